@@ -1,0 +1,1 @@
+"""Declarations: Kafka messages and Delta tables, data without behaviour."""

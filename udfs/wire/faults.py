@@ -1,0 +1,23 @@
+"""Why bytes could not be decoded, one code for headers, bodies and record batches."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class DecodeFault(IntEnum):
+    """What was wrong; 0 is nothing."""
+
+    OK = 0
+    TRUNCATED = 1  # a fixed-width field or a length runs over the end of the frame
+    BAD_LENGTH = 2  # a string, bytes or tagged field is longer than what remains, or not as long as said
+    BAD_COUNT = 3  # an array or tag section has more elements than the remaining bytes can hold
+    BAD_VARINT = 4  # a varint of more than five bytes, or beyond 2^31-1
+    BAD_TAG = 5  # tags repeated or not ascending (KIP-482)
+    UNEXPECTED_NULL = 6  # null where this version allows none
+    TRAILING_BYTES = 7  # the message ended before its frame
+    UNKNOWN_VERSION = 8  # no declaration of this version
+    UNKNOWN_API = 9  # no API of this key
+    BAD_FRAME = 10  # start and end are no range of the arena
+    BAD_MAGIC = 11  # a record batch of a format other than 0, 1 or 2
+    BAD_BATCH_SIZE = 12  # a record batch smaller than its own header

@@ -1,0 +1,181 @@
+"""Request and response headers, and whether bytes look like a Kafka request at all.
+
+Sources: RequestHeader.json, ResponseHeader.json, `ApiKeys` and `ApiVersionsResponse` of kafka-clients. All functions are numba
+functions to be called from kernels. A frame is [start, end) of the arena, without its 4-byte size. What depends on the API is
+looked up in `apis`, which is API_TABLE.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from schemas.wire.apis import APIS
+from udfs.wire.arrays import Bytes, Shorts
+from udfs.wire.faults import DecodeFault
+from udfs.wire.primitives import COMPACT, SHORT, length, signed, unsigned_varint
+
+NEVER = np.iinfo(np.int16).max
+
+# Columns of API_TABLE.
+FLEXIBLE_FROM = 0
+LAST_VERSION = 1
+
+PRODUCE = 0
+CONTROLLED_SHUTDOWN = 7
+API_VERSIONS = 18
+UNSUPPORTED_VERSION = 35
+
+# A broker or client newer than the declarations may speak a few versions more.
+VERSIONS_AHEAD = 3
+# api_key, api_version, correlation_id; a client id follows, except in ControlledShutdown v0.
+FIXED_HEADER_BYTES = 8
+
+_OK = int(DecodeFault.OK)
+_TRUNCATED = int(DecodeFault.TRUNCATED)
+_BAD_LENGTH = int(DecodeFault.BAD_LENGTH)
+_BAD_COUNT = int(DecodeFault.BAD_COUNT)
+_BAD_TAG = int(DecodeFault.BAD_TAG)
+_BAD_FRAME = int(DecodeFault.BAD_FRAME)
+_UNKNOWN_API = int(DecodeFault.UNKNOWN_API)
+
+
+def _by_key() -> Shorts:
+    table = np.empty((max(api.key for api in APIS) + 1, 2), np.int16)
+    table[:] = (NEVER, -1)
+    for api in APIS:
+        table[api.key] = (NEVER if api.flexible_from is None else api.flexible_from, api.last_version)
+    table.flags.writeable = False
+    return table
+
+
+API_TABLE = _by_key()
+"""int16[keys, 2], the `apis` of the functions below: row = API key; FLEXIBLE_FROM, NEVER without flexible versions;
+LAST_VERSION known, -1 where no API has the key."""
+
+_PRODUCE_FLEXIBLE_FROM = int(API_TABLE[PRODUCE, FLEXIBLE_FROM])
+
+
+@njit(cache=True, nogil=True)
+def skip_tags(arena: Bytes, offset: int, end: int) -> int:
+    """Offset behind a tag section, or the negative of a fault."""
+    offset, remaining = unsigned_varint(arena, offset, end)
+    if offset >= 0 and remaining * 2 > end - offset:
+        return -_BAD_COUNT
+    last_tag = -1
+    while offset >= 0 and remaining > 0:
+        offset, tag = unsigned_varint(arena, offset, end)
+        if offset >= 0 and tag <= last_tag:
+            return -_BAD_TAG
+        if offset >= 0:
+            offset, size = unsigned_varint(arena, offset, end)
+            if offset >= 0 and size > end - offset:
+                return -_BAD_LENGTH
+            offset = offset + size if offset >= 0 else offset
+        last_tag = tag
+        remaining -= 1
+    return offset
+
+
+@njit(cache=True, nogil=True)
+def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
+    """Whether this version of this API has the flexible encoding (a key beyond the table has not)."""
+    return 0 <= api_key < len(apis) and api_version >= apis[api_key, FLEXIBLE_FROM]
+
+
+@njit(cache=True, nogil=True)
+def request_header(
+    arena: Bytes, start: int, end: int, apis: Shorts
+) -> tuple[int, int, int, int, int, int, int]:
+    """(fault, api_key, api_version, correlation_id, client_id_start, client_id_length, body_start).
+
+    A null client id has length -1. What a cut header does not tell is -1, and so is body_start with any fault. An API key
+    that no API has is UNKNOWN_API, with ids and client id read as of header v1.
+    """
+    if start < 0 or end > arena.size or start > end:
+        return _BAD_FRAME, -1, -1, -1, -1, -1, -1
+    if end - start < FIXED_HEADER_BYTES:
+        return _TRUNCATED, -1, -1, -1, -1, -1, -1
+    key, version, correlation = signed(arena, start, 2), signed(arena, start + 2, 2), signed(arena, start + 4, 4)
+    body = start + FIXED_HEADER_BYTES
+    if key == CONTROLLED_SHUTDOWN and version == 0:  # the only one with header v0, which has no client id
+        return _OK, key, version, correlation, body, -1, body
+    client_id, size = length(arena, body, end, SHORT)
+    if client_id < 0:
+        return -client_id, key, version, correlation, -1, -1, -1
+    if size > end - client_id:
+        return _BAD_LENGTH, key, version, correlation, -1, -1, -1
+    body = client_id + max(size, 0)
+    if key < 0 or key >= len(apis) or apis[key, LAST_VERSION] < 0:
+        return _UNKNOWN_API, key, version, correlation, client_id, size, -1
+    if is_flexible(key, version, apis):
+        body = skip_tags(arena, body, end)
+    return max(-body, 0), key, version, correlation, client_id, size, max(body, -1)
+
+
+@njit(cache=True, nogil=True)
+def response_body_start(
+    arena: Bytes, start: int, end: int, api_key: int, api_version: int, apis: Shorts
+) -> tuple[int, int, int]:
+    """(fault, correlation_id, body_start) of the response to a request of this API and version.
+
+    The header has tags when the request was flexible, except that of ApiVersions, which must be readable by a client that
+    does not know the broker's versions yet (KIP-511).
+    """
+    if start < 0 or end > arena.size or start > end:
+        return _BAD_FRAME, -1, -1
+    if end - start < 4:
+        return _TRUNCATED, -1, -1
+    correlation = signed(arena, start, 4)
+    body = start + 4
+    if api_key != API_VERSIONS and is_flexible(api_key, api_version, apis):
+        body = skip_tags(arena, body, end)
+    return max(-body, 0), correlation, max(body, -1)
+
+
+@njit(cache=True, nogil=True)
+def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> int:
+    """The version a response body is written in: the request's, except where a broker did not know that of ApiVersions.
+
+    It then answers with UNSUPPORTED_VERSION in version 0, so that the client can read what is supported (KIP-511).
+    """
+    if api_key != API_VERSIONS or body_start < 0 or end > arena.size or body_start + 2 > end:
+        return api_version
+    return 0 if signed(arena, body_start, 2) == UNSUPPORTED_VERSION else api_version
+
+
+@njit(cache=True, nogil=True)
+def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> bool:
+    """Whether the broker answers this request: every one but a Produce with acks=0 (true too where its acks are cut off)."""
+    if api_key != PRODUCE or body_start < 0 or end > arena.size:
+        return True
+    acks = body_start
+    if api_version >= 3:  # transactional_id comes first
+        acks, size = length(arena, acks, end, COMPACT if api_version >= _PRODUCE_FLEXIBLE_FROM else SHORT)
+        if acks < 0 or size > end - acks:
+            return True
+        acks += max(size, 0)
+    return acks + 2 > end or signed(arena, acks, 2) != 0
+
+
+@njit(cache=True, nogil=True)
+def is_printable(arena: Bytes, start: int, size: int) -> bool:
+    """Whether no byte of [start, start + size) is an ASCII control character, as is so of UTF-8 text that people write."""
+    for at in range(start, start + size):
+        if arena[at] < 0x20 or arena[at] == 0x7F:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def plausible_request(arena: Bytes, start: int, end: int, size: int, apis: Shorts) -> bool:
+    """Whether a frame of `size` declared bytes, of which [start, end) is at hand, can be a Kafka request.
+
+    Its header must be at hand whole and inside the declared size, the API known, the version at most VERSIONS_AHEAD of the
+    newest known, the client id null or printable.
+    """
+    end = min(end, start + size)
+    fault, key, version, _, client_id, client_id_length, _ = request_header(arena, start, end, apis)
+    if fault != _OK or not 0 <= version <= apis[key, LAST_VERSION] + VERSIONS_AHEAD:
+        return False
+    return is_printable(arena, client_id, client_id_length)

@@ -1,0 +1,126 @@
+"""Which columns a message decodes into: one level a nesting of arrays, the union of the fields of all its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from schemas.wire.message import Field, Message
+from udfs.wire.arrays import Ints
+
+INT_WIDTHS = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
+_SPANS = frozenset({"string", "bytes", "records", "uuid"})
+
+PARENT = "parent"
+VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One int64 column: the path of its level, its name there, and the value where a frame does not set it."""
+
+    level: str
+    name: str
+    default: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """The levels and columns of a message; the columns of a level are neighbours, PARENT first.
+
+    `first_column` int64[levels + 1]: where a level's columns begin; `defaults` int64[columns].
+    """
+
+    levels: tuple[str, ...]
+    columns: tuple[Column, ...]
+    first_column: Ints
+    defaults: Ints
+
+    def level(self, path: str) -> int:
+        """The number of the level of this path."""
+        return self.levels.index(path)
+
+    def column(self, level: str, name: str) -> int:
+        """The number of a column."""
+        return next(n for n, column in enumerate(self.columns) if (column.level, column.name) == (level, name))
+
+
+def lay_out(message: Message) -> Layout:
+    """The layout of a message."""
+    found = [Column("", PARENT, -1), *_columns(message.fields, "", "")]
+    levels = tuple(dict.fromkeys(column.level for column in found))
+    columns = tuple(column for level in levels for column in found if column.level == level)
+    first = [next(n for n, column in enumerate(columns) if column.level == level) for level in levels]
+    return Layout(
+        levels=levels,
+        columns=columns,
+        first_column=np.array([*first, len(columns)], np.int64),
+        defaults=np.array([column.default for column in columns], np.int64),
+    )
+
+
+def _columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Column]:
+    for field in fields:
+        name = prefix + field.name
+        if is_array(field):
+            child = f"{level}.{name}".lstrip(".")
+            yield Column(level, name + ".count", -1 if field.default == "null" else 0)
+            yield Column(child, PARENT, -1)
+            yield from _columns(element_fields(field), child, "")
+        elif field.fields:
+            yield from _columns(field.fields, level, name + ".")
+        elif is_span(field):
+            yield Column(level, name + ".start", 0)
+            yield Column(level, name + ".length", _default_length(field))
+        else:
+            yield Column(level, name, _default_value(field))
+
+
+def _default_length(field: Field) -> int:
+    """-1 for null, and for a uuid, whose default of sixteen zero bytes is nowhere in the arena to point to."""
+    return -1 if field.default == "null" or field.type in ("uuid", "records") else 0
+
+
+def _default_value(field: Field) -> int:
+    if field.type == "bool":
+        return int(field.default == "true")
+    return int(field.default or "0", 0)
+
+
+def element_fields(field: Field) -> tuple[Field, ...]:
+    """The fields of an array's element; a primitive one is the single field VALUE."""
+    return field.fields or (Field(VALUE, field.type.removeprefix("[]"), field.versions),)
+
+
+def is_array(field: Field) -> bool:
+    """Whether the field holds any number of elements."""
+    return field.type.startswith("[]")
+
+
+def is_span(field: Field) -> bool:
+    """Whether the field is bytes of the arena rather than a number."""
+    return field.type in _SPANS
+
+
+def is_in(version: int, versions: str) -> bool:
+    """Whether a version is in a range as Kafka spells it: "3+", "0-12", "7" or "none"."""
+    if versions == "none":
+        return False
+    first, last = _bounds(versions)
+    return first <= version and (last is None or version <= last)
+
+
+def newest_version(versions: str) -> int:
+    """The last version of a closed range."""
+    last = _bounds(versions)[1]
+    assert last is not None, f"{versions} has no last version"
+    return last
+
+
+def _bounds(versions: str) -> tuple[int, int | None]:
+    if versions.endswith("+"):
+        return int(versions[:-1]), None
+    first, _, last = versions.partition("-")
+    return int(first), int(last or first)
