@@ -1,0 +1,1 @@
+"""From a capture file to TCP segments and frames."""

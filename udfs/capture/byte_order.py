@@ -1,0 +1,23 @@
+"""Unsigned integers out of a byte array. The caller has checked that the bytes are there."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def u16(chunk: np.ndarray, at: int, big_endian: bool) -> int:
+    """The 16-bit value at `chunk[at:at + 2]`, as int64."""
+    first, second = np.int64(chunk[at]), np.int64(chunk[at + 1])
+    if big_endian:
+        return int(first << 8 | second)
+    return int(second << 8 | first)
+
+
+@njit(cache=True, nogil=True)
+def u32(chunk: np.ndarray, at: int, big_endian: bool) -> int:
+    """The 32-bit value at `chunk[at:at + 4]`, as int64."""
+    if big_endian:
+        return u16(chunk, at, True) << 16 | u16(chunk, at + 2, True)
+    return u16(chunk, at + 2, False) << 16 | u16(chunk, at, False)

@@ -1,0 +1,135 @@
+"""Compressed captures as a stream: what compresses a file is told by its first bytes, never by its name."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Protocol
+
+import zstandard
+
+from udfs.capture.faults import CaptureFault, FaultReason
+from udfs.capture.storage import ByteStream
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # behind a byte 0x50 to 0x5f (RFC 8878 3.1.2)
+
+# Compressed bytes given to a decompressor at once. They bound what one call can return: gzip expands at most 1032
+# times, a zstd block of 4 bytes to 128 KiB.
+GZIP_STEP, ZSTD_STEP = 16_384, 2_048
+ZSTD_WINDOW = 128 << 20  # `zstd --long=27`, the most its own tool decompresses without being told
+LEAST_LIMIT = 1 << 30
+MOST_EXPANSION = 1_024
+
+
+class Compression(StrEnum):
+    """How a file is stored."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+class Decompressor(Protocol):
+    """What zlib's and zstandard's decompression objects have in common: one gzip member or one zstd frame."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+def identify_compression(head: bytes) -> Compression:
+    """The compression of a file that begins with `head` (4 bytes or more, fewer only where the file is shorter)."""
+    if head.startswith(GZIP_MAGIC):
+        return Compression.GZIP
+    if head.startswith(ZSTD_MAGIC) or (head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5):
+        return Compression.ZSTD
+    return Compression.NONE
+
+
+def _gzip_member() -> Decompressor:
+    return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+
+
+def _zstd_frame() -> Decompressor:
+    return zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW).decompressobj()
+
+
+CODECS: dict[Compression, tuple[int, Callable[[], Decompressor]]] = {
+    Compression.GZIP: (GZIP_STEP, _gzip_member),
+    Compression.ZSTD: (ZSTD_STEP, _zstd_frame),
+}
+
+
+def decompress(stored: io.BufferedIOBase, compression: Compression, faults: list[CaptureFault]) -> Iterator[bytes]:
+    """The stream behind a stored file, in blocks that depend on the file alone; members and frames follow each other.
+
+    A cut or damaged file, and one that expands more than MOST_EXPANSION times beyond the first GiB, gives what comes
+    before and one fault more in `faults`.
+    """
+    step, begin = CODECS[compression]
+    decompressor: Decompressor | None = None
+    read = given = 0
+    while data := stored.read(step):
+        begun = read
+        read += len(data)
+        while data:
+            decompressor = decompressor or begin()
+            try:
+                block = decompressor.decompress(data)
+            except (zlib.error, zstandard.ZstdError):
+                faults.append(_fault(FaultReason.COMPRESSION_DAMAGED, begun, read, stored))
+                return
+            given += len(block)
+            if given > max(LEAST_LIMIT, MOST_EXPANSION * read):
+                faults.append(_fault(FaultReason.COMPRESSION_EXCESSIVE, begun, read, stored))
+                return
+            yield block
+            data = decompressor.unused_data if decompressor.eof else b""
+            decompressor = None if decompressor.eof else decompressor
+    if decompressor is not None:
+        faults.append(CaptureFault(FaultReason.COMPRESSION_CUT, read, 0))
+
+
+def _fault(reason: FaultReason, offset: int, read: int, stored: io.BufferedIOBase) -> CaptureFault:
+    """The fault of the step `[offset, read)`; what follows it in the file is counted by reading on."""
+    rest = read - offset
+    while data := stored.read(1 << 20):
+        rest += len(data)
+    return CaptureFault(reason, offset, rest)
+
+
+class DecompressedStream:
+    """The bytes of `blocks` as a readable stream."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._rest = memoryview(b"")
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill `buffer` as far as the stream goes and return how far."""
+        filled = 0
+        while filled < len(buffer):
+            if not self._rest:
+                block = next(self._blocks, None)
+                if block is None:
+                    break
+                self._rest = memoryview(block)
+                continue
+            part = self._rest[: len(buffer) - filled]
+            buffer[filled : filled + len(part)] = part
+            self._rest = self._rest[len(part) :]
+            filled += len(part)
+        return filled
+
+
+def open_stream(stored: io.BufferedIOBase, compression: Compression, faults: list[CaptureFault]) -> ByteStream:
+    """The uncompressed bytes of a stored file; damage to the compression ends the stream and is added to `faults`."""
+    if compression is Compression.NONE:
+        return stored
+    return DecompressedStream(decompress(stored, compression, faults))

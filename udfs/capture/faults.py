@@ -1,0 +1,34 @@
+"""Why a part of a capture could not be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FaultReason(StrEnum):
+    """The value is the text that users read."""
+
+    FILE_EMPTY = "file_empty"
+    FILE_HEADER_CUT = "file_header_cut"
+    PACKET_CUT = "packet_cut"
+    PACKET_HEADER_IMPLAUSIBLE = "packet_header_implausible"
+    BLOCK_MALFORMED = "block_malformed"
+    TOO_MANY_INTERFACES = "too_many_interfaces"
+    COMPRESSION_CUT = "compression_cut"
+    COMPRESSION_DAMAGED = "compression_damaged"
+    COMPRESSION_EXCESSIVE = "compression_excessive"
+
+
+@dataclass(frozen=True)
+class CaptureFault:
+    """One place where reading stopped.
+
+    offset:         byte at which it stopped: of the stored file for the `compression_*` reasons, else of the
+                    uncompressed stream
+    bytes_not_read: bytes from there to the end of the same file or stream; they gave no packet
+    """
+
+    reason: FaultReason
+    offset: int
+    bytes_not_read: int

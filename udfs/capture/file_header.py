@@ -1,0 +1,78 @@
+"""What a stream is, by its first bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfs.capture import pcap, pcapng
+from udfs.capture.compression import GZIP_MAGIC, ZSTD_MAGIC, Compression
+from udfs.capture.faults import FaultReason
+from udfs.capture.packet_table import INTERFACE_COLUMNS
+from udfs.capture.packet_walk import CaptureFormat
+from udfs.errors import CaptureError
+
+HEAD_BYTES = pcap.FILE_HEADER_BYTES
+
+ALIENS = {
+    b"\xa1\xb2\xcd\x34": "a capture in the patched pcap format; convert it with `editcap -F pcapng`",
+    b"\x34\xcd\xb2\xa1": "a capture in the patched pcap format; convert it with `editcap -F pcapng`",
+    b"snoop\x00": "a snoop capture; convert it with `editcap -F pcapng`",
+    b"\x54\x52\x41\x43": "a NetScaler trace; convert it with `editcap -F pcapng`",
+    GZIP_MAGIC: "gzip; decompress it once more",
+    ZSTD_MAGIC: "zstd; decompress it once more",
+    b"\xfd7zXZ\x00": "xz; decompress it first, refetch reads .gz and .zst",
+    b"BZh": "bzip2; decompress it first, refetch reads .gz and .zst",
+    b"\x04\x22\x4d\x18": "lz4; decompress it first, refetch reads .gz and .zst",
+    b"PK\x03\x04": "a zip archive; unpack it first",
+    b"PAR1": "a Parquet file",
+    b"{": "JSON text",
+}
+
+
+@dataclass(frozen=True)
+class FileHeader:
+    """Where the records of a stream begin and how to read them.
+
+    interfaces: int64[n, 4] (packet_table); none in a pcapng stream, whose sections declare them
+    fault:      set where there are no records to read
+    """
+
+    format: CaptureFormat
+    big_endian: bool
+    first_byte: int
+    interfaces: np.ndarray
+    fault: FaultReason | None = None
+
+
+def read_file_header(head: bytes, path: str, compression: Compression) -> FileHeader:
+    """Header of a stream that begins with `head` (24 bytes, fewer only where the stream is shorter).
+
+    Raises CaptureError where the stream is no capture.
+    """
+    undeclared = np.empty((0, INTERFACE_COLUMNS), np.int64)
+    if not head:
+        return FileHeader(CaptureFormat.NONE, False, 0, undeclared, FaultReason.FILE_EMPTY)
+    if head.startswith(pcapng.MAGIC):
+        return FileHeader(CaptureFormat.PCAPNG, False, 0, undeclared)
+    if head[:4] not in pcap.MAGICS:
+        raise CaptureError(_alien_message(head, path, compression))
+    if len(head) < pcap.FILE_HEADER_BYTES:
+        return FileHeader(CaptureFormat.PCAP, False, 0, undeclared, FaultReason.FILE_HEADER_CUT)
+    big_endian, major, interfaces = pcap.parse_file_header(head)
+    if major != pcap.MAJOR_VERSION:
+        raise CaptureError(
+            f"{path}: pcap of major version {major}, expected {pcap.MAJOR_VERSION}. "
+            "Convert it with `editcap -F pcapng`."
+        )
+    return FileHeader(CaptureFormat.PCAP, big_endian, pcap.FILE_HEADER_BYTES, interfaces)
+
+
+def _alien_message(head: bytes, path: str, compression: Compression) -> str:
+    meaning = next((text for magic, text in ALIENS.items() if head.startswith(magic)), "of no known format")
+    inside = "" if compression is Compression.NONE else f"{compression.value} of something that is not a capture: "
+    return (
+        f"{path}: {inside}the content is {meaning} (first bytes {head[:4].hex(' ')}). "
+        "Expected pcap or pcapng, plain, gzip or zstd, as tcpdump -w writes it."
+    )

@@ -1,0 +1,112 @@
+"""The index pass: one sequential read of a capture that counts it and cuts it into ranges."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfs.capture.compression import Compression, identify_compression, open_stream
+from udfs.capture.faults import CaptureFault
+from udfs.capture.file_header import HEAD_BYTES, read_file_header
+from udfs.capture.packet_walk import TO_THE_END, PacketWalk
+from udfs.capture.ranges import PacketRange, cut_ranges
+from udfs.capture.storage import ByteStream, HashedFile, StreamWindow, open_stored
+from udfs.capture.tally import PacketCounts, Tally
+
+READ_BYTES = 1 << 16
+WINDOW_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class CaptureIndex:
+    """What one capture file holds.
+
+    sha256, size_bytes:      of the file as stored
+    stream_bytes:            once uncompressed: `header_bytes`, the ranges' lengths and the `bytes_not_read` of every
+                             fault but the `compression_*` ones add up to it
+    link_types:              LINKTYPE_ numbers of the packets, ascending
+    snaplen:                 largest declared, in bytes; 0 where none was
+    first_ts_ns, last_ts_ns: earliest and latest packet, ns since 1970-01-01 UTC; None where no packet has a time
+    tcp_payload_captured:    TCP payload bytes in the file
+    tcp_payload_on_wire:     TCP payload bytes before the snaplen cut
+    bucket_payload_bytes:    int64[buckets], `tcp_payload_captured` by bucket of the connection
+    """
+
+    path: str
+    sha256: str
+    size_bytes: int
+    stream_bytes: int
+    header_bytes: int
+    format: str
+    compression: str
+    link_types: tuple[int, ...]
+    snaplen: int
+    first_ts_ns: int | None
+    last_ts_ns: int | None
+    counts: PacketCounts
+    tcp_payload_captured: int
+    tcp_payload_on_wire: int
+    bucket_payload_bytes: np.ndarray
+    ranges: list[PacketRange]
+    faults: list[CaptureFault]
+
+
+def index_capture(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
+    """Read a capture once and return its index.
+
+    range_bytes: a range ends before the first record this far behind its first byte; a compressed file is one range
+    buckets:     number of buckets connections are spread over, the same as for `read_packets`
+
+    Damage is told in `faults`, beside all that was read before it. Raises CaptureError where the file cannot be read or
+    is no capture.
+    """
+    faults: list[CaptureFault] = []
+    with open_stored(path) as raw:
+        stored = HashedFile(raw)
+        buffered = io.BufferedReader(stored, READ_BYTES)
+        compression = identify_compression(buffered.peek(4)[:4])
+        window = _first_window(open_stream(buffered, compression, faults))
+        header = read_file_header(window.chunk[: min(window.end, HEAD_BYTES)].tobytes(), path, compression)
+        walk = PacketWalk(
+            window, header.format, big_endian=header.big_endian, interfaces=header.interfaces, at=header.first_byte
+        )
+        tally = Tally(buckets)
+        ranges: list[PacketRange] = []
+        if header.fault is None:
+            step = range_bytes if compression is Compression.NONE else TO_THE_END
+            ranges = cut_ranges(walk, tally.add, path=path, compression=compression, range_bytes=step)
+        stopped_at = walk.offset
+        not_read = walk.pending_bytes + window.skip_rest()
+        reason = header.fault or walk.fault()
+        if reason is not None:
+            faults.append(CaptureFault(reason, stopped_at, not_read))
+    captured, on_wire = tally.payload_bytes
+    first_ts_ns, last_ts_ns = tally.span
+    return CaptureIndex(
+        path=path,
+        sha256=stored.sha256,
+        size_bytes=stored.size_bytes,
+        stream_bytes=stopped_at + not_read,
+        header_bytes=header.first_byte,
+        format=header.format.value,
+        compression=compression.value,
+        link_types=tally.link_types,
+        snaplen=walk.snaplen,
+        first_ts_ns=first_ts_ns,
+        last_ts_ns=last_ts_ns,
+        counts=tally.counts,
+        tcp_payload_captured=captured,
+        tcp_payload_on_wire=on_wire,
+        bucket_payload_bytes=tally.bucket_payload_bytes,
+        ranges=ranges,
+        faults=faults,
+    )
+
+
+def _first_window(stream: ByteStream) -> StreamWindow:
+    window = StreamWindow(stream, base=0, length=None, capacity=WINDOW_BYTES)
+    while window.end < HEAD_BYTES and window.refill(0):
+        pass
+    return window

@@ -1,0 +1,75 @@
+"""From a packet's first byte to its IP header, for each link type tcpdump writes (https://www.tcpdump.org/linktypes.html)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from udfs.capture.byte_order import u16, u32
+from udfs.capture.packet_table import HEADERS_CUT, MALFORMED, NOT_IP, TCP_SEGMENT, UNKNOWN_LINK_TYPE
+
+NULL, ETHERNET, DLT_RAW, DLT_RAW_OPENBSD, RAW = 0, 1, 12, 14, 101
+LOOP, LINUX_SLL, IPV4, IPV6, LINUX_SLL2 = 108, 113, 228, 229, 276
+
+ETHERTYPE_IPV4, ETHERTYPE_IPV6 = 0x0800, 0x86DD
+VLAN_TAGS = (0x8100, 0x88A8, 0x9100)  # 802.1Q, 802.1ad and the tag used before 802.1ad
+AF_INET = 2
+AF_INET6 = (10, 23, 24, 28, 30)  # Linux, Windows, NetBSD, FreeBSD, macOS
+
+
+@njit(cache=True, nogil=True)
+def missing(needed: int, wire_end: int) -> int:
+    """Verdict on a packet whose captured bytes end before `needed`: cut by the snaplen, or never that long."""
+    return HEADERS_CUT if needed <= wire_end else MALFORMED
+
+
+@njit(cache=True, nogil=True)
+def _after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
+    while ethertype in VLAN_TAGS:
+        if at + 4 > end:
+            return missing(at + 4, wire_end), at
+        ethertype = u16(chunk, at + 2, True)
+        at += 4
+    if ethertype in (ETHERTYPE_IPV4, ETHERTYPE_IPV6):
+        return TCP_SEGMENT, at
+    return NOT_IP, at
+
+
+@njit(cache=True, nogil=True)
+def _after_family(chunk: np.ndarray, at: int) -> tuple[int, int]:
+    """The address family is in the byte order of the machine that captured, which may not be the file's."""
+    family = u32(chunk, at, False)
+    if family > 0xFFFF:
+        family = u32(chunk, at, True)
+    return (TCP_SEGMENT if family == AF_INET or family in AF_INET6 else NOT_IP), at + 4
+
+
+@njit(cache=True, nogil=True)
+def _header_bytes(link_type: int) -> int:
+    """Fixed bytes before the IP header or a VLAN tag; -1 for a link type not known."""
+    if link_type == ETHERNET:
+        return 14
+    if link_type == LINUX_SLL:
+        return 16
+    if link_type == LINUX_SLL2:
+        return 20
+    if link_type in (NULL, LOOP):
+        return 4
+    return 0 if link_type in (DLT_RAW, DLT_RAW_OPENBSD, RAW, IPV4, IPV6) else -1
+
+
+@njit(cache=True, nogil=True)
+def find_network_header(chunk: np.ndarray, at: int, end: int, wire_end: int, link_type: int) -> tuple[int, int]:
+    """TCP_SEGMENT and where the IP header of the packet in `chunk[at:end]` begins, or why there is none."""
+    size = _header_bytes(link_type)
+    if size < 0:
+        return UNKNOWN_LINK_TYPE, at
+    if at + size > end:
+        return missing(at + size, wire_end), at
+    if size == 4:
+        return _after_family(chunk, at)
+    if size == 0:
+        return TCP_SEGMENT, at
+    # Linux cooked capture v2 begins with the ethertype; the others end with it.
+    ethertype = u16(chunk, at if link_type == LINUX_SLL2 else at + size - 2, True)
+    return _after_ethertype(chunk, at + size, end, wire_end, ethertype)

@@ -1,0 +1,82 @@
+"""IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to where TCP begins and ends."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from udfs.capture.byte_order import u16
+from udfs.capture.link_layer import missing
+from udfs.capture.packet_table import FRAGMENT, MALFORMED, NOT_IP, NOT_TCP, TCP_SEGMENT
+
+PROTOCOL_TCP = 6
+HOP_BY_HOP, ROUTING, FRAGMENT_HEADER, AUTHENTICATION, DESTINATION_OPTIONS = 0, 43, 44, 51, 60
+EXTENSIONS = (HOP_BY_HOP, ROUTING, FRAGMENT_HEADER, AUTHENTICATION, DESTINATION_OPTIONS)
+IPV4_HEADER, IPV6_HEADER = 20, 40
+
+
+@njit(cache=True, nogil=True)
+def _ipv4(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
+    if at + IPV4_HEADER > end:
+        return missing(at + IPV4_HEADER, wire_end), at, at
+    header = (int(np.int64(chunk[at])) & 0x0F) * 4
+    total = u16(chunk, at + 2, True)
+    if header < IPV4_HEADER or (total != 0 and total < header):
+        return MALFORMED, at, at
+    if chunk[at + 9] != PROTOCOL_TCP:
+        return NOT_TCP, at, at
+    if u16(chunk, at + 6, True) & 0x3FFF:  # more fragments, or not the first
+        return FRAGMENT, at, at
+    return TCP_SEGMENT, at + header, at + total if total else wire_end
+
+
+@njit(cache=True, nogil=True)
+def _extension_bytes(chunk: np.ndarray, at: int, kind: int) -> int:
+    if kind == FRAGMENT_HEADER:
+        return 8
+    if kind == AUTHENTICATION:
+        return (int(np.int64(chunk[at + 1])) + 2) * 4
+    return (int(np.int64(chunk[at + 1])) + 1) * 8
+
+
+@njit(cache=True, nogil=True)
+def _skip_extensions(chunk: np.ndarray, at: int, end: int, wire_end: int, following: int) -> tuple[int, int]:
+    """TCP_SEGMENT and where TCP begins behind the IPv6 extension headers, or why it does not."""
+    while following in EXTENSIONS:
+        if at + 8 > end:
+            return missing(at + 8, wire_end), at
+        kind, following = following, int(np.int64(chunk[at]))
+        if kind == FRAGMENT_HEADER and u16(chunk, at + 2, True) & 0xFFF9:
+            return (FRAGMENT if following == PROTOCOL_TCP or following in EXTENSIONS else NOT_TCP), at
+        at += _extension_bytes(chunk, at, kind)
+    return (TCP_SEGMENT if following == PROTOCOL_TCP else NOT_TCP), at
+
+
+@njit(cache=True, nogil=True)
+def _ipv6(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
+    first = at + IPV6_HEADER
+    if first > end:
+        return missing(first, wire_end), at, at
+    length = u16(chunk, at + 4, True)
+    verdict, transport = _skip_extensions(chunk, first, end, wire_end, int(np.int64(chunk[at + 6])))
+    return verdict, transport, first + length if length else wire_end
+
+
+@njit(cache=True, nogil=True)
+def find_transport_header(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int, bool]:
+    """Verdict, where TCP begins, where it ends on the wire, and whether the packet is IPv6.
+
+    chunk[at:end] is the captured part from the IP header on, `wire_end` where the packet ended on the wire. TCP's end
+    comes from the IP length, so that Ethernet padding is no payload; a length of 0 means a packet that the network card
+    was to cut (TSO, or larger than 64 KiB), which reaches to the end.
+    """
+    if at >= end:
+        return missing(at + 1, wire_end), at, at, False
+    version = chunk[at] >> 4
+    if version == 4:
+        verdict, transport, ip_end = _ipv4(chunk, at, end, wire_end)
+        return verdict, transport, ip_end, False
+    if version == 6:
+        verdict, transport, ip_end = _ipv6(chunk, at, end, wire_end)
+        return verdict, transport, ip_end, True
+    return NOT_IP, at, at, False

@@ -1,0 +1,143 @@
+"""Steps through a stream of packet records, a table of packets at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import numpy as np
+
+from udfs.capture.faults import FaultReason
+from udfs.capture.packet_table import (
+    AT_STOP,
+    BIG_ENDIAN,
+    CROWDED,
+    INTERFACE_COLUMNS,
+    INTERFACES,
+    MOST_INTERFACES,
+    NEEDS_BYTES,
+    PACKET,
+    PACKETS_PER_TABLE,
+    SECTION_SLOTS,
+    SNAPLEN,
+    STARTED,
+    TABLE_FULL,
+    WIDEST_SNAPLEN,
+)
+from udfs.capture.pcap import walk_pcap
+from udfs.capture.pcapng import walk_pcapng
+from udfs.capture.storage import StreamWindow
+
+TO_THE_END = 1 << 62
+
+
+class CaptureFormat(StrEnum):
+    """Layout of the uncompressed stream. NONE stands for a file of no bytes."""
+
+    PCAP = "pcap"
+    PCAPNG = "pcapng"
+    NONE = "none"
+
+
+Walk = Callable[[np.ndarray, int, int, int, np.ndarray, np.ndarray, np.ndarray], tuple[int, int, int]]
+WALKS: dict[CaptureFormat, Walk] = {CaptureFormat.PCAP: walk_pcap, CaptureFormat.PCAPNG: walk_pcapng}
+IMPLAUSIBLE_REASON = {
+    CaptureFormat.PCAP: FaultReason.PACKET_HEADER_IMPLAUSIBLE,
+    CaptureFormat.PCAPNG: FaultReason.BLOCK_MALFORMED,
+}
+
+
+class PacketWalk:
+    """A position in a capture's records and the section in force there.
+
+    packet_no: number in the file of the next packet
+    format:    layout of the stream
+    packets:   PACKET[n], what the last `advance` found, at offsets in `window.chunk`
+    """
+
+    def __init__(
+        self,
+        window: StreamWindow,
+        capture_format: CaptureFormat,
+        *,
+        big_endian: bool,
+        interfaces: np.ndarray,
+        packet_no: int = 0,
+        at: int = 0,
+    ) -> None:
+        """interfaces: int64[n, 4], of the section that holds the next record; none where a section header comes first.
+
+        at: where in the window's chunk the first record begins.
+        """
+        self.window = window
+        self.packet_no = packet_no
+        self.packets = np.empty(0, PACKET)
+        self.format = capture_format
+        self._at = at
+        self._status = TABLE_FULL
+        self._table = np.empty(PACKETS_PER_TABLE, PACKET)
+        self._section = np.zeros(SECTION_SLOTS, np.int64)
+        self._section[[BIG_ENDIAN, INTERFACES, STARTED]] = big_endian, len(interfaces), self.offset > 0
+        self._section[WIDEST_SNAPLEN] = interfaces[:, SNAPLEN].max(initial=0)
+        self._interfaces = np.zeros((MOST_INTERFACES, INTERFACE_COLUMNS), np.int64)
+        self._interfaces[: len(interfaces)] = interfaces
+
+    @property
+    def offset(self) -> int:
+        """Stream offset of the next record."""
+        return self.window.base + self._at
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes in the window from the next record on."""
+        return self.window.end - self._at
+
+    @property
+    def big_endian(self) -> bool:
+        return bool(self._section[BIG_ENDIAN])
+
+    @property
+    def interfaces(self) -> np.ndarray:
+        """int64[n, 4]: interfaces of the section that the next record is in."""
+        return self._interfaces[: self._section[INTERFACES]].copy()
+
+    @property
+    def snaplen(self) -> int:
+        """Largest snaplen declared so far, 0 where none was."""
+        return int(self._section[WIDEST_SNAPLEN])
+
+    @property
+    def at_stop(self) -> bool:
+        return self._status == AT_STOP
+
+    def fault(self) -> FaultReason | None:
+        """Why the walk ended, once `advance` has returned False; None where the stream ended with a record."""
+        if self._status == NEEDS_BYTES:
+            return FaultReason.PACKET_CUT if self.pending_bytes else None
+        return FaultReason.TOO_MANY_INTERFACES if self._status == CROWDED else IMPLAUSIBLE_REASON[self.format]
+
+    def advance(self, stop: int = TO_THE_END) -> bool:
+        """Find the next packets that begin before stream offset `stop`, reading on as needed.
+
+        False where nothing more can be read. `packets` may be empty when `at_stop` is set.
+        """
+        while True:
+            count, self._at, self._status = WALKS[self.format](
+                self.window.chunk,
+                self.window.end,
+                self._at,
+                stop - self.window.base,
+                self._section,
+                self._interfaces,
+                self._table,
+            )
+            self.packet_no += count
+            self.packets = self._table[:count]
+            if count or self._status == AT_STOP:
+                return True
+            if self._status != NEEDS_BYTES:
+                return False
+            more = self.window.refill(self._at)
+            self._at = 0
+            if not more:
+                return False

@@ -1,0 +1,130 @@
+"""The range pass: the TCP packets of one range of a capture as Arrow batches."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from udfs.capture.compression import Compression, open_stream
+from udfs.capture.packet_walk import CaptureFormat, PacketWalk
+from udfs.capture.ranges import PacketRange
+from udfs.capture.storage import ByteStream, StreamWindow, open_stored
+from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpTable
+from udfs.errors import CaptureError
+
+COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("bucket", pa.int32()),
+    ("connection", pa.binary()),
+    ("direction", pa.int8()),
+    ("file_no", pa.int32()),
+    ("packet_no", pa.int64()),
+    ("ts_ns", pa.int64()),
+    ("seq", pa.int64()),
+    ("flags", pa.int16()),
+    ("payload_bytes", pa.int32()),
+    ("payload", pa.binary()),
+]
+PACKETS = pa.schema(COLUMNS)
+"""One TCP packet that carries payload, SYN, FIN or RST.
+
+bucket:        FNV-1a (64 bits) of `connection` modulo the number of buckets
+connection:    36 bytes: the lower endpoint, then the higher; an endpoint is 16 bytes of address (IPv4 as
+               ::ffff:a.b.c.d) and the port, big endian; lower in byte order
+direction:     0 = sent by the lower endpoint, 1 = by the higher
+packet_no:     of all the file's packets, from 0
+ts_ns:         ns since 1970-01-01 UTC; 0 where the capture holds no time
+seq:           sequence number as sent, 0 to 2**32 - 1
+flags:         the TCP header's 12 bits, FIN = 1, SYN = 2, RST = 4
+payload_bytes: on the wire
+payload:       as captured; shorter than `payload_bytes` where the snaplen cut it
+"""
+
+
+@njit(cache=True, nogil=True)
+def gather(chunk: np.ndarray, starts: np.ndarray, offsets: np.ndarray, gathered: np.ndarray) -> None:
+    """Copy from `chunk[starts[i]:]` to `gathered[offsets[i]:offsets[i + 1]]` for each i.
+
+    chunk, gathered: uint8; starts: int64[n]; offsets: int32[n + 1]
+    """
+    for i in range(len(starts)):
+        start, into, end = starts[i], offsets[i], offsets[i + 1]
+        gathered[into:end] = chunk[start : start + end - into]
+
+
+def read_packets(r: PacketRange, *, file_no: int, buckets: int, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The TCP packets of a range that matter to a connection, in file order, as batches of schema PACKETS.
+
+    file_no:     goes into every row
+    batch_bytes: bytes of the capture held at once; a batch's payload is no longer, unless one record is. It moves the
+                 cuts between batches, never the rows.
+
+    Raises CaptureError where the file can no longer be read the way it was indexed.
+    """
+    with open_stored(r.path) as stored:
+        window = StreamWindow(_open_range(stored, r), base=r.first_byte, length=r.length, capacity=batch_bytes)
+        walk = PacketWalk(
+            window,
+            CaptureFormat(r.format),
+            big_endian=r.big_endian,
+            interfaces=r.interface_table(),
+            packet_no=r.first_packet,
+        )
+        table = TcpTable(buckets)
+        while walk.advance():
+            batch = _batch(walk, *table.parse(window.chunk, walk.packets), file_no)
+            if batch.num_rows:
+                yield batch
+        end = r.first_byte + r.length
+        if walk.offset != end:
+            raise CaptureError(
+                f"{r.path}: changed since it was indexed: packets of the range from byte {r.first_byte} reach to byte "
+                f"{end}, found packets up to byte {walk.offset}. Ingest the file again once it is no longer written to."
+            )
+
+
+def _open_range(stored: io.FileIO, r: PacketRange) -> ByteStream:
+    """The uncompressed stream of a stored file from the range's first byte on."""
+    compression = Compression(r.compression)
+    if compression is Compression.NONE:
+        stored.seek(r.first_byte)
+    stream = open_stream(io.BufferedReader(stored), compression, [])
+    if compression is not Compression.NONE:
+        StreamWindow(stream, base=0, length=r.first_byte, capacity=r.first_byte).skip_rest()
+    return stream
+
+
+def _batch(walk: PacketWalk, tcp_packets: np.ndarray, connections: np.ndarray, file_no: int) -> pa.RecordBatch:
+    kept = np.flatnonzero(tcp_packets["kept"])
+    tcp = tcp_packets[kept]
+    rows = len(kept)
+    columns = [
+        pa.array(tcp["bucket"]),
+        _binary(connections[kept].ravel(), np.arange(rows + 1, dtype=np.int32) * CONNECTION_BYTES),
+        pa.array(tcp["direction"]),
+        pa.array(np.full(rows, file_no, np.int32)),
+        pa.array(kept + (walk.packet_no - len(walk.packets))),
+        pa.array(walk.packets["ts_ns"][kept]),
+        pa.array(tcp["seq"]),
+        pa.array(tcp["flags"]),
+        pa.array(tcp["payload_bytes"]),
+        _payloads(walk.window.chunk, tcp),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=PACKETS)
+
+
+def _payloads(chunk: np.ndarray, tcp: np.ndarray) -> pa.Array[Any]:
+    offsets = np.zeros(len(tcp) + 1, np.int32)
+    np.cumsum(tcp["payload_captured"], out=offsets[1:])
+    gathered = np.empty(offsets[-1], np.uint8)
+    gather(chunk, np.ascontiguousarray(tcp["payload_offset"]), offsets, gathered)
+    return _binary(gathered, offsets)
+
+
+def _binary(values: np.ndarray, offsets: np.ndarray) -> pa.Array[Any]:
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(values.data)]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)

@@ -1,0 +1,93 @@
+"""Classic pcap (draft-ietf-opsawg-pcap): a 24-byte file header, then packets, each behind a 16-byte record header."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from numba import njit
+
+from udfs.capture.byte_order import u32
+from udfs.capture.packet_table import (
+    AT_STOP,
+    BIG_ENDIAN,
+    IMPLAUSIBLE,
+    LINK_TYPE,
+    LONGEST_RECORD,
+    NEEDS_BYTES,
+    RESOLUTION,
+    SNAPLEN,
+    TABLE_FULL,
+)
+from udfs.capture.timestamps import POWERS_OF_TEN
+
+FILE_HEADER_BYTES = 24
+MAJOR_VERSION = 2
+RECORD_HEADER_BYTES = 16
+USUAL_SNAPLEN = 262_144
+"""libpcap's MAXIMUM_SNAPLEN: a record may be as long whatever the file's snaplen says."""
+
+MAGICS = {
+    b"\xd4\xc3\xb2\xa1": ("<", 6),
+    b"\xa1\xb2\xc3\xd4": (">", 6),
+    b"\x4d\x3c\xb2\xa1": ("<", 9),
+    b"\xa1\xb2\x3c\x4d": (">", 9),
+}
+"""First four bytes to struct byte order and decimal digits of a second's fraction."""
+
+
+def parse_file_header(header: bytes) -> tuple[bool, int, np.ndarray]:
+    """Whether a classic pcap file is big endian, its major version, and its one interface as int64[1, 4].
+
+    header: its first 24 bytes, beginning with one of MAGICS. The upper half of the link type field tells the length of
+    frame check sequences and is dropped.
+    """
+    order, resolution = MAGICS[header[:4]]
+    major, _, _, _, snaplen, network = struct.unpack(order + "HHiIII", header[4:FILE_HEADER_BYTES])
+    return order == ">", major, np.array([[network & 0xFFFF, snaplen, resolution, 0]], np.int64)
+
+
+@njit(cache=True, nogil=True)
+def longest_packet(snaplen: int) -> int:
+    """Most bytes a record may claim to hold under this snaplen."""
+    return min(max(snaplen, USUAL_SNAPLEN), LONGEST_RECORD)
+
+
+@njit(cache=True, nogil=True)
+def walk_pcap(
+    chunk: np.ndarray, end: int, at: int, stop: int, section: np.ndarray, interfaces: np.ndarray, packets: np.ndarray
+) -> tuple[int, int, int]:
+    """Fill `packets` (PACKET[n]) from the records of `chunk[at:end]` that begin before `stop`.
+
+    Returns how many were filled, where the next record begins and why the walk ended: AT_STOP, TABLE_FULL, NEEDS_BYTES
+    (the next record reaches beyond `end`) or IMPLAUSIBLE. A record header is implausible when its packet is longer than
+    the snaplen allows or than it was on the wire, was of no length, or its fraction of a second is a second or more:
+    there is no other sign of damage in this format.
+    """
+    big_endian = section[BIG_ENDIAN] != 0
+    longest = longest_packet(interfaces[0, SNAPLEN])
+    ticks_per_second = np.int64(POWERS_OF_TEN[interfaces[0, RESOLUTION]])
+    ns_per_tick = 1_000_000_000 // ticks_per_second
+    count = 0
+    while at < stop:
+        if count == len(packets):
+            return count, at, TABLE_FULL
+        if at + RECORD_HEADER_BYTES > end:
+            return count, at, NEEDS_BYTES
+        fraction = u32(chunk, at + 4, big_endian)
+        captured = u32(chunk, at + 8, big_endian)
+        original = u32(chunk, at + 12, big_endian)
+        if captured > longest or captured > original or original == 0 or fraction >= ticks_per_second:
+            return count, at, IMPLAUSIBLE
+        following = at + RECORD_HEADER_BYTES + captured
+        if following > end:
+            return count, at, NEEDS_BYTES
+        packet = packets[count]
+        packet["offset"] = at + RECORD_HEADER_BYTES
+        packet["captured"] = captured
+        packet["original"] = original
+        packet["ts_ns"] = u32(chunk, at, big_endian) * 1_000_000_000 + fraction * ns_per_tick
+        packet["link_type"] = interfaces[0, LINK_TYPE]
+        count += 1
+        at = following
+    return count, at, AT_STOP

@@ -1,0 +1,75 @@
+"""Runs of whole packet records that tasks can read alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from udfs.capture.compression import Compression
+from udfs.capture.packet_table import INTERFACE_COLUMNS
+from udfs.capture.packet_walk import PacketWalk
+
+
+@dataclass(frozen=True)
+class PacketRange:
+    """A run of packet records of one capture, with all that reading it takes; plain values only.
+
+    first_byte, length: in the uncompressed stream
+    first_packet:       number in the file of the first packet
+    interfaces:         little endian int64[n, 4] (packet_table) of the section in force at `first_byte`
+    """
+
+    path: str
+    compression: str
+    format: str
+    big_endian: bool
+    first_byte: int
+    length: int
+    first_packet: int
+    interfaces: bytes
+
+    def interface_table(self) -> np.ndarray:
+        """`interfaces` as int64[n, 4]."""
+        return np.frombuffer(self.interfaces, "<i8").reshape(-1, INTERFACE_COLUMNS)
+
+
+def cut_ranges(
+    walk: PacketWalk,
+    visit: Callable[[np.ndarray, np.ndarray], None],
+    *,
+    path: str,
+    compression: Compression,
+    range_bytes: int,
+) -> list[PacketRange]:
+    """Walk to the end, show `visit` every chunk with its packets (PACKET[n]), and return the ranges that cover the way.
+
+    A range ends before the first record that begins `range_bytes` or more behind its first byte.
+    """
+    ranges = []
+    begun = _begin_range(walk, path, compression)
+    while walk.advance(begun.first_byte + range_bytes):
+        visit(walk.window.chunk, walk.packets)
+        if walk.at_stop:
+            ranges.append(_end_range(begun, walk))
+            begun = _begin_range(walk, path, compression)
+    ranges.append(_end_range(begun, walk))
+    return [r for r in ranges if r.length > 0]
+
+
+def _begin_range(walk: PacketWalk, path: str, compression: Compression) -> PacketRange:
+    return PacketRange(
+        path=path,
+        compression=compression.value,
+        format=walk.format.value,
+        big_endian=walk.big_endian,
+        first_byte=walk.offset,
+        length=0,
+        first_packet=walk.packet_no,
+        interfaces=walk.interfaces.astype("<i8").tobytes(),
+    )
+
+
+def _end_range(begun: PacketRange, walk: PacketWalk) -> PacketRange:
+    return replace(begun, length=walk.offset - begun.first_byte)
