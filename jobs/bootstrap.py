@@ -1,0 +1,146 @@
+"""What ./spark-submit.sh runs: sets up the Python environment where it is missing or stale, then hands over to it.
+
+Standard library only: it runs in whatever Python 3.11 or newer the machine has.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from jobs.cli import guarded, parse
+from jobs.java import check_java
+from jobs.paths import CONF, ROOT
+from udfs.errors import SetupError
+
+VENV = ROOT / ".venv"
+RUN_PINS = ROOT / "requirements.txt"
+TEST_PINS = ROOT / "requirements-dev.txt"
+_SETUP_LOG = ROOT / ".venv.log"
+_PASSWORD = re.compile(r"(?<=//)[^/@\s]+@")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `test [pytest arguments]`, a job with its flags, or the quickstart. Returns an exit code, if it returns."""
+    return guarded(lambda: _hand_over(list(argv) or ["pipeline", f"--scenario={CONF / 'quickstart.yaml'}"]))
+
+
+def _hand_over(argv: list[str]) -> NoReturn:
+    if argv[0] == "test":
+        python = prepared_python(RUN_PINS, TEST_PINS)
+        os.chdir(ROOT)
+        _become(python, "-m", "pytest", *argv[1:])
+    # Help is printed and wrong flags are told here, before minutes of set-up.
+    parse(argv, prog="spark-submit.sh")
+    _become(prepared_python(RUN_PINS), "-P", "-m", "jobs", *argv)
+
+
+def _become(python: Path, *arguments: str) -> NoReturn:
+    sys.stdout.flush()
+    os.execv(python, [str(python), *arguments])  # noqa: S606 - no shell is the point
+
+
+def prepared_python(*pins: Path) -> Path:
+    """A Python that has the packages pinned in these files: REFETCH_PYTHON as it is, else .venv, set up where need be.
+
+    Raises SetupError where Java is missing (before anything is downloaded) or the packages cannot be installed.
+    """
+    given = os.environ.get("REFETCH_PYTHON")
+    if given:
+        return _given_python(given)
+    python = VENV / "bin" / "python"
+    if _is_current(python, pins):
+        return python
+    check_java()
+    with _one_at_a_time():
+        if not _is_current(python, pins):
+            _set_up(python, pins)
+    return python
+
+
+def _given_python(given: str) -> Path:
+    found = shutil.which(given)
+    if not found:
+        raise SetupError(
+            f"REFETCH_PYTHON is {given}, which is not there; name a Python with requirements.txt installed, or unset it"
+        )
+    return Path(found)
+
+
+def _is_current(python: Path, pins: Sequence[Path]) -> bool:
+    return python.exists() and all(_stamp(pin).is_file() and _stamp(pin).read_text() == _digest(pin) for pin in pins)
+
+
+def _set_up(python: Path, pins: Sequence[Path]) -> None:
+    """Install what is not stamped; a stamp is written last, so that an interrupted set-up is done again."""
+    fresh = not _is_current(python, pins[:1])
+    _say(f"Setting up the Python environment in {VENV} (needed once; a few minutes where nothing is cached) ...")
+    uv = shutil.which("uv")
+    if fresh:
+        shutil.rmtree(VENV, ignore_errors=True)
+        make = (
+            [uv, "venv", "--quiet", "--python", sys.executable, str(VENV)]
+            if uv
+            else [sys.executable, "-m", "venv", str(VENV)]
+        )
+        _logged(make, "make a virtual environment", "On Debian and Ubuntu: apt install python3-venv.")
+    install = (
+        [uv, "pip", "install", "--quiet", "--python", str(python)]
+        if uv
+        else [str(python), "-m", "pip", "install", "--quiet"]
+    )
+    wanted = [part for pin in pins for part in ("-r", str(pin))]
+    _logged(
+        [*install, *wanted],
+        "install the Python packages",
+        "Check the network, the proxy or the package index that pip or uv is set to.",
+    )
+    for pin in pins:
+        _stamp(pin).write_text(_digest(pin))
+    _SETUP_LOG.unlink(missing_ok=True)
+    _say("Done.")
+
+
+def _logged(command: Sequence[str], what: str, advice: str) -> None:
+    with _SETUP_LOG.open("w") as log:
+        code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+    if code:
+        told = [line.strip() for line in _SETUP_LOG.read_text(errors="replace").splitlines() if line.strip()]
+        last = _PASSWORD.sub("", told[-1]) if told else "it gave no reason"
+        raise SetupError(
+            f"Could not {what} ({Path(command[0]).name} left with {code}: {last}). {advice} Its output: {_SETUP_LOG}"
+        )
+
+
+def _stamp(pin: Path) -> Path:
+    return VENV / f".{pin.name}.sha256"
+
+
+def _digest(pin: Path) -> str:
+    return hashlib.sha256(pin.read_bytes()).hexdigest()
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Two commands started together set up one after the other; the second finds it done."""
+    with (ROOT / ".venv.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"refetch: {text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,43 @@
+"""Spark's own failures as one line: what went wrong at the root, and where the rest is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from jobs.spark import spark_log
+from udfs.errors import SparkError
+
+_PYTHON_FAULT = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
+_JAVA_CAUSE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+.*)$", re.MULTILINE)
+_LONGEST = 500
+
+
+@contextmanager
+def spark_failures_told() -> Iterator[None]:
+    """Raise SparkError with the root cause in place of what Spark or its gateway raises inside."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as fault:
+        log = spark_log()
+        where = f"Spark's log: {log}" if log.exists() else "More is in the log of Spark's driver"
+        raise SparkError(f"Spark failed: {root_cause(str(fault))}. {where}") from fault
+
+
+def root_cause(text: str) -> str:
+    """The line of Spark's message that names the cause: a Python worker's own, else Java's innermost, else line one."""
+    _, traceback, worker = text.partition("Traceback (most recent call last):")
+    if traceback and (told := _PYTHON_FAULT.findall(worker.partition("\n\tat ")[0])):
+        return _short(told[-1])
+    causes = _JAVA_CAUSE.findall(text)
+    first = next((line for line in text.splitlines() if line.strip()), "no reason given")
+    return _short(causes[-1] if causes else first)
+
+
+def _short(line: str) -> str:
+    line = line.strip().rstrip(".")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."

@@ -1,0 +1,63 @@
+"""The Java that Spark will start: which one it is, and whether Spark runs on it.
+
+Standard library only: it is asked before the Python environment is set up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+
+from udfs.errors import SetupError
+
+OLDEST, NEWEST = 17, 25
+"""Spark 4.2 runs on Java 17, 21 and 25 (https://spark.apache.org/docs/4.2.0/, "Downloading")."""
+
+_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
+_WHAT_TO_DO = (
+    f"refetch needs Java {OLDEST} to {NEWEST} (Spark 4.2 is made for 17, 21 and 25). "
+    "Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17), "
+    "or set JAVA_HOME to the folder of one that is installed."
+)
+
+
+def java_command() -> str:
+    """The java that Spark's own scripts take: JAVA_HOME's if that is set, else the one on PATH.
+
+    Raises SetupError where there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    command = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+    if command:
+        return command
+    where = f"JAVA_HOME is {home}, and there is no bin/java in it" if home else "there is no java on PATH"
+    raise SetupError(f"No Java found: {where}. {_WHAT_TO_DO}")
+
+
+def major_version(banner: str) -> int | None:
+    """Major version named in the banner of `java -version`; None where it names none.
+
+    >>> major_version('openjdk version "17.0.15" 2025-04-15'), major_version('java version "1.8.0_392"')
+    (17, 8)
+    """
+    found = _VERSION.search(banner)
+    if not found:
+        return None
+    first, second = int(found[1]), found[2]
+    return int(second) if first == 1 and second else first
+
+
+def check_java() -> None:
+    """Raise SetupError unless the java that Spark would start is one that Spark runs on."""
+    command = java_command()
+    try:
+        answer = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise SetupError(f"{command} does not run ({type(fault).__name__}). {_WHAT_TO_DO}") from fault
+    version = major_version(answer.stderr + answer.stdout)
+    if version is None:
+        raise SetupError(f"{command} -version does not say which Java it is (exit {answer.returncode}). {_WHAT_TO_DO}")
+    if not OLDEST <= version <= NEWEST:
+        raise SetupError(f"Wrong Java: {command} is Java {version}. {_WHAT_TO_DO}")

@@ -1,0 +1,50 @@
+"""What one invocation works on: everything a job is told, resolved and checked before Spark starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from jobs.paths import is_uri
+from jobs.scenario import Scenario
+from udfs.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Run:
+    """One invocation of a job.
+
+    captures: the files to ingest, absolute and sorted; empty for a job that reads the lake.
+    lake: the lake's folder, absolute, or a URI.
+    run_at: the clock of the run, aware, UTC.
+    master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
+    spark_conf: Spark properties given on the command line, which go before refetch's own.
+    """
+
+    scenario: Scenario
+    captures: tuple[Path, ...]
+    lake: str
+    run_at: datetime
+    master: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+
+def absolute_lake(lake: str) -> str:
+    """The lake's folder from the root, or its URI as it is. Raises ArgumentError where a file is in the way."""
+    if is_uri(lake):
+        return lake
+    folder = Path(lake).resolve()
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is made where it is missing")
+    return str(folder)
+
+
+def spark_properties(texts: Iterable[str]) -> dict[str, str]:
+    """Spark properties from KEY=VALUE texts, a later one before an earlier. Raises ArgumentError for any other text."""
+    pairs = [text.partition("=") for text in texts]
+    wrong = [key for key, equals, _ in pairs if not equals or not key.startswith("spark.")]
+    if wrong:
+        raise ArgumentError(f"--conf takes spark.KEY=VALUE, and not {', '.join(f'`{key}`' for key in wrong)}")
+    return {key: value for key, _, value in pairs}

@@ -1,0 +1,148 @@
+"""The Spark session: one that is there already, one for a plain spark-submit, or one started here, quietly."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from jobs.java import check_java
+from jobs.paths import CONF, ROOT
+from udfs.errors import SetupError, SparkError
+
+DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
+"""The jars that a folder named by REFETCH_JARS has to hold."""
+
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+
+
+def spark_session(master: str | None, app: str, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The session to work in.
+
+    An active session (Databricks, a notebook) is taken as it is, with refetch's SQL properties set in it. Under a plain
+    spark-submit the properties are added to those it was given. Otherwise Spark is started here, on `master` or
+    local[*], with its output in spark_log(). `conf` goes before all of refetch's own properties.
+
+    Raises SetupError where Java or Delta's jars are missing, SparkError where Spark does not start.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        _set_sql_properties(active, properties(CONF / "spark-defaults.conf") | dict(conf or {}))
+        return active
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        session = _submitted_session(master, app, dict(conf or {}))
+    else:
+        session = _started_session(master or "local[*]", app, dict(conf or {}))
+    _check_delta(session)
+    return session
+
+
+def properties(path: Path) -> dict[str, str]:
+    """The properties of a file in Spark's own form: `key value` lines, # for comments."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    return {key: value for key, value in pairs}
+
+
+def spark_log() -> Path:
+    """Where the output of a Spark started by this process goes: a file in the user's own folder for temporary files."""
+    folder = Path(tempfile.gettempdir()) / f"refetch-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder / f"spark-{os.getpid()}.log"
+
+
+def jar_properties(folder: str | None) -> dict[str, str]:
+    """Properties that take Delta's jars from a folder instead of Maven Central; none where no folder is given.
+
+    Raises SetupError that names the jars the folder lacks.
+    """
+    if not folder:
+        return {}
+    jars = [Path(folder).resolve() / name for name in DELTA_JARS]
+    missing = [jar.name for jar in jars if not jar.is_file()]
+    if missing:
+        raise SetupError(
+            f"REFETCH_JARS is {folder}, and there is no {' and no '.join(missing)} in it. Copy them there from Maven "
+            "Central (io.delta:delta-spark_4.2_2.13:4.4.0, io.delta:delta-storage:4.4.0), or unset REFETCH_JARS."
+        )
+    listed = ",".join(jar.as_uri() for jar in jars)
+    return {"spark.jars": listed, "spark.jars.packages": "", "spark.jars.excludes": ""}
+
+
+def local_properties(master: str, conf: Mapping[str, str], jars: str | None) -> dict[str, str]:
+    """Properties of a Spark started here: refetch's, the machine's, the jars', the caller's, each over those before."""
+    own = properties(CONF / "spark-defaults.conf")
+    if master.startswith("local"):
+        own |= properties(CONF / "spark-local.conf")
+    own["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}"
+    own["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    own |= jar_properties(jars)
+    own |= conf
+    return {key: value for key, value in own.items() if value}
+
+
+def _started_session(master: str, app: str, conf: dict[str, str]) -> SparkSession:
+    check_java()
+    # A SPARK_HOME of another version would start jars that do not fit this pyspark.
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app)
+    spark_conf.setAll(list(local_properties(master, conf, os.environ.get("REFETCH_JARS")).items()))
+    log = spark_log()
+    try:
+        with log.open("ab") as output:
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+                spark_conf, popen_kwargs={"stdout": output, "stderr": output}
+            )
+        context = SparkContext(conf=spark_conf, gateway=gateway)
+    except (PySparkRuntimeError, Py4JError) as fault:
+        raise _not_started(log) from fault
+    return SparkSession(context)
+
+
+def _submitted_session(master: str | None, app: str, conf: dict[str, str]) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    submitted = SparkConf()
+    builder = SparkSession.builder.appName(app)
+    for key, value in (properties(CONF / "spark-defaults.conf") | {"spark.executorEnv.PYTHONPATH": str(ROOT)}).items():
+        if not submitted.contains(key):
+            builder = builder.config(key, value)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return (builder.master(master) if master else builder).getOrCreate()
+
+
+def _set_sql_properties(session: SparkSession, wanted: Mapping[str, str]) -> None:
+    for key, value in wanted.items():
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.set(key, value)
+
+
+def _check_delta(session: SparkSession) -> None:
+    jvm = session.sparkContext._jvm
+    if jvm is not None and not jvm.org.apache.spark.util.Utils.classIsLoadable(_DELTA_EXTENSION):
+        raise SetupError(
+            "Delta's jars are not on Spark's class path. With a plain spark-submit give it "
+            "--properties-file conf/spark-defaults.conf, or --jars with the two jars."
+        )
+
+
+def _not_started(log: Path) -> SetupError | SparkError:
+    told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    if "UNRESOLVED DEPENDENCIES" in told or "unresolved dependency" in told:
+        return SetupError(
+            "Delta's two jars could not be downloaded from Maven Central, and no earlier run has left them in the Ivy "
+            "cache. Check the network or proxy (DEFAULT_ARTIFACT_REPOSITORY names a mirror), or put "
+            f"{' and '.join(DELTA_JARS)} in a folder and set REFETCH_JARS to it. Spark's log: {log}"
+        )
+    lines = [line for line in told.splitlines() if "Exception" in line or "Error" in line]
+    return SparkError(f"Spark did not start: {lines[0].strip() if lines else 'it gave no reason'}. Spark's log: {log}")

@@ -1,0 +1,52 @@
+"""The errors refetch raises on purpose: one root, one leaf for each thing a user would do next."""
+
+from __future__ import annotations
+
+
+class RefetchError(Exception):
+    """Root of every error a user can act on; the message says what was found and what to do."""
+
+
+class CaptureError(RefetchError):
+    """A capture cannot be opened, is of no known format, or changed while it was read."""
+
+
+class ArgumentError(RefetchError):
+    """A command-line argument is unknown, malformed, or names something that is not there."""
+
+
+class SetupError(RefetchError):
+    """The machine lacks what refetch runs on: Python, Java, a package, a jar."""
+
+
+class LakeError(RefetchError):
+    """The lake cannot be read or written, or holds a table this version cannot use."""
+
+
+class SparkError(RefetchError):
+    """Spark failed; the message has the root cause and where its log is."""
+
+
+class GateError(RefetchError):
+    """A gate refused the tables of a run; the message has the rule, the count and examples."""
+
+
+class FaultsError(RefetchError):
+    """Several faults of one input, found in one pass and told at once."""
+
+    def __init__(self, subject: str, faults: tuple[str, ...]) -> None:
+        """subject: what is at fault, e.g. a file; faults: one line each."""
+        super().__init__(subject, faults)
+        self.subject, self.faults = subject, faults
+
+    def __str__(self) -> str:
+        count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
+        return "\n  ".join([f"{self.subject}: {count}", *self.faults])
+
+
+class ScenarioError(FaultsError):
+    """A scenario file, --set or --captured has unknown keys or bad values."""
+
+
+class SettingError(FaultsError):
+    """The catalogue of settings, conf/settings.yaml, contradicts itself."""
