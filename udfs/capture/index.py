@@ -77,9 +77,8 @@ def index_capture(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
         if header.fault is None:
             step = range_bytes if compression is Compression.NONE else TO_THE_END
             ranges = cut_ranges(walk, tally.add, path=path, compression=compression, range_bytes=step)
-        stopped_at = walk.offset
+        reason, stopped_at = header.fault or walk.fault(), walk.offset
         not_read = walk.pending_bytes + window.skip_rest()
-        reason = header.fault or walk.fault()
         if reason is not None:
             faults.append(CaptureFault(reason, stopped_at, not_read))
     captured, on_wire = tally.payload_bytes

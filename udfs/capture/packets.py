@@ -101,20 +101,25 @@ def _open_range(stored: io.FileIO, r: PacketRange) -> ByteStream:
 def _batch(walk: PacketWalk, tcp_packets: np.ndarray, connections: np.ndarray, file_no: int) -> pa.RecordBatch:
     kept = np.flatnonzero(tcp_packets["kept"])
     tcp = tcp_packets[kept]
-    rows = len(kept)
-    columns = [
-        pa.array(tcp["bucket"]),
-        _binary(connections[kept].ravel(), np.arange(rows + 1, dtype=np.int32) * CONNECTION_BYTES),
-        pa.array(tcp["direction"]),
-        pa.array(np.full(rows, file_no, np.int32)),
-        pa.array(kept + (walk.packet_no - len(walk.packets))),
-        pa.array(walk.packets["ts_ns"][kept]),
-        pa.array(tcp["seq"]),
-        pa.array(tcp["flags"]),
-        pa.array(tcp["payload_bytes"]),
-        _payloads(walk.window.chunk, tcp),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=PACKETS)
+    values = {
+        "bucket": tcp["bucket"],
+        "direction": tcp["direction"],
+        "file_no": np.full(len(kept), file_no, np.int32),
+        "packet_no": kept + (walk.packet_no - len(walk.packets)),
+        "ts_ns": walk.packets["ts_ns"][kept],
+        "seq": tcp["seq"],
+        "flags": tcp["flags"],
+        "payload_bytes": tcp["payload_bytes"],
+    }
+    columns = {name: _column(PACKETS.field(name).type, len(kept), array) for name, array in values.items()}
+    columns["connection"] = _connections(connections[kept])
+    columns["payload"] = _payloads(walk.window.chunk, tcp)
+    return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)
+
+
+def _connections(connections: np.ndarray) -> pa.Array[Any]:
+    offsets = np.arange(len(connections) + 1, dtype=np.int32) * CONNECTION_BYTES
+    return _column(pa.binary(), len(connections), offsets, connections.ravel())
 
 
 def _payloads(chunk: np.ndarray, tcp: np.ndarray) -> pa.Array[Any]:
@@ -122,9 +127,9 @@ def _payloads(chunk: np.ndarray, tcp: np.ndarray) -> pa.Array[Any]:
     np.cumsum(tcp["payload_captured"], out=offsets[1:])
     gathered = np.empty(offsets[-1], np.uint8)
     gather(chunk, np.ascontiguousarray(tcp["payload_offset"]), offsets, gathered)
-    return _binary(gathered, offsets)
+    return _column(pa.binary(), len(tcp), offsets, gathered)
 
 
-def _binary(values: np.ndarray, offsets: np.ndarray) -> pa.Array[Any]:
-    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(values.data)]
-    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+def _column(kind: pa.DataType, rows: int, *buffers: np.ndarray) -> pa.Array[Any]:
+    """An Arrow array without nulls over numpy arrays. `pa.array` would import pandas, at a second a worker."""
+    return pa.Array.from_buffers(kind, rows, [None, *(pa.py_buffer(np.ascontiguousarray(b).data) for b in buffers)])
