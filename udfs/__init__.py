@@ -1,1 +1,26 @@
-"""What runs inside Python workers on Arrow batches. Nothing here opens a Spark session."""
+"""What runs inside Python workers, on arrays and Arrow batches."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def kernel_cache_dir(package: Path) -> str:
+    """Where numba keeps the machine code of this version of the kernels.
+
+    Numba compares the time stamp of the file that a cached kernel is in, not of the files whose functions it has inlined: a
+    change to one of those would go unnoticed. So the folder is named after the content of all of them.
+    """
+    digest = hashlib.sha256()
+    for source in sorted(package.rglob("*.py")):
+        digest.update(source.read_bytes())
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    base = home if os.access(home, os.W_OK) or os.access(home.parent, os.W_OK) else Path(tempfile.gettempdir())
+    return str(base / "refetch" / f"kernels-{digest.hexdigest()[:16]}")
+
+
+# Numba reads this when it is first imported, which only modules below this one do.
+os.environ.setdefault("NUMBA_CACHE_DIR", kernel_cache_dir(Path(__file__).parent))

@@ -1,0 +1,217 @@
+"""The silver tables: what the captures show, every byte accounted for."""
+
+from __future__ import annotations
+
+from schemas.tables.table import Spec as C
+from schemas.tables.table import table
+
+CAPTURE_ID = C("string", "The capture set: a hash of the content of its files")
+CONNECTION_ID = C("bigint", "The TCP connection: a hash of its endpoints and of how often they had connected before")
+EXCHANGE_NO = C("bigint", "The request's number in its connection from 0; responses nobody asked for are -1, -2, ...")
+BROKER = C("string", "The broker's node id where Metadata responses tell it, else its address and port")
+CLIENT_ID = C("string", "client.id of the request", nullable=True)
+CLIENT_ADDRESS = C("string", "The client's IP address")
+REQUEST_TIME = C("timestamp", "When the last byte of the request was captured", "UTC", nullable=True)
+RESPONSE_TIME = C("timestamp", "When the last byte of the response was captured", "UTC", nullable=True)
+TOPIC = C("string", "Topic name; the topic id where no Metadata response of the capture set names it")
+TOPIC_ID = C("string", "Topic id as Kafka prints it (url-safe base64)", nullable=True)
+PARTITION = C("int", "Partition of the topic")
+
+CAPTURES = table(
+    "captures", "silver", "One row a capture file.", ("capture_id", "file_no"), "capture_id",
+    capture_id=CAPTURE_ID,
+    file_no=C("int", "The file's place in the capture set, by path"),
+    path=C("string", "Where the file was read from"),
+    content_hash=C("string", "blake2b of the file as stored"),
+    format=C("string", "pcap or pcapng"),
+    compression=C("string", "none, gzip or zstd"),
+    size_bytes=C("bigint", "Size of the file as stored", "bytes"),
+    packets=C("bigint", "Packets in the file"),
+    tcp_packets=C("bigint", "Packets that are TCP segments"),
+    other_packets=C("bigint", "Packets of other protocols, fragments and link types that are not read"),
+    malformed_packets=C("bigint", "Packets whose headers contradict themselves or are cut by the snaplen"),
+    tcp_payload_bytes=C("bigint", "TCP payload on the wire", "bytes"),
+    tcp_captured_bytes=C("bigint", "TCP payload in the file; less where the snaplen cut packets", "bytes"),
+    first_time=C("timestamp", "Time of the first packet", "UTC", nullable=True),
+    last_time=C("timestamp", "Time of the last packet", "UTC", nullable=True),
+    faults=C("array<string>", "What could not be read of the file, and at which byte"),
+    unread_bytes=C("bigint", "Bytes of the file that could not be read", "bytes"),
+)  # fmt: skip
+
+CONNECTIONS = table(
+    "connections", "silver",
+    "One row a TCP connection. Its captured payload is framed, unframed, repeated or late: payload_bytes is their sum.",
+    ("capture_id", "connection_id"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    protocol=C("string", "kafka, tls, other, or unknown where no payload tells"),
+    broker=C("string", "The broker as in exchanges; null where the connection is not Kafka's", nullable=True),
+    server=C("string", "Address and port of the side that was connected to", nullable=True),
+    client=C("string", "Address and port of the side that connected", nullable=True),
+    client_software_name=C("string", "As the client's ApiVersions request says (KIP-511)", nullable=True),
+    client_software_version=C("string", "As the client's ApiVersions request says (KIP-511)", nullable=True),
+    began_before_capture=C("boolean", "The capture does not show the connection being opened"),
+    first_time=C("timestamp", "Time of the first packet", "UTC"),
+    last_time=C("timestamp", "Time of the last packet", "UTC"),
+    packets=C("bigint", "Packets with payload or SYN, FIN, RST"),
+    requests=C("bigint", "Requests seen"),
+    orphan_responses=C("bigint", "Responses to requests that are not in the capture"),
+    payload_bytes=C("bigint", "Captured TCP payload of both directions", "bytes"),
+    framed_bytes=C("bigint", "... that is in an exchange", "bytes"),
+    unframed_bytes=C("bigint", "... that is in no Kafka frame: in quarantine, or the connection is not Kafka's", "bytes"),
+    repeated_bytes=C("bigint", "... that was captured before: retransmissions, overlaps", "bytes"),
+    late_bytes=C("bigint", "... that came too late or too far away to be placed in the stream", "bytes"),
+    missing_bytes=C("bigint", "Bytes the stream had that the capture does not", "bytes"),
+)  # fmt: skip
+
+EXCHANGES = table(
+    "exchanges", "silver", "One row a request and its response.", ("capture_id", "connection_id", "exchange_no"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    exchange_no=EXCHANGE_NO,
+    broker=BROKER,
+    client_address=CLIENT_ADDRESS,
+    client_id=CLIENT_ID,
+    client_software_name=C("string", "As the connection's ApiVersions request says (KIP-511)", nullable=True),
+    client_software_version=C("string", "As the connection's ApiVersions request says (KIP-511)", nullable=True),
+    api_key=C("smallint", "Kafka's API key", nullable=True),
+    api_name=C("string", "The API as Kafka's request log names it", nullable=True),
+    api_version=C("smallint", "Version of request and response", nullable=True),
+    correlation_id=C("int", "Correlation id of both"),
+    request_time=REQUEST_TIME,
+    response_time=RESPONSE_TIME,
+    request_packet=C("bigint", "Packet that completed the request: file_no << 40 | packet number", nullable=True),
+    response_packet=C("bigint", "Packet that completed the response: file_no << 40 | packet number", nullable=True),
+    request_bytes=C("bigint", "The request's bytes in the capture, its 4-byte size included", "bytes"),
+    response_bytes=C("bigint", "The response's bytes in the capture, its 4-byte size included", "bytes"),
+    missing_bytes=C("bigint", "Bytes of both that the capture does not have", "bytes"),
+    status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
+    error_code=C("smallint", "Top-level error of the response, else its first partition error", nullable=True),
+    throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
+    decode_fault=C("string", "Why the body could not be decoded", nullable=True),
+)  # fmt: skip
+
+FETCH_PARTITIONS = table(
+    "fetch_partitions", "silver",
+    "One row a partition that a fetch wanted or got. An incremental fetch names only what changed (KIP-227): the rest of its "
+    "session's partitions have rows too, with request_position null.",
+    ("capture_id", "connection_id", "exchange_no", "topic", "partition"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    exchange_no=EXCHANGE_NO,
+    broker=BROKER,
+    client_address=CLIENT_ADDRESS,
+    client_id=CLIENT_ID,
+    reader=C("string", "consumer or follower"),
+    replica_id=C("int", "Node id of the follower, -1 for a consumer"),
+    api_version=C("smallint", "Version of the Fetch request"),
+    request_time=REQUEST_TIME,
+    response_time=RESPONSE_TIME,
+    max_wait_ms=C("int", "Longest wait the request allows", "ms"),
+    min_bytes=C("int", "Least bytes to answer with before max_wait_ms", "bytes"),
+    max_bytes=C("int", "Most record bytes the response may have (KIP-74)", "bytes"),
+    isolation_level=C("tinyint", "0 read_uncommitted, 1 read_committed"),
+    kind=C("string", "full, incremental or sessionless (KIP-227)"),
+    session_id=C("int", "Fetch session id of the request"),
+    session_epoch=C("int", "Fetch session epoch of the request"),
+    response_session_id=C("int", "Fetch session id of the response", nullable=True),
+    session_known=C("boolean", "The capture shows all partitions of the session, and so all that the fetch wanted"),
+    topic=TOPIC,
+    topic_id=TOPIC_ID,
+    partition=PARTITION,
+    request_position=C("int", "Place in the request from 0; null where the session implies the partition", nullable=True),
+    read_position=C("int", "Place in the order in which the broker reads; null where the fetch did not want it", nullable=True),
+    response_position=C("int", "Place in the response from 0; null where it is not there", nullable=True),
+    fetch_offset=C("bigint", "Offset from which records are wanted", nullable=True),
+    partition_max_bytes=C("int", "Most record bytes wanted of the partition", "bytes", nullable=True),
+    current_leader_epoch=C("int", "Leader epoch the client knows, -1 for none", nullable=True),
+    returned_bytes=C("bigint", "Record bytes in the response, 0 where the partition is not in it; null without a response",
+                     "bytes", nullable=True),
+    high_watermark=C("bigint", "High watermark the response tells", nullable=True),
+    last_stable_offset=C("bigint", "Last stable offset the response tells", nullable=True),
+    log_start_offset=C("bigint", "Log start offset the response tells", nullable=True),
+    preferred_read_replica=C("int", "Replica the consumer is sent to, -1 for none (KIP-392)", nullable=True),
+    error_code=C("smallint", "The partition's error", nullable=True),
+    response_error_code=C("smallint", "The response's top-level error", nullable=True),
+    throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
+)  # fmt: skip
+
+RECORD_BATCHES = table(
+    "record_batches", "silver",
+    "One row a record batch of a produce request or a fetch response (a message or wrapper in formats 0 and 1).",
+    ("capture_id", "connection_id", "exchange_no", "topic", "partition", "position"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    exchange_no=EXCHANGE_NO,
+    source=C("string", "produce or fetch"),
+    broker=BROKER,
+    client_address=CLIENT_ADDRESS,
+    client_id=CLIENT_ID,
+    request_time=REQUEST_TIME,
+    response_time=RESPONSE_TIME,
+    topic=TOPIC,
+    topic_id=TOPIC_ID,
+    partition=PARTITION,
+    position=C("int", "Place among the partition's batches in the message, from 0"),
+    base_offset=C("bigint", "First offset; of a produced batch as the response says, null where there is none", nullable=True),
+    last_offset_delta=C("int", "Last offset less the first", nullable=True),
+    record_count=C("int", "Records in the batch", nullable=True),
+    size_bytes=C("bigint", "Declared size of the batch with its header; null where cut before the size", "bytes", nullable=True),
+    available_bytes=C("bigint", "... of which so many are there", "bytes"),
+    is_cut=C("boolean", "The message ends within the batch: a fetch is a slice of bytes (KIP-74)"),
+    magic=C("tinyint", "Format of the batch: 0, 1 or 2", nullable=True),
+    codec=C("string", "none, gzip, snappy, lz4 or zstd", nullable=True),
+    timestamp_type=C("string", "CreateTime or LogAppendTime", nullable=True),
+    base_timestamp=C("bigint", "Timestamp of the first record", "ms since 1970", nullable=True),
+    max_timestamp=C("bigint", "Greatest timestamp of a record", "ms since 1970", nullable=True),
+    producer_id=C("bigint", "Producer id, -1 without idempotence", nullable=True),
+    producer_epoch=C("smallint", "Producer epoch", nullable=True),
+    base_sequence=C("int", "Sequence number of the first record", nullable=True),
+    partition_leader_epoch=C("int", "Leader epoch at which the batch was appended", nullable=True),
+    is_transactional=C("boolean", "Part of a transaction", nullable=True),
+    is_control=C("boolean", "A transaction's end marker", nullable=True),
+    crc_valid=C("boolean", "The checksum fits; null where the batch is cut", nullable=True),
+    error_code=C("smallint", "The partition's error: a produced batch is in the log only with 0", nullable=True),
+    acks=C("smallint", "acks of the produce request", nullable=True),
+)  # fmt: skip
+
+CLUSTER_METADATA = table(
+    "cluster_metadata", "silver", "One row a broker or partition in a Metadata response.",
+    ("capture_id", "connection_id", "exchange_no", "entry", "position"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    exchange_no=EXCHANGE_NO,
+    response_time=RESPONSE_TIME,
+    entry=C("string", "broker or partition; topic for a topic without partitions"),
+    position=C("int", "Place in the response among entries of its kind, from 0"),
+    node_id=C("int", "The broker's node id", nullable=True),
+    host=C("string", "The host the broker advertises", nullable=True),
+    port=C("int", "The port the broker advertises", nullable=True),
+    rack=C("string", "The broker's rack", nullable=True),
+    topic=C("string", "Topic name", nullable=True),
+    topic_id=TOPIC_ID,
+    is_internal=C("boolean", "An internal topic of Kafka", nullable=True),
+    partition=C("int", "Partition of the topic", nullable=True),
+    leader_id=C("int", "Node id of the leader, -1 for none", nullable=True),
+    leader_epoch=C("int", "The leader's epoch", nullable=True),
+    replica_nodes=C("array<int>", "Node ids of the replicas", nullable=True),
+    isr_nodes=C("array<int>", "Node ids of the replicas in sync", nullable=True),
+    error_code=C("smallint", "The entry's error", nullable=True),
+)  # fmt: skip
+
+QUARANTINE = table(
+    "quarantine", "silver", "One row a thing that could not be decoded, with the reason; no content.",
+    ("capture_id", "connection_id", "direction", "stream_offset"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    direction=C("string", "request, response, or unknown before the client is known"),
+    stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have", "bytes"),
+    exchange_no=C("bigint", "The exchange it belongs to; null for bytes in no frame", nullable=True),
+    reason=C("string", "Why: see the module udfs.facts.reasons"),
+    bytes=C("bigint", "Bytes in hand that the reason concerns", "bytes"),
+    missing_bytes=C("bigint", "Bytes of the frame that the capture does not have", "bytes"),
+    time=C("timestamp", "When the first of the bytes was captured", "UTC"),
+    packet=C("bigint", "The packet that brought it: file_no << 40 | packet number"),
+)  # fmt: skip
+
+SILVER = (CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA, QUARANTINE)

@@ -1,0 +1,84 @@
+"""What a declaration of a table consists of.
+
+A table is declared once; its Spark type, Arrow type, DDL, comments and page in docs/tables.md are derived from that. A column
+is a string, its name, so that code says `EXCHANGES.api_key` where it would otherwise repeat a literal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Type = Literal[
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "double",
+    "string",
+    "timestamp",
+    "array<int>",
+    "array<string>",
+    "map<string,bigint>",
+]
+
+
+class Column(str):
+    """A column's name, with its type (spelled as in Spark SQL), meaning, unit and whether it can be null."""
+
+    type: Type
+    doc: str
+    unit: str
+    nullable: bool
+
+    def __new__(cls, name: str, kind: Type, doc: str, unit: str = "", nullable: bool = False) -> Column:
+        self = super().__new__(cls, name)
+        self.type, self.doc, self.unit, self.nullable = kind, doc, unit, nullable
+        return self
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A column that has no name yet: it gets that of its keyword in `table`."""
+
+    type: Type
+    doc: str
+    unit: str = ""
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a layer: what a row is, its columns in order, the key that makes a row unique, what to cluster by.
+
+    replaced_by: the column by whose value rows are replaced when a run writes again. Columns are also attributes.
+    """
+
+    name: str
+    layer: Literal["silver", "gold"]
+    doc: str
+    key: tuple[str, ...]
+    replaced_by: str
+    columns: tuple[Column, ...]
+    _by_name: dict[str, Column] = field(repr=False, compare=False)
+
+    def __getattr__(self, name: str) -> Column:
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise AttributeError(f"table {self.name} has no column {name!r}; it has {', '.join(self._by_name)}") from None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Table, (self.name, self.layer, self.doc, self.key, self.replaced_by, self.columns, self._by_name))
+
+
+def table(
+    name: str, layer: Literal["silver", "gold"], doc: str, key: tuple[str, ...], replaced_by: str, **columns: Spec
+) -> Table:
+    """Declare a table: `columns` in the order they are to stand."""
+    named = {n: Column(n, spec.type, spec.doc, spec.unit, spec.nullable) for n, spec in columns.items()}
+    unknown = [part for part in (*key, replaced_by) if part not in named]
+    if unknown:
+        raise ValueError(f"table {name}: key names {', '.join(unknown)}, which is no column")
+    return Table(name, layer, doc, key, replaced_by, tuple(named.values()), named)

@@ -1,0 +1,208 @@
+"""Packet batches in, frames out: chunks of packets for the kernel, and what goes over from one chunk to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from udfs.capture.conversation import CONNECTION
+from udfs.capture.framing import FRAME
+from udfs.capture.reassembly import Packets, converse
+from udfs.capture.segments import DIRECTION, UNKNOWN
+from udfs.wire.header import API_TABLE
+
+ENDPOINTS_BYTES = 36
+FILE_BITS = 40  # packets of one file fit in so many bits; the file's number is above them
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What one chunk of packets made complete.
+
+    arena: uint8, every frame's bytes; requests, responses: FRAME[n], a request's `partner` is the index of its response
+    and the other way round; losses: LOSS[n]; connections: CONNECTION[n], directions: DIRECTION[2n], in their present
+    state; endpoints: bytes of 36 by connection; finished: how many of the connections have ended.
+    """
+
+    arena: npt.NDArray[np.uint8]
+    requests: npt.NDArray[np.void]
+    responses: npt.NDArray[np.void]
+    losses: npt.NDArray[np.void]
+    connections: npt.NDArray[np.void]
+    directions: npt.NDArray[np.void]
+    endpoints: list[bytes]
+    finished: int
+
+
+@dataclass
+class Carried:
+    """The connection that goes on in the next chunk."""
+
+    endpoints: bytes | None = None
+    connection: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(1, CONNECTION))
+    directions: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(2, DIRECTION))
+    requests: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, FRAME))
+    request_bytes: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    packets: Packets | None = None
+
+
+def packet_number(file_no: npt.NDArray[np.int64], packet_no: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """A packet's place in the capture set as one sortable int64."""
+    return (file_no << FILE_BITS) | packet_no
+
+
+def chunks(batches: Iterable[pa.RecordBatch], rows: int, payload_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Gather batches until they hold `rows` packets or `payload_bytes`; what comes out is not empty."""
+    held: list[pa.RecordBatch] = []
+    n = size = 0
+    for batch in batches:
+        held.append(batch)
+        n, size = n + batch.num_rows, size + batch.nbytes
+        if n >= rows or size >= payload_bytes:
+            yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+            held, n, size = [], 0, 0
+    if n:
+        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+
+
+def binary_bytes(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """A binary column without nulls as (int64[n + 1] offsets, the bytes they point into), without a copy of the bytes."""
+    _, offsets, data = column.buffers()
+    starts = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    return starts, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+
+
+def runs_of(keys: npt.NDArray[np.uint8], carried: bytes | None) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    """Number the runs of equal rows of `keys` (uint8[n, 36]); run 0 is the carried connection's, if there is one."""
+    changes = np.flatnonzero(np.any(keys[1:] != keys[:-1], axis=1)) + 1
+    starts = np.concatenate([np.zeros(min(len(keys), 1), np.int64), changes])
+    endpoints = [keys[start].tobytes() for start in starts]
+    run = np.zeros(len(keys), np.int64)
+    run[changes] = 1
+    run = np.cumsum(run)
+    if carried is not None and (not endpoints or endpoints[0] != carried):
+        return run + 1, [carried, *endpoints]
+    return run, endpoints
+
+
+def read_chunk(batch: pa.RecordBatch, carried: Carried) -> tuple[Packets, list[bytes]]:
+    """The carried bytes and a chunk's packets, one behind the other, with the endpoints by run."""
+    starts, payload = binary_bytes(batch["payload"])
+    key_starts, key_bytes = binary_bytes(batch["connection"])
+    keys = key_bytes[key_starts[0] : key_starts[-1]].reshape(-1, ENDPOINTS_BYTES)
+    run, endpoints = runs_of(keys, carried.endpoints)
+    column = {name: batch[name].to_numpy().astype(np.int64) for name in batch.schema.names if name not in BINARY}
+    fresh = Packets(
+        run=run,
+        direction=column["direction"],
+        time=column["ts_ns"],
+        number=packet_number(column["file_no"], column["packet_no"]),
+        sequence=column["seq"],
+        flags=column["flags"],
+        wire=column["payload_bytes"],
+        captured=np.diff(starts),
+        source=starts[:-1] - starts[0],
+        offset=np.full(len(run), UNKNOWN),
+        payload=payload[starts[0] : starts[-1]],
+    )
+    return (fresh if carried.packets is None else behind(carried.packets, fresh)), endpoints
+
+
+BINARY = ("connection", "payload")
+
+
+def behind(first: Packets, second: Packets) -> Packets:
+    """Two sets of packets as one."""
+    joined = {name: np.concatenate(pair) for name, pair in zip(Packets._fields, zip(first, second, strict=True), strict=True)}
+    joined["source"][len(first.source) :] += len(first.payload)
+    return Packets(**joined)
+
+
+def no_packets() -> Packets:
+    """A chunk without packets, to end with."""
+    columns = {name: np.zeros(0, np.int64) for name in Packets._fields if name != "payload"}
+    return Packets(**columns, payload=np.zeros(0, np.uint8))
+
+
+def gather(source: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """The spans of `source`, one behind the other."""
+    ends = np.cumsum(lengths)
+    index = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
+    return source[index]
+
+
+def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: npt.NDArray[np.int64]) -> Carried:
+    """What of a chunk the next one needs: the unfinished connection's state, its open requests and unframed bytes."""
+    row, offset, skip, length = kept.T
+    still_open = result.requests[result.requests["is_open"] == 1]
+    spans = still_open["prefix"]
+    request_bytes = gather(result.arena, still_open["start"], spans)
+    moved = np.cumsum(spans) - spans - still_open["start"]
+    still_open["start"] += moved
+    for name in ("client_id_start", "body_start"):
+        known = still_open[name] >= 0
+        still_open[name][known] += moved[known]
+    still_open["connection"] = 0
+    connection = result.connections[-1:].copy()
+    connection["run"] = connection["first_open"] = 0
+    kept_packets = Packets(
+        run=np.zeros(len(row), np.int64),
+        direction=packets.direction[row],
+        time=packets.time[row],
+        number=packets.number[row],
+        sequence=packets.sequence[row],
+        flags=np.zeros(len(row), np.int64),
+        wire=length,
+        captured=length,
+        source=np.cumsum(length) - length,
+        offset=offset,
+        payload=gather(packets.payload, packets.source[row] + skip, length),
+    )
+    return Carried(result.endpoints[-1], connection, result.directions[-2:].copy(), still_open, request_bytes, kept_packets)
+
+
+def frames(batches: Iterable[pa.RecordBatch], *, rows: int = 50_000, payload_bytes: int = 16 << 20) -> Iterator[Frames]:
+    """Frames of every connection in the packet batches, which come sorted by connection and place in the capture.
+
+    rows, payload_bytes: how much to work on at a time; the frames do not depend on it. Memory is bounded by it and by
+    what is not decided yet: at most one frame (100 MiB) and REORDER_BYTES a direction.
+    """
+    carried = Carried()
+    for chunk in chunks(batches, rows, payload_bytes):
+        packets, endpoints = read_chunk(chunk, carried)
+        result, kept = run_chunk(packets, endpoints, carried, is_last=False)
+        yield result
+        carried = carry(packets, endpoints, result, kept)
+    if carried.endpoints is not None:
+        packets = carried.packets if carried.packets is not None else no_packets()
+        yield run_chunk(packets, [carried.endpoints], carried, is_last=True)[0]
+
+
+def run_chunk(
+    packets: Packets, endpoints: list[bytes], carried: Carried, *, is_last: bool
+) -> tuple[Frames, npt.NDArray[np.int64]]:
+    """Run the kernel over a chunk behind what was carried; the frames, and the rows whose bytes are still needed."""
+    held = len(carried.request_bytes)
+    arena = np.empty(held + int(packets.captured.sum()), np.uint8)
+    arena[:held] = carried.request_bytes
+    is_carried = carried.endpoints is not None
+    connections, n, directions, requests, n_requests, responses, n_responses, losses, n_losses, kept = converse(
+        packets, is_carried, carried.connection, carried.directions, carried.requests, len(carried.requests),
+        arena, held, is_last, API_TABLE,
+    )  # fmt: skip
+    connections = connections[:n]
+    result = Frames(
+        arena,
+        requests[:n_requests],
+        responses[:n_responses],
+        losses[:n_losses],
+        connections,
+        directions[: 2 * n],
+        [endpoints[run] for run in connections["run"]],
+        n if is_last else n - 1,
+    )
+    return result, kept

@@ -1,0 +1,243 @@
+"""Where a frame begins when sizes cannot tell: at the start of a capture, behind a gap, behind foreign bytes.
+
+Kafka is recognised by evidence, never by port. A request is known by a header that makes sense; a response only by the
+request it answers. Every byte is a candidate, so that coalesced segments do not hide a start, but a single plausible header
+is not enough where chance has many tries.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from udfs.capture.framing import (
+    COMPLETE,
+    HOLE,
+    IMPLAUSIBLE,
+    MAX_FRAME_BYTES,
+    SIZE_BYTES,
+    WAIT,
+    bytes_between,
+    extent_holding,
+    grow,
+    int32_at,
+    piece_holding,
+    size_at,
+    stream_end,
+)
+from udfs.capture.segments import UNKNOWN
+from udfs.wire.header import plausible_request, request_header
+
+# How far a chain of frames is followed when it decides whether a place is the start of a frame.
+CHAIN_BYTES = 1 << 20
+CHAIN_LENGTH = 3
+# A header with a long client id fits in this much; a shorter start of a frame is no ground to judge it.
+HEADER_BYTES = 512
+
+
+@njit(cache=True, nogil=True)
+def begins_piece(stream, offset):  # type: ignore[no-untyped-def]
+    """Whether a segment brought this byte first: applications write whole frames."""
+    return stream.pieces[piece_holding(stream, offset), 0] == offset
+
+
+@njit(cache=True, nogil=True)
+def is_request(stream, extent, offset, size, apis):  # type: ignore[no-untyped-def]
+    """Whether the bytes behind the size at `offset` can be the request header of a frame of that size."""
+    begin, end, start = stream.extents[extent]
+    first = start + offset - begin + SIZE_BYTES
+    return plausible_request(stream.arena, first, start + end - begin, size, apis)
+
+
+@njit(cache=True, nogil=True)
+def request_begins(stream, extent, offset, apis):  # type: ignore[no-untyped-def]
+    """COMPLETE when a request begins at `offset`, WAIT when that cannot be known yet, else IMPLAUSIBLE.
+
+    Needs a plausible header and one more sign: the start of a segment, the end of what was sent right behind the frame,
+    or another plausible header there.
+    """
+    size = size_at(stream, extent, offset)
+    if size < 0:
+        return IMPLAUSIBLE
+    in_hand, end = stream.extents[extent, 1], offset + SIZE_BYTES + size
+    may_grow = extent == len(stream.extents) - 1 and not stream.is_final
+    if may_grow and end > in_hand and in_hand - offset < HEADER_BYTES:
+        return WAIT
+    if not is_request(stream, extent, offset, size, apis):
+        return IMPLAUSIBLE
+    if end == in_hand or begins_piece(stream, offset):
+        return COMPLETE
+    if end > in_hand:
+        return IMPLAUSIBLE
+    if may_grow and in_hand - end < SIZE_BYTES + HEADER_BYTES:
+        return WAIT
+    next_size = size_at(stream, extent, end)
+    return COMPLETE if next_size >= 0 and is_request(stream, extent, end, next_size, apis) else IMPLAUSIBLE
+
+
+@njit(cache=True, nogil=True)
+def shows_a_client(stream, extent, offset, apis):  # type: ignore[no-untyped-def]
+    """Whether the request that begins at `offset` shows that this side is the client; as `request_begins`.
+
+    A response to one of a connection's first requests can pass for a Produce request without a client id. So the client
+    must have given an id, or this must be the first of CHAIN_LENGTH plausible requests with rising correlation ids.
+    """
+    begin, in_hand, start = stream.extents[extent]
+    last_id = -(1 << 32)
+    for _ in range(CHAIN_LENGTH):
+        size = size_at(stream, extent, offset)
+        if size < 0 or in_hand - offset - SIZE_BYTES < min(size, HEADER_BYTES):
+            may_grow = extent == len(stream.extents) - 1 and not stream.is_final
+            return WAIT if may_grow and (size >= 0 or in_hand - offset < SIZE_BYTES) else IMPLAUSIBLE
+        if not is_request(stream, extent, offset, size, apis):
+            return IMPLAUSIBLE
+        first = start + offset - begin + SIZE_BYTES
+        header = request_header(stream.arena, first, min(first + size, start + in_hand - begin), apis)
+        correlation_id, client_id_length = header[3], header[5]
+        if client_id_length > 0:
+            return COMPLETE
+        if correlation_id <= last_id:
+            return IMPLAUSIBLE
+        last_id = correlation_id
+        offset += SIZE_BYTES + size
+    return COMPLETE
+
+
+@njit(cache=True, nogil=True)
+def find_request(stream, offset, limit, apis, is_client):  # type: ignore[no-untyped-def]
+    """Look for a request from `offset` on, before `limit`: (COMPLETE or WAIT, where) or (HOLE, how far was looked).
+
+    is_client: it is known that this side sends the requests. Else only what begins a segment is evidence enough.
+    """
+    for extent in range(extent_holding(stream, offset), len(stream.extents)):
+        begin, end, start = stream.extents[extent]
+        offset = max(offset, begin)
+        while offset < min(end, limit):
+            if stream.arena[start + offset - begin] <= MAX_FRAME_BYTES >> 24:
+                state = request_begins(stream, extent, offset, apis)
+                if state == COMPLETE and not is_client:
+                    begins = begins_piece(stream, offset)
+                    state = shows_a_client(stream, extent, offset, apis) if begins else IMPLAUSIBLE
+                if state != IMPLAUSIBLE:
+                    return state, offset
+            offset += 1
+    return HOLE, offset
+
+
+class OpenRequests(NamedTuple):
+    """A connection's requests by correlation id; one id may be used again once it was answered."""
+
+    requests: npt.NDArray[np.void]  # FRAME
+    keys: npt.NDArray[np.int64]  # sorted; correlation id << 32 | index of the request
+    first: npt.NDArray[np.int64]  # [1], index of the first request that may still be answered
+
+
+@njit(cache=True, nogil=True)
+def open_requests(requests, first, end):  # type: ignore[no-untyped-def]
+    """The requests with indices in [first, end) as OpenRequests."""
+    keys = np.empty(end - first, np.int64)
+    for i in range(first, end):
+        keys[i - first] = (requests[i].correlation_id << 32) + i
+    keys.sort()
+    return OpenRequests(requests, keys, np.array([first]))
+
+
+@njit(cache=True, nogil=True)
+def waiting_request(waiting, correlation_id):  # type: ignore[no-untyped-def]
+    """Index of the first request that waits for a response with this correlation id, or UNKNOWN."""
+    at = np.searchsorted(waiting.keys, (correlation_id << 32) + waiting.first[0])
+    if at == len(waiting.keys) or waiting.keys[at] >> 32 != correlation_id:
+        return UNKNOWN
+    index = waiting.keys[at] & 0xFFFFFFFF
+    return index if waiting.requests[index].is_open == 1 else UNKNOWN
+
+
+@njit(cache=True, nogil=True)
+def response_begins(stream, extent, offset, waiting):  # type: ignore[no-untyped-def]
+    """COMPLETE when a response begins at `offset`: a request waits for it, or sizes lead from it to such a response.
+
+    The latter is how an answer to a request from before the capture is known; it must begin a segment.
+    WAIT when the chain of sizes leads out of what is in hand.
+    """
+    in_hand = stream.extents[extent, 1]
+    may_grow = extent == len(stream.extents) - 1 and not stream.is_final
+    may_chain = begins_piece(stream, offset)
+    candidate = offset
+    while in_hand - candidate >= 2 * SIZE_BYTES and candidate - offset <= CHAIN_BYTES:
+        size = size_at(stream, extent, candidate)
+        if size < 0:
+            return IMPLAUSIBLE
+        begin, _, start = stream.extents[extent]
+        correlation_id = int32_at(stream.arena, start + candidate - begin + SIZE_BYTES)
+        if waiting_request(waiting, correlation_id) != UNKNOWN:
+            return COMPLETE
+        if not may_chain:
+            return IMPLAUSIBLE
+        candidate += SIZE_BYTES + size
+    return WAIT if may_grow and may_chain and candidate - offset <= CHAIN_BYTES else IMPLAUSIBLE
+
+
+@njit(cache=True, nogil=True)
+def find_response(stream, offset, waiting):  # type: ignore[no-untyped-def]
+    """Look for a response from `offset` on: (COMPLETE or WAIT, where) or (HOLE, how far was looked)."""
+    for extent in range(extent_holding(stream, offset), len(stream.extents)):
+        begin, extent_end, start = stream.extents[extent]
+        offset = max(offset, begin)
+        while offset < extent_end:
+            if extent_end - offset < 2 * SIZE_BYTES and extent == len(stream.extents) - 1 and not stream.is_final:
+                return WAIT, offset
+            if stream.arena[start + offset - begin] <= MAX_FRAME_BYTES >> 24:
+                state = response_begins(stream, extent, offset, waiting)
+                if state != IMPLAUSIBLE:
+                    return state, offset
+            offset += 1
+    return HOLE, offset
+
+
+@njit(cache=True, nogil=True)
+def skip_to(stream, direction, offset, reason):  # type: ignore[no-untyped-def]
+    """Give up what is in hand between the direction's position and `offset`, for the reason given."""
+    lost = bytes_between(stream, direction.position, offset)
+    if lost > 0 and direction.lost_from == UNKNOWN:
+        extent = extent_holding(stream, direction.position)
+        direction.lost_from = max(direction.position, stream.extents[extent, 0])
+        direction.lost_bytes, direction.lost_reason = 0, reason
+        row = stream.pieces[piece_holding(stream, direction.lost_from), 2]
+        direction.lost_time, direction.lost_packet = stream.times[row], stream.packets[row]
+    if direction.lost_from != UNKNOWN:
+        direction.lost_bytes += lost
+    direction.missing_bytes += offset - direction.position - lost
+    direction.unframed_bytes += lost
+    direction.position = offset
+
+
+@njit(cache=True, nogil=True)
+def lose_sync(stream, direction, reason):  # type: ignore[no-untyped-def]
+    """Step over the byte where framing failed, or over the gap it stands before."""
+    extent = extent_holding(stream, direction.position)
+    behind = direction.position + 1
+    if extent == len(stream.extents):
+        behind = max(stream_end(stream), direction.position)
+    elif stream.extents[extent, 0] > direction.position:
+        behind = stream.extents[extent, 0]
+    skip_to(stream, direction, behind, reason)
+    direction.is_synced = 0
+
+
+@njit(cache=True, nogil=True)
+def report_loss(losses, n_losses, connection, side, direction):  # type: ignore[no-untyped-def]
+    """Write the range that was skipped, if any, as one loss; returns the losses and their count."""
+    if direction.lost_from == UNKNOWN:
+        return losses, n_losses
+    losses = grow(losses, n_losses)
+    loss = losses[n_losses]
+    loss.connection, loss.direction, loss.stream_offset = connection, side, direction.lost_from
+    loss.bytes, loss.reason = direction.lost_bytes, direction.lost_reason
+    loss.time, loss.packet = direction.lost_time, direction.lost_packet
+    direction.lost_from = UNKNOWN
+    return losses, n_losses + 1
+
+
