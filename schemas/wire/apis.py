@@ -1,7 +1,7 @@
 """Every API Kafka up to 4.4 knows, removed versions included.
 
-`flexible_from` is the first version with flexible encoding: request header v2 and response header v1 (KIP-482), None where no
-version has it. A frame of an API that bears credentials is never decoded beyond its header.
+`flexible_from` is the first version with flexible encoding: request header v2 and response header v1 (KIP-482), None
+where no version has it. A frame of an API that bears credentials is never decoded beyond its header.
 """
 
 from __future__ import annotations

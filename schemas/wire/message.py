@@ -1,7 +1,7 @@
 """What a declaration of a Kafka message consists of.
 
-Types, version ranges and defaults are spelled as in Kafka's JSON (`common/message/README.md` in kafka-clients.jar), names are
-Kafka's in snake_case, so that a declaration can be read, and compared, beside its source.
+Types, version ranges and defaults are spelled as in Kafka's JSON (`common/message/README.md` in kafka-clients.jar),
+names are Kafka's in snake_case, so that a declaration can be read, and compared, beside its source.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 class Field:
     """One field of a message or struct.
 
-    `versions`, `nullable` and `tagged` are ranges of message versions: "3+", "0-12" or "none". `type` is a primitive ("int32",
-    "string", "uuid", "records" ...), the name of a struct, or either behind "[]" for an array; a struct's own fields are in
-    `fields`. `default` is the value where a version lacks the field, "" being the type's zero (0, false, empty string or array).
+    `versions`, `nullable` and `tagged` are ranges of message versions: "3+", "0-12" or "none". `type` is a primitive
+    ("int32", "string", "uuid", "records" ...), the name of a struct, or either behind "[]" for an array; a struct's
+    own fields are in `fields`. `default` is the value where a version lacks the field, "" being the type's zero (0,
+    false, empty string or array).
     """
 
     name: str

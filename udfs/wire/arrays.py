@@ -9,6 +9,7 @@ Bytes = npt.NDArray[np.uint8]
 Shorts = npt.NDArray[np.int16]
 Codes = npt.NDArray[np.int8]
 Ints = npt.NDArray[np.int64]
+Cells = Bytes | Ints
 
 
 def read_only(arena: Bytes) -> Bytes:

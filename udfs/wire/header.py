@@ -1,18 +1,18 @@
 """Request and response headers, and whether bytes look like a Kafka request at all.
 
-Sources: RequestHeader.json, ResponseHeader.json, `ApiKeys` and `ApiVersionsResponse` of kafka-clients. All functions are numba
-functions to be called from kernels. A frame is [start, end) of the arena, without its 4-byte size. What depends on the API is
-looked up in `apis`, which is API_TABLE.
+Sources: RequestHeader.json, ResponseHeader.json, `ApiKeys` and `ApiVersionsResponse` of kafka-clients. All functions
+are kernels, to be called from kernels. A frame is [start, end) of the arena, without its 4-byte size. What depends on
+the API is looked up in `apis`, which is API_TABLE.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from schemas.wire.apis import APIS
 from udfs.wire.arrays import Bytes, Shorts
 from udfs.wire.faults import DecodeFault
+from udfs.wire.kernel import kernel
 from udfs.wire.primitives import COMPACT, SHORT, length, signed, unsigned_varint
 
 NEVER = np.iinfo(np.int16).max
@@ -56,7 +56,7 @@ LAST_VERSION known, -1 where no API has the key."""
 _PRODUCE_FLEXIBLE_FROM = int(API_TABLE[PRODUCE, FLEXIBLE_FROM])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def skip_tags(arena: Bytes, offset: int, end: int) -> int:
     """Offset behind a tag section, or the negative of a fault."""
     offset, remaining = unsigned_varint(arena, offset, end)
@@ -77,20 +77,20 @@ def skip_tags(arena: Bytes, offset: int, end: int) -> int:
     return offset
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
     """Whether this version of this API has the flexible encoding (a key beyond the table has not)."""
     return 0 <= api_key < len(apis) and api_version >= apis[api_key, FLEXIBLE_FROM]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def request_header(
     arena: Bytes, start: int, end: int, apis: Shorts
 ) -> tuple[int, int, int, int, int, int, int]:
     """(fault, api_key, api_version, correlation_id, client_id_start, client_id_length, body_start).
 
-    A null client id has length -1. What a cut header does not tell is -1, and so is body_start with any fault. An API key
-    that no API has is UNKNOWN_API, with ids and client id read as of header v1.
+    A null client id has length -1. What a cut header does not tell is -1, and so is body_start with any fault. An API
+    key that no API has is UNKNOWN_API, with ids and client id read as of header v1.
     """
     if start < 0 or end > arena.size or start > end:
         return _BAD_FRAME, -1, -1, -1, -1, -1, -1
@@ -113,14 +113,14 @@ def request_header(
     return max(-body, 0), key, version, correlation, client_id, size, max(body, -1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def response_body_start(
     arena: Bytes, start: int, end: int, api_key: int, api_version: int, apis: Shorts
 ) -> tuple[int, int, int]:
     """(fault, correlation_id, body_start) of the response to a request of this API and version.
 
-    The header has tags when the request was flexible, except that of ApiVersions, which must be readable by a client that
-    does not know the broker's versions yet (KIP-511).
+    The header has tags when the request was flexible, except that of ApiVersions, which must be readable by a client
+    that does not know the broker's versions yet (KIP-511).
     """
     if start < 0 or end > arena.size or start > end:
         return _BAD_FRAME, -1, -1
@@ -133,7 +133,7 @@ def response_body_start(
     return max(-body, 0), correlation, max(body, -1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> int:
     """The version a response body is written in: the request's, except where a broker did not know that of ApiVersions.
 
@@ -144,9 +144,9 @@ def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_
     return 0 if signed(arena, body_start, 2) == UNSUPPORTED_VERSION else api_version
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> bool:
-    """Whether the broker answers this request: every one but a Produce with acks=0 (true too where its acks are cut off)."""
+    """Whether the broker answers this request: all but a Produce with acks=0 (true too where its acks are cut off)."""
     if api_key != PRODUCE or body_start < 0 or end > arena.size:
         return True
     acks = body_start
@@ -158,21 +158,21 @@ def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_
     return acks + 2 > end or signed(arena, acks, 2) != 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_printable(arena: Bytes, start: int, size: int) -> bool:
-    """Whether no byte of [start, start + size) is an ASCII control character, as is so of UTF-8 text that people write."""
-    for at in range(start, start + size):
+    """Whether no byte of [start, start + size) is an ASCII control character, as in UTF-8 text that people write."""
+    for at in range(start, start + size):  # noqa: SIM110  (numba knows no generators in all())
         if arena[at] < 0x20 or arena[at] == 0x7F:
             return False
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def plausible_request(arena: Bytes, start: int, end: int, size: int, apis: Shorts) -> bool:
     """Whether a frame of `size` declared bytes, of which [start, end) is at hand, can be a Kafka request.
 
-    Its header must be at hand whole and inside the declared size, the API known, the version at most VERSIONS_AHEAD of the
-    newest known, the client id null or printable.
+    Its header must be at hand whole and inside the declared size, the API known, the version at most VERSIONS_AHEAD
+    of the newest known, the client id null or printable.
     """
     end = min(end, start + size)
     fault, key, version, _, client_id, client_id_length, _ = request_header(arena, start, end, apis)

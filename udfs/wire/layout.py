@@ -65,7 +65,7 @@ def _columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Colum
     for field in fields:
         name = prefix + field.name
         if is_array(field):
-            child = f"{level}.{name}".lstrip(".")
+            child = element_path(level, name)
             yield Column(level, name + ".count", -1 if field.default == "null" else 0)
             yield Column(child, PARENT, -1)
             yield from _columns(element_fields(field), child, "")
@@ -94,6 +94,11 @@ def element_fields(field: Field) -> tuple[Field, ...]:
     return field.fields or (Field(VALUE, field.type.removeprefix("[]"), field.versions),)
 
 
+def element_path(level: str, name: str) -> str:
+    """The level of an array's elements."""
+    return f"{level}.{name}" if level else name
+
+
 def is_array(field: Field) -> bool:
     """Whether the field holds any number of elements."""
     return field.type.startswith("[]")
@@ -115,7 +120,8 @@ def is_in(version: int, versions: str) -> bool:
 def newest_version(versions: str) -> int:
     """The last version of a closed range."""
     last = _bounds(versions)[1]
-    assert last is not None, f"{versions} has no last version"
+    if last is None:
+        raise ValueError(f"{versions} has no last version")
     return last
 
 

@@ -8,19 +8,23 @@ import numpy as np
 
 from schemas.wire.message import Message
 from udfs.wire.arrays import Bytes, Codes, Ints, Shorts, read_only
-from udfs.wire.interpreter import run
+from udfs.wire.interpreter import STACK_WIDTH, run
 from udfs.wire.layout import PARENT, Layout
-from udfs.wire.program import compile_message
+from udfs.wire.program import CAPACITY, LEVEL_WIDTH, PARENTS, USED, compile_message, link
 
 _LEAST_ROWS = 64
+# How much more room to take than the bytes so far make probable, and from what share of them on they say anything.
+_MARGIN = 1.1
+_LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
     """The rows of one array path, in wire order; every column is int64[rows].
 
-    Numbers are columns of their name; a string, bytes, records or uuid is the pair NAME.start, NAME.length of offsets into
-    the arena; an array is NAME.count here and a level of its own. Fields of a struct are dotted: `replica_state.replica_id`.
+    Numbers are columns of their name; a string, bytes, records or uuid is the pair NAME.start, NAME.length of offsets
+    into the arena; an array is NAME.count here and a level of its own. Fields of a struct are dotted:
+    `replica_state.replica_id`.
     """
 
     path: str
@@ -49,8 +53,9 @@ class Level:
 class Decoded:
     """A batch of frames, decoded.
 
-    `fault` int8[frames] holds DecodeFault codes, `fault_at` int64[frames] the arena offset of the field that could not be
-    read, -1 without fault. `levels[""]` has a row for every frame; a frame with a fault has defaults there and no rows elsewhere.
+    `fault` int8[frames] holds DecodeFault codes, `fault_at` int64[frames] the arena offset of the field that could
+    not be read, -1 without fault. `levels[""]` has a row for every frame; a frame with a fault has defaults there and
+    no rows elsewhere.
     """
 
     fault: Codes
@@ -61,50 +66,78 @@ class Decoded:
 def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts) -> Decoded:
     """Decode the bodies [start, end) of frames of one message, each in its own version.
 
-    The columns are the same whatever the versions are: those of all versions, with Kafka's default where a frame has none.
+    The columns are the same whatever the versions are: those of all versions, with Kafka's default where a frame has
+    none.
     """
-    program = compile_message(message)
-    layout, frames = program.layout, len(starts)
-    capacity = np.full(len(layout.levels), max(frames, _LEAST_ROWS), np.int64)
-    used = np.zeros(len(layout.levels), np.int64)
-    used[0] = frames
-    base, out = _allocate(layout, capacity)
-    fault, fault_at = np.zeros(frames, np.int8), np.full(frames, -1, np.int64)
+    program, frames = compile_message(message), len(starts)
     batch = read_only(arena), _as(starts), _as(ends), np.ascontiguousarray(versions, np.int16)
+    fault, fault_at = np.zeros(frames, np.int8), np.full(frames, -1, np.int64)
+    buffer = _allocate(program.layout, np.full(len(program.layout.levels), max(frames, _LEAST_ROWS), np.int64))
+    buffer.used[0] = frames
+    work = np.empty(program.depth * STACK_WIDTH, np.int64), np.empty(len(program.layout.levels), np.int64)
+    sizes = batch[2] - batch[1]
     frame = 0
     while frame < frames:
         frame, level = run(
-            program.code, program.tags, program.entries, program.depth, layout.first_column, layout.defaults,
-            *batch, frame, base, capacity, used, out, fault, fault_at,
+            link(program, buffer.cells), program.entries, *batch, frame,
+            buffer.levels, program.layout.first_column, buffer.cells, program.layout.defaults, buffer.out,
+            fault, fault_at, *work,
         )  # fmt: skip
         if frame < frames:
-            capacity[level] *= 2
-            base, out = _grow(layout, capacity, used, base, out)
-    out[base[0] : base[0] + frames] = np.arange(frames)
-    return Decoded(fault, fault_at, _levels(layout, used, base, out))
+            buffer = _grow(program.layout, buffer, level, sizes[:frame].sum() / max(sizes.sum(), 1))
+    buffer.out[:frames] = np.arange(frames)
+    return Decoded(fault, fault_at, _columns(program.layout, buffer))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Buffer:
+    """Output of a batch: `levels` is the kernel's level table, `cells` int64[columns] the first cell of each column."""
+
+    levels: Ints
+    cells: Ints
+    out: Ints
+
+    @property
+    def used(self) -> Ints:
+        return self.levels[USED::LEVEL_WIDTH]
+
+    @property
+    def capacity(self) -> Ints:
+        return self.levels[CAPACITY::LEVEL_WIDTH]
 
 
 def _as(values: Ints) -> Ints:
     return np.ascontiguousarray(values, np.int64)
 
 
-def _allocate(layout: Layout, capacity: Ints) -> tuple[Ints, Ints]:
-    """(first cell of each column, all cells), the cells filled with their column's default."""
+def _allocate(layout: Layout, capacity: Ints) -> _Buffer:
+    """Room for `capacity` int64[levels] rows, filled with defaults, none used."""
     rows = np.repeat(capacity, np.diff(layout.first_column))
-    return np.cumsum(rows) - rows, np.repeat(layout.defaults, rows)
+    cells = np.cumsum(rows) - rows
+    levels = np.zeros(len(capacity) * LEVEL_WIDTH, np.int64)
+    levels[CAPACITY::LEVEL_WIDTH] = capacity
+    levels[PARENTS::LEVEL_WIDTH] = cells[layout.first_column[:-1]]
+    out = np.empty(rows.sum(), np.int64)
+    for first, count, default in zip(cells, rows, layout.defaults, strict=True):
+        out[first : first + count] = default
+    return _Buffer(levels, cells, out)
 
 
-def _grow(layout: Layout, capacity: Ints, used: Ints, old_base: Ints, old: Ints) -> tuple[Ints, Ints]:
-    base, out = _allocate(layout, capacity)
-    rows = np.repeat(used, np.diff(layout.first_column))
-    for to, origin, count in zip(base, old_base, rows, strict=True):
-        out[to : to + count] = old[origin : origin + count]
-    return base, out
+def _grow(layout: Layout, old: _Buffer, level: int, share_done: float) -> _Buffer:
+    """The same rows with more room in one level: twice as much, or what the share of bytes done makes probable."""
+    capacity = old.capacity.copy()
+    capacity[level] = max(2 * capacity[level], int(_MARGIN * old.used[level] / max(share_done, _LEAST_SHARE)))
+    new = _allocate(layout, capacity)
+    new.used[:] = old.used
+    rows = np.repeat(old.used, np.diff(layout.first_column))
+    for to, origin, count in zip(new.cells, old.cells, rows, strict=True):
+        new.out[to : to + count] = old.out[origin : origin + count]
+    return new
 
 
-def _levels(layout: Layout, used: Ints, base: Ints, out: Ints) -> dict[str, Level]:
+def _columns(layout: Layout, buffer: _Buffer) -> dict[str, Level]:
     found: dict[str, Level] = {path: Level(path, {}) for path in layout.levels}
-    rows = np.repeat(used, np.diff(layout.first_column))
-    for column, start, count in zip(layout.columns, base, rows, strict=True):
-        found[column.level].columns[column.name] = out[start : start + count]
+    rows = np.repeat(buffer.used, np.diff(layout.first_column))
+    for column, start, count in zip(layout.columns, buffer.cells, rows, strict=True):
+        found[column.level].columns[column.name] = buffer.out[start : start + count]
     return found

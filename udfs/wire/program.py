@@ -1,8 +1,9 @@
-"""Compiles a declared message into flat programs, one a version, for the interpreter in `udfs.wire.interpreter`.
+"""Compiles a declared message into flat programs, one a version, for the kernel in `udfs.wire.interpreter`.
 
-A program is rows of eight int64: an operation and its operands. Arrays are loops, tagged fields are subroutines that a tag
-section calls. All versions of a message share one table of code and one layout of columns, so that frames of mixed versions
-decode in one pass.
+A program is one run of int64: operations, each followed by its operands. Arrays are loops; tagged fields are
+subroutines that a tag section calls. All versions of a message share one code and one layout of columns, so that
+frames of mixed versions decode in one pass. Operands that name a column are turned into cells of an output buffer by
+`link`.
 """
 
 from __future__ import annotations
@@ -16,38 +17,51 @@ import numpy as np
 
 from schemas.wire.message import Field, Message
 from udfs.wire.arrays import Ints
-from udfs.wire.layout import INT_WIDTHS, Layout, element_fields, is_array, is_in, is_span, lay_out, newest_version
+from udfs.wire.layout import (
+    INT_WIDTHS,
+    Layout,
+    element_fields,
+    element_path,
+    is_array,
+    is_in,
+    is_span,
+    lay_out,
+    newest_version,
+)
 from udfs.wire.primitives import COMPACT, INT, SHORT
 
-# Operations, and what is in columns 1.. of their row.
+# Operations, and the operands behind them.
 END = 0
-INTS = 1  # number of fields, their bytes together; the next rows are one field each: column, width
+INTS = 1  # number of fields, their bytes together; then column, width of each
 BOOL = 2  # column
-UUID = 3  # column of the start
-SPAN = 4  # column of the start, prefix, nullable
-ARRAY = 5  # column of the count, prefix, nullable, level of the elements, least bytes of one, row behind the loop
-NEXT_ELEMENT = 6  # row of the loop's body
-TAGS = 7  # row behind the tag section
-NEXT_TAG = 8  # first and last + 1 of the known tags, row behind the tag section
-END_TAG = 9  # row of NEXT_TAG
-WIDTH = 8
+UUID = 3  # columns of start and length
+SPAN = 4  # columns of start and length, prefix, nullable
+ARRAY = 5  # column of the count, prefix, nullable, elements' row in the level table, least bytes of one, behind
+NEXT_ELEMENT = 6  # the loop's body
+TAGS = 7  # behind the tag section
+NEXT_TAG = 8  # behind the tag section, number of known tags; then tag, subroutine of each
+END_TAG = 9  # the section's NEXT_TAG
 
 UUID_BYTES = 16
 
-Row = list[int]
+# The level table is flat, LEVEL_WIDTH cells a level: rows used, rows there is room for, cell of the first row's parent.
+USED = 0
+CAPACITY = 1
+PARENTS = 2
+LEVEL_WIDTH = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """All versions of one message, compiled.
 
-    `code` int64[rows, 8]; `tags` int64[tags, 2]: tag, row of its subroutine; `entries` int64[versions]: first row by version;
-    `depth`: how many loops and tag sections can be open at once.
+    `code` int64; `column_operands` int64: where in it columns are named; `entries` int64[versions]: where a version
+    begins, -1 where there is none; `depth`: how many loops and tag sections can be open at once.
     """
 
     layout: Layout
     code: Ints
-    tags: Ints
+    column_operands: Ints
     entries: Ints
     depth: int
 
@@ -60,10 +74,17 @@ def compile_message(message: Message) -> Program:
     return Program(
         layout=assembler.layout,
         code=np.array(assembler.code, np.int64),
-        tags=np.array(assembler.tags, np.int64).reshape(-1, 2),
+        column_operands=np.array(assembler.column_operands, np.int64),
         entries=np.array(entries, np.int64),
         depth=_depth(message.fields),
     )
+
+
+def link(program: Program, first_cells: Ints) -> Ints:
+    """The code with each column replaced by the cell of its first row, int64[columns]."""
+    code = program.code.copy()
+    code[program.column_operands] = first_cells[code[program.column_operands]]
+    return code
 
 
 def least_bytes(fields: Sequence[Field], version: int, flexible: bool) -> int:
@@ -95,11 +116,11 @@ def _depth(fields: Sequence[Field]) -> int:
 class _Assembler:
     message: Message
     layout: Layout
-    code: list[Row]
-    tags: list[tuple[int, int]]
+    code: list[int]
+    column_operands: list[int]
 
     def version(self, version: int) -> int:
-        """Append the program of one version; its first row, -1 where the version was never declared."""
+        """Append the program of one version and say where it begins; -1 where the version was never declared."""
         if not is_in(version, self.message.versions):
             return -1
         entry = len(self.code)
@@ -107,9 +128,21 @@ class _Assembler:
         self._emit(END)
         return entry
 
-    def _emit(self, *row: int) -> int:
-        self.code.append([*row, *[0] * (WIDTH - len(row))])
-        return len(self.code) - 1
+    def _emit(self, *cells: int) -> int:
+        self.code.extend(cells)
+        return len(self.code)
+
+    def _emit_column(self, level: str, name: str) -> None:
+        self.column_operands.append(len(self.code))
+        self._emit(self.layout.column(level, name))
+
+    def _emit_span(self, operation: int, level: str, name: str) -> None:
+        self._emit(operation)
+        self._emit_column(level, name + ".start")
+        self._emit_column(level, name + ".length")
+
+    def _is_flexible(self, version: int) -> bool:
+        return is_in(version, self.message.flexible)
 
     def _struct(self, fields: Sequence[Field], version: int, level: str, prefix: str) -> None:
         present = [field for field in fields if is_in(version, field.versions)]
@@ -123,14 +156,12 @@ class _Assembler:
         if self._is_flexible(version):
             self._tag_section([field for field in present if is_in(version, field.tagged)], version, level, prefix)
 
-    def _is_flexible(self, version: int) -> bool:
-        return is_in(version, self.message.flexible)
-
     def _ints(self, fields: Sequence[Field], level: str, prefix: str) -> None:
         widths = [INT_WIDTHS[field.type] for field in fields]
         self._emit(INTS, len(fields), sum(widths))
         for field, width in zip(fields, widths, strict=True):
-            self._emit(INTS, self.layout.column(level, prefix + field.name), width)
+            self._emit_column(level, prefix + field.name)
+            self._emit(width)
 
     def _field(self, field: Field, version: int, level: str, prefix: str) -> None:
         name = prefix + field.name
@@ -141,43 +172,42 @@ class _Assembler:
         elif field.type in INT_WIDTHS:
             self._ints([field], level, prefix)
         elif field.type == "bool":
-            self._emit(BOOL, self.layout.column(level, name))
+            self._emit(BOOL)
+            self._emit_column(level, name)
         elif field.type == "uuid":
-            self._emit(UUID, self.layout.column(level, name + ".start"))
+            self._emit_span(UUID, level, name)
         elif is_span(field):
-            kind = _prefix(field, self._is_flexible(version))
-            self._emit(SPAN, self.layout.column(level, name + ".start"), kind, is_in(version, field.nullable))
+            self._emit_span(SPAN, level, name)
+            self._emit(_prefix(field, self._is_flexible(version)), is_in(version, field.nullable))
         else:
             raise TypeError(f"{self.message.name}: the decoder knows no type {field.type}, of {name}")
 
     def _array(self, field: Field, version: int, level: str, name: str) -> None:
         flexible = self._is_flexible(version)
-        elements, child = element_fields(field), f"{level}.{name}".lstrip(".")
-        least = least_bytes(elements, version, flexible and bool(field.fields))
-        loop = self._emit(
-            ARRAY,
-            self.layout.column(level, name + ".count"),
-            _prefix(field, flexible),
-            is_in(version, field.nullable),
-            self.layout.level(child),
-            least,
-        )
+        elements, child = element_fields(field), element_path(level, name)
+        self._emit(ARRAY)
+        self._emit_column(level, name + ".count")
+        self._emit(_prefix(field, flexible), is_in(version, field.nullable), self.layout.level(child) * LEVEL_WIDTH)
+        body = self._emit(least_bytes(elements, version, flexible and bool(field.fields)), 0)
         if field.fields:
             self._struct(elements, version, child, "")
         else:
             self._field(elements[0], version, child, "")
-        self._emit(NEXT_ELEMENT, loop + 1)
-        self.code[loop][6] = len(self.code)
+        self.code[body - 1] = self._emit(NEXT_ELEMENT, body)
 
     def _tag_section(self, fields: Sequence[Field], version: int, level: str, prefix: str) -> None:
-        section = self._emit(TAGS)
-        next_tag = self._emit(NEXT_TAG)
-        targets = []
+        next_tag = self._emit(TAGS, 0)
+        subroutines = self._emit(NEXT_TAG, 0, len(fields)) + 1
         for field in fields:
-            assert field.tag is not None, f"{self.message.name}.{field.name} is tagged but has no tag"
-            targets.append((field.tag, len(self.code)))
+            self._emit(_tag(field), 0)
+        for number, field in enumerate(fields):
+            self.code[subroutines + 2 * number] = len(self.code)
             self._field(field, version, level, prefix)
             self._emit(END_TAG, next_tag)
-        self.code[next_tag][1:4] = [len(self.tags), len(self.tags) + len(targets), len(self.code)]
-        self.code[section][1] = len(self.code)
-        self.tags.extend(targets)
+        self.code[next_tag - 1] = self.code[next_tag + 1] = len(self.code)
+
+
+def _tag(field: Field) -> int:
+    if field.tag is None:
+        raise ValueError(f"{field.name} is tagged and has no tag")
+    return field.tag

@@ -1,0 +1,20 @@
+"""How the decoder's numba functions are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_njit: Any = numba.njit  # its type hints leave out _nrt
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile on first call, cache on disk, release the GIL, and leave numba's runtime out.
+
+    With the runtime, references to every array are counted with atomic instructions at each call, which took more
+    than half of the decoder's time. Without it a kernel cannot allocate: its output and working memory are arguments.
+    """
+    return cast(_Function, _njit(cache=True, nogil=True, _nrt=False)(function))
