@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -14,6 +15,26 @@ Address = tuple[str | int, ...]
 """Where a value is: keys and list positions from the top."""
 
 
+class Place(NamedTuple):
+    """Where something was written: a line of a file (from 1), or a flag (line 0)."""
+
+    line: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}" if self.line else self.name
+
+
+class Fault(NamedTuple):
+    """What is wrong, and where."""
+
+    place: Place
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
 @dataclass
 class LocatedYaml:
     """A YAML file: `data` with every scalar as written (null is None), `lines` by address, `faults` of form."""
@@ -21,70 +42,62 @@ class LocatedYaml:
     name: str
     data: Plain = None
     lines: dict[Address, int] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
 
-    def at(self, address: Address) -> str:
-        """`file:line` of the value at this address, or of the nearest one around it."""
+    def at(self, address: Address) -> Place:
+        """The line of the value at this address, or of the nearest one around it."""
         while address and address not in self.lines:
             address = address[:-1]
-        return f"{self.name}:{self.lines.get(address, 1)}"
+        return Place(self.lines.get(address, 1), self.name)
 
 
 def read_located_yaml(path: str) -> LocatedYaml:
     """Read one YAML document. Scalars stay text: a profile written 4.10 must not become the number 4.1.
 
-    Raises ScenarioError where the file cannot be read or is no YAML. A key given twice, or an alias, is in `faults`.
+    Raises ScenarioError where the file cannot be read, is no YAML, or has an alias. A key given twice is in `faults`.
     """
     try:
-        root = yaml.compose(Path(path).read_bytes(), Loader=yaml.SafeLoader)
+        text = Path(path).read_bytes()
+        # An alias may nest without end or make a small file huge, and no scenario needs one.
+        aliases = [event for event in yaml.parse(text, yaml.SafeLoader) if isinstance(event, yaml.AliasEvent)]
+        root = None if aliases else yaml.compose(text, yaml.SafeLoader)
     except OSError as fault:
-        raise ScenarioError(
-            path, (f"{path}: cannot be read: {fault.strerror}; give the path of a scenario file",)
-        ) from fault
+        raise _refused(path, 0, f"cannot be read: {fault.strerror}; give the path of a scenario file") from fault
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
-        line = mark.line + 1 if mark else 1
-        raise ScenarioError(path, (f"{path}:{line}: not YAML: {fault.problem or fault.context}",)) from fault
+        raise _refused(path, mark.line + 1 if mark else 1, f"not YAML: {fault.problem or fault.context}") from fault
     except yaml.YAMLError as fault:
-        raise ScenarioError(path, (f"{path}:1: not YAML text: {str(fault).splitlines()[0]}",)) from fault
+        raise _refused(path, 1, f"not YAML text: {str(fault).splitlines()[0]}") from fault
+    for alias in aliases:
+        line = alias.start_mark.line + 1 if alias.start_mark else 1
+        raise _refused(path, line, f"alias *{alias.anchor} is not taken here; write the value out")
     located = LocatedYaml(path)
     if root is not None:
-        located.data = _Walk(located).plain(root, ())
+        located.data = _plain(located, root, ())
     return located
 
 
-class _Walk:
-    """One pass over the composed nodes that fills a LocatedYaml."""
+def _refused(path: str, line: int, text: str) -> ScenarioError:
+    return ScenarioError(path, (str(Fault(Place(line, path), text)),))
 
-    def __init__(self, located: LocatedYaml) -> None:
-        self.located = located
-        self.seen: set[int] = set()
 
-    def plain(self, node: yaml.Node, address: Address) -> Plain:
-        self.located.lines.setdefault(address, node.start_mark.line + 1)
-        # An alias may nest without end or multiply a small file into a huge one, and no scenario needs it.
-        if id(node) in self.seen:
-            self.fault(address, "an alias (*name) is not taken here; write the value out")
-            return None
-        self.seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            return self.mapping(node, address)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.plain(item, (*address, i)) for i, item in enumerate(node.value)]
-        return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
+def _plain(located: LocatedYaml, node: yaml.Node, address: Address) -> Plain:
+    """The node as plain text values; on the way, the lines and the keys given twice are noted in `located`."""
+    located.lines.setdefault(address, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(located, node, address)
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(located, item, (*address, i)) for i, item in enumerate(node.value)]
+    return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
 
-    def mapping(self, node: yaml.MappingNode, address: Address) -> dict[str, Plain]:
-        plain: dict[str, Plain] = {}
-        for key_node, value_node in node.value:
-            key = str(key_node.value)
-            if key in plain:
-                self.located.faults.append(
-                    f"{self.located.name}:{key_node.start_mark.line + 1}: key `{key}` is given twice"
-                )
-                continue
-            self.located.lines[(*address, key)] = key_node.start_mark.line + 1
-            plain[key] = self.plain(value_node, (*address, key))
-        return plain
 
-    def fault(self, address: Address, text: str) -> None:
-        self.located.faults.append(f"{self.located.at(address)}: {text}")
+def _mapping(located: LocatedYaml, node: yaml.MappingNode, address: Address) -> dict[str, Plain]:
+    plain: dict[str, Plain] = {}
+    for key_node, value_node in node.value:
+        key, line = str(key_node.value), key_node.start_mark.line + 1
+        if key in plain:
+            located.faults.append(Fault(Place(line, located.name), f"key `{key}` is given twice"))
+            continue
+        located.lines[(*address, key)] = line
+        plain[key] = _plain(located, value_node, (*address, key))
+    return plain

@@ -1,0 +1,226 @@
+"""Scenario files, --set and --captured: what they mean, and every fault with its line."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from jobs.scenario import Scenario
+from jobs.scenario_file import resolve_scenario
+from udfs.errors import ScenarioError
+
+MiB = 1024 * 1024
+
+GRID = """\
+captures: [a.pcap, sub/*.pcap]
+lake: ./lake
+captured:
+  broker.fetch.max.bytes: 30MiB
+replay:
+  fetch_max_bytes:
+    consumer.fetch.max.bytes: [1MiB, 8MiB]
+    consumer.max.partition.fetch.bytes: [256KiB, 1MiB]
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory; a scenario file in it is named as a user would."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def scenario(folder: Path, text: str, name: str = "x.yaml") -> Scenario:
+    (folder / name).write_text(text)
+    return resolve_scenario(name)
+
+
+def faults(folder: Path, text: str, *, sets: tuple[str, ...] = (), captured: tuple[str, ...] = ()) -> tuple[str, ...]:
+    (folder / "x.yaml").write_text(text)
+    with pytest.raises(ScenarioError) as raised:
+        resolve_scenario("x.yaml", sets, captured)
+    return raised.value.faults
+
+
+def test_the_captured_lane_goes_before_the_grid(write: Path) -> None:
+    lanes = scenario(write, GRID).lanes("fetch_max_bytes")
+    assert [(lane.name, dict(lane.settings)) for lane in lanes] == [
+        ("captured", {}),
+        (
+            "consumer.fetch.max.bytes=1MiB,consumer.max.partition.fetch.bytes=256KiB",
+            {"consumer.fetch.max.bytes": MiB, "consumer.max.partition.fetch.bytes": 256 * 1024},
+        ),
+        (
+            "consumer.fetch.max.bytes=1MiB,consumer.max.partition.fetch.bytes=1MiB",
+            {"consumer.fetch.max.bytes": MiB, "consumer.max.partition.fetch.bytes": MiB},
+        ),
+        (
+            "consumer.fetch.max.bytes=8MiB,consumer.max.partition.fetch.bytes=256KiB",
+            {"consumer.fetch.max.bytes": 8 * MiB, "consumer.max.partition.fetch.bytes": 256 * 1024},
+        ),
+        (
+            "consumer.fetch.max.bytes=8MiB,consumer.max.partition.fetch.bytes=1MiB",
+            {"consumer.fetch.max.bytes": 8 * MiB, "consumer.max.partition.fetch.bytes": MiB},
+        ),
+    ]
+
+
+def test_a_scenario_that_varies_nothing_replays_what_was_captured(write: Path) -> None:
+    assert [lane.name for lane in scenario(write, "").lanes("fetch_max_bytes")] == ["captured"]
+    assert [lane.name for lane in scenario(write, "replay: {fetch_max_bytes: }").lanes("fetch_max_bytes")] == [
+        "captured"
+    ]
+
+
+def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
+    unstated, stated = scenario(write, ""), scenario(write, GRID)
+    assert (dict(unstated.captured), unstated.assumed) == (
+        {"broker.fetch.max.bytes": 55 * MiB},
+        ("broker.fetch.max.bytes", "kafka"),
+    )
+    assert (dict(stated.captured), stated.assumed) == ({"broker.fetch.max.bytes": 30 * MiB}, ("kafka",))
+
+
+def test_paths_in_a_file_stand_for_the_files_own_folder(write: Path) -> None:
+    (write / "conf").mkdir()
+    found = scenario(write, "captures: [../a.pcap, /abs/b.pcap]\nlake: s3a://bucket/lake\n", "conf/x.yaml")
+    assert (found.captures, found.lake) == (("conf/../a.pcap", "/abs/b.pcap"), "s3a://bucket/lake")
+    assert scenario(write, "captures: a.pcap\nlake: l\n", "conf/x.yaml").lake == "conf/l"
+
+
+def test_one_meaning_has_one_id(write: Path) -> None:
+    other_order = """\
+replay:
+  fetch_max_bytes:
+    max.partition.fetch.bytes: [1048576, 256 KiB, 1MiB]
+    fetch.max.bytes: [8388608, 1MiB]
+captured: {fetch.max.bytes: 31457280}
+lake: /somewhere/else
+"""
+    assert scenario(write, GRID).scenario_id == scenario(write, other_order).scenario_id
+    assert scenario(write, GRID) == scenario(write, other_order)
+
+
+def test_another_meaning_has_another_id(write: Path) -> None:
+    ids = {scenario(write, GRID).scenario_id, scenario(write, "").scenario_id}
+    ids.add(scenario(write, GRID.replace("30MiB", "31MiB")).scenario_id)
+    ids.add(scenario(write, GRID.replace("8MiB", "9MiB")).scenario_id)
+    assert len(ids) == 4
+
+
+def test_the_id_stays_from_release_to_release(write: Path) -> None:
+    found = scenario(write, GRID)
+    canonical = (
+        '{"captured":{"broker.fetch.max.bytes":31457280},"replay":{"fetch_max_bytes":{"consumer.fetch.max.bytes":'
+        '[1048576,8388608],"consumer.max.partition.fetch.bytes":[262144,1048576]}}}'
+    )
+    assert found.to_json() == canonical
+    assert found.scenario_id == hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def test_the_canonical_form_is_a_scenario_file_of_the_same_meaning(write: Path) -> None:
+    found = scenario(write, GRID)
+    assert scenario(write, found.to_yaml(), "y.yaml").scenario_id == found.scenario_id
+
+
+def test_a_profile_is_text_though_it_looks_like_a_number(write: Path) -> None:
+    found = scenario(write, "captured: {kafka: 4.0}\nreplay: {fetch_max_bytes: {kafka: [kip, 3.9, 4.3]}}\n")
+    assert found.captured["kafka"] == "4.0"
+    assert [lane.name for lane in found.lanes("fetch_max_bytes")] == ["captured", "kafka=4.3", "kafka=3.9", "kafka=kip"]
+
+
+def test_every_fault_is_told_at_once_with_its_line(write: Path) -> None:
+    text = """\
+capture: [a.pcap]
+captured:
+  broker.fetch.max.bytes: [1MiB, 2MiB]
+  consumer.fetch.max.bytes: 1MiB
+replay:
+  fetch_max_byte: {}
+  fetch_max_bytes:
+    consumer.fetch.max.byte: 8MiB
+    consumer.max.partition.fetch.bytes:
+      - 1MiB
+      - 8 megs
+    broker.fetch.max.bytes: 100
+    replica.fetch.max.bytes: []
+"""
+    assert faults(write, text, sets=("fetch.max.bytes",), captured=("kafka=5",)) == (
+        "x.yaml:1: unknown key `capture`; did you mean `captures`?",
+        "x.yaml:3: `captured.broker.fetch.max.bytes` must be one value",
+        "x.yaml:6: unknown algorithm `fetch_max_byte`; did you mean `fetch_max_bytes`?",
+        "x.yaml:8: unknown key `consumer.fetch.max.byte`; did you mean `consumer.fetch.max.bytes`?",
+        "x.yaml:11: consumer.max.partition.fetch.bytes: `8 megs` is not a size in bytes such as 1048576, 8MiB or 50 MB",
+        "x.yaml:12: broker.fetch.max.bytes: `100` is below the minimum, 1024",
+        "x.yaml:13: replica.fetch.max.bytes has no value",
+        "--captured: kafka: `5` is none of 4.3, 4.2, 4.1, 4.0, 3.9, kip",
+        "--set: `fetch.max.bytes` is not KEY=VALUE",
+    )
+
+
+def test_what_the_capture_tells_cannot_be_stated(write: Path) -> None:
+    assert faults(write, "captured:\n  consumer.fetch.max.bytes: 1MiB\n") == (
+        "x.yaml:2: consumer.fetch.max.bytes is in the capture, so it cannot be stated; "
+        "to replay others, vary it (replay:, --set)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("lake: a\nlake: b\n", "x.yaml:2: key `lake` is given twice"),
+        ("lake: &a x\ncaptures:\n  - *a\n", "x.yaml:3: alias *a is not taken here; write the value out"),
+        ("lake: [\n", "x.yaml:2: not YAML: expected the node content, but found '<stream end>'"),
+        ("- a\n- b\n", "x.yaml:1: a scenario is a mapping with the keys captures, lake, captured, replay"),
+        ("replay: 3\n", "x.yaml:1: `replay` must be a mapping of keys to values"),
+        (
+            "replay:\n  fetch_max_bytes: {fetch.max.bytes: 1MiB,\n    consumer.fetch.max.bytes: 2MiB}\n",
+            "x.yaml:3: consumer.fetch.max.bytes is given twice",
+        ),
+    ],
+)
+def test_a_fault_of_form_has_its_line(write: Path, text: str, told: str) -> None:
+    assert faults(write, text) == (told,)
+
+
+def test_a_recursive_alias_ends(write: Path) -> None:
+    assert any("alias" in fault for fault in faults(write, "captures: &a [*a]\n"))
+
+
+def test_a_file_that_is_not_there_is_named(write: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"nope\.yaml: cannot be read: No such file or directory"):
+        resolve_scenario("nope.yaml")
+
+
+def test_bytes_that_are_no_text_are_told(write: Path) -> None:
+    (write / "x.yaml").write_bytes(b"lake: \xff\xfe\x00")
+    with pytest.raises(ScenarioError, match=r"x\.yaml:1: not YAML text"):
+        resolve_scenario("x.yaml")
+
+
+def test_set_takes_the_place_of_the_files_values(write: Path) -> None:
+    (write / "x.yaml").write_text(GRID)
+    found = resolve_scenario("x.yaml", ["fetch.max.bytes=2MiB,3MiB"], ["fetch.max.bytes=40MiB"])
+    assert found.replay["fetch_max_bytes"] == {
+        "consumer.fetch.max.bytes": (2 * MiB, 3 * MiB),
+        "consumer.max.partition.fetch.bytes": (256 * 1024, MiB),
+    }
+    assert found.captured["broker.fetch.max.bytes"] == 40 * MiB
+
+
+def test_flags_alone_make_a_scenario() -> None:
+    found = resolve_scenario(None, ["broker.fetch.max.bytes=8MiB"])
+    assert [lane.name for lane in found.lanes("fetch_max_bytes")] == ["captured", "broker.fetch.max.bytes=8MiB"]
+
+
+def test_a_flag_given_twice_is_a_fault() -> None:
+    with pytest.raises(ScenarioError, match=r"--set: consumer\.fetch\.max\.bytes is given twice"):
+        resolve_scenario(None, ["fetch.max.bytes=1MiB", "consumer.fetch.max.bytes=2MiB"])
+
+
+def test_a_grid_too_large_to_mean_it_is_a_fault() -> None:
+    many = ",".join(str(size) for size in range(1, 40))
+    with pytest.raises(ScenarioError, match="fetch_max_bytes has 1522 lanes; at most 1024"):
+        resolve_scenario(None, [f"fetch.max.bytes={many}", f"max.partition.fetch.bytes={many}"])

@@ -1,0 +1,92 @@
+"""The catalogue of settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.settings import did_you_mean, find_setting, settings
+from udfs.errors import SettingError
+
+
+def test_kafkas_defaults_and_bounds() -> None:
+    """ConsumerConfig, ReplicationConfigs and ServerConfigs of Kafka 4.3."""
+    table = {key: (s.default_value, s.minimum, s.captured) for key, s in settings().items()}
+    assert table == {
+        "consumer.fetch.max.bytes": (52428800, 0, False),
+        "consumer.max.partition.fetch.bytes": (1048576, 0, False),
+        "replica.fetch.response.max.bytes": (10485760, 0, False),
+        "replica.fetch.max.bytes": (1048576, 0, False),
+        "broker.fetch.max.bytes": (57671680, 1024, True),
+        "kafka": (None, None, True),
+    }
+
+
+def test_a_bare_name_means_the_consumers_setting_among_lanes_and_the_brokers_among_captured() -> None:
+    everything = settings().values()
+    assert find_setting("fetch.max.bytes", everything).key == "consumer.fetch.max.bytes"
+    captured = [setting for setting in everything if setting.captured]
+    assert find_setting("fetch.max.bytes", captured).key == "broker.fetch.max.bytes"
+
+
+def test_a_full_name_means_itself() -> None:
+    assert find_setting("broker.fetch.max.bytes", settings().values()).set_on == "broker"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("fetch.max.byte", "fetch.max.bytes"), ("consumer.fetch.max.byte", "consumer.fetch.max.bytes")],
+)
+def test_a_slip_of_the_pen_gets_the_nearest_name(typed: str, meant: str) -> None:
+    with pytest.raises(KeyError, match=f"did you mean `{meant}`"):
+        find_setting(typed, settings().values())
+
+
+def test_a_word_near_nothing_gets_the_list() -> None:
+    assert did_you_mean("zzz", ["lake", "replay"]) == "; known here: lake, replay"
+
+
+@pytest.mark.parametrize("value", [1024, 8 * 1024 * 1024, 57671680, 57671681, 2147483647])
+def test_a_value_reads_back_from_its_short_spelling(value: int) -> None:
+    setting = settings()["broker.fetch.max.bytes"]
+    assert setting.parse(setting.format(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "told"),
+    [
+        ("broker.fetch.max.bytes", "1023", "below the minimum, 1024"),
+        ("consumer.fetch.max.bytes", "2GiB", "above the maximum, 2147483647"),
+        ("kafka", "4.5", "none of 4.3, 4.2, 4.1, 4.0, 3.9, kip"),
+    ],
+)
+def test_a_value_kafka_would_refuse_is_refused(key: str, text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        settings()[key].parse(text)
+
+
+def entry(**changed: str) -> str:
+    fields = {"name": "a", "set_on": "broker", "type": "int", "unit": "n", "default": "1", "captured": "false"}
+    fields |= {"algorithms": "[]", "kip": "null", "doc": "d"} | changed
+    return f"- {{{', '.join(f'{key}: {value}' for key, value in fields.items())}}}\n"
+
+
+def test_a_catalogue_tells_all_its_faults(tmp_path: Path) -> None:
+    faulty = tmp_path / "faulty.yaml"
+    faulty.write_text(entry(set_on="client") + entry(type="enum") + entry(default="1MiB") + entry(defualt="1"))
+    with pytest.raises(SettingError) as raised:
+        settings(faulty)
+    assert [fault.partition(":")[0] for fault in raised.value.faults] == [
+        "entry 0.set_on",
+        "entry 1",
+        "entry 2",
+        "entry 3.defualt",
+    ]
+
+
+def test_a_catalogue_declares_a_setting_once(tmp_path: Path) -> None:
+    twice = tmp_path / "twice.yaml"
+    twice.write_text(entry() * 2)
+    with pytest.raises(SettingError, match=r"broker\.a is declared twice"):
+        settings(twice)
