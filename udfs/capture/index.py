@@ -60,8 +60,10 @@ def index_capture(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
     buckets:     number of buckets connections are spread over, the same as for `read_packets`
 
     Damage is told in `faults`, beside all that was read before it. Raises CaptureError where the file cannot be read or
-    is no capture.
+    is no capture, and ValueError where `range_bytes` or `buckets` is below 1.
     """
+    if range_bytes < 1 or buckets < 1:
+        raise ValueError(f"range_bytes and buckets must be 1 or more, got {range_bytes} and {buckets}")
     faults: list[CaptureFault] = []
     with open_stored(path) as raw:
         stored = HashedFile(raw)

@@ -16,8 +16,8 @@ PACKET = np.dtype(
 UNREADABLE = -1
 """Link type of a packet record that contradicts itself, names no known interface or has a time beyond int64 ns."""
 
-# What ended a walk over a chunk.
-AT_STOP, TABLE_FULL, NEEDS_BYTES, IMPLAUSIBLE, CROWDED = range(5)
+# What ended a walk over a chunk; READABLE where nothing did yet.
+AT_STOP, TABLE_FULL, NEEDS_BYTES, IMPLAUSIBLE, CROWDED, READABLE = range(6)
 
 # Slots of a section's state, int64.
 BIG_ENDIAN, INTERFACES, STARTED, WIDEST_SNAPLEN = range(4)

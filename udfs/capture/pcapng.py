@@ -20,6 +20,7 @@ from udfs.capture.packet_table import (
     LONGEST_RECORD,
     MOST_INTERFACES,
     NEEDS_BYTES,
+    READABLE,
     RESOLUTION,
     SNAPLEN,
     STARTED,
@@ -140,7 +141,7 @@ def _add_simple_packet(
 
 @njit(cache=True, nogil=True)
 def _frame_block(chunk: np.ndarray, end: int, at: int, big_endian: int) -> tuple[int, int]:
-    """Length of the block at `at` and AT_STOP when all of it is there, else why not."""
+    """Length of the block at `at`, and READABLE or why it is not."""
     if big_endian < 0:
         return 0, IMPLAUSIBLE
     length = u32(chunk, at + 4, big_endian == 1)
@@ -150,14 +151,14 @@ def _frame_block(chunk: np.ndarray, end: int, at: int, big_endian: int) -> tuple
         return 0, NEEDS_BYTES
     if u32(chunk, at + length - BLOCK_TAIL, big_endian == 1) != length:
         return 0, IMPLAUSIBLE
-    return length, AT_STOP
+    return length, READABLE
 
 
 @njit(cache=True, nogil=True)
 def _take_declaration(
     chunk: np.ndarray, at: int, length: int, kind: int, big_endian: int, section: np.ndarray, interfaces: np.ndarray
 ) -> int:
-    """Apply a section header or interface description; AT_STOP when done, else the fault."""
+    """Apply a section header or interface description, pass over other blocks; READABLE or why it is not."""
     if kind == SECTION_HEADER and not _begin_section(chunk, at, length, big_endian == 1, section):
         return IMPLAUSIBLE
     if kind == INTERFACE_DESCRIPTION:
@@ -165,7 +166,7 @@ def _take_declaration(
             return CROWDED
         if not _add_interface(chunk, at, length, section, interfaces):
             return IMPLAUSIBLE
-    return AT_STOP
+    return READABLE
 
 
 @njit(cache=True, nogil=True)
@@ -201,10 +202,10 @@ def walk_pcapng(
             return count, at, NEEDS_BYTES
         big_endian = _block_byte_order(chunk, at, section)
         length, status = _frame_block(chunk, end, at, big_endian)
-        if status == AT_STOP:
+        if status == READABLE:
             kind = u32(chunk, at, big_endian == 1)
             status = _take_declaration(chunk, at, length, kind, big_endian, section, interfaces)
-        if status != AT_STOP:
+        if status != READABLE:
             return count, at, status
         count += _take_packet(chunk, at, length, kind, section, interfaces, packets[count])
         at += length

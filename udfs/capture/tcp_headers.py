@@ -43,13 +43,13 @@ def bucket_of(connection: np.ndarray, buckets: int) -> int:
 @njit(cache=True, nogil=True)
 def _put_endpoint(chunk: np.ndarray, address: int, port: int, ipv6: bool, endpoint: np.ndarray) -> None:
     """16 bytes of address (IPv4 as ::ffff:a.b.c.d, RFC 4291 2.5.5.2), then the port, big endian."""
-    if ipv6:
-        endpoint[:16] = chunk[address : address + 16]
-    else:
-        endpoint[:10] = 0
-        endpoint[10:12] = 0xFF
-        endpoint[12:16] = chunk[address : address + 4]
-    endpoint[16:18] = chunk[port : port + 2]
+    # Loops, because an assignment to a slice costs more than the few bytes it moves.
+    mapped = 0 if ipv6 else 12
+    for i in range(mapped):
+        endpoint[i] = 0 if i < 10 else 0xFF
+    for i in range(mapped, 16):
+        endpoint[i] = chunk[address + i - mapped]
+    endpoint[16], endpoint[17] = chunk[port], chunk[port + 1]
 
 
 @njit(cache=True, nogil=True)

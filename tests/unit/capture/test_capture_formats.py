@@ -82,6 +82,12 @@ def test_pcapng_time_offset_is_added_in_seconds(tmp_path: Path, order: str) -> N
     assert row["ts_ns"] == (SECONDS - 3600) * 10**9 + 5000
 
 
+def test_clock_options_are_found_behind_padded_ones(tmp_path: Path) -> None:
+    options = option(2, b"lo") + option(9, b"\x09") + option(1, b"a comment") + option(14, struct.pack("<q", 3600))
+    [row] = rows_of(tmp_path, section() + interface(options=options) + enhanced(PACKET, ticks=42))
+    assert row["ts_ns"] == 3600 * 10**9 + 42
+
+
 def test_options_behind_the_end_of_options_are_not_read(tmp_path: Path) -> None:
     options = option(0, b"") + option(14, struct.pack("<q", -3600))
     [row] = rows_of(tmp_path, section() + interface(options=options) + enhanced(PACKET))

@@ -108,6 +108,12 @@ def test_a_range_is_plain_values_and_travels_alone(tmp_path: Path) -> None:
     assert kinds == {str, int, bool, bytes}
 
 
+@pytest.mark.parametrize(("range_bytes", "buckets"), [(0, 8), (-1, 8), (100, 0)])
+def test_a_range_and_a_bucket_have_a_size(tmp_path: Path, range_bytes: int, buckets: int) -> None:
+    with pytest.raises(ValueError, match="must be 1 or more"):
+        index(store(tmp_path, CAPTURES["pcap"]), range_bytes=range_bytes, buckets=buckets)
+
+
 def test_more_packets_than_one_table_holds_are_read(tmp_path: Path) -> None:
     path = store(tmp_path, pcap([ethernet()] * 40_000))
     rows = read_rows(path)
