@@ -1,0 +1,147 @@
+"""The session: what runs in it, and the ways to come by one."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.failures import spark_failures_told
+from jobs.progress import stage
+from jobs.spark import spark_log, spark_session
+from udfs.errors import CaptureError, SparkError
+
+SUBMITTED = """\
+import sys
+sys.path.insert(0, {repository!r})
+from jobs.spark import spark_session
+
+def known(batches):
+    import udfs.errors
+    yield from batches
+
+spark = spark_session(None, "submitted")
+numbers = spark.range(7)
+numbers.mapInArrow(known, numbers.schema).write.format("delta").save({table!r})
+rows = spark.read.format("delta").load({table!r}).count()
+print("rows", rows, spark.sparkContext.master, spark.conf.get("spark.sql.session.timeZone"))
+"""
+
+
+def test_a_delta_table_is_written_and_read(spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "a table")
+    spark.range(5).write.format("delta").save(table)
+    assert spark.read.format("delta").load(table).count() == 5
+
+
+def test_only_deltas_two_jars_are_added(spark: SparkSession) -> None:
+    added = spark.sparkContext._jsc.sc().listJars().mkString("\n").splitlines()
+    assert sorted(jar.rpartition("delta-")[2] for jar in added) == ["spark_4.2_2.13-4.4.0.jar", "storage-4.4.0.jar"]
+
+
+def test_workers_import_the_clones_packages(spark: SparkSession) -> None:
+    def known(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import udfs.errors
+
+        assert udfs.errors
+        yield from batches
+
+    assert spark.range(3).mapInArrow(known, "id long").count() == 3
+
+
+def test_a_session_that_is_there_is_taken(spark: SparkSession) -> None:
+    assert spark_session(None, "another") is spark
+
+
+def test_a_workers_fault_is_one_line_with_the_log(spark: SparkSession) -> None:
+    def refuse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            raise CaptureError("mixed.pcap: cut at byte 7")
+        yield from ()
+
+    told = f"Spark failed: CaptureError: mixed.pcap: cut at byte 7. Spark's log: {spark_log()}"
+    with pytest.raises(SparkError) as raised, spark_failures_told():
+        spark.range(1).mapInArrow(refuse, "id long").count()
+    assert str(raised.value) == told
+    assert "cut at byte 7" in spark_log().read_text()
+
+
+def test_a_column_of_another_type_is_an_error(spark: SparkSession) -> None:
+    def narrow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([batch.column(0).cast(pa.int32())], ["id"])
+
+    with pytest.raises(SparkError, match="ARROW_TYPE_MISMATCH"), spark_failures_told():
+        spark.range(1).mapInArrow(narrow, "id long").count()
+
+
+def test_a_stage_counts_the_tasks_of_its_own_jobs(spark: SparkSession) -> None:
+    spark.range(0, 10, 1, 3).count()
+    out = io.StringIO()
+    with stage("decode", spark, out):
+        spark.range(0, 10, 1, 5).foreach(lambda row: None)
+    first, last = out.getvalue().splitlines()
+    assert first == "refetch: decode ..."
+    assert last.startswith("refetch: decode  5 tasks  ")
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_a_stage_that_fails_claims_no_end(spark: SparkSession) -> None:
+    out = io.StringIO()
+    with pytest.raises(CaptureError), stage("decode", spark, out):
+        raise CaptureError("cut")
+    assert out.getvalue() == "refetch: decode ...\n"
+
+
+def spark_submit(repository: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    home = Path(pyspark.__file__).parent
+    command = [str(home / "bin/spark-submit"), "--master", "local[1]"]
+    command += ["--properties-file", str(repository / "conf/spark-defaults.conf")]
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home)}
+    return subprocess.run(
+        [*command, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_a_plain_spark_submit_gives_the_same_session(repository: Path, tmp_path: Path) -> None:
+    script = tmp_path / "submitted.py"
+    script.write_text(SUBMITTED.format(repository=str(repository), table=str(tmp_path / "table")))
+    answer = spark_submit(repository, tmp_path, str(script))
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.splitlines()[-1] == "rows 7 local[1] UTC"
+
+
+def test_a_plain_spark_submit_takes_the_same_arguments_and_gives_the_same_exit_code(
+    repository: Path, tmp_path: Path
+) -> None:
+    answer = spark_submit(
+        repository, tmp_path, str(repository / "jobs/__main__.py"), "replay", "--set=fetch.max.byte=1"
+    )
+    assert answer.returncode == 2, answer.stderr
+    assert "refetch: arguments: 1 fault\n  --set: unknown key `fetch.max.byte`" in answer.stderr
+
+
+def test_jars_that_cannot_be_downloaded_are_told(repository: Path, tmp_path: Path) -> None:
+    """No Maven repository answers, and neither Ivy nor Maven has a copy: their caches are in a home that is empty."""
+    code = "from jobs.spark import spark_session; spark_session('local[1]', 'offline')"
+    environment = os.environ | {
+        "PYTHONPATH": str(repository),
+        "DEFAULT_ARTIFACT_REPOSITORY": "http://127.0.0.1:9/",
+        "JAVA_TOOL_OPTIONS": f"-Duser.home={tmp_path}",
+        "TMPDIR": str(tmp_path),
+    }
+    environment.pop("REFETCH_JARS", None)
+    answer = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert "SetupError: Delta's two jars could not be downloaded from Maven Central" in answer.stderr
+    assert "set REFETCH_JARS to it. Spark's log: " in answer.stderr

@@ -1,0 +1,117 @@
+"""When the environment is set up, and what is told where it cannot be."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs import bootstrap
+from udfs.errors import SetupError
+
+FAKE_UV = """\
+#!{python}
+import pathlib, sys
+arguments = sys.argv[1:]
+with open({log!r}, "a") as log:
+    log.write(" ".join(arguments[:2]) + chr(10))
+if arguments[0] == "venv":
+    python = pathlib.Path(arguments[-1]) / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to({python!r})
+elif pathlib.Path({broken!r}).exists():
+    sys.exit("error: Failed to fetch: `https://me:secret@mirror.example/simple/numba/`")
+"""
+
+
+class Machine:
+    """A clone with two pin files, and a uv that notes what it is asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.run_pins, self.test_pins = folder / "requirements.txt", folder / "requirements-dev.txt"
+        self.log, self.broken = folder / "uv.log", folder / "broken"
+        self.run_pins.write_text("numba==1\n")
+        self.test_pins.write_text("pytest==1\n")
+        uv = folder / "bin" / "uv"
+        uv.parent.mkdir()
+        uv.write_text(FAKE_UV.format(python=sys.executable, log=str(self.log), broken=str(self.broken)))
+        uv.chmod(0o755)
+
+    def asked(self) -> list[str]:
+        """What uv was asked since the last look."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        self.log.unlink(missing_ok=True)
+        return lines
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setattr(bootstrap, "ROOT", tmp_path)
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(bootstrap, "_SETUP_LOG", tmp_path / ".venv.log")
+    monkeypatch.setattr(bootstrap, "check_java", lambda: None)
+    monkeypatch.delenv("REFETCH_PYTHON", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return Machine(tmp_path)
+
+
+def test_the_environment_is_set_up_once(machine: Machine) -> None:
+    python = bootstrap.prepared_python(machine.run_pins)
+    assert (python, machine.asked()) == (bootstrap.VENV / "bin/python", ["venv --quiet", "pip install"])
+    assert (bootstrap.prepared_python(machine.run_pins), machine.asked()) == (python, [])
+
+
+def test_changed_pins_make_it_anew(machine: Machine) -> None:
+    bootstrap.prepared_python(machine.run_pins)
+    machine.asked()
+    machine.run_pins.write_text("numba==2\n")
+    bootstrap.prepared_python(machine.run_pins)
+    assert machine.asked() == ["venv --quiet", "pip install"]
+
+
+def test_the_tests_packages_come_on_top(machine: Machine) -> None:
+    bootstrap.prepared_python(machine.run_pins)
+    machine.asked()
+    bootstrap.prepared_python(machine.run_pins, machine.test_pins)
+    assert machine.asked() == ["pip install"]
+    bootstrap.prepared_python(machine.run_pins)
+    assert machine.asked() == []
+
+
+def test_an_interrupted_set_up_is_done_again(machine: Machine) -> None:
+    machine.broken.touch()
+    with pytest.raises(SetupError):
+        bootstrap.prepared_python(machine.run_pins)
+    machine.broken.unlink()
+    machine.asked()
+    bootstrap.prepared_python(machine.run_pins)
+    assert machine.asked() == ["venv --quiet", "pip install"]
+
+
+def test_packages_that_cannot_be_had_are_told_without_the_indexs_password(machine: Machine) -> None:
+    machine.broken.touch()
+    with pytest.raises(SetupError) as raised:
+        bootstrap.prepared_python(machine.run_pins)
+    told = str(raised.value)
+    assert told.startswith(
+        "Could not install the Python packages (uv left with 1: error: Failed to fetch: `https://mirror"
+    )
+    assert "Check the network, the proxy or the package index" in told
+    assert "secret" not in told
+
+
+def test_without_java_nothing_is_downloaded(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_java() -> None:
+        raise SetupError("No Java found")
+
+    monkeypatch.setattr(bootstrap, "check_java", no_java)
+    with pytest.raises(SetupError, match="No Java found"):
+        bootstrap.prepared_python(machine.run_pins)
+    assert machine.asked() == []
+
+
+def test_a_given_python_is_taken_as_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFETCH_PYTHON", sys.executable)
+    assert bootstrap.prepared_python(machine.run_pins) == Path(sys.executable)
+    assert machine.asked() == []

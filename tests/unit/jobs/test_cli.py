@@ -1,0 +1,170 @@
+"""The command line: what a job is told, and what a user is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import jobs.cli
+from jobs.cli import JOBS, parse, run_command
+from jobs.run import Run
+from udfs.errors import CaptureError, GateError, LakeError, RefetchError
+
+Ran = Callable[..., tuple[int, Run | None]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with one capture."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.pcap").touch()
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
+    """Runs a command line with a job that only notes what it is told, or raises `fault`."""
+
+    def command(*argv: str, fault: BaseException | None = None) -> tuple[int, Run | None]:
+        told: list[Run] = []
+
+        def main(given: Run) -> None:
+            told.append(given)
+            if fault:
+                raise fault
+
+        monkeypatch.setattr(jobs.cli, "import_module", lambda name: SimpleNamespace(main=main))
+        code = run_command(argv)
+        return code, told[0] if told else None
+
+    return command
+
+
+def test_a_job_is_told_everything_resolved(run: Ran, folder: Path) -> None:
+    code, told = run(
+        "ingest",
+        "--captures=a.pcap",
+        "--lake=out/lake",
+        "--set=fetch.max.bytes=8MiB",
+        "--captured=fetch.max.bytes=30MiB",
+        "--master=local[2]",
+        "--conf=spark.driver.memory=4g",
+        "--run-at=2026-01-31T13:00:00+01:00",
+    )
+    assert code == 0
+    assert told is not None
+    assert (told.captures, told.lake) == ((folder / "a.pcap",), str(folder / "out/lake"))
+    assert [lane.name for lane in told.scenario.lanes("fetch_max_bytes")] == [
+        "captured",
+        "consumer.fetch.max.bytes=8MiB",
+    ]
+    assert told.scenario.captured == {"broker.fetch.max.bytes": 30 * 1024 * 1024}
+    assert (told.master, told.spark_conf) == ("local[2]", {"spark.driver.memory": "4g"})
+    assert told.run_at == datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def test_a_flag_is_given_with_or_without_an_equals_sign(run: Ran) -> None:
+    apart = run("ingest", "--captures", "a.pcap", "--lake", "l", "--run-at", "2026-01-31T12:00:00Z")
+    joined = run("ingest", "--captures=a.pcap", "--lake=l", "--run-at=2026-01-31T12:00:00Z")
+    assert apart == joined
+
+
+def test_captures_may_be_repeated_and_listed() -> None:
+    arguments = parse(["ingest", "--captures", "a", "b", "--captures=c"])
+    assert arguments.captures == ["a", "b", "c"]
+
+
+def test_what_is_not_given_has_a_default(run: Ran, folder: Path) -> None:
+    before = datetime.now(UTC)
+    _, told = run("ingest", "--captures=a.pcap")
+    assert told is not None
+    assert (told.lake, told.master, dict(told.spark_conf)) == (str(folder / "lake"), None, {})
+    assert before <= told.run_at <= datetime.now(UTC)
+
+
+def test_flags_go_before_the_scenario(run: Ran, folder: Path) -> None:
+    (folder / "s").mkdir()
+    (folder / "s" / "x.yaml").write_text("captures: nope.pcap\nlake: lake1\n")
+    _, told = run("pipeline", "--scenario=s/x.yaml", "--captures=a.pcap")
+    assert told is not None
+    assert (told.captures, told.lake) == ((folder / "a.pcap",), str(folder / "s/lake1"))
+
+
+def test_replay_reads_the_lake_and_needs_no_capture(run: Ran) -> None:
+    code, told = run("replay", "--captures=gone.pcap", "--lake=s3a://bucket/lake")
+    assert (code, told and told.captures, told and told.lake) == (0, (), "s3a://bucket/lake")
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        ([], "the following arguments are required: JOB; see refetch --help"),
+        (["ingets"], "argument JOB: invalid choice: 'ingets'"),
+        (["ingest", "--lakes=x"], "unrecognized arguments: --lakes=x"),
+        (["ingest"], "No captures given"),
+        (["ingest", "--captures=gone.pcap"], "gone.pcap: there is no such file or folder"),
+        (["ingest", "--run-at=yesterday"], "`yesterday` is no ISO 8601 time"),
+        (["ingest", "--run-at=2026-01-31T12:00:00"], "has no time zone"),
+        (
+            ["ingest", "--captures=a.pcap", "--conf=driver.memory=4g"],
+            "--conf takes spark.KEY=VALUE, and not `driver.memory`",
+        ),
+        (["ingest", "--captures=a.pcap", "--lake=a.pcap"], "--lake a.pcap: this is a file"),
+        (["replay", "--scenario=gone.yaml"], "gone.yaml: cannot be read"),
+        (["replay", "--set=fetch.max.byte=1"], "unknown key `fetch.max.byte`; did you mean `fetch.max.bytes`?"),
+    ],
+)
+def test_bad_arguments_are_told_in_one_message_with_exit_code_2(
+    run: Ran, capsys: pytest.CaptureFixture[str], argv: list[str], told: str
+) -> None:
+    code, ran = run(*argv)
+    output = capsys.readouterr()
+    assert (code, ran, output.out) == (2, None, "")
+    assert output.err.startswith("refetch: ")
+    assert told in output.err
+    assert "Traceback" not in output.err
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "told"),
+    [
+        (CaptureError("a.pcap: changed while it was read"), 1, "refetch: a.pcap: changed while it was read\n"),
+        (LakeError("no tables"), 1, "refetch: no tables\n"),
+        (RefetchError("any other"), 1, "refetch: any other\n"),
+        (GateError("rule r: 3 rows"), 3, "refetch: rule r: 3 rows\n"),
+        (PermissionError(13, "Permission denied", "/lake"), 1, "refetch: /lake: Permission denied\n"),
+        (KeyboardInterrupt(), 130, "refetch: interrupted; the same command again leaves the same tables\n"),
+    ],
+)
+def test_what_goes_wrong_is_one_message_and_an_exit_code(
+    run: Ran, capsys: pytest.CaptureFixture[str], fault: BaseException, code: int, told: str
+) -> None:
+    assert run("replay", fault=fault)[0] == code
+    assert capsys.readouterr().err == told
+
+
+def test_a_stack_trace_is_there_for_the_asking(
+    run: Ran, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFETCH_TRACEBACK", "1")
+    assert run("replay", fault=LakeError("no tables"))[0] == 1
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_a_fault_in_refetch_itself_is_not_disguised(run: Ran) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run("replay", fault=ZeroDivisionError())
+
+
+@pytest.mark.parametrize("argv", [["--help"], *([job, "--help"] for job in JOBS)])
+def test_help_needs_nothing_installed(argv: list[str], repository: Path) -> None:
+    """-S leaves out site-packages: the parser runs on the standard library alone."""
+    command = [sys.executable, "-S", "-m", "jobs", *argv]
+    answer = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
+    assert answer.stdout.startswith("usage: refetch")

@@ -1,0 +1,51 @@
+"""Spark's failures in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.failures import root_cause
+
+PYTHON_WORKER = """\
+An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/x/worker.py", line 7, in read
+    raise ValueError("inner")
+ValueError: inner
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/x/worker.py", line 9, in read
+    raise CaptureError("mixed.pcap: cut at byte 7") from fault
+udfs.errors.CaptureError: mixed.pcap: cut at byte 7
+"""
+
+JAVA = """\
+An error occurred while calling o136.save.
+: org.apache.spark.SparkException: Job aborted due to stage failure
+\tat org.apache.spark.X.y(X.scala:1)
+Caused by: java.io.IOException: Mkdirs failed to create file:/lake
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (PYTHON_WORKER, "CaptureError: mixed.pcap: cut at byte 7"),
+        (JAVA, "IOException: Mkdirs failed to create file:/lake"),
+        (
+            "[PATH_NOT_FOUND] Path does not exist: /x. SQLSTATE: 42K03",
+            "[PATH_NOT_FOUND] Path does not exist: /x. SQLSTATE: 42K03",
+        ),
+        ("An error occurred while calling o1.x.\n: java.lang.OutOfMemoryError\n\tat y", "OutOfMemoryError"),
+        ("", "no reason given"),
+    ],
+)
+def test_the_cause_is_the_innermost_line_that_names_one(text: str, cause: str) -> None:
+    assert root_cause(text) == cause
+
+
+def test_a_cause_stays_short() -> None:
+    assert len(root_cause("x" * 10_000)) < 510

@@ -1,0 +1,70 @@
+"""Which files a user means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.inputs import resolve_captures
+from udfs.errors import ArgumentError
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.pcap", "a.pcapng.zst", "c.CAP.gz", "notes.txt", "sub/d.pcap", "odd[1].pcap", "none/readme"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+def names(folder: Path, *named: str) -> list[str]:
+    return [str(path.relative_to(folder)) for path in resolve_captures(named)]
+
+
+def test_a_folder_means_the_captures_in_it_and_not_below(folder: Path) -> None:
+    assert names(folder, ".") == ["a.pcapng.zst", "b.pcap", "c.CAP.gz", "odd[1].pcap"]
+
+
+def test_a_pattern_goes_down_with_two_stars(folder: Path) -> None:
+    assert names(folder, "**/*.pcap") == ["b.pcap", "odd[1].pcap", "sub/d.pcap"]
+
+
+def test_a_file_may_have_any_name(folder: Path) -> None:
+    assert names(folder, "notes.txt") == ["notes.txt"]
+
+
+def test_a_name_with_brackets_is_looked_for_as_written(folder: Path) -> None:
+    assert names(folder, "odd[1].pcap") == ["odd[1].pcap"]
+
+
+def test_a_file_named_twice_is_read_once(folder: Path) -> None:
+    assert names(folder, "b.pcap", "./b.pcap", "sub/../b.pcap", "*.pcap") == ["b.pcap", "odd[1].pcap"]
+
+
+def test_every_name_that_leads_nowhere_is_told(folder: Path) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        resolve_captures(["b.pcap", "gone.pcap", "*.pcapng", "none"])
+    assert str(raised.value).splitlines() == [
+        "Captures cannot be read:",
+        "  gone.pcap: there is no such file or folder",
+        "  *.pcapng: no file matches this pattern",
+        "  none: no capture in this folder; looked for names ending in .pcap, .pcap.gz, .pcap.zst, .pcapng, "
+        ".pcapng.gz, .pcapng.zst, .cap, .cap.gz, .cap.zst",
+    ]
+
+
+def test_a_file_that_cannot_be_opened_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, mode: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ArgumentError, match=r"b\.pcap: Permission denied"):
+        resolve_captures(["b.pcap"])
+
+
+def test_no_captures_at_all_is_told() -> None:
+    with pytest.raises(ArgumentError, match="No captures given: name files, folders or patterns by --captures"):
+        resolve_captures([])
