@@ -47,8 +47,7 @@ def signed(arena: Bytes, offset: int, width: int) -> int:
         for index in range(width):
             value = (value << np.uint64(8)) | np.uint64(cell(arena, offset + index))
         value <<= np.uint64(64 - 8 * width)
-    shifted: int = np.int64(value) >> np.int64(64 - 8 * width)  # type: ignore[assignment]  # a kernel's int is int64
-    return shifted
+    return int(np.int64(value) >> np.int64(64 - 8 * width))
 
 
 @kernel

@@ -1,0 +1,213 @@
+"""The record batches of `records` fields: their headers, sizes and checksums, never what is in them.
+
+Three formats are told apart by the magic byte, which is at offset 16 in all (`DefaultRecordBatch`, `LegacyRecord` and
+`ByteBufferLogInputStream` of kafka-clients). A fetch response is a slice of the log's bytes, so that its last batch
+may be cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.wire.checksums import CRC32, CRC32C, Table, checksum
+from udfs.wire.faults import DecodeFault
+from udfs.wire.kernel import kernel
+from udfs.wire.primitives import cell, signed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordBatches:
+    """One row a batch, or entry of a message set (a compressed wrapper is one), in wire order; all int64[rows].
+
+    What a batch's format does not have, or what was cut off, is -1. Timestamps are ms. A row with a fault covers the
+    rest of its span, so that `available` sums to the spans' lengths.
+    """
+
+    parent: Ints  # the span it is in
+    fault: Ints  # DecodeFault code
+    start: Ints  # arena offset
+    size: Ints  # declared bytes, header included
+    available: Ints  # of these, bytes that are there
+    is_cut: Ints  # 1: the span ends before the batch
+    magic: Ints  # 0 or 1: message set (before Kafka 0.11), 2: record batch
+    base_offset: Ints  # a message set's entry has its own offset, a wrapper that of its last inner message
+    last_offset_delta: Ints
+    record_count: Ints
+    codec: Ints  # 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd
+    timestamp_type: Ints  # 0 CreateTime, 1 LogAppendTime
+    is_transactional: Ints
+    is_control: Ints
+    base_timestamp: Ints  # of the first record; after compaction it can be the delete horizon (KIP-534)
+    max_timestamp: Ints
+    producer_id: Ints
+    producer_epoch: Ints
+    base_sequence: Ints
+    partition_leader_epoch: Ints
+    crc_valid: Ints  # 1 or 0; CRC-32C of a record batch, CRC-32 of a message set's entry
+
+
+(
+    PARENT, FAULT, START, SIZE, AVAILABLE, IS_CUT, MAGIC, BASE_OFFSET, LAST_OFFSET_DELTA, RECORD_COUNT, CODEC,
+    TIMESTAMP_TYPE, IS_TRANSACTIONAL, IS_CONTROL, BASE_TIMESTAMP, MAX_TIMESTAMP, PRODUCER_ID, PRODUCER_EPOCH,
+    BASE_SEQUENCE, PARTITION_LEADER_EPOCH, CRC_VALID,
+) = range(len(fields(RecordBatches)))  # fmt: skip
+
+UNKNOWN = -1
+
+# Before the size: offset and size themselves. Up to and with the magic byte.
+LOG_OVERHEAD = 12
+HEADER_UP_TO_MAGIC = 17
+MAGIC_AT = 16
+# The least size Kafka's stream takes for a record of any format (LegacyRecord.RECORD_OVERHEAD_V0).
+LEAST_RECORD = 14
+# A whole header by magic.
+HEADERS = (26, 34, 61)
+
+# Record batch, magic 2: column, offset, width.
+_NUMBERS = (
+    (BASE_OFFSET, 0, 8),
+    (PARTITION_LEADER_EPOCH, 12, 4),
+    (LAST_OFFSET_DELTA, 23, 4),
+    (BASE_TIMESTAMP, 27, 8),
+    (MAX_TIMESTAMP, 35, 8),
+    (PRODUCER_ID, 43, 8),
+    (PRODUCER_EPOCH, 51, 2),
+    (BASE_SEQUENCE, 53, 4),
+    (RECORD_COUNT, 57, 4),
+)
+_CRC_AT, _CRC_FROM, _ATTRIBUTES_AT = 17, 21, 21
+# Message set entry, magic 0 and 1.
+_LEGACY_CRC_AT, _LEGACY_ATTRIBUTES_AT, _LEGACY_TIMESTAMP_AT = 12, 17, 18
+# Bits of the attributes.
+_CODEC, _TIMESTAMP_TYPE, _TRANSACTIONAL, _CONTROL = 0x07, 3, 4, 5
+
+_OK = int(DecodeFault.OK)
+_BAD_MAGIC = int(DecodeFault.BAD_MAGIC)
+_BAD_BATCH_SIZE = int(DecodeFault.BAD_BATCH_SIZE)
+_BAD_FRAME = int(DecodeFault.BAD_FRAME)
+
+
+def walk(arena: Bytes, starts: Ints, lengths: Ints) -> RecordBatches:
+    """The batches of every span (int64 starts and lengths, -1 for null) of the arena."""
+    arena, starts, lengths = read_only(arena), _as(starts), _as(lengths)
+    rows = np.full((len(fields(RecordBatches)), _count(arena, starts, lengths)), UNKNOWN, np.int64)
+    _fill(arena, starts, lengths, CRC32, CRC32C, rows)
+    return RecordBatches(*rows)
+
+
+def _as(values: Ints) -> Ints:
+    return np.ascontiguousarray(values, np.int64)
+
+
+@kernel
+def _extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
+    """(fault, size or UNKNOWN, bytes to go on by) of the batch at an offset before `end`, as nextBatchSize of Kafka."""
+    remaining = end - at
+    if remaining < LOG_OVERHEAD:
+        return _OK, UNKNOWN, remaining
+    length = signed(arena, at + 8, 4)
+    if length < LEAST_RECORD:
+        return _BAD_BATCH_SIZE, LOG_OVERHEAD + length, remaining
+    size = LOG_OVERHEAD + length
+    if remaining < HEADER_UP_TO_MAGIC:
+        return _OK, size, remaining
+    magic = signed(arena, at + MAGIC_AT, 1)
+    if magic < 0 or magic > 2:
+        return _BAD_MAGIC, size, remaining
+    if size < HEADERS[magic]:
+        return _BAD_BATCH_SIZE, size, remaining
+    return _OK, size, min(size, remaining)
+
+
+@kernel
+def _is_inside(arena: Bytes, start: int, length: int) -> bool:
+    return length <= 0 or (0 <= start <= arena.size - length)
+
+
+@kernel
+def _count(arena: Bytes, starts: Ints, lengths: Ints) -> int:
+    """How many rows the spans have; one that is not inside the arena has one, for its fault."""
+    count = 0
+    for span in range(starts.size):
+        at, end = starts[span], starts[span] + lengths[span]
+        if not _is_inside(arena, at, lengths[span]):
+            count += 1
+            continue
+        while at < end:
+            at += _extent(arena, at, end)[2]
+            count += 1
+    return count
+
+
+@kernel
+def _flags(attributes: int, row: int, rows: Ints) -> None:
+    rows[CODEC, row] = attributes & _CODEC
+    rows[TIMESTAMP_TYPE, row] = attributes >> _TIMESTAMP_TYPE & 1
+    rows[IS_TRANSACTIONAL, row] = attributes >> _TRANSACTIONAL & 1
+    rows[IS_CONTROL, row] = attributes >> _CONTROL & 1
+
+
+@kernel
+def _record_batch(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
+    """A batch of magic 2, as much of its header as there is."""
+    for column, offset, width in _NUMBERS:
+        if offset + width <= available:
+            rows[column, row] = signed(arena, at + offset, width)
+    if available >= _ATTRIBUTES_AT + 2:
+        _flags(signed(arena, at + _ATTRIBUTES_AT, 2), row, rows)
+    if available == rows[SIZE, row]:
+        stored = signed(arena, at + _CRC_AT, 4) & 0xFFFFFFFF
+        rows[CRC_VALID, row] = stored == checksum(table, arena, at + _CRC_FROM, at + available)
+
+
+@kernel
+def _message(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
+    """An entry of a message set, magic 0 or 1; only a wrapper has a codec, and does not tell from outside what is in it."""
+    magic = rows[MAGIC, row]
+    if available > _LEGACY_ATTRIBUTES_AT:
+        _flags(cell(arena, at + _LEGACY_ATTRIBUTES_AT) & 0x0F, row, rows)
+        if rows[CODEC, row] == 0:
+            rows[LAST_OFFSET_DELTA, row], rows[RECORD_COUNT, row] = 0, 1
+        if magic == 0:
+            rows[TIMESTAMP_TYPE, row] = UNKNOWN
+    if magic == 1 and available >= _LEGACY_TIMESTAMP_AT + 8:
+        timestamp = signed(arena, at + _LEGACY_TIMESTAMP_AT, 8)
+        rows[BASE_TIMESTAMP, row], rows[MAX_TIMESTAMP, row] = timestamp, timestamp
+    if available == rows[SIZE, row]:
+        stored = signed(arena, at + _LEGACY_CRC_AT, 4) & 0xFFFFFFFF
+        rows[CRC_VALID, row] = stored == checksum(table, arena, at + MAGIC_AT, at + available)
+
+
+@kernel
+def _batch(arena: Bytes, at: int, end: int, row: int, crc32: Table, crc32c: Table, rows: Ints) -> int:
+    """Fill in the row of the batch at an offset; the offset behind it."""
+    fault, size, available = _extent(arena, at, end)
+    rows[FAULT, row], rows[START, row], rows[SIZE, row], rows[AVAILABLE, row] = fault, at, size, available
+    rows[IS_CUT, row] = fault == _OK and available != size
+    if available >= 8:
+        rows[BASE_OFFSET, row] = signed(arena, at, 8)
+    if available >= HEADER_UP_TO_MAGIC:
+        rows[MAGIC, row] = signed(arena, at + MAGIC_AT, 1)
+    if fault == _OK and rows[MAGIC, row] == 2:
+        _record_batch(arena, at, available, row, crc32c, rows)
+    elif fault == _OK and rows[MAGIC, row] >= 0:
+        _message(arena, at, available, row, crc32, rows)
+    return at + available
+
+
+@kernel
+def _fill(arena: Bytes, starts: Ints, lengths: Ints, crc32: Table, crc32c: Table, rows: Ints) -> None:
+    row = 0
+    for span in range(starts.size):
+        at, end = starts[span], starts[span] + lengths[span]
+        if not _is_inside(arena, at, lengths[span]):
+            rows[PARENT, row], rows[FAULT, row] = span, _BAD_FRAME
+            row += 1
+            continue
+        while at < end:
+            rows[PARENT, row] = span
+            at = _batch(arena, at, end, row, crc32, crc32c, rows)
+            row += 1
