@@ -78,11 +78,15 @@ def jar_properties(folder: str | None) -> dict[str, str]:
     return {"spark.jars": listed, "spark.jars.packages": "", "spark.jars.excludes": ""}
 
 
-def local_properties(master: str, conf: Mapping[str, str], jars: str | None) -> dict[str, str]:
+def own_properties(master: str) -> dict[str, str]:
+    """refetch's properties on this master: those of every Spark, and on local[...] those that suit one machine."""
+    found = properties(CONF / "spark-defaults.conf")
+    return found | properties(CONF / "spark-local.conf") if master.startswith("local") else found
+
+
+def started_properties(master: str, conf: Mapping[str, str], jars: str | None) -> dict[str, str]:
     """Properties of a Spark started here: refetch's, the machine's, the jars', the caller's, each over those before."""
-    own = properties(CONF / "spark-defaults.conf")
-    if master.startswith("local"):
-        own |= properties(CONF / "spark-local.conf")
+    own = own_properties(master)
     own["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}"
     own["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     own |= jar_properties(jars)
@@ -96,7 +100,7 @@ def _started_session(master: str, app: str, conf: dict[str, str]) -> SparkSessio
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app)
-    spark_conf.setAll(list(local_properties(master, conf, os.environ.get("REFETCH_JARS")).items()))
+    spark_conf.setAll(list(started_properties(master, conf, os.environ.get("REFETCH_JARS")).items()))
     log = spark_log()
     try:
         with log.open("ab") as output:
@@ -113,7 +117,10 @@ def _submitted_session(master: str | None, app: str, conf: dict[str, str]) -> Sp
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = SparkConf()
     builder = SparkSession.builder.appName(app)
-    for key, value in (properties(CONF / "spark-defaults.conf") | {"spark.executorEnv.PYTHONPATH": str(ROOT)}).items():
+    own = own_properties(master or submitted.get("spark.master", "") or "") | {
+        "spark.executorEnv.PYTHONPATH": str(ROOT)
+    }
+    for key, value in own.items():
         if not submitted.contains(key):
             builder = builder.config(key, value)
     for key, value in conf.items():

@@ -127,7 +127,8 @@ def test_a_plain_spark_submit_takes_the_same_arguments_and_gives_the_same_exit_c
         repository, tmp_path, str(repository / "jobs/__main__.py"), "replay", "--set=fetch.max.byte=1"
     )
     assert answer.returncode == 2, answer.stderr
-    assert "refetch: arguments: 1 fault\n  --set: unknown key `fetch.max.byte`" in answer.stderr
+    # spark-submit writes all of its Python's output to its own stdout.
+    assert "refetch: arguments: 1 fault\n  --set: unknown key `fetch.max.byte`" in answer.stdout
 
 
 def test_jars_that_cannot_be_downloaded_are_told(repository: Path, tmp_path: Path) -> None:

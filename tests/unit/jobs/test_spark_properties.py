@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.paths import CONF
-from jobs.spark import DELTA_JARS, jar_properties, local_properties, properties
+from jobs.spark import DELTA_JARS, jar_properties, properties, started_properties
 from udfs.errors import SetupError
 
 
@@ -24,25 +24,25 @@ def test_every_property_says_why() -> None:
 
 def test_arrow_udfs_never_read_a_scans_columns() -> None:
     """SPARK-58241: Spark 4.2.0 crashes or hangs there."""
-    found = local_properties("local[2]", {}, None)
+    found = started_properties("local[2]", {}, None)
     assert found["spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"] == "false"
     assert found["spark.sql.execution.arrow.pyspark.validateSchema.enabled"] == "true"
 
 
 def test_the_callers_properties_go_before_all_others() -> None:
-    found = local_properties("local[2]", {"spark.driver.memory": "9g", "spark.sql.session.timeZone": "CET"}, None)
+    found = started_properties("local[2]", {"spark.driver.memory": "9g", "spark.sql.session.timeZone": "CET"}, None)
     assert (found["spark.driver.memory"], found["spark.sql.session.timeZone"]) == ("9g", "CET")
 
 
 def test_what_suits_one_machine_is_not_asked_of_a_cluster() -> None:
-    assert "spark.driver.host" in local_properties("local[2]", {}, None)
-    assert "spark.driver.host" not in local_properties("spark://master:7077", {}, None)
+    assert "spark.driver.host" in started_properties("local[2]", {}, None)
+    assert "spark.driver.host" not in started_properties("spark://master:7077", {}, None)
 
 
 def test_jars_come_from_maven_central_unless_a_folder_is_given(tmp_path: Path) -> None:
     for name in DELTA_JARS:
         (tmp_path / name).touch()
-    online, offline = local_properties("local", {}, None), local_properties("local", {}, str(tmp_path))
+    online, offline = started_properties("local", {}, None), started_properties("local", {}, str(tmp_path))
     assert online["spark.jars.packages"] == "io.delta:delta-spark_4.2_2.13:4.4.0"
     assert "spark.jars" not in online
     assert "spark.jars.packages" not in offline
