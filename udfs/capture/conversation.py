@@ -33,8 +33,8 @@ from udfs.wire.faults import DecodeFault
 from udfs.wire.header import expects_response, is_printable, request_header
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
-# Why bytes are in no frame; the words for them are declared with the quarantine table.
-BEFORE_FIRST_FRAME, BEHIND_GAP, IMPLAUSIBLE_SIZE, IMPLAUSIBLE_HEADER, CUT_AT_END, NOT_KAFKA = 0, 1, 2, 3, 4, 5
+# Why bytes are in no frame; `udfs.facts.reasons` has the words.
+BEFORE_FIRST_FRAME, BEHIND_GAP, IMPLAUSIBLE_HEADER, CUT_AT_END = 0, 1, 2, 3
 # A first request is looked for in this much of a direction before the connection is called not Kafka.
 PROBE_BYTES = 1 << 20
 # Kafka adds a version to an API once or twice a year.
@@ -142,9 +142,10 @@ def read_header(arena, frame, apis):  # type: ignore[no-untyped-def]
     frame.api_key, frame.api_version, frame.correlation_id = key, version, correlation_id
     frame.client_id_start, frame.client_id_length = client_id, client_id_length
     frame.body_start = body if fault == OK else UNKNOWN
-    frame.is_open = 1
+    frame.awaits_response = 1
     if fault == OK:
-        frame.is_open = expects_response(arena, body, frame.start + frame.prefix, key, version)
+        frame.awaits_response = expects_response(arena, body, frame.start + frame.prefix, key, version)
+    frame.is_open = frame.awaits_response
 
 
 @njit(cache=True, nogil=True)

@@ -43,6 +43,7 @@ FRAME = np.dtype(
             "client_id_start",
             "client_id_length",
             "body_start",  # arena position, or UNKNOWN when the header is cut
+            "awaits_response",  # 0 for a request that gets none
             "is_open",  # a request that waits for its response
             "partner",  # index of the request's response or of the response's request, or UNKNOWN
         )

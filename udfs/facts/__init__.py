@@ -1,0 +1,1 @@
+"""From frames to the rows of the silver tables."""

@@ -1,0 +1,87 @@
+"""Arrow forms of the declared tables, and rows packed for one way through Spark.
+
+A worker makes rows of several tables from the same frames, but `mapInArrow` has one output schema. So each table's rows
+travel as one Arrow IPC message in a binary column, and are unpacked where their table is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.tables.table import Table
+
+Ints = npt.NDArray[np.int64]
+
+TYPES: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "array<int>": pa.list_(pa.int32()),
+    "array<string>": pa.list_(pa.string()),
+    "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
+}
+
+PACKED = pa.schema([("table", pa.string()), ("rows", pa.binary())])
+PACKED_ROWS = 50_000
+
+
+@cache
+def arrow_schema(table: Table) -> pa.Schema:
+    """The table's columns as Arrow fields; nullability is the table's own business and checked where it is written."""
+    return pa.schema([pa.field(str(column), TYPES[column.type]) for column in table.columns])
+
+
+def timestamps(ns: Ints, known: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Nanoseconds since 1970 as timestamp[us, UTC], cut to microseconds; null where not `known`."""
+    mask = None if known is None else ~known
+    return pa.array(ns // 1000, pa.int64(), mask=mask).cast(TYPES["timestamp"])
+
+
+def nullable(values: npt.NDArray[np.generic], known: npt.NDArray[np.bool_]) -> pa.Array:
+    """The values as an Arrow array, null where not `known`."""
+    return pa.array(values, mask=~known)
+
+
+def rows_of(table: Table, columns: Mapping[str, pa.Array | npt.NDArray[np.generic]]) -> pa.RecordBatch:
+    """A batch of the table's rows from its columns by name, in any order, numbers cast to the declared width.
+
+    Raises ValueError that names every column that is missing or not the table's.
+    """
+    schema = arrow_schema(table)
+    wrong = sorted(set(schema.names) ^ {str(name) for name in columns})
+    if wrong:
+        raise ValueError(f"rows of table {table.name}: columns missing or unknown: {', '.join(wrong)}")
+    return pa.RecordBatch.from_arrays([_cast(columns[f.name], f.type) for f in schema], schema=schema)
+
+
+def _cast(values: pa.Array | npt.NDArray[np.generic], kind: pa.DataType) -> pa.Array:
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    return array if array.type == kind else pc.cast(array, kind)
+
+
+def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch as rows of PACKED, each with at most PACKED_ROWS of its rows."""
+    for first in range(0, batch.num_rows, PACKED_ROWS):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_batch(batch.slice(first, PACKED_ROWS))
+        packed = [pa.array([table.name]), pa.array([sink.getvalue().to_pybytes()], pa.binary())]
+        yield pa.RecordBatch.from_arrays(packed, schema=PACKED)
+
+
+def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What `pack` packed, of one table; takes batches with a column `rows`."""
+    for batch in batches:
+        for rows in batch["rows"]:
+            yield from pa.ipc.open_stream(rows.as_buffer())

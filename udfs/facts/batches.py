@@ -1,0 +1,166 @@
+"""Record batches of produce requests and fetch responses as rows of `record_batches`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.silver import RECORD_BATCHES
+from schemas.tables.table import Column
+from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
+from udfs.capture.segments import UNKNOWN
+from udfs.facts.arrow_tables import Ints, nullable, rows_of
+from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
+from udfs.facts.fetches import FetchMessages, pick
+from udfs.wire.messages import decode
+from udfs.wire.record_batches import RecordBatches, walk
+
+NOT_ASSIGNED = -1  # the base offset of a produced batch that is not in the log
+
+
+class Fields(NamedTuple):
+    """Record fields of messages, int64[n] a column: where they are, and what is known of their partition."""
+
+    exchange: Ints
+    topic: Ints
+    partition: Ints
+    starts: Ints
+    lengths: Ints
+    base_offset: Ints  # of a produce request as its response says, NOT_ASSIGNED or UNKNOWN
+    error_code: Ints
+    acks: Ints
+
+
+def fetched_fields(messages: FetchMessages) -> Fields:
+    """The record fields of decoded fetch responses."""
+    level = messages.response.levels["responses.partitions"]
+    frame = messages.response.levels["responses"].parent[level.parent]
+    starts, lengths = level.span("records")
+    unknown = np.full(level.rows, UNKNOWN)
+    return Fields(
+        messages.answered[frame], messages.returned.topic, messages.returned.partition, starts, lengths,
+        unknown, level.column("error_code"), unknown,
+    )  # fmt: skip
+
+
+def key_of(exchange: Ints, topic: Ints, partition: Ints) -> Ints:
+    """One number a partition of an exchange, by splitmix64's finaliser over the three."""
+    mixed = topic.astype(np.uint64) ^ (exchange.astype(np.uint64) << np.uint64(32)) ^ partition.astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed.view(np.int64)
+
+
+def produced_fields(exchanges: Exchanges, which: Ints) -> Fields:
+    """The record fields of the produce requests among the exchanges `which`, with the offsets their responses give."""
+    arena, names = exchanges.frames.arena, exchanges.names
+    asked, bodies = request_bodies(exchanges, which)
+    request = decode(PRODUCE_REQUEST, arena, *bodies)
+    note_faults(exchanges, asked, request.fault)
+    answered, bodies = response_bodies(exchanges, which)
+    response = decode(PRODUCE_RESPONSE, arena, *bodies)
+    fine = note_faults(exchanges, answered, response.fault)
+    exchanges.throttle[answered[fine]] = response.levels[""].column("throttle_time_ms")[fine]
+
+    level = request.levels["topic_data.partition_data"]
+    topic = names.learn_topics(arena, request.levels["topic_data"], "name")[level.parent]
+    frame = request.levels["topic_data"].parent[level.parent]
+    answer = response.levels["responses.partition_responses"]
+    answer_frame = response.levels["responses"].parent[answer.parent]
+    answer_topic = names.learn_topics(arena, response.levels["responses"], "name")[answer.parent]
+    errors = answer.column("error_code")
+    first_errors(exchanges, answered[answer_frame], errors)
+
+    keys = key_of(answered[answer_frame], answer_topic, answer.column("index"))
+    row = match(key_of(asked[frame], topic, level.column("index")), keys)
+    starts, lengths = level.span("records")
+    return Fields(
+        asked[frame], topic, level.column("index"), starts, lengths,
+        pick(answer.column("base_offset"), row, UNKNOWN), pick(errors, row, UNKNOWN),
+        request.levels[""].column("acks")[frame],
+    )  # fmt: skip
+
+
+def match(wanted: Ints, keys: Ints) -> Ints:
+    """Index in `keys` of each wanted key, UNKNOWN where there is none."""
+    if len(keys) == 0:
+        return np.full(len(wanted), UNKNOWN)
+    order = np.argsort(keys, kind="stable")
+    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
+    found = order[at]
+    return np.where(keys[found] == wanted, found, UNKNOWN)
+
+
+def first_errors(exchanges: Exchanges, rows: Ints, errors: Ints) -> None:
+    """Give each exchange its first partition's error, or 0; rows: exchange by partition."""
+    exchanges.error[rows] = np.maximum(exchanges.error[rows], 0)
+    wrong = np.flatnonzero(errors != 0)[::-1]
+    exchanges.error[rows[wrong]] = errors[wrong]
+
+
+def batch_rows(exchanges: Exchanges, fields: Fields, source: str) -> pa.RecordBatch:
+    """Rows of `record_batches` from record fields."""
+    usable = (fields.exchange != UNKNOWN) & (fields.lengths > 0)
+    fields = Fields(*(column[usable] for column in fields))
+    found = walk(exchanges.frames.arena, fields.starts, fields.lengths)
+    parent = found.parent
+    topic, topic_id = exchanges.names.topic_columns(fields.topic[parent])
+    known = found.size >= 0
+    t = RECORD_BATCHES
+    return rows_of(
+        t,
+        shared_columns(exchanges, fields.exchange[parent])
+        | {
+            t.source: pa.array([source] * len(parent), pa.string()),
+            t.topic: topic,
+            t.topic_id: topic_id,
+            t.partition: fields.partition[parent],
+            t.position: np.arange(len(parent)) - np.searchsorted(parent, parent),
+            t.base_offset: base_offsets(found.base_offset, fields.base_offset[parent], known, source),
+            t.size_bytes: nullable(found.size, known),
+            t.available_bytes: found.available,
+            t.is_cut: found.is_cut != 0,
+            t.magic: nullable(found.magic, found.magic >= 0),
+            t.codec: CODECS.take(pa.array(np.where(found.codec >= 0, found.codec, len(CODECS) - 1))),
+            t.timestamp_type: TIMESTAMP_TYPES.take(pa.array(np.where(found.timestamp_type >= 0, found.timestamp_type, 2))),
+            t.error_code: nullable(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
+            t.acks: nullable(fields.acks[parent], fields.acks[parent] != UNKNOWN),
+            **header_columns(found),
+        },
+    )
+
+
+CODECS = pa.array(["none", "gzip", "snappy", "lz4", "zstd", "unknown", "unknown", "unknown", None])
+TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime", None])
+
+
+def base_offsets(written: Ints, assigned: Ints, known: npt.NDArray[np.bool_], source: str) -> pa.Array:
+    """Offsets in the log: what a fetched batch says itself; of a produced one what the response assigned."""
+    if source == "fetch":
+        return nullable(written, known)
+    return nullable(assigned, (assigned != UNKNOWN) & (assigned != NOT_ASSIGNED))
+
+
+def header_columns(found: RecordBatches) -> dict[Column, pa.Array]:
+    """The columns that a batch's header gives as they are; null where it is cut, or of a format that has none such."""
+    has_header = found.record_count >= 0
+    t = RECORD_BATCHES
+    columns = {
+        t.last_offset_delta: found.last_offset_delta,
+        t.record_count: found.record_count,
+        t.base_timestamp: found.base_timestamp,
+        t.max_timestamp: found.max_timestamp,
+        t.producer_id: found.producer_id,
+        t.producer_epoch: found.producer_epoch,
+        t.base_sequence: found.base_sequence,
+        t.partition_leader_epoch: found.partition_leader_epoch,
+    }
+    flags = {t.is_transactional: found.is_transactional, t.is_control: found.is_control}
+    return (
+        {name: nullable(values, has_header) for name, values in columns.items()}
+        | {name: nullable(values == 1, has_header) for name, values in flags.items()}
+        | {t.crc_valid: nullable(found.crc_valid == 1, found.crc_valid >= 0)}
+    )

@@ -1,0 +1,61 @@
+"""The ingest step that runs in a worker: packets of whole connections in, packed rows of the silver tables out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
+from schemas.tables.table import Table
+from udfs.capture.chunks import Frames, frames
+from udfs.facts.arrow_tables import pack
+from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
+from udfs.facts.connections import connection_rows, quarantine_rows, software_by_connection
+from udfs.facts.exchanges import exchange_rows, exchanges_of
+from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
+from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows
+from udfs.facts.names import Names
+
+PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+
+
+@dataclass
+class Carried:
+    """What the rows of one chunk need to know of those before it."""
+
+    names: Names = field(default_factory=Names)
+    session: FollowedSession = field(default_factory=FollowedSession)
+    software: ClientSoftware = field(default_factory=ClientSoftware)
+
+
+def facts(batches: Iterable[pa.RecordBatch], capture_id: str, **chunk_size: int) -> Iterator[pa.RecordBatch]:
+    """Rows of PACKED from packet batches that come sorted by connection and place in the capture.
+
+    chunk_size: `rows` and `payload_bytes` of `udfs.capture.chunks.frames`; the rows do not depend on them.
+    """
+    carried = Carried()
+    for chunk in frames(batches, **chunk_size):
+        for table, rows in tables_of(chunk, capture_id, carried):
+            yield from pack(table, rows)
+        if len(chunk.connections) == chunk.finished:
+            carried.session, carried.software = FollowedSession(), ClientSoftware()
+
+
+def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of each table from one chunk of frames."""
+    exchanges = exchanges_of(chunk, capture_id, carried.names)
+    told_before = (carried.software.name, carried.software.version)
+    learn_software(exchanges, exchanges.of_api(API_VERSIONS), carried.software)
+    messages = decode_fetches(exchanges, exchanges.of_api(FETCH))
+    for rows in fetch_rows(exchanges, messages, carried.session):
+        yield FETCH_PARTITIONS, rows
+    yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), "fetch")
+    yield RECORD_BATCHES, batch_rows(exchanges, produced_fields(exchanges, exchanges.of_api(PRODUCE)), "produce")
+    for rows in metadata_rows(exchanges, exchanges.of_api(METADATA)):
+        yield CLUSTER_METADATA, rows
+    yield EXCHANGES, exchange_rows(exchanges)
+    yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, told_before))
+    for rows in quarantine_rows(exchanges):
+        yield QUARANTINE, rows

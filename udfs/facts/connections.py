@@ -1,0 +1,120 @@
+"""Finished connections as rows of `connections`, and what could not be decoded as rows of `quarantine`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.silver import CONNECTIONS, QUARANTINE
+from udfs.capture.conversation import KAFKA
+from udfs.capture.framing import SIZE_BYTES
+from udfs.capture.segments import UNKNOWN
+from udfs.facts.arrow_tables import Ints, nullable, rows_of, timestamps
+from udfs.facts.exchanges import Exchanges, connection_ids, endpoint_texts
+from udfs.facts.names import ABSENT
+from udfs.facts.reasons import OF_LOSS, Reason
+
+PROTOCOLS = pa.array(["unknown", "kafka", "tls", "other"])
+COUNTED = ("payload_bytes", "framed_bytes", "unframed_bytes", "repeated_bytes", "late_bytes", "missing_bytes")
+
+
+def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.RecordBatch:
+    """Rows of `connections` for those that have ended; software: hashes of name and version by connection."""
+    frames, n = exchanges.frames, exchanges.frames.finished
+    connections = frames.connections[:n]
+    server, client = (ends.slice(0, n) for ends in endpoint_texts(frames))
+    counts = {name: frames.directions[name][: 2 * n].reshape(n, 2).sum(axis=1) for name in COUNTED}
+    is_kafka = connections["protocol"] == KAFKA
+    t = CONNECTIONS
+    return rows_of(
+        t,
+        {
+            t.capture_id: pa.array([exchanges.capture_id] * n, pa.string()),
+            t.connection_id: connection_ids(frames)[:n],
+            t.protocol: PROTOCOLS.take(pa.array(connections["protocol"])),
+            t.broker: pa.compute.if_else(pa.array(is_kafka), server, None),
+            t.server: server,
+            t.client: client,
+            t.client_software_name: exchanges.names.texts_of(software[0][:n]),
+            t.client_software_version: exchanges.names.texts_of(software[1][:n]),
+            t.began_before_capture: connections["syn_sequence"] == UNKNOWN,
+            t.first_time: timestamps(connections["first_time"]),
+            t.last_time: timestamps(connections["last_time"]),
+            t.packets: connections["packets"],
+            t.requests: connections["requests"],
+            t.orphan_responses: connections["orphan_responses"],
+            **counts,
+        },
+    )
+
+
+def software_by_connection(exchanges: Exchanges, carried: tuple[int, int]) -> tuple[Ints, Ints]:
+    """Hashes of client software name and version by connection; `carried` is what connection 0 told before."""
+    both = []
+    for hashes, before in zip(exchanges.software, carried, strict=True):
+        by_connection = np.full(len(exchanges.frames.connections), ABSENT)
+        if len(by_connection):
+            by_connection[0] = before
+        by_connection[exchanges.connection] = hashes
+        both.append(by_connection)
+    return both[0], both[1]
+
+
+def quarantine_rows(exchanges: Exchanges) -> Iterator[pa.RecordBatch]:
+    """Rows of `quarantine`: bytes in no frame, frames that are cut, and bodies that cannot be decoded."""
+    yield loss_rows(exchanges)
+    for side in ("request", "response"):
+        yield frame_rows(exchanges, side)
+
+
+def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
+    """A row a range of bytes that is in no frame."""
+    losses = exchanges.frames.losses
+    client = exchanges.frames.connections["client"][losses["connection"]]
+    side = np.where(client < 0, 2, (losses["direction"] != client).astype(np.int64))
+    reasons = pa.array([OF_LOSS[code].value for code in sorted(OF_LOSS)])
+    t = QUARANTINE
+    return rows_of(
+        t,
+        {
+            t.capture_id: pa.array([exchanges.capture_id] * len(losses), pa.string()),
+            t.connection_id: connection_ids(exchanges.frames)[losses["connection"]],
+            t.direction: pa.array(["request", "response", "unknown"]).take(pa.array(side)),
+            t.stream_offset: losses["stream_offset"],
+            t.exchange_no: pa.nulls(len(losses), pa.int64()),
+            t.reason: reasons.take(pa.array(losses["reason"])),
+            t.bytes: losses["bytes"],
+            t.missing_bytes: np.zeros(len(losses), np.int64),
+            t.time: timestamps(losses["time"]),
+            t.packet: losses["packet"],
+        },
+    )
+
+
+def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
+    """A row a frame whose bytes are in an exchange but could not be decoded."""
+    of = exchanges.of_request if side == "request" else exchanges.of_response
+    is_there, missing = of("size") != UNKNOWN, of("missing", 0)
+    is_orphan = (exchanges.request == UNKNOWN) & is_there
+    cut = is_there & (missing > 0)
+    code = np.select([cut, is_orphan, is_there & (exchanges.fault != 0)], [1, 2, 3], default=0)
+    rows = np.flatnonzero(code)
+    reasons = pa.array([None, Reason.CUT_FRAME.value, Reason.ORPHAN_RESPONSE.value, Reason.UNDECODABLE.value])
+    t = QUARANTINE
+    return rows_of(
+        t,
+        {
+            t.capture_id: pa.array([exchanges.capture_id] * len(rows), pa.string()),
+            t.connection_id: exchanges.connection_id[rows],
+            t.direction: pa.array([side] * len(rows), pa.string()),
+            t.stream_offset: of("stream_offset")[rows],
+            t.exchange_no: nullable(exchanges.number[rows], np.ones(len(rows), np.bool_)),
+            t.reason: reasons.take(pa.array(code[rows])),
+            t.bytes: (of("size") + SIZE_BYTES - missing)[rows],
+            t.missing_bytes: missing[rows],
+            t.time: timestamps(of("first_time")[rows]),
+            t.packet: of("first_packet")[rows],
+        },
+    )

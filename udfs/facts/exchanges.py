@@ -1,0 +1,263 @@
+"""Exchanges of a chunk of frames, and what every table's rows say of the exchange they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+
+from schemas.tables.silver import EXCHANGES
+from schemas.wire.apis import APIS
+from udfs.capture.chunks import Frames
+from udfs.capture.conversation import KAFKA
+from udfs.capture.endpoints import connection_endpoints
+from udfs.capture.framing import SIZE_BYTES
+from udfs.capture.segments import UNKNOWN
+from udfs.facts.arrow_tables import Ints, nullable, rows_of, timestamps
+from udfs.facts.names import Names, hash_spans
+from udfs.wire.faults import DecodeFault
+from udfs.wire.header import API_TABLE, response_body_start, response_version
+
+Bools = npt.NDArray[np.bool_]
+API_NAMES = {api.key: api.name for api in APIS}
+CREDENTIALS = frozenset(api.key for api in APIS if api.bears_credentials)
+
+
+class Bodies(NamedTuple):
+    """Where messages' bodies lie in the arena and in which version they are written; int64[n], versions int16[n]."""
+
+    starts: Ints
+    ends: Ints
+    versions: npt.NDArray[np.int16]
+
+
+@dataclass
+class Exchanges:
+    """A chunk's exchanges as columns, by connection and in the order of its requests.
+
+    request, response: rows of the chunk's frames, or UNKNOWN. `error`, `throttle` and `fault` are filled in as bodies are
+    decoded; `software` holds the hashes of the client's software name and version.
+    """
+
+    frames: Frames
+    capture_id: str
+    names: Names
+    request: Ints
+    response: Ints
+    connection: Ints
+    number: Ints
+    connection_id: Ints
+    server: pa.Array
+    client: pa.Array
+    api_key: Ints
+    api_version: Ints
+    error: Ints
+    throttle: Ints
+    fault: Ints
+    software: tuple[Ints, Ints]
+
+    def __len__(self) -> int:
+        return len(self.request)
+
+    def of_request(self, name: str, missing: int = UNKNOWN) -> Ints:
+        """A field of the requests' frames, `missing` where there is no request."""
+        return _field(self.frames.requests, self.request, name, missing)
+
+    def of_response(self, name: str, missing: int = UNKNOWN) -> Ints:
+        """A field of the responses' frames, `missing` where there is no response."""
+        return _field(self.frames.responses, self.response, name, missing)
+
+    def of_api(self, key: int) -> Ints:
+        """Indices of the exchanges of one API."""
+        return np.flatnonzero(self.api_key == key)
+
+
+def _field(frames: npt.NDArray[np.void], rows: Ints, name: str, missing: int) -> Ints:
+    values = np.full(len(rows), missing, np.int64)
+    there = rows != UNKNOWN
+    values[there] = frames[name][rows[there]]
+    return values
+
+
+def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
+    """The exchanges that a chunk made complete, orphaned responses behind the requests of their connection."""
+    closed = np.flatnonzero(frames.requests["is_open"] == 0)
+    orphans = np.flatnonzero(frames.responses["partner"] == UNKNOWN)
+    request = np.concatenate([closed, np.full(len(orphans), UNKNOWN)])
+    response = np.concatenate([frames.requests["partner"][closed], orphans])
+    connection = np.concatenate([frames.requests["connection"][closed], frames.responses["connection"][orphans]])
+    order = np.argsort(connection, kind="stable")
+    request, response, connection = request[order], response[order], connection[order]
+    number = np.where(
+        request != UNKNOWN, _field(frames.requests, request, "number", 0), _field(frames.responses, response, "number", 0)
+    )
+    server, client = endpoint_texts(frames)
+    n = len(request)
+    return Exchanges(
+        frames=frames, capture_id=capture_id, names=names,
+        request=request, response=response, connection=connection, number=number,
+        connection_id=connection_ids(frames)[connection],
+        server=server.take(pa.array(connection)), client=client.take(pa.array(connection)),
+        api_key=_field(frames.requests, request, "api_key", -1),
+        api_version=_field(frames.requests, request, "api_version", -1),
+        error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
+        software=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
+    )  # fmt: skip
+
+
+def connection_ids(frames: Frames) -> Ints:
+    """Ids by connection: a hash of its endpoints and incarnation, the same in every run over the same capture."""
+    incarnations = frames.connections["incarnation"].astype(">i8")
+    keys = [key + number.tobytes() for key, number in zip(frames.endpoints, incarnations, strict=True)]
+    lengths = np.array([len(key) for key in keys], np.int64)
+    arena = np.frombuffer(b"".join(keys), np.uint8)
+    ids: Ints = hash_spans(arena, np.cumsum(lengths) - lengths, lengths)
+    return ids
+
+
+def endpoint_texts(frames: Frames) -> tuple[pa.Array, pa.Array]:
+    """(server, client) by connection as address:port; null where it is not known which side is which."""
+    lower, higher = connection_endpoints(np.frombuffer(b"".join(frames.endpoints), np.uint8).reshape(-1, 36))
+    client = frames.connections["client"]
+    ends = pa.array([*lower, *higher, None], pa.string())
+    n = len(client)
+    row = np.arange(n)
+    known = client >= 0
+    return (
+        ends.take(pa.array(np.where(known, row + n * (1 - client), 2 * n))),
+        ends.take(pa.array(np.where(known, row + n * client, 2 * n))),
+    )
+
+
+def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
+    """Of the exchanges `which`, those whose request is whole, and where its body is."""
+    start, size = exchanges.of_request("start")[which], exchanges.of_request("size")[which]
+    body = exchanges.of_request("body_start")[which]
+    whole = (exchanges.of_request("missing")[which] == 0) & (body != UNKNOWN)
+    found = which[whole]
+    versions = exchanges.api_version[found].astype(np.int16)
+    return found, Bodies(body[whole], (start + size)[whole], versions)
+
+
+@njit(cache=True, nogil=True)
+def find_response_bodies(arena, starts, ends, keys, versions, apis):  # type: ignore[no-untyped-def]
+    """Body start and version of whole response frames; the start is -1 where the header cannot be read."""
+    bodies, body_versions = np.empty(len(starts), np.int64), np.empty(len(starts), np.int16)
+    for i in range(len(starts)):
+        fault, _, body = response_body_start(arena, starts[i], ends[i], keys[i], versions[i], apis)
+        bodies[i] = body if fault == 0 else -1
+        body_versions[i] = response_version(arena, bodies[i], ends[i], keys[i], versions[i])
+    return bodies, body_versions
+
+
+def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
+    """Of the exchanges `which`, those whose response is whole, and where its body is."""
+    answered = exchanges.response[which] != UNKNOWN
+    whole = answered & (exchanges.of_response("missing")[which] == 0) & (exchanges.request[which] != UNKNOWN)
+    found = which[whole]
+    start = exchanges.of_response("start")[found]
+    end = start + exchanges.of_response("size")[found]
+    bodies, versions = find_response_bodies(
+        exchanges.frames.arena, start, end, exchanges.api_key[found], exchanges.api_version[found], API_TABLE
+    )
+    read = bodies >= 0
+    exchanges.fault[found[~read]] = int(DecodeFault.TRUNCATED)
+    return found[read], Bodies(bodies[read], end[read], versions[read])
+
+
+def note_faults(exchanges: Exchanges, which: Ints, faults: npt.NDArray[np.int8]) -> Bools:
+    """Keep the faults of decoded bodies with their exchanges; which bodies have none."""
+    exchanges.fault[which] = np.where(faults != 0, faults, exchanges.fault[which])
+    return faults == 0
+
+
+def client_ids(exchanges: Exchanges) -> pa.Array:
+    """The requests' client ids."""
+    starts, lengths = exchanges.of_request("client_id_start", 0), exchanges.of_request("client_id_length", -1)
+    return exchanges.names.texts_of(exchanges.names.learn(exchanges.frames.arena, starts, lengths))
+
+
+def addresses(endpoints: pa.Array) -> pa.Array:
+    """The address of each address:port."""
+    import pyarrow.compute as pc
+
+    return pc.replace_substring_regex(endpoints, r":\d+$", "")
+
+
+def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array | Ints]:
+    """What rows of any table say of their exchange; rows: int64[n], the exchange of each row."""
+    index = pa.array(rows)
+    request_time, response_time = exchanges.of_request("last_time")[rows], exchanges.of_response("last_time")[rows]
+    return {
+        EXCHANGES.capture_id: pa.array([exchanges.capture_id] * len(rows), pa.string()),
+        EXCHANGES.connection_id: exchanges.connection_id[rows],
+        EXCHANGES.exchange_no: exchanges.number[rows],
+        EXCHANGES.broker: exchanges.server.take(index),
+        EXCHANGES.client_address: addresses(exchanges.client).take(index),
+        EXCHANGES.client_id: client_ids(exchanges).take(index),
+        EXCHANGES.request_time: timestamps(request_time, request_time != UNKNOWN),
+        EXCHANGES.response_time: timestamps(response_time, response_time != UNKNOWN),
+    }
+
+
+def status(exchanges: Exchanges) -> pa.Array:
+    """How each exchange ended."""
+    awaits = exchanges.of_request("awaits_response", 1)
+    code = np.select(
+        [exchanges.request == UNKNOWN, exchanges.response != UNKNOWN, awaits == 0], [3, 0, 1], default=2
+    )
+    return pa.array(["answered", "no_response", "unanswered", "orphan_response"]).take(pa.array(code))
+
+
+def fault_names(faults: Ints) -> pa.Array:
+    """Names of DecodeFault codes, null for none."""
+    texts = [None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault]
+    return pa.array(texts, pa.string()).take(pa.array(faults))
+
+
+def present_bytes(size: Ints, missing: Ints) -> Ints:
+    """Bytes of a frame that the capture has, its size included; 0 where there is no frame (UNKNOWN)."""
+    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - missing)
+    return present
+
+
+def exchange_rows(exchanges: Exchanges) -> pa.RecordBatch:
+    """The rows of the table `exchanges`."""
+    keys, versions = exchanges.api_key, exchanges.api_version
+    is_request = exchanges.request != UNKNOWN
+    correlation = np.where(is_request, exchanges.of_request("correlation_id"), exchanges.of_response("correlation_id"))
+    request_missing, response_missing = exchanges.of_request("missing", 0), exchanges.of_response("missing", 0)
+    return rows_of(
+        EXCHANGES,
+        shared_columns(exchanges, np.arange(len(exchanges)))
+        | {
+            EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
+            EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
+            EXCHANGES.api_key: nullable(keys, is_request),
+            EXCHANGES.api_name: api_names(keys),
+            EXCHANGES.api_version: nullable(versions, is_request),
+            EXCHANGES.correlation_id: correlation,
+            EXCHANGES.request_packet: nullable(exchanges.of_request("last_packet"), is_request),
+            EXCHANGES.response_packet: nullable(exchanges.of_response("last_packet"), exchanges.response != UNKNOWN),
+            EXCHANGES.request_bytes: present_bytes(exchanges.of_request("size"), request_missing),
+            EXCHANGES.response_bytes: present_bytes(exchanges.of_response("size"), response_missing),
+            EXCHANGES.missing_bytes: request_missing + response_missing,
+            EXCHANGES.status: status(exchanges),
+            EXCHANGES.error_code: nullable(exchanges.error, exchanges.error != UNKNOWN),
+            EXCHANGES.throttle_time_ms: nullable(exchanges.throttle, exchanges.throttle != UNKNOWN),
+            EXCHANGES.decode_fault: fault_names(exchanges.fault),
+        },
+    )
+
+
+def api_names(keys: Ints) -> pa.Array:
+    """Names of API keys as in Kafka's request log; null for a key that no known Kafka has."""
+    last = max(API_NAMES)
+    texts = [API_NAMES.get(key) for key in range(last + 1)] + [None]
+    return pa.array(texts, pa.string()).take(pa.array(np.where((keys >= 0) & (keys <= last), keys, last + 1)))
+
+

@@ -1,0 +1,373 @@
+"""What each fetch of a connection wanted, in the order in which the broker reads it (KIP-227).
+
+A full fetch names every partition. An incremental one names only what changed since the session's last fetch: the rest is
+found by following the session as the broker does (org.apache.kafka.server.FetchSession, kafka-semantics 3.1 and 3.5). A
+session that was opened before the capture began, or lost a response to a gap, is followed as far as it shows and marked.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+NOWHERE = -1
+NO_HIGH_WATERMARK = -1
+# Odd 64-bit constants of splitmix64 and xorshift64*, as int64: they spread a key over the hash table.
+MIX_PARTITION, MIX_BOTH = -7046029254386353131, 2685821657736338717
+
+ENTRY = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "topic",  # hash of its name or id
+            "partition",
+            "fetch_offset",
+            "partition_max_bytes",
+            "current_leader_epoch",
+            "high_watermark",  # as last told in the session
+            "last_stable_offset",
+            "log_start_offset",
+            "wanted",  # row in the request at hand, or NOWHERE
+            "returned",  # row in the response at hand, or NOWHERE
+            "is_live",
+        )
+    ],
+    align=True,
+)
+ROW = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "fetch",
+            "topic",
+            "partition",
+            "wanted",  # row of the request, or NOWHERE
+            "read_position",  # or NOWHERE
+            "returned",  # row of the response, or NOWHERE
+            "fetch_offset",
+            "partition_max_bytes",
+            "current_leader_epoch",
+            "high_watermark",
+            "last_stable_offset",
+            "log_start_offset",
+            "is_known",  # the session's partitions are all known
+        )
+    ],
+    align=True,
+)
+FETCH = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "connection",
+            "session_id",
+            "session_epoch",
+            "is_answered",  # the response was captured and decoded
+            "response_session_id",
+            "response_error",
+            "wanted_from",  # rows of the request: [wanted_from, wanted_to)
+            "wanted_to",
+            "forgotten_from",
+            "forgotten_to",
+            "returned_from",
+            "returned_to",
+        )
+    ],
+    align=True,
+)
+
+
+class Wanted(NamedTuple):
+    """Partitions of fetch requests, int64[n] a column."""
+
+    topic: npt.NDArray[np.int64]
+    partition: npt.NDArray[np.int64]
+    fetch_offset: npt.NDArray[np.int64]
+    partition_max_bytes: npt.NDArray[np.int64]
+    current_leader_epoch: npt.NDArray[np.int64]
+
+
+class Forgotten(NamedTuple):
+    """Partitions that fetch requests remove from their session, int64[n] a column."""
+
+    topic: npt.NDArray[np.int64]
+    partition: npt.NDArray[np.int64]
+
+
+class Returned(NamedTuple):
+    """Partitions of fetch responses, int64[n] a column."""
+
+    topic: npt.NDArray[np.int64]
+    partition: npt.NDArray[np.int64]
+    records_bytes: npt.NDArray[np.int64]
+    high_watermark: npt.NDArray[np.int64]
+    last_stable_offset: npt.NDArray[np.int64]
+    log_start_offset: npt.NDArray[np.int64]
+
+
+class Session(NamedTuple):
+    """A connection's fetch session: entries as they were first seen, and the order in which the broker reads them.
+
+    slots, stamps: hash table from partition to entry; a slot counts only with the present generation as its stamp.
+    """
+
+    entries: npt.NDArray[np.void]  # ENTRY
+    order: npt.NDArray[np.int64]
+    slots: npt.NDArray[np.int64]
+    stamps: npt.NDArray[np.int64]
+    state: npt.NDArray[np.int64]
+
+
+SESSION_ID, IS_KNOWN, ENTRIES, ORDERED, GENERATION = range(5)
+
+
+@njit(cache=True, nogil=True)
+def new_session(capacity):  # type: ignore[no-untyped-def]
+    """A closed session with room for so many partitions."""
+    slots = 8
+    while slots < 2 * capacity:
+        slots *= 2
+    entries, order = np.zeros(capacity, ENTRY), np.empty(capacity, np.int64)
+    return Session(entries, order, np.empty(slots, np.int64), np.zeros(slots, np.int64), np.zeros(5, np.int64))
+
+
+@njit(cache=True, nogil=True)
+def forget_all(session):  # type: ignore[no-untyped-def]
+    """Empty the session."""
+    session.state[ENTRIES] = session.state[ORDERED] = 0
+    session.state[GENERATION] += 1
+
+
+@njit(cache=True, nogil=True)
+def find_slot(session, topic, partition):  # type: ignore[no-untyped-def]
+    """The slot of a partition, or the empty one where it would go."""
+    mask = len(session.slots) - 1
+    mixed = (topic ^ (partition * MIX_PARTITION)) * MIX_BOTH
+    slot = (mixed >> 20) & mask
+    while session.stamps[slot] == session.state[GENERATION]:
+        entry = session.entries[session.slots[slot]]
+        if entry.topic == topic and entry.partition == partition:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def entry_of(session, topic, partition):  # type: ignore[no-untyped-def]
+    """Index of a partition's entry, which is added at the tail when it is new or was forgotten; and whether it was."""
+    slot = find_slot(session, topic, partition)
+    state = session.state
+    if session.stamps[slot] != state[GENERATION]:
+        index = state[ENTRIES]
+        state[ENTRIES] += 1
+        session.stamps[slot], session.slots[slot] = state[GENERATION], index
+        session.entries[index].topic, session.entries[index].partition = topic, partition
+        session.entries[index].is_live = 0
+    index = session.slots[slot]
+    entry = session.entries[index]
+    is_new = entry.is_live == 0
+    if is_new:
+        entry.is_live = 1
+        entry.wanted = entry.returned = NOWHERE
+        entry.fetch_offset = entry.partition_max_bytes = entry.current_leader_epoch = -1
+        entry.high_watermark = entry.last_stable_offset = entry.log_start_offset = NO_HIGH_WATERMARK
+        session.order[state[ORDERED]] = index
+        state[ORDERED] += 1
+    return index, is_new
+
+
+@njit(cache=True, nogil=True)
+def want(session, wanted, row):  # type: ignore[no-untyped-def]
+    """Apply one partition of a request: new at the tail, known ones in place; repeated, the last data counts."""
+    index, _ = entry_of(session, wanted.topic[row], wanted.partition[row])
+    entry = session.entries[index]
+    entry.wanted = row if entry.wanted == NOWHERE else entry.wanted
+    entry.fetch_offset = wanted.fetch_offset[row]
+    entry.partition_max_bytes = wanted.partition_max_bytes[row]
+    entry.current_leader_epoch = wanted.current_leader_epoch[row]
+
+
+@njit(cache=True, nogil=True)
+def keep_ordered(session):  # type: ignore[no-untyped-def]
+    """Close the gaps that forgotten partitions leave in the order."""
+    n = 0
+    for i in range(session.state[ORDERED]):
+        index = session.order[i]
+        if session.entries[index].is_live == 1:
+            session.order[n] = index
+            n += 1
+    session.state[ORDERED] = n
+
+
+@njit(cache=True, nogil=True)
+def forget(session, forgotten, first, end):  # type: ignore[no-untyped-def]
+    """Remove what a request forgets."""
+    for row in range(first, end):
+        slot = find_slot(session, forgotten.topic[row], forgotten.partition[row])
+        if session.stamps[slot] == session.state[GENERATION]:
+            session.entries[session.slots[slot]].is_live = 0
+    if end > first:
+        keep_ordered(session)
+
+
+@njit(cache=True, nogil=True)
+def take_response(session, returned, first, end):  # type: ignore[no-untyped-def]
+    """Note what the response tells of each partition; one that was not known of is at the tail from now on."""
+    unknown = 0
+    for row in range(first, end):
+        index, is_new = entry_of(session, returned.topic[row], returned.partition[row])
+        unknown += is_new
+        entry = session.entries[index]
+        entry.returned = row
+        entry.high_watermark = returned.high_watermark[row]
+        entry.last_stable_offset = returned.last_stable_offset[row]
+        entry.log_start_offset = returned.log_start_offset[row]
+    return unknown
+
+
+@njit(cache=True, nogil=True)
+def write_rows(session, fetch, n_read, is_known, rows, n):  # type: ignore[no-untyped-def]
+    """Write a row a partition of the session; only the first `n_read` were there when the broker read."""
+    for position in range(session.state[ORDERED]):
+        entry = session.entries[session.order[position]]
+        row = rows[n]
+        row.fetch, row.topic, row.partition, row.is_known = fetch, entry.topic, entry.partition, is_known
+        row.wanted, row.returned = entry.wanted, entry.returned
+        row.read_position = position if position < n_read else NOWHERE
+        row.fetch_offset, row.partition_max_bytes = entry.fetch_offset, entry.partition_max_bytes
+        row.current_leader_epoch = entry.current_leader_epoch
+        row.high_watermark, row.last_stable_offset = entry.high_watermark, entry.last_stable_offset
+        row.log_start_offset = entry.log_start_offset
+        entry.wanted = NOWHERE
+        n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def move_to_end(session, returned, first, end, also_without_records):  # type: ignore[no-untyped-def]
+    """Move returned partitions behind the others, in response order: those with records, or all of them."""
+    moved = np.empty(end - first, np.int64)
+    n = 0
+    for row in range(first, end):
+        if not also_without_records and returned.records_bytes[row] <= 0:
+            continue
+        slot = find_slot(session, returned.topic[row], returned.partition[row])
+        index = session.slots[slot]
+        if session.entries[index].is_live == 1:
+            session.entries[index].is_live = 0
+            moved[n] = index
+            n += 1
+    keep_ordered(session)
+    for i in range(n):
+        session.entries[moved[i]].is_live = 1
+        session.order[session.state[ORDERED]] = moved[i]
+        session.state[ORDERED] += 1
+
+
+@njit(cache=True, nogil=True)
+def clear_marks(session):  # type: ignore[no-untyped-def]
+    """Make the entries ready for the next fetch."""
+    for i in range(session.state[ORDERED]):
+        entry = session.entries[session.order[i]]
+        entry.wanted = entry.returned = NOWHERE
+
+
+@njit(cache=True, nogil=True)
+def follow_full(session, fetch, f, wanted, returned, rows, n):  # type: ignore[no-untyped-def]
+    """A full fetch: it ends the session it names and, unless it is the final one, may open another."""
+    forget_all(session)
+    for row in range(fetch.wanted_from, fetch.wanted_to):
+        want(session, wanted, row)
+    n_read = session.state[ORDERED]
+    take_response(session, returned, fetch.returned_from, fetch.returned_to)
+    n = write_rows(session, f, n_read, 1, rows, n)
+    opens = fetch.session_epoch == 0 and fetch.is_answered == 1 and fetch.response_session_id > 0
+    session.state[SESSION_ID] = fetch.response_session_id if opens else 0
+    session.state[IS_KNOWN] = 1
+    if opens:  # the session's first order is that of the full response: partitions with errors come last
+        move_to_end(session, returned, fetch.returned_from, fetch.returned_to, True)
+    return n
+
+
+@njit(cache=True, nogil=True)
+def follow_incremental(session, fetch, f, wanted, forgotten, returned, rows, n):  # type: ignore[no-untyped-def]
+    """A fetch in a session: apply what it changes, read all partitions, move those that gave records to the end."""
+    state = session.state
+    if state[SESSION_ID] != fetch.session_id:
+        forget_all(session)
+        state[SESSION_ID], state[IS_KNOWN] = fetch.session_id, 0
+    for row in range(fetch.wanted_from, fetch.wanted_to):
+        want(session, wanted, row)
+    forget(session, forgotten, fetch.forgotten_from, fetch.forgotten_to)
+    n_read = state[ORDERED]
+    unknown = take_response(session, returned, fetch.returned_from, fetch.returned_to)
+    state[IS_KNOWN] = 0 if unknown > 0 else state[IS_KNOWN]
+    n = write_rows(session, f, n_read, state[IS_KNOWN], rows, n)
+    if fetch.is_answered == 0:
+        state[IS_KNOWN] = 0  # which partitions moved to the end is not known any more
+    elif fetch.response_session_id == 0:
+        state[SESSION_ID] = 0
+    else:
+        move_to_end(session, returned, fetch.returned_from, fetch.returned_to, False)
+    return n
+
+
+@njit(cache=True, nogil=True)
+def refuse(fetch, f, wanted, rows, n):  # type: ignore[no-untyped-def]
+    """A fetch that the broker refused (errors 70, 71, 106, ...): it read nothing and changed nothing."""
+    for w in range(fetch.wanted_from, fetch.wanted_to):
+        row = rows[n]
+        row.fetch, row.topic, row.partition, row.is_known = f, wanted.topic[w], wanted.partition[w], 0
+        row.wanted, row.returned, row.read_position = w, NOWHERE, NOWHERE
+        row.fetch_offset, row.partition_max_bytes = wanted.fetch_offset[w], wanted.partition_max_bytes[w]
+        row.current_leader_epoch = wanted.current_leader_epoch[w]
+        row.high_watermark = row.last_stable_offset = row.log_start_offset = NO_HIGH_WATERMARK
+        n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def resized(session, capacity):  # type: ignore[no-untyped-def]
+    """The same session with room for `capacity` more partitions."""
+    larger = new_session(session.state[ORDERED] + capacity)
+    larger.state[GENERATION] = 1
+    for position in range(session.state[ORDERED]):
+        old = session.entries[session.order[position]]
+        index, _ = entry_of(larger, old.topic, old.partition)
+        larger.entries[index] = old
+    larger.state[SESSION_ID], larger.state[IS_KNOWN] = session.state[SESSION_ID], session.state[IS_KNOWN]
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def follow(fetches, first, wanted, forgotten, returned, session, connection, capacity, row_limit):  # type: ignore[no-untyped-def]
+    """Follow the fetches from `first` on until about `row_limit` rows are written.
+
+    fetches: FETCH[n], by connection and in its order. session, connection: where the last call left off; connection is
+    NOWHERE for none. capacity: int64[n], how many partitions a connection's session can come to hold, by fetch.
+    Returns (rows ROW[m], the fetch to go on from, session, connection).
+    """
+    rows = np.zeros(row_limit, ROW)
+    n = 0
+    f = first
+    while f < len(fetches):
+        fetch = fetches[f]
+        if fetch.connection != connection:
+            session, connection = new_session(capacity[f]), fetch.connection
+        most = session.state[ORDERED] + fetch.wanted_to - fetch.wanted_from + fetch.returned_to - fetch.returned_from
+        if n + most > len(rows):
+            if n > 0:
+                break
+            rows = np.zeros(most, ROW)
+        clear_marks(session)
+        if fetch.session_epoch <= 0:
+            n = follow_full(session, fetch, f, wanted, returned, rows, n)
+        elif fetch.is_answered == 1 and fetch.response_error != 0:
+            n = refuse(fetch, f, wanted, rows, n)
+        else:
+            n = follow_incremental(session, fetch, f, wanted, forgotten, returned, rows, n)
+        f += 1
+    return rows[:n], f, session, connection

@@ -1,0 +1,229 @@
+"""Fetch requests and responses as rows of `fetch_partitions`: what was wanted, and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.silver import FETCH_PARTITIONS
+from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from udfs.capture.segments import UNKNOWN
+from udfs.facts.arrow_tables import Ints, nullable, rows_of
+from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
+from udfs.facts.fetch_sessions import (
+    FETCH,
+    NOWHERE,
+    Forgotten,
+    Returned,
+    Session,
+    Wanted,
+    follow,
+    new_session,
+    resized,
+)
+from udfs.wire.messages import Decoded, Level, decode
+
+ROWS_AT_A_TIME = 200_000
+FULL, INCREMENTAL, SESSIONLESS = "full", "incremental", "sessionless"
+
+
+@dataclass
+class FollowedSession:
+    """The session of the connection that the last chunk left unfinished."""
+
+    session: Session = field(default_factory=lambda: new_session(1))
+    connection: int = NOWHERE
+
+
+@dataclass(frozen=True)
+class FetchMessages:
+    """A chunk's Fetch bodies: decoded, and the exchange of each."""
+
+    request: Decoded
+    response: Decoded
+    asked: Ints  # exchanges whose request was decoded
+    answered: Ints  # exchanges whose response was decoded
+    wanted: Wanted
+    forgotten: Forgotten
+    returned: Returned
+
+
+def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
+    """Decode the Fetch exchanges `which`; faults are noted with them."""
+    arena, names = exchanges.frames.arena, exchanges.names
+    asked, bodies = request_bodies(exchanges, which)
+    request = decode(FETCH_REQUEST, arena, *bodies)
+    asked_ok = note_faults(exchanges, asked, request.fault)
+    answered, bodies = response_bodies(exchanges, which)
+    response = decode(FETCH_RESPONSE, arena, *bodies)
+    answered_ok = note_faults(exchanges, answered, response.fault)
+    top = response.levels[""]
+    exchanges.error[answered[answered_ok]] = top.column("error_code")[answered_ok]
+    exchanges.throttle[answered[answered_ok]] = top.column("throttle_time_ms")[answered_ok]
+    wanted, forgotten = request.levels["topics.partitions"], request.levels["forgotten_topics_data.partitions"]
+    returned = response.levels["responses.partitions"]
+    return FetchMessages(
+        request, response, np.where(asked_ok, asked, UNKNOWN), np.where(answered_ok, answered, UNKNOWN),
+        Wanted(
+            names.learn_topics(arena, request.levels["topics"])[wanted.parent],
+            *(wanted.column(name) for name in Wanted._fields[1:]),
+        ),
+        Forgotten(
+            names.learn_topics(arena, request.levels["forgotten_topics_data"])[forgotten.parent], forgotten.column("value")
+        ),
+        Returned(
+            names.learn_topics(arena, response.levels["responses"])[returned.parent],
+            returned.column("partition_index"),
+            returned.span("records")[1],
+            *(returned.column(name) for name in Returned._fields[3:]),
+        ),
+    )  # fmt: skip
+
+
+def row_ranges(decoded: Decoded, path: str, frames: int) -> tuple[Ints, Ints]:
+    """(first, end) by frame of the rows of a level two arrays deep."""
+    level = decoded.levels[path]
+    frame = decoded.levels[path.rpartition(".")[0]].parent[level.parent]
+    index = np.arange(frames)
+    return np.searchsorted(frame, index), np.searchsorted(frame, index, side="right")
+
+
+def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> npt.NDArray[np.void]:
+    """The exchanges whose request was decoded, as FETCH[n] for the session follower."""
+    usable = messages.asked != UNKNOWN
+    fetches = np.zeros(int(usable.sum()), FETCH)
+    top = messages.request.levels[""]
+    fetches["connection"] = exchanges.connection[messages.asked[usable]]
+    fetches["session_id"], fetches["session_epoch"] = top.column("session_id")[usable], top.column("session_epoch")[usable]
+    for name, path in (("wanted", "topics.partitions"), ("forgotten", "forgotten_topics_data.partitions")):
+        first, end = row_ranges(messages.request, path, len(usable))
+        fetches[f"{name}_from"], fetches[f"{name}_to"] = first[usable], end[usable]
+    row = np.full(len(exchanges), UNKNOWN)
+    there = messages.answered != UNKNOWN
+    row[messages.answered[there]] = np.flatnonzero(there)
+    response_row = row[messages.asked[usable]]
+    fetches["is_answered"] = response_row != UNKNOWN
+    first, end = row_ranges(messages.response, "responses.partitions", len(there))
+    answer = messages.response.levels[""]
+    for name, values in (
+        ("returned_from", first),
+        ("returned_to", end),
+        ("response_session_id", answer.column("session_id")),
+        ("response_error", answer.column("error_code")),
+    ):
+        fetches[name] = pick(values, response_row, 0)
+    return fetches
+
+
+def pick(values: Ints, rows: Ints, missing: int) -> Ints:
+    """values[rows], and `missing` where the row is negative."""
+    picked = np.full(len(rows), missing, np.int64)
+    there = rows >= 0
+    picked[there] = values[rows[there]]
+    return picked
+
+
+def capacities(fetches: npt.NDArray[np.void]) -> Ints:
+    """By fetch, how many partitions its connection's session can come to hold in this chunk."""
+    rows = fetches["wanted_to"] - fetches["wanted_from"] + fetches["returned_to"] - fetches["returned_from"]
+    _, connection = np.unique(fetches["connection"], return_inverse=True)
+    return (np.bincount(connection, rows).astype(np.int64) + 1)[connection] if len(fetches) else rows
+
+
+def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedSession) -> Iterator[pa.RecordBatch]:
+    """Rows of `fetch_partitions` for decoded Fetch messages; `carried` is taken over and brought up to date."""
+    fetches = fetches_of(exchanges, messages)
+    capacity = capacities(fetches)
+    exchange = messages.asked[messages.asked != UNKNOWN]
+    session, connection = carried.session, carried.connection
+    if connection != NOWHERE:
+        session = resized(session, int(capacity[0]) if len(fetches) and fetches["connection"][0] == connection else 0)
+    at = 0
+    while at < len(fetches):
+        rows, at, session, connection = follow(
+            fetches, at, messages.wanted, messages.forgotten, messages.returned, session, connection, capacity, ROWS_AT_A_TIME
+        )
+        yield partition_rows(exchanges, messages, fetches, exchange, rows)
+    is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == connection
+    carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE
+
+
+def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, exchange: Ints) -> dict[str, pa.Array | Ints]:
+    """Columns that are the same for all partitions of a request; rows: request of each row."""
+    top = messages.request.levels[""]
+    replica = top.column("replica_id")
+    replica = np.where(replica == -1, top.column("replica_state.replica_id"), replica)[rows]
+    epoch = top.column("session_epoch")[rows]
+    kinds = pa.array([FULL, INCREMENTAL, SESSIONLESS])
+    return {
+        FETCH_PARTITIONS.reader: pa.array(["consumer", "follower"]).take(pa.array((replica >= 0).astype(np.int8))),
+        FETCH_PARTITIONS.replica_id: replica,
+        FETCH_PARTITIONS.api_version: exchanges.api_version[exchange],
+        FETCH_PARTITIONS.kind: kinds.take(pa.array(np.select([epoch == 0, epoch > 0], [0, 1], default=2))),
+        **{
+            str(column): top.column(column)[rows]
+            for column in (
+                FETCH_PARTITIONS.max_wait_ms,
+                FETCH_PARTITIONS.min_bytes,
+                FETCH_PARTITIONS.max_bytes,
+                FETCH_PARTITIONS.isolation_level,
+                FETCH_PARTITIONS.session_id,
+                FETCH_PARTITIONS.session_epoch,
+            )
+        },
+    }
+
+
+def position_in_message(level: Level, parents: Ints) -> Ints:
+    """Place of each row among all rows of its message, from 0; parents: the message of each row."""
+    first = np.searchsorted(parents, parents)
+    positions: Ints = np.arange(level.rows) - first
+    return positions
+
+
+def partition_rows(
+    exchanges: Exchanges, messages: FetchMessages, fetches: npt.NDArray[np.void], exchange: Ints, rows: npt.NDArray[np.void]
+) -> pa.RecordBatch:
+    """Rows of `fetch_partitions` from what the session follower wrote."""
+    fetch, wanted, returned = rows["fetch"], rows["wanted"], rows["returned"]
+    request = np.flatnonzero(messages.asked != UNKNOWN)[fetch]
+    answered, was_wanted, came = fetches["is_answered"][fetch] == 1, wanted != NOWHERE, returned != NOWHERE
+    response = messages.response.levels["responses.partitions"]
+    request_level = messages.request.levels["topics.partitions"]
+    asked_in = messages.request.levels["topics"].parent[request_level.parent]
+    came_in = messages.response.levels["responses"].parent[response.parent]
+    records = np.maximum(pick(messages.returned.records_bytes, returned, 0), 0)
+    read = rows["read_position"]
+    has_request = was_wanted | (rows["fetch_offset"] >= 0)
+    topic, topic_id = exchanges.names.topic_columns(rows["topic"])
+    t = FETCH_PARTITIONS
+    return rows_of(
+        t,
+        shared_columns(exchanges, exchange[fetch])
+        | request_columns(exchanges, messages, request, exchange[fetch])
+        | {
+            t.response_session_id: nullable(fetches["response_session_id"][fetch], answered),
+            t.session_known: rows["is_known"] == 1,
+            t.topic: topic,
+            t.topic_id: topic_id,
+            t.partition: rows["partition"],
+            t.request_position: nullable(pick(position_in_message(request_level, asked_in), wanted, 0), was_wanted),
+            t.read_position: nullable(read, (read != NOWHERE) & has_request),
+            t.response_position: nullable(pick(position_in_message(response, came_in), returned, 0), came),
+            t.fetch_offset: nullable(rows["fetch_offset"], has_request),
+            t.partition_max_bytes: nullable(rows["partition_max_bytes"], has_request),
+            t.current_leader_epoch: nullable(rows["current_leader_epoch"], has_request),
+            t.returned_bytes: nullable(records, answered),
+            t.high_watermark: nullable(rows["high_watermark"], answered & (rows["high_watermark"] >= 0)),
+            t.last_stable_offset: nullable(rows["last_stable_offset"], answered & (rows["last_stable_offset"] >= 0)),
+            t.log_start_offset: nullable(rows["log_start_offset"], answered & (rows["log_start_offset"] >= 0)),
+            t.preferred_read_replica: nullable(pick(response.column("preferred_read_replica"), returned, -1), came),
+            t.error_code: nullable(pick(response.column("error_code"), returned, 0), answered),
+            t.response_error_code: nullable(fetches["response_error"][fetch], answered),
+            t.throttle_time_ms: nullable(exchanges.throttle[exchange[fetch]], answered),
+        },
+    )

@@ -1,0 +1,159 @@
+"""Metadata responses as rows of `cluster_metadata`, and the client software that ApiVersions requests tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.silver import CLUSTER_METADATA
+from schemas.tables.table import Column
+from schemas.wire.api_versions import API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE
+from schemas.wire.metadata import METADATA_RESPONSE
+from udfs.facts.arrow_tables import TYPES, Ints, arrow_schema, rows_of
+from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
+from udfs.facts.fetches import position_in_message
+from udfs.facts.names import ABSENT
+from udfs.wire.messages import Decoded, Level, decode
+
+SHARED = (
+    CLUSTER_METADATA.capture_id,
+    CLUSTER_METADATA.connection_id,
+    CLUSTER_METADATA.exchange_no,
+    CLUSTER_METADATA.response_time,
+)
+
+
+def metadata_rows(exchanges: Exchanges, which: Ints) -> Iterator[pa.RecordBatch]:
+    """Rows of `cluster_metadata` for the Metadata exchanges `which`."""
+    answered, bodies = response_bodies(exchanges, which)
+    decoded = decode(METADATA_RESPONSE, exchanges.frames.arena, *bodies)
+    fine = note_faults(exchanges, answered, decoded.fault)
+    top = decoded.levels[""]
+    exchanges.error[answered[fine]] = top.column("error_code")[fine]
+    exchanges.throttle[answered[fine]] = top.column("throttle_time_ms")[fine]
+    yield broker_rows(exchanges, answered, decoded)
+    yield topic_rows(exchanges, answered, decoded)
+    yield partition_rows(exchanges, answered, decoded)
+
+
+def entry_rows(
+    exchanges: Exchanges, entry: str, exchange: Ints, position: Ints, columns: dict[Column, pa.Array | Ints]
+) -> pa.RecordBatch:
+    """Rows of one kind of entry; columns that such an entry does not have are null."""
+    shared = shared_columns(exchanges, exchange)
+    given = {str(name): shared[str(name)] for name in SHARED} | {
+        str(CLUSTER_METADATA.entry): pa.array([entry] * len(exchange), pa.string()),
+        str(CLUSTER_METADATA.position): position,
+        **{str(name): values for name, values in columns.items()},
+    }
+    absent = {f.name: pa.nulls(len(exchange), f.type) for f in arrow_schema(CLUSTER_METADATA) if f.name not in given}
+    return rows_of(CLUSTER_METADATA, given | absent)
+
+
+def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.RecordBatch:
+    """A row a broker."""
+    level = decoded.levels["brokers"]
+    text = {name: span_texts(exchanges, level, name) for name in ("host", "rack")}
+    t = CLUSTER_METADATA
+    return entry_rows(
+        exchanges, "broker", answered[level.parent], position_in_message(level, level.parent),
+        {t.node_id: level.column("node_id"), t.host: text["host"], t.port: level.column("port"), t.rack: text["rack"]},
+    )  # fmt: skip
+
+
+def topic_columns(exchanges: Exchanges, topics: Level, rows: Ints) -> dict[Column, pa.Array | Ints]:
+    """Name, id and kind of the topics in `rows` of the level."""
+    hashes = exchanges.names.learn_topics(exchanges.frames.arena, topics, "name")
+    _, topic_id = exchanges.names.topic_columns(hashes[rows])
+    t = CLUSTER_METADATA
+    return {
+        t.topic: span_texts(exchanges, topics, "name").take(pa.array(rows)),
+        t.topic_id: topic_id,
+        t.is_internal: topics.column("is_internal")[rows] == 1,
+    }
+
+
+def topic_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.RecordBatch:
+    """A row a topic that has no partitions in the response: errors, mostly."""
+    level = decoded.levels["topics"]
+    rows = np.flatnonzero(level.column("partitions.count") <= 0)
+    columns = topic_columns(exchanges, level, rows) | {
+        CLUSTER_METADATA.error_code: level.column("error_code")[rows],
+    }
+    return entry_rows(
+        exchanges, "topic", answered[level.parent[rows]], position_in_message(level, level.parent)[rows], columns
+    )
+
+
+def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.RecordBatch:
+    """A row a partition."""
+    topics, level = decoded.levels["topics"], decoded.levels["topics.partitions"]
+    frame = topics.parent[level.parent]
+    t = CLUSTER_METADATA
+    columns = topic_columns(exchanges, topics, level.parent) | {
+        t.partition: level.column("partition_index"),
+        t.leader_id: level.column("leader_id"),
+        t.leader_epoch: level.column("leader_epoch"),
+        t.replica_nodes: node_lists(decoded, level, "replica_nodes"),
+        t.isr_nodes: node_lists(decoded, level, "isr_nodes"),
+        t.error_code: level.column("error_code"),
+    }
+    return entry_rows(exchanges, "partition", answered[frame], position_in_message(level, frame), columns)
+
+
+def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array:
+    """An array of node ids by partition."""
+    nodes = decoded.levels[f"topics.partitions.{name}"]
+    offsets = np.searchsorted(nodes.parent, np.arange(level.rows + 1)).astype(np.int32)
+    lists = pa.ListArray.from_arrays(offsets, pa.array(nodes.column("value").astype(np.int32)))
+    return lists.cast(TYPES["array<int>"])
+
+
+def span_texts(exchanges: Exchanges, level: Level, name: str) -> pa.Array:
+    """The texts of a level's string field."""
+    return exchanges.names.texts_of(exchanges.names.learn(exchanges.frames.arena, *level.span(name)))
+
+
+@dataclass
+class ClientSoftware:
+    """What the unfinished connection's client said of itself: hashes of name and version."""
+
+    name: int = ABSENT
+    version: int = ABSENT
+
+
+def learn_software(exchanges: Exchanges, which: Ints, carried: ClientSoftware) -> None:
+    """Fill in the client software of all exchanges from the ApiVersions requests `which`, also of earlier chunks.
+
+    It is known from the first such request of a connection on (KIP-511); `carried` is brought up to date.
+    """
+    asked, bodies = request_bodies(exchanges, which)
+    request = decode(API_VERSIONS_REQUEST, exchanges.frames.arena, *bodies)
+    note_faults(exchanges, asked, request.fault)
+    answered, bodies = response_bodies(exchanges, which)
+    response = decode(API_VERSIONS_RESPONSE, exchanges.frames.arena, *bodies)
+    fine = note_faults(exchanges, answered, response.fault)
+    exchanges.error[answered[fine]] = response.levels[""].column("error_code")[fine]
+    exchanges.throttle[answered[fine]] = response.levels[""].column("throttle_time_ms")[fine]
+
+    n = len(exchanges.frames.connections)
+    tells = request.levels[""].span("client_software_name")[1] > 0
+    for field, hashes in (("client_software_name", exchanges.software[0]), ("client_software_version", exchanges.software[1])):
+        told = exchanges.names.learn(exchanges.frames.arena, *request.levels[""].span(field))
+        by_connection = np.full(n, ABSENT)
+        is_name = field == "client_software_name"
+        if n:
+            by_connection[0] = carried.name if is_name else carried.version
+        by_connection[exchanges.connection[asked[tells]][::-1]] = told[tells][::-1]
+        hashes[:] = by_connection[exchanges.connection]
+        if is_name:
+            carried.name = int(by_connection[-1]) if n else ABSENT
+        else:
+            carried.version = int(by_connection[-1]) if n else ABSENT
+
+
+Bools = npt.NDArray[np.bool_]
