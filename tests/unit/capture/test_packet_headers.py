@@ -130,9 +130,9 @@ def test_packets_without_a_payload_are_counted_by_what_they_are(
     assert rows_of(tmp_path, path.read_bytes()) == []
 
 
-@pytest.mark.parametrize("length", [0, 13, 33, 35, 53])
-def test_headers_lost_to_the_snaplen_are_not_called_malformed(tmp_path: Path, length: int) -> None:
-    cut = Packet(ethernet()[:length], original=len(ethernet()))
+@pytest.mark.parametrize(("length", "original"), [(0, 59), (13, 14), (33, 34), (35, 59), (53, 54)])
+def test_headers_lost_to_the_snaplen_are_not_called_malformed(tmp_path: Path, length: int, original: int) -> None:
+    cut = Packet(ethernet()[:length], original=original)
     counts = index(store(tmp_path, pcap([cut]))).counts
     assert (counts.headers_cut, counts.malformed, counts.tcp) == (1, 0, 0)
 
