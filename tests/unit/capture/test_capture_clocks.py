@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,13 @@ def exact_ns(ticks: int, resolution: int, offset: int) -> int | None:
 def test_ticks_become_nanoseconds_exactly(high: int, low: int, resolution: int, offset: int) -> None:
     ns, fits = ticks_to_ns(high, low, resolution, offset)
     assert (ns if fits else None) == exact_ns(high << 32 | low, resolution, offset)
+
+
+@pytest.mark.parametrize("resolution", [9, 10, 19, 20, 28, 29, *(0x80 | bits for bits in (31, 32, 33, 63, 64, 95, 96))])
+@pytest.mark.parametrize("ticks", [2**64 - 1, 2**63, 2**62 + 12_345_678_901])
+def test_resolutions_at_which_the_arithmetic_changes_are_exact(resolution: int, ticks: int) -> None:
+    ns, fits = ticks_to_ns(ticks >> 32, ticks & 0xFFFF_FFFF, resolution, 0)
+    assert (ns if fits else None) == exact_ns(ticks, resolution, 0)
 
 
 @settings(derandomize=True, max_examples=200, deadline=None)
