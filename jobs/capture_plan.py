@@ -1,0 +1,152 @@
+"""How the work on a set of captures is cut: ranges of packets to read, and shards of connections to follow."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from schemas.tables.silver import CAPTURES
+from udfs.capture.index import CaptureIndex, index_capture
+from udfs.capture.packets import PACKETS, read_packets
+from udfs.capture.ranges import PacketRange
+from udfs.errors import CaptureError
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.build import facts
+
+RANGE_BYTES = 32 << 20
+# Connections are spread over shards by this many buckets: enough to even out, few enough to count in every file.
+BUCKETS = 4096
+SHARD_BYTES = 64 << 20
+BATCH_BYTES = 8 << 20
+ENVELOPE = "file_no int, content binary, fault string"
+
+
+@dataclass(frozen=True)
+class CapturePlan:
+    """A capture set, ready to be read: its files' indexes by place in the set, and the shard of each bucket."""
+
+    capture_id: str
+    indexes: tuple[CaptureIndex, ...]
+    shard_of_bucket: npt.NDArray[np.int32]
+    shards: int
+
+
+def index_captures(spark: SparkSession, captures: Sequence[Path]) -> tuple[CaptureIndex, ...]:
+    """Index every file, one task a file. Raises CaptureError that names every file that cannot be read."""
+    files = spark.createDataFrame(list(enumerate(map(str, captures))), "file_no int, path string")
+    rows = files.repartitionById(len(captures), "file_no").mapInArrow(index_files, ENVELOPE).collect()
+    faults = sorted(row.fault for row in rows if row.fault is not None)
+    if faults:
+        raise CaptureError("\n  ".join(faults) if len(faults) > 1 else faults[0])
+    # The indexes come from this job's own workers.
+    return tuple(pickle.loads(row.content) for row in sorted(rows, key=lambda row: row.file_no))  # noqa: S301
+
+
+def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Index the files of the batches; a file that is no capture is a row with a fault."""
+    for batch in batches:
+        for file_no, path in zip(batch["file_no"].to_pylist(), batch["path"].to_pylist(), strict=True):
+            content, fault = None, None
+            try:
+                content = pickle.dumps(index_capture(path, range_bytes=RANGE_BYTES, buckets=BUCKETS))
+            except CaptureError as error:
+                fault = str(error)
+            columns = [
+                pa.array([file_no], pa.int32()),
+                pa.array([content], pa.binary()),
+                pa.array([fault], pa.string()),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, ["file_no", "content", "fault"])
+
+
+def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int) -> CapturePlan:
+    """Cut the work on indexed files for so many cores."""
+    digest = hashlib.sha256("".join(index.sha256 for index in indexes).encode())
+    weights = np.sum([index.bucket_payload_bytes for index in indexes], axis=0)
+    shards = max(cores, min(int(weights.sum()) // SHARD_BYTES, BUCKETS))
+    return CapturePlan(digest.hexdigest()[:16], indexes, pack_shards(weights, shards), shards)
+
+
+def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int32]:
+    """The shard of each bucket: heaviest bucket first, each to the shard that is lightest so far (LPT)."""
+    shard_of = np.zeros(len(weights), np.int32)
+    lightest = [(0, shard) for shard in range(shards)]
+    for bucket in np.argsort(-weights, kind="stable").tolist():
+        load, shard = heapq.heappop(lightest)
+        shard_of[bucket] = shard
+        heapq.heappush(lightest, (load + int(weights[bucket]), shard))
+    return shard_of
+
+
+def packed_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
+    """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
+    ranges = [(i, n, pickle.dumps(r)) for n, index in enumerate(plan.indexes) for i, r in enumerate(index.ranges)]
+    work = spark.createDataFrame(
+        [(i, n, c) for i, (_, n, c) in enumerate(ranges)], "task int, file_no int, content binary"
+    )
+    shard_of, capture_id = plan.shard_of_bucket, plan.capture_id
+
+    def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for file_no, content in zip(batch["file_no"].to_pylist(), batch["content"].to_pylist(), strict=True):
+                packet_range: PacketRange = pickle.loads(content)  # noqa: S301  # the plan is this job's own
+                for packets in read_packets(packet_range, file_no=file_no, buckets=BUCKETS, batch_bytes=BATCH_BYTES):
+                    shard = pa.array(shard_of[packets["bucket"].to_numpy()])
+                    yield packets.set_column(0, "shard", shard)
+
+    def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from facts(batches, capture_id)
+
+    packets = work.repartitionById(max(len(ranges), 1), "task").mapInArrow(read_ranges, PACKET_COLUMNS)
+    return (
+        packets.repartitionById(plan.shards, "shard")
+        .sortWithinPartitions("connection", "file_no", "packet_no")
+        .mapInArrow(follow_connections, "`table` string, rows binary")
+    )
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    return {pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint"}.get(kind, "binary")
+
+
+PACKET_COLUMNS = ", ".join(f"{'shard' if f.name == 'bucket' else f.name} {_spark_type(f.type)}" for f in PACKETS)
+
+
+def capture_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
+    """Rows of the table `captures`."""
+    t = CAPTURES
+    rows = [
+        {
+            t.capture_id: plan.capture_id,
+            t.file_no: file_no,
+            t.path: index.path,
+            t.content_hash: index.sha256,
+            t.format: index.format,
+            t.compression: index.compression,
+            t.size_bytes: index.size_bytes,
+            t.packets: index.counts.packets,
+            t.tcp_packets: index.counts.tcp,
+            t.other_packets: index.counts.packets
+            - index.counts.tcp
+            - index.counts.malformed
+            - index.counts.headers_cut,
+            t.malformed_packets: index.counts.malformed + index.counts.headers_cut,
+            t.tcp_payload_bytes: index.tcp_payload_on_wire,
+            t.tcp_captured_bytes: index.tcp_payload_captured,
+            t.first_time: None if index.first_ts_ns is None else index.first_ts_ns // 1000,
+            t.last_time: None if index.last_ts_ns is None else index.last_ts_ns // 1000,
+            t.faults: [f"{fault.reason} at byte {fault.offset}" for fault in index.faults],
+            t.unread_bytes: sum(fault.bytes_not_read for fault in index.faults),
+        }
+        for file_no, index in enumerate(plan.indexes)
+    ]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(t)))

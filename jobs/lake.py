@@ -1,0 +1,82 @@
+"""The lake: Delta tables at LAKE/LAYER/NAME, with the schemas that schemas/tables declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from schemas.tables.table import Column, Table
+from udfs.errors import LakeError
+
+
+def spark_schema(table: Table) -> StructType:
+    """The table's columns as Spark types."""
+    return StructType.fromDDL(ddl(table.columns))
+
+
+def ddl(columns: Iterable[Column]) -> str:
+    """The columns as in a CREATE TABLE statement."""
+    return ", ".join(f"`{column}` {column.type}" for column in columns)
+
+
+def table_path(lake: str, table: Table) -> str:
+    """Where the table is."""
+    return f"{lake.rstrip('/')}/{table.layer}/{table.name}"
+
+
+def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
+    """The table's rows. Raises LakeError where it is not there, or has not the declared columns."""
+    path = table_path(lake, table)
+    if not DeltaTable.isDeltaTable(spark, path):
+        raise LakeError(f"{path}: no such table; run `ingest` with captures and this --lake first")
+    rows = spark.read.format("delta").load(path)
+    check_columns(rows, table, path)
+    return rows.select(*table.columns)
+
+
+def check_columns(rows: DataFrame, table: Table, where: str) -> None:
+    """Compare with the declaration. Raises LakeError that lists every difference."""
+    found = {f.name: f.dataType.simpleString() for f in rows.schema}
+    wanted = {f.name: f.dataType.simpleString() for f in spark_schema(table)}
+    faults = [f"no column `{name}`" for name in wanted if name not in found]
+    faults += [f"unknown column `{name}`" for name in found if name not in wanted]
+    faults += [
+        f"column `{name}` is {found[name]}, expected {kind}"
+        for name, kind in wanted.items()
+        if found.get(name, kind) != kind
+    ]
+    if faults:
+        raise LakeError(f"{where} is not the table this version writes: {'; '.join(faults)}. Use another --lake")
+
+
+def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None:
+    """Put the rows in the place of those whose `replaced_by` column has the value `replaced`, which all of them must have.
+
+    Written again, by a second run or after a kill, the table is the same. Raises LakeError for other columns.
+    """
+    path = table_path(lake, table)
+    check_columns(rows, table, f"what is to be written to {path}")
+    described = rows.select(*(F.col(c).alias(c, metadata={"comment": comment(c)}) for c in table.columns))
+    (
+        described.write.format("delta")
+        .mode("overwrite")
+        .option("replaceWhere", f"{table.replaced_by} = '{replaced}'")
+        .save(path)
+    )
+
+
+def comment(column: Column) -> str:
+    """What a column means, with its unit."""
+    return f"{column.doc} [{column.unit}]" if column.unit else column.doc
+
+
+def delete_folder(spark: SparkSession, path: str) -> None:
+    """Remove a folder on any file system that Spark reaches; nothing where it is not there."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None, "a classic Spark session has a JVM"
+    folder = jvm.org.apache.hadoop.fs.Path(path)
+    folder.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).delete(folder, True)

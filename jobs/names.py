@@ -1,0 +1,88 @@
+"""Names that only the whole capture set tells: of topics by their ids, and of brokers by the addresses they listen on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS
+from schemas.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Names:
+    """topic_of: name by topic id; id_of: topic id by name, where a name had one id only; broker_of: node id by server."""
+
+    topic_of: dict[str, str]
+    id_of: dict[str, str]
+    broker_of: dict[str, str]
+
+
+def learn_names(metadata: DataFrame, connections: DataFrame) -> Names:
+    """What Metadata responses say; it grows with the cluster, not with the traffic."""
+    m, c = CLUSTER_METADATA, CONNECTIONS
+    topics = metadata.select(m.topic, m.topic_id).where(F.col(m.topic).isNotNull() & F.col(m.topic_id).isNotNull())
+    brokers = metadata.where(F.col(m.node_id).isNotNull()).select(m.host, m.port, m.node_id)
+    servers = connections.where(F.col(c.server).isNotNull()).select(c.server)
+    pairs = [(row[0], row[1]) for row in topics.distinct().collect()]
+    ids_by_name: dict[str, set[str]] = defaultdict(set)
+    for name, topic_id in pairs:
+        ids_by_name[name].add(topic_id)
+    return Names(
+        {topic_id: name for name, topic_id in sorted(pairs)},
+        {name: next(iter(ids)) for name, ids in ids_by_name.items() if len(ids) == 1},
+        name_brokers(
+            [tuple(row) for row in brokers.distinct().collect()], [row[0] for row in servers.distinct().collect()]
+        ),
+    )
+
+
+def name_brokers(brokers: list[tuple[str, int, int]], servers: list[str]) -> dict[str, str]:
+    """Node id by server (address:port) from what brokers advertise: (host, port, node id).
+
+    A host that is an address is compared as it is; one that is a name can only be told by a port that one broker alone
+    advertises and one server alone has.
+    """
+    exact = {f"[{host}]:{port}" if ":" in host else f"{host}:{port}": node for host, port, node in brokers}
+    nodes_by_port: dict[int, set[int]] = defaultdict(set)
+    servers_by_port: dict[int, set[str]] = defaultdict(set)
+    for _, port, node in brokers:
+        nodes_by_port[port].add(node)
+    for server in servers:
+        servers_by_port[int(server.rpartition(":")[2])].add(server)
+    named = {server: str(exact[server]) for server in servers if server in exact}
+    for port, nodes in nodes_by_port.items():
+        alone = servers_by_port[port]
+        if len(nodes) == 1 and len(alone) == 1:
+            named.setdefault(next(iter(alone)), str(next(iter(nodes))))
+    return named
+
+
+def with_names(spark: SparkSession, rows: DataFrame, table: Table, names: Names) -> DataFrame:
+    """The rows with brokers and topics called by name where it is known."""
+    if "broker" in table.columns:
+        rows = renamed(spark, rows, CONNECTIONS.broker, CONNECTIONS.broker, names.broker_of)
+    if table is not CLUSTER_METADATA and "topic_id" in table.columns:
+        topic, topic_id = CLUSTER_METADATA.topic, CLUSTER_METADATA.topic_id
+        rows = looked_up(spark, rows, topic_id, names.topic_of, "known_topic")
+        rows = looked_up(spark, rows, topic, names.id_of, "known_id")
+        rows = rows.withColumn(topic_id, F.coalesce(topic_id, "known_id"))
+        rows = rows.withColumn(topic, F.coalesce(topic, "known_topic", topic_id)).drop("known_topic", "known_id")
+    return rows.select(*table.columns)
+
+
+def looked_up(spark: SparkSession, rows: DataFrame, key: str, texts: dict[str, str], into: str) -> DataFrame:
+    """The rows with the text for their `key` column in the column `into`, null where there is none."""
+    if not texts:
+        return rows.withColumn(into, F.lit(None).cast("string"))
+    found = spark.createDataFrame(sorted(texts.items()), f"{key} string, {into} string")
+    return rows.join(F.broadcast(found), key, "left")
+
+
+def renamed(spark: SparkSession, rows: DataFrame, key: str, column: str, texts: dict[str, str]) -> DataFrame:
+    """The rows with `column` replaced by the text for `key`, kept where there is none."""
+    named = looked_up(spark, rows, key, texts, "name")
+    return named.withColumn(column, F.coalesce("name", column)).drop("name")
