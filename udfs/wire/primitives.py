@@ -57,7 +57,7 @@ def unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, int]:
     for index in range(5):
         if offset + index >= limit:
             return _TRUNCATED, 0
-        byte = cell(arena, offset + index)
+        byte = int(np.int64(cell(arena, offset + index)))
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return (offset + index + 1, value) if value <= _MAX_INT32 else (_BAD_VARINT, 0)

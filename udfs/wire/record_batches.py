@@ -165,7 +165,7 @@ def _record_batch(arena: Bytes, at: int, available: int, row: int, table: Table,
 
 @kernel
 def _message(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
-    """An entry of a message set, magic 0 or 1; only a wrapper has a codec, and does not tell from outside what is in it."""
+    """An entry of a message set, magic 0 or 1; only a wrapper has a codec, and how much it wraps cannot be seen."""
     magic = rows[MAGIC, row]
     if available > _LEGACY_ATTRIBUTES_AT:
         _flags(cell(arena, at + _LEGACY_ATTRIBUTES_AT) & 0x0F, row, rows)

@@ -1,0 +1,198 @@
+"""A slow, obvious encoder of declared messages, and the way back from decoded columns to the values that went in.
+
+A struct is a dict by field name; UNKNOWN_TAGS in it holds (tag, bytes) of tags nobody declared. Fields that a version
+lacks are left out when encoding, and have Kafka's default when read back.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from schemas.wire.api_versions import API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE
+from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from schemas.wire.message import Field, Message
+from schemas.wire.metadata import METADATA_REQUEST, METADATA_RESPONSE
+from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
+from udfs.wire.messages import Decoded, decode
+
+MESSAGES = (
+    FETCH_REQUEST, FETCH_RESPONSE, PRODUCE_REQUEST, PRODUCE_RESPONSE,
+    METADATA_REQUEST, METADATA_RESPONSE, API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE,
+)  # fmt: skip
+MESSAGE_VERSIONS = [
+    (message, version) for message in MESSAGES for version in range(int(message.versions.split("-")[1]) + 1)
+]
+UNKNOWN_TAGS = "unknown tags"
+WIDTHS = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
+Struct = dict[str, Any]
+
+
+def within(version: int, versions: str) -> bool:
+    if versions == "none":
+        return False
+    first, _, last = versions.replace("+", "-99").partition("-")
+    return int(first) <= version <= int(last or first)
+
+
+def default(field: Field) -> Any:
+    if field.type.startswith("[]"):
+        return None if field.default == "null" else []
+    if field.fields:
+        return {inner.name: default(inner) for inner in field.fields}
+    if field.type in ("string", "records", "uuid"):
+        # A uuid's default, sixteen zeros, is nowhere in the arena: such a span is null.
+        return None if field.default == "null" or field.type != "string" else b""
+    return field.default == "true" if field.type == "bool" else int(field.default or "0", 0)
+
+
+def uvarint(value: int) -> bytes:
+    return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + uvarint(value >> 7)
+
+
+def encode_length(length: int, width: int, flexible: bool) -> bytes:
+    return uvarint(length + 1) if flexible else length.to_bytes(width, "big", signed=True)
+
+
+def encode_value(kind: str, fields: tuple[Field, ...], value: Any, version: int, flexible: bool) -> bytes:
+    if kind.startswith("[]"):
+        elements = [] if value is None else value
+        count = encode_length(-1 if value is None else len(value), 4, flexible)
+        return count + b"".join(encode_value(kind[2:], fields, element, version, flexible) for element in elements)
+    if fields:
+        return encode_struct(fields, value, version, flexible)
+    if kind in WIDTHS:
+        return int(value).to_bytes(WIDTHS[kind], "big", signed=True)
+    if kind == "bool":
+        return bytes([value])
+    if kind == "uuid":
+        return bytes(value)
+    length = encode_length(-1 if value is None else len(value), 2 if kind == "string" else 4, flexible)
+    return length + (value or b"")
+
+
+def encode_struct(fields: tuple[Field, ...], value: Struct, version: int, flexible: bool) -> bytes:
+    out, tagged = b"", list(value.get(UNKNOWN_TAGS, []))
+    for field in fields:
+        is_tagged = within(version, field.tagged)
+        if not within(version, field.versions) or (is_tagged and value[field.name] == default(field)):
+            continue
+        encoded = encode_value(field.type, field.fields, value[field.name], version, flexible)
+        if is_tagged:
+            tagged.append((field.tag, encoded))
+        else:
+            out += encoded
+    if flexible:
+        out += uvarint(len(tagged))
+        for tag, content in sorted(tagged):
+            out += uvarint(tag) + uvarint(len(content)) + content
+    return out
+
+
+def encode(message: Message, version: int, value: Struct) -> bytes:
+    return encode_struct(message.fields, value, version, within(version, message.flexible))
+
+
+def values(field_type: str, field: Field, version: int, flexible: bool) -> st.SearchStrategy[Any]:
+    nullable = within(version, field.nullable)
+    if field_type.startswith("[]"):
+        elements = st.lists(values(field_type[2:], field, version, flexible), max_size=3)
+        return st.none() | elements if nullable else elements
+    if field.fields:
+        return structs(field.fields, version, flexible)
+    if field_type in WIDTHS:
+        bits = 8 * WIDTHS[field_type] - 1
+        return st.integers(-(2**bits), 2**bits - 1)
+    if field_type == "bool":
+        return st.booleans()
+    if field_type == "uuid":
+        # All zeros in a tagged uuid would be its default, and so not be sent.
+        return st.binary(min_size=16, max_size=16).filter(any)
+    text = st.binary(max_size=200) if field_type == "records" else st.text(max_size=40).map(str.encode)
+    return st.none() | text if nullable else text
+
+
+def structs(fields: tuple[Field, ...], version: int, flexible: bool) -> st.SearchStrategy[Struct]:
+    members: dict[str, st.SearchStrategy[Any]] = {}
+    for field in fields:
+        if within(version, field.versions):
+            drawn = values(field.type, field, version, flexible)
+            members[field.name] = st.just(default(field)) | drawn if within(version, field.tagged) else drawn
+    if flexible:
+        tags = st.dictionaries(st.integers(100, 2**31 - 1), st.binary(max_size=20), max_size=2)
+        members[UNKNOWN_TAGS] = tags.map(lambda found: sorted(found.items()))
+    return st.fixed_dictionaries(members)
+
+
+def message_values(message: Message, version: int) -> st.SearchStrategy[Struct]:
+    return structs(message.fields, version, within(version, message.flexible))
+
+
+def expected(fields: tuple[Field, ...], value: Struct, version: int) -> Struct:
+    """What is read back of a struct: every declared field, with defaults, and no unknown tag."""
+    found: Struct = {}
+    for field in fields:
+        known = value.get(field.name, default(field)) if within(version, field.versions) else default(field)
+        if field.fields and field.type.startswith("[]"):
+            found[field.name] = known and [expected(field.fields, element, version) for element in known]
+        elif field.fields:
+            found[field.name] = expected(field.fields, known, version) if field.name in value else known
+        else:
+            found[field.name] = known
+    return found
+
+
+def read_back(message: Message, decoded: Decoded, arena: np.ndarray, frame: int) -> Struct:
+    """The values of one frame, out of the columns."""
+    return _read_struct(message.fields, decoded, arena, "", frame, "")
+
+
+def _read_struct(
+    fields: tuple[Field, ...], decoded: Decoded, arena: np.ndarray, level: str, row: int, prefix: str
+) -> Struct:
+    return {field.name: _read(field, decoded, arena, level, row, prefix + field.name) for field in fields}
+
+
+def _read(field: Field, decoded: Decoded, arena: np.ndarray, level: str, row: int, name: str) -> Any:
+    rows = decoded.levels[level]
+    if field.type.startswith("[]"):
+        return _read_array(field, decoded, arena, level, row, name)
+    if field.fields:
+        return _read_struct(field.fields, decoded, arena, level, row, name + ".")
+    if field.type in ("string", "records", "uuid"):
+        start, length = (int(column[row]) for column in rows.span(name))
+        return None if length < 0 else arena[start : start + length].tobytes()
+    value = int(rows.column(name)[row])
+    return bool(value) if field.type == "bool" else value
+
+
+def _read_array(field: Field, decoded: Decoded, arena: np.ndarray, level: str, row: int, name: str) -> Any:
+    path = f"{level}.{name}" if level else name
+    elements = np.flatnonzero(decoded.levels[path].parent == row)
+    count = int(decoded.levels[level].column(name + ".count")[row])
+    assert len(elements) == max(count, 0)
+    if count < 0:
+        return None
+    if field.fields:
+        return [_read_struct(field.fields, decoded, arena, path, int(element), "") for element in elements]
+    return [int(value) for value in decoded.levels[path].column("value")[elements]]
+
+
+def lay_in_arena(frames: list[bytes], between: bytes = b"") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(arena, starts, ends) of frames one after the other, with `between` around each."""
+    sizes = np.array([len(frame) for frame in frames], np.int64)
+    starts = np.cumsum(sizes) - sizes + len(between) * np.arange(1, len(frames) + 1)
+    arena = np.frombuffer(between + between.join(frames) + between, np.uint8)
+    return arena, starts, starts + sizes
+
+
+def decode_frames(message: Message, version: int, frames: list[bytes]) -> tuple[np.ndarray, Decoded]:
+    arena, starts, ends = lay_in_arena(frames)
+    return arena, decode(message, arena, starts, ends, np.full(len(frames), version, np.int16))
+
+
+def be(layout: str, *numbers: int) -> bytes:
+    return struct.pack(">" + layout, *numbers)

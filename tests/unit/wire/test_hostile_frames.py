@@ -1,0 +1,124 @@
+"""Bytes from anyone: no read outside a frame, no endless loop, and compiled code that does what the Python says."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.wire.message import Message
+from tests.unit.wire.reference import MESSAGES, encode, lay_in_arena, message_values
+from udfs.wire.arrays import read_only
+from udfs.wire.header import API_TABLE, plausible_request, request_header, response_body_start
+from udfs.wire.messages import Decoded, decode
+from udfs.wire.record_batches import walk
+
+
+def newest(message: Message) -> int:
+    return int(message.versions.split("-")[1])
+
+
+def decode_one(message: Message, version: int, frame: bytes, before: bytes = b"", behind: bytes = b"") -> Decoded:
+    """Decode one frame amid other bytes."""
+    arena = np.frombuffer(before + frame + behind, np.uint8)
+    start, end = np.array([len(before)]), np.array([len(before) + len(frame)])
+    return decode(message, arena, start, end, np.array([version], np.int16))
+
+
+def columns_of(decoded: Decoded, offset: int) -> dict[str, list[int]]:
+    """All columns, with what points into the arena counted from `offset`."""
+    return {
+        f"{path}.{name}": [int(cell) - offset * (name.endswith(".start") and cell > 0) for cell in column]
+        for path, level in decoded.levels.items()
+        for name, column in level.columns.items()
+    }
+
+
+damaged = st.tuples(st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), max_size=4), st.integers(0, 8))
+
+
+def damage(frame: bytes, flips: list[tuple[int, int]], cut: int) -> bytes:
+    mutable = bytearray(frame)
+    for at, mask in flips:
+        if mutable:
+            mutable[at % len(mutable)] ^= mask
+    return bytes(mutable[: max(len(mutable) - cut, 0)])
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_what_lies_around_a_frame_never_matters(message: Message, data: st.DataObject) -> None:
+    version = data.draw(st.integers(0, newest(message)))
+    frame = encode(message, version, data.draw(message_values(message, version)))
+    frame = data.draw(st.just(damage(frame, *data.draw(damaged))) | st.binary(max_size=100))
+    alone = decode_one(message, version, frame)
+    amid = decode_one(message, version, frame, before=b"\x7f" * 40, behind=b"\x01" * 40)
+    assert amid.fault.tolist() == alone.fault.tolist()
+    assert (amid.fault_at - 40 * (amid.fault != 0)).tolist() == alone.fault_at.tolist()
+    assert columns_of(amid, 40) == columns_of(alone, 0)
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+def test_rows_are_never_more_than_a_small_multiple_of_the_bytes(message: Message) -> None:
+    source = random.Random(7)  # noqa: S311  (no secret depends on it)
+    for version in range(newest(message) + 1):
+        frames = [source.choice((bytes(300), b"\1" * 300, b"\x7f" * 300, source.randbytes(300))) for _ in range(50)]
+        arena, starts, ends = lay_in_arena(frames)
+        decoded = decode(message, arena, starts, ends, np.full(50, version, np.int16))
+        assert sum(level.rows for level in decoded.levels.values()) <= 50 + arena.size
+
+
+def hostile_cases() -> list[tuple[int, int, bytes]]:
+    """(message, version, frame) by fixed chance: noise, small numbers, and counts that promise much."""
+    source = random.Random(11)  # noqa: S311  (no secret depends on it)
+    cases = []
+    for number, message in enumerate(MESSAGES):
+        for version in range(newest(message) + 1):
+            for _ in range(4):
+                size = source.randrange(120)
+                cases.append((number, version, source.randbytes(size)))
+                cases.append((number, version, bytes(source.choice((0, 0, 0, 1, 2, 3, 255)) for _ in range(size))))
+    return cases
+
+
+def outcomes() -> list[list[int]]:
+    """What every kernel makes of the cases, each in an arena of its own size, so that reading on is reading outside."""
+    found = []
+    for number, version, frame in hostile_cases():
+        decoded = decode_one(MESSAGES[number], version, frame)
+        arena = read_only(np.frombuffer(frame, np.uint8))
+        size = len(frame)
+        batches = walk(arena, np.array([0]), np.array([size]))
+        header = request_header(arena, 0, size, API_TABLE)
+        response = response_body_start(arena, 0, size, MESSAGES[number].api_key, version, API_TABLE)
+        found.append(
+            [
+                int(decoded.fault[0]),
+                int(decoded.fault_at[0]),
+                sum(level.rows for level in decoded.levels.values()),
+                *(int(value) for value in (*header, *response)),
+                int(plausible_request(arena, 0, size, size, API_TABLE)),
+                *(int(value) for value in (*batches.fault, *batches.size, *batches.available, *batches.crc_valid)),
+            ]
+        )
+    return found
+
+
+def test_run_as_plain_python_no_kernel_reads_outside_its_arrays_and_all_agree_with_the_compiled_code(
+    repository: Path,
+) -> None:
+    # numpy checks the bounds that compiled code does not.
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(repository), "PYTHONWARNINGS": "ignore"}
+    code = "import json; from tests.unit.wire.test_hostile_frames import outcomes; print(json.dumps(outcomes()))"
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert json.loads(run.stdout) == outcomes()
