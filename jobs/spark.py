@@ -23,6 +23,7 @@ DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 """The jars that a folder named by REFETCH_JARS has to hold."""
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def spark_session(master: str | None, app: str, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -87,10 +88,11 @@ def own_properties(master: str) -> dict[str, str]:
 def started_properties(master: str, conf: Mapping[str, str], jars: str | None) -> dict[str, str]:
     """Properties of a Spark started here: refetch's, the machine's, the jars', the caller's, each over those before."""
     own = own_properties(master)
-    own["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}"
     own["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     own |= jar_properties(jars)
     own |= conf
+    quiet = f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}"
+    own[_JAVA_OPTIONS] = f"{quiet} {own.get(_JAVA_OPTIONS, '')}".strip()
     return {key: value for key, value in own.items() if value}
 
 

@@ -19,6 +19,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": warehouse.as_uri(),
+        # Queries of a test are over before Java's second compiler would pay.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         # A worker that hangs fails its test instead of the whole lane.
         "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "120",
         "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",

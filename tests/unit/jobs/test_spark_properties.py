@@ -34,6 +34,12 @@ def test_the_callers_properties_go_before_all_others() -> None:
     assert (found["spark.driver.memory"], found["spark.sql.session.timeZone"]) == ("9g", "CET")
 
 
+def test_java_options_of_the_caller_come_beside_the_quiet_log() -> None:
+    found = started_properties("local[2]", {"spark.driver.extraJavaOptions": "-Xss4m"}, None)
+    options = found["spark.driver.extraJavaOptions"].split()
+    assert options == [f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}", "-Xss4m"]
+
+
 def test_what_suits_one_machine_is_not_asked_of_a_cluster() -> None:
     assert "spark.driver.host" in started_properties("local[2]", {}, None)
     assert "spark.driver.host" not in started_properties("spark://master:7077", {}, None)

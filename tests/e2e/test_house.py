@@ -1,0 +1,22 @@
+"""The rules of the house: style, types, and who may import whom."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKS = {
+    "style": ["ruff", "check"],
+    "types": ["mypy"],
+    "imports": ["lint-imports"],
+}
+
+
+@pytest.mark.parametrize("command", CHECKS.values(), ids=CHECKS)
+def test_the_house_is_in_order(command: list[str], repository: Path) -> None:
+    tool = Path(sys.executable).parent / command[0]
+    answer = subprocess.run([tool, *command[1:]], cwd=repository, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
