@@ -14,7 +14,7 @@ runs() {
 }
 
 python=''
-for candidate in "${REFETCH_PYTHON:-}" "$root/.venv/bin/python" python3 python3.11 python3.12 python3.13 python3.14; do
+for candidate in "${REFETCH_PYTHON:-}" python3 python3.1{1,2,3,4} "$root/.venv/bin/python"; do
   if [[ -n $candidate ]] && runs "$candidate"; then
     python=$candidate
     break

@@ -84,30 +84,32 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
     """Install what is not stamped; a stamp is written last, so that an interrupted set-up is done again."""
     fresh = not _is_current(python, pins[:1])
     _say(f"Setting up the Python environment in {VENV} (needed once; a few minutes where nothing is cached) ...")
-    uv = shutil.which("uv")
+    make, install = _commands(python)
     if fresh:
         shutil.rmtree(VENV, ignore_errors=True)
-        make = (
-            [uv, "venv", "--quiet", "--python", sys.executable, str(VENV)]
-            if uv
-            else [sys.executable, "-m", "venv", str(VENV)]
-        )
-        _logged(make, "make a virtual environment", "On Debian and Ubuntu: apt install python3-venv.")
-    install = (
-        [uv, "pip", "install", "--quiet", "--python", str(python)]
-        if uv
-        else [str(python), "-m", "pip", "install", "--quiet"]
-    )
+        _logged(make, "make a virtual environment", "Debian and Ubuntu have it apart: apt install python3-venv.")
     wanted = [part for pin in pins for part in ("-r", str(pin))]
-    _logged(
-        [*install, *wanted],
-        "install the Python packages",
-        "Check the network, the proxy or the package index that pip or uv is set to.",
-    )
+    advice = "Check the network, the proxy or the package index that pip or uv is set to."
+    _logged([*install, *wanted], "install the Python packages", advice)
     for pin in pins:
         _stamp(pin).write_text(_digest(pin))
     _SETUP_LOG.unlink(missing_ok=True)
     _say("Done.")
+
+
+def _commands(python: Path) -> tuple[list[str], list[str]]:
+    """The commands that make .venv and that install into it: uv's where there is uv, else Python's own."""
+    uv = shutil.which("uv")
+    if uv:
+        make = [uv, "venv", "--quiet", "--python", str(base_python()), str(VENV)]
+        return make, [uv, "pip", "install", "--quiet", "--python", str(python)]
+    return [str(base_python()), "-m", "venv", str(VENV)], [str(python), "-m", "pip", "install", "--quiet"]
+
+
+def base_python() -> Path:
+    """The Python below any virtual environment: .venv's own would be deleted while it makes the new one."""
+    base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return base if base.exists() else Path(sys.executable)
 
 
 def _logged(command: Sequence[str], what: str, advice: str) -> None:

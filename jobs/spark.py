@@ -119,9 +119,11 @@ def _submitted_session(master: str | None, app: str, conf: dict[str, str]) -> Sp
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = SparkConf()
     builder = SparkSession.builder.appName(app)
-    own = own_properties(master or submitted.get("spark.master", "") or "") | {
-        "spark.executorEnv.PYTHONPATH": str(ROOT)
-    }
+    on = master or submitted.get("spark.master", "") or ""
+    own = own_properties(on)
+    if on.startswith("local"):
+        # Elsewhere the packages come by --py-files, and the executors' path is the cluster's own business.
+        own["spark.executorEnv.PYTHONPATH"] = str(ROOT)
     for key, value in own.items():
         if not submitted.contains(key):
             builder = builder.config(key, value)

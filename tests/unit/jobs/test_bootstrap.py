@@ -89,6 +89,13 @@ def test_an_interrupted_set_up_is_done_again(machine: Machine) -> None:
     assert machine.asked() == ["venv --quiet", "pip install"]
 
 
+def test_the_environment_is_not_made_by_its_own_python(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupted set-up may leave .venv's Python as the one that runs."""
+    monkeypatch.setattr(sys, "executable", str(bootstrap.VENV / "bin/python"))
+    assert bootstrap.VENV not in bootstrap.base_python().parents
+    assert bootstrap.base_python().exists()
+
+
 def test_packages_that_cannot_be_had_are_told_without_the_indexs_password(machine: Machine) -> None:
     machine.broken.touch()
     with pytest.raises(SetupError) as raised:
