@@ -28,9 +28,19 @@ from udfs.capture.framing import (
     take,
 )
 from udfs.capture.segments import UNKNOWN
-from udfs.capture.sync import HEADER_BYTES, find_request, find_response, lose_sync, open_requests, report_loss, skip_to, waiting_request
+from udfs.capture.sync import (
+    HEADER_BYTES,
+    find_request,
+    find_response,
+    lose_sync,
+    open_requests,
+    report_loss,
+    skip_to,
+    waiting_request,
+)
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import expects_response, is_printable, request_header
+from udfs.wire.kernel import kernel
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
 # Why bytes are in no frame; `udfs.facts.reasons` has the words.
@@ -70,7 +80,7 @@ LOSS = np.dtype(
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def looks_like_tls(stream):  # type: ignore[no-untyped-def]
     """Whether the first bytes in hand are a TLS record header (RFC 8446, section 5.1)."""
     if len(stream.extents) == 0 or stream.extents[0, 1] - stream.extents[0, 0] < 3:
@@ -80,7 +90,7 @@ def looks_like_tls(stream):  # type: ignore[no-untyped-def]
     return 20 <= first <= 23 and major == 3 and minor <= 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def probe(stream, direction, apis, is_client):  # type: ignore[no-untyped-def]
     """Whether this side sends requests: (COMPLETE, where the first begins), (WAIT, ...) or (HOLE, ...) for no."""
     state, offset = find_request(stream, direction.position, direction.position + PROBE_BYTES, apis, is_client)
@@ -89,7 +99,7 @@ def probe(stream, direction, apis, is_client):  # type: ignore[no-untyped-def]
     return state, offset
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def recognise(conn, streams, directions, apis):  # type: ignore[no-untyped-def]
     """Decide the connection's protocol and who is the client, if the evidence in hand allows."""
     if looks_like_tls(streams[0]) or looks_like_tls(streams[1]):
@@ -112,7 +122,7 @@ def recognise(conn, streams, directions, apis):  # type: ignore[no-untyped-def]
         conn.protocol = OTHER
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_believable(stream, frame, state, apis):  # type: ignore[no-untyped-def]
     """Whether a frame that a size has led to can be a request, also of an API or version not known yet."""
     end = frame.start + frame.prefix
@@ -124,7 +134,7 @@ def is_believable(stream, frame, state, apis):  # type: ignore[no-untyped-def]
     return key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION and is_printable(stream.arena, client_id, length)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_request(stream, direction, apis, frame):  # type: ignore[no-untyped-def]
     """Measure the request at the direction's position and judge its header; as `measure`."""
     state = measure(stream, direction.position, frame)
@@ -133,7 +143,7 @@ def next_request(stream, direction, apis, frame):  # type: ignore[no-untyped-def
     return state if is_believable(stream, frame, state, apis) else IMPLAUSIBLE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_header(arena, frame, apis):  # type: ignore[no-untyped-def]
     """Fill in what the request's header says."""
     fault, key, version, correlation_id, client_id, client_id_length, body = request_header(
@@ -148,7 +158,7 @@ def read_header(arena, frame, apis):  # type: ignore[no-untyped-def]
     frame.is_open = frame.awaits_response
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reason_of(state, stream):  # type: ignore[no-untyped-def]
     """The reason to give for bytes that could not be framed."""
     if state == IMPLAUSIBLE:
@@ -184,7 +194,7 @@ def frame_requests(stream, direction, conn, c, apis, requests, n, losses, n_loss
     return requests, n, losses, n_losses
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_response(stream, direction, waiting, barrier, frame):  # type: ignore[no-untyped-def]
     """Measure the response at the direction's position and find its request: (state, request index or UNKNOWN).
 
@@ -209,7 +219,7 @@ def next_response(stream, direction, waiting, barrier, frame):  # type: ignore[n
     return state, match
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(conn, requests, match, response):  # type: ignore[no-untyped-def]
     """Close the open requests up to `match`: those before it will get no answer any more."""
     for i in range(conn.first_open, match):

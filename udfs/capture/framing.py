@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from udfs.capture.segments import UNKNOWN
+from udfs.wire.kernel import kernel
 
 # socket.request.max.bytes' default: no peer with default settings sends a larger frame.
 MAX_FRAME_BYTES = 104_857_600
@@ -73,7 +74,7 @@ def grow(rows, used):  # type: ignore[no-untyped-def]
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def int32_at(arena, position):  # type: ignore[no-untyped-def]
     """The big-endian int32 at an arena position, as int64."""
     value = np.int64(0)
@@ -82,25 +83,25 @@ def int32_at(arena, position):  # type: ignore[no-untyped-def]
     return value - 0x100000000 if value >= 0x80000000 else value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stream_end(stream):  # type: ignore[no-untyped-def]
     """Stream offset behind the last settled byte, or UNKNOWN when there is none."""
     return stream.extents[-1, 1] if len(stream.extents) > 0 else UNKNOWN
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def extent_holding(stream, offset):  # type: ignore[no-untyped-def]
     """Index of the first extent that ends behind the stream offset; len(extents) when none does."""
     return np.searchsorted(stream.extents[:, 1], offset, side="right")
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def piece_holding(stream, offset):  # type: ignore[no-untyped-def]
     """Index of the piece that holds the byte at this stream offset, which must be in hand."""
     return np.searchsorted(stream.pieces[:, 0], offset, side="right") - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def size_at(stream, extent, offset):  # type: ignore[no-untyped-def]
     """The frame size at a stream offset inside an extent, or -1 when it is cut off or not one that a peer would send."""
     begin, end, start = stream.extents[extent]
@@ -110,7 +111,7 @@ def size_at(stream, extent, offset):  # type: ignore[no-untyped-def]
     return size if MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bytes_between(stream, first, end):  # type: ignore[no-untyped-def]
     """How many bytes with stream offsets in [first, end) are in hand."""
     present = 0
@@ -121,7 +122,7 @@ def bytes_between(stream, first, end):  # type: ignore[no-untyped-def]
     return present
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure(stream, offset, frame):  # type: ignore[no-untyped-def]
     """Fill in place, size, prefix and missing bytes of the frame at a stream offset; says how it stands.
 
@@ -153,7 +154,7 @@ def measure(stream, offset, frame):  # type: ignore[no-untyped-def]
     return CUT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def date(stream, frame):  # type: ignore[no-untyped-def]
     """Fill in the times and packet numbers of a measured frame."""
     first = piece_holding(stream, frame.stream_offset)
@@ -169,7 +170,7 @@ def date(stream, frame):  # type: ignore[no-untyped-def]
         frame.last_packet = max(frame.last_packet, stream.packets[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take(frame, direction):  # type: ignore[no-untyped-def]
     """Move the direction's position behind a measured frame and count its bytes."""
     direction.position = frame.stream_offset + SIZE_BYTES + frame.size

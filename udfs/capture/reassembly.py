@@ -25,6 +25,7 @@ from udfs.capture.conversation import (
 from udfs.capture.framing import FRAME, Stream, bytes_between, grow, stream_end
 from udfs.capture.segments import DIRECTION, UNKNOWN, in_stream_order, lay_out, place, settled_extents, start_direction
 from udfs.capture.sync import report_loss, skip_to
+from udfs.wire.kernel import kernel
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 NEVER = (1 << 62) - 1
@@ -48,7 +49,7 @@ class Packets(NamedTuple):
     payload: npt.NDArray[np.uint8]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def connection_end(packets, conn, first):  # type: ignore[no-untyped-def]
     """Index behind the last packet, from `first` on, of one connection.
 
@@ -116,7 +117,7 @@ def open_stream(packets, first, end, side, direction, is_final, offsets, arena, 
     return stream, pieces, arena_end, barrier
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leave_out(stream, direction):  # type: ignore[no-untyped-def]
     """Count what is in hand of a connection that is not Kafka's and pass over it."""
     end = stream_end(stream)
@@ -125,7 +126,7 @@ def leave_out(stream, direction):  # type: ignore[no-untyped-def]
         direction.position = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_rest(pieces, offsets, direction, kept, n):  # type: ignore[no-untyped-def]
     """Append (packet row, stream offset, payload bytes to skip, length) of the pieces behind the position."""
     for i in range(len(pieces)):
@@ -137,7 +138,7 @@ def keep_rest(pieces, offsets, direction, kept, n):  # type: ignore[no-untyped-d
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def new_connection(conn, directions, c, run, incarnation):  # type: ignore[no-untyped-def]
     """Set the state of connection `c`, of which nothing is known yet."""
     conn.run, conn.incarnation, conn.syn_sequence, conn.client = run, incarnation, UNKNOWN, UNKNOWN
@@ -159,7 +160,7 @@ def close(streams, conn, c, directions, requests, first, n, losses, n_losses):  
     return losses, n_losses
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forget_oldest(conn, requests, n):  # type: ignore[no-untyped-def]
     """Close all but the newest MAX_OPEN_REQUESTS requests: their responses are not in the capture."""
     for i in range(conn.first_open, n - MAX_OPEN_REQUESTS):

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from udfs.wire.kernel import kernel
+
 UNKNOWN = -(1 << 62)
 
 # A segment that arrives when the stream is already this far ahead comes too late to fill a gap, and a gap with this much
@@ -50,14 +52,14 @@ DIRECTION = np.dtype(
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def signed_distance(sequence, reference):  # type: ignore[no-untyped-def]
     """How far one 32-bit sequence number is ahead of another (RFC 9293, section 3.4)."""
     ahead = (sequence - reference) & 0xFFFFFFFF
     return ahead - 0x100000000 if ahead >= 0x80000000 else ahead
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def start_direction(direction, sequence):  # type: ignore[no-untyped-def]
     """Let stream offset 0 be the byte with this sequence number."""
     direction.is_started = 1
@@ -68,7 +70,7 @@ def start_direction(direction, sequence):  # type: ignore[no-untyped-def]
     direction.lost_from = UNKNOWN
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place(direction, sequence, wire_bytes):  # type: ignore[no-untyped-def]
     """Stream offset of a segment, or UNKNOWN when it lies before the start, comes too late or is too far away to belong.
 
@@ -133,7 +135,7 @@ def lay_out(rows, offsets, captured, source, data, consumed, arena, arena_end): 
     return pieces[:n_pieces], extents[:n_extents], arena_end, repeated
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settled_extents(extents, highest, position, is_final):  # type: ignore[no-untyped-def]
     """How many leading extents no later packet can join to what comes before them.
 

@@ -30,6 +30,7 @@ from udfs.capture.framing import (
 )
 from udfs.capture.segments import UNKNOWN
 from udfs.wire.header import plausible_request, request_header
+from udfs.wire.kernel import kernel
 
 # How far a chain of frames is followed when it decides whether a place is the start of a frame.
 CHAIN_BYTES = 1 << 20
@@ -38,13 +39,13 @@ CHAIN_LENGTH = 3
 HEADER_BYTES = 512
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def begins_piece(stream, offset):  # type: ignore[no-untyped-def]
     """Whether a segment brought this byte first: applications write whole frames."""
     return stream.pieces[piece_holding(stream, offset), 0] == offset
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_request(stream, extent, offset, size, apis):  # type: ignore[no-untyped-def]
     """Whether the bytes behind the size at `offset` can be the request header of a frame of that size."""
     begin, end, start = stream.extents[extent]
@@ -52,7 +53,7 @@ def is_request(stream, extent, offset, size, apis):  # type: ignore[no-untyped-d
     return plausible_request(stream.arena, first, start + end - begin, size, apis)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def request_begins(stream, extent, offset, apis):  # type: ignore[no-untyped-def]
     """COMPLETE when a request begins at `offset`, WAIT when that cannot be known yet, else IMPLAUSIBLE.
 
@@ -78,7 +79,7 @@ def request_begins(stream, extent, offset, apis):  # type: ignore[no-untyped-def
     return COMPLETE if next_size >= 0 and is_request(stream, extent, end, next_size, apis) else IMPLAUSIBLE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shows_a_client(stream, extent, offset, apis):  # type: ignore[no-untyped-def]
     """Whether the request that begins at `offset` shows that this side is the client; as `request_begins`.
 
@@ -106,7 +107,7 @@ def shows_a_client(stream, extent, offset, apis):  # type: ignore[no-untyped-def
     return COMPLETE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_request(stream, offset, limit, apis, is_client):  # type: ignore[no-untyped-def]
     """Look for a request from `offset` on, before `limit`: (COMPLETE or WAIT, where) or (HOLE, how far was looked).
 
@@ -145,7 +146,7 @@ def open_requests(requests, first, end):  # type: ignore[no-untyped-def]
     return OpenRequests(requests, keys, np.array([first]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def waiting_request(waiting, correlation_id):  # type: ignore[no-untyped-def]
     """Index of the first request that waits for a response with this correlation id, or UNKNOWN."""
     at = np.searchsorted(waiting.keys, (correlation_id << 32) + waiting.first[0])
@@ -155,7 +156,7 @@ def waiting_request(waiting, correlation_id):  # type: ignore[no-untyped-def]
     return index if waiting.requests[index].is_open == 1 else UNKNOWN
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def response_begins(stream, extent, offset, waiting):  # type: ignore[no-untyped-def]
     """COMPLETE when a response begins at `offset`: a request waits for it, or sizes lead from it to such a response.
 
@@ -180,7 +181,7 @@ def response_begins(stream, extent, offset, waiting):  # type: ignore[no-untyped
     return WAIT if may_grow and may_chain and candidate - offset <= CHAIN_BYTES else IMPLAUSIBLE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_response(stream, offset, waiting):  # type: ignore[no-untyped-def]
     """Look for a response from `offset` on: (COMPLETE or WAIT, where) or (HOLE, how far was looked)."""
     for extent in range(extent_holding(stream, offset), len(stream.extents)):
@@ -197,7 +198,7 @@ def find_response(stream, offset, waiting):  # type: ignore[no-untyped-def]
     return HOLE, offset
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def skip_to(stream, direction, offset, reason):  # type: ignore[no-untyped-def]
     """Give up what is in hand between the direction's position and `offset`, for the reason given."""
     lost = bytes_between(stream, direction.position, offset)
@@ -214,7 +215,7 @@ def skip_to(stream, direction, offset, reason):  # type: ignore[no-untyped-def]
     direction.position = offset
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lose_sync(stream, direction, reason):  # type: ignore[no-untyped-def]
     """Step over the byte where framing failed, or over the gap it stands before."""
     extent = extent_holding(stream, direction.position)

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from udfs.wire.kernel import kernel
+
 NOWHERE = -1
 NO_HIGH_WATERMARK = -1
 # Odd 64-bit constants of splitmix64 and xorshift64*, as int64: they spread a key over the hash table.
@@ -134,14 +136,14 @@ def new_session(capacity):  # type: ignore[no-untyped-def]
     return Session(entries, order, np.empty(slots, np.int64), np.zeros(slots, np.int64), np.zeros(5, np.int64))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forget_all(session):  # type: ignore[no-untyped-def]
     """Empty the session."""
     session.state[ENTRIES] = session.state[ORDERED] = 0
     session.state[GENERATION] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_slot(session, topic, partition):  # type: ignore[no-untyped-def]
     """The slot of a partition, or the empty one where it would go."""
     mask = len(session.slots) - 1
@@ -155,7 +157,7 @@ def find_slot(session, topic, partition):  # type: ignore[no-untyped-def]
     return slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def entry_of(session, topic, partition):  # type: ignore[no-untyped-def]
     """Index of a partition's entry, which is added at the tail when it is new or was forgotten; and whether it was."""
     slot = find_slot(session, topic, partition)
@@ -179,7 +181,7 @@ def entry_of(session, topic, partition):  # type: ignore[no-untyped-def]
     return index, is_new
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def want(session, wanted, row):  # type: ignore[no-untyped-def]
     """Apply one partition of a request: new at the tail, known ones in place; repeated, the last data counts."""
     index, _ = entry_of(session, wanted.topic[row], wanted.partition[row])
@@ -190,7 +192,7 @@ def want(session, wanted, row):  # type: ignore[no-untyped-def]
     entry.current_leader_epoch = wanted.current_leader_epoch[row]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_ordered(session):  # type: ignore[no-untyped-def]
     """Close the gaps that forgotten partitions leave in the order."""
     n = 0
@@ -202,7 +204,7 @@ def keep_ordered(session):  # type: ignore[no-untyped-def]
     session.state[ORDERED] = n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forget(session, forgotten, first, end):  # type: ignore[no-untyped-def]
     """Remove what a request forgets."""
     for row in range(first, end):
@@ -213,7 +215,7 @@ def forget(session, forgotten, first, end):  # type: ignore[no-untyped-def]
         keep_ordered(session)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_response(session, returned, first, end):  # type: ignore[no-untyped-def]
     """Note what the response tells of each partition; one that was not known of is at the tail from now on."""
     unknown = 0
@@ -228,7 +230,7 @@ def take_response(session, returned, first, end):  # type: ignore[no-untyped-def
     return unknown
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_rows(session, fetch, n_read, is_known, rows, n):  # type: ignore[no-untyped-def]
     """Write a row a partition of the session; only the first `n_read` were there when the broker read."""
     for position in range(session.state[ORDERED]):
@@ -267,7 +269,7 @@ def move_to_end(session, returned, first, end, also_without_records):  # type: i
         session.state[ORDERED] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clear_marks(session):  # type: ignore[no-untyped-def]
     """Make the entries ready for the next fetch."""
     for i in range(session.state[ORDERED]):
@@ -315,7 +317,7 @@ def follow_incremental(session, fetch, f, wanted, forgotten, returned, rows, n):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refuse(fetch, f, wanted, rows, n):  # type: ignore[no-untyped-def]
     """A fetch that the broker refused (errors 70, 71, 106, ...): it read nothing and changed nothing."""
     for w in range(fetch.wanted_from, fetch.wanted_to):
