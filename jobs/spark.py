@@ -117,6 +117,8 @@ def _started_session(master: str, app: str, conf: dict[str, str]) -> SparkSessio
 
 def _submitted_session(master: str | None, app: str, conf: dict[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Without a gateway SparkConf() is empty, and what spark-submit was given would be overruled.
+    SparkContext._ensure_initialized()
     submitted = SparkConf()
     builder = SparkSession.builder.appName(app)
     on = master or submitted.get("spark.master", "") or ""

@@ -32,7 +32,7 @@ spark = spark_session(None, "submitted")
 numbers = spark.range(7)
 numbers.mapInArrow(known, numbers.schema).write.format("delta").save({table!r})
 rows = spark.read.format("delta").load({table!r}).count()
-print("rows", rows, spark.sparkContext.master, spark.conf.get("spark.sql.session.timeZone"))
+print("rows", rows, spark.sparkContext.master, *map(spark.conf.get, ["spark.sql.session.timeZone", "spark.ui.enabled"]))
 """
 
 
@@ -115,9 +115,10 @@ def spark_submit(repository: Path, cwd: Path, *arguments: str) -> subprocess.Com
 def test_a_plain_spark_submit_gives_the_same_session(repository: Path, tmp_path: Path) -> None:
     script = tmp_path / "submitted.py"
     script.write_text(SUBMITTED.format(repository=str(repository), table=str(tmp_path / "table")))
-    answer = spark_submit(repository, tmp_path, str(script))
+    answer = spark_submit(repository, tmp_path, "--conf", "spark.sql.session.timeZone=CET", str(script))
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.splitlines()[-1] == "rows 7 local[1] UTC"
+    # What spark-submit itself is given goes before refetch's own properties.
+    assert answer.stdout.splitlines()[-1] == "rows 7 local[1] CET false"
 
 
 def test_a_plain_spark_submit_takes_the_same_arguments_and_gives_the_same_exit_code(

@@ -11,7 +11,6 @@ from jobs import bootstrap
 from udfs.errors import SetupError
 
 FAKE_UV = """\
-#!{python}
 import pathlib, sys
 arguments = sys.argv[1:]
 with open({log!r}, "a") as log:
@@ -35,7 +34,10 @@ class Machine:
         self.test_pins.write_text("pytest==1\n")
         uv = folder / "bin" / "uv"
         uv.parent.mkdir()
-        uv.write_text(FAKE_UV.format(python=sys.executable, log=str(self.log), broken=str(self.broken)))
+        script = folder / "uv.py"
+        script.write_text(FAKE_UV.format(python=sys.executable, log=str(self.log), broken=str(self.broken)))
+        # Not by `#!python`, which cannot name a path with a space in it.
+        uv.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
         uv.chmod(0o755)
 
     def asked(self) -> list[str]:
