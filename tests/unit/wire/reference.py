@@ -122,7 +122,7 @@ def structs(fields: tuple[Field, ...], version: int, flexible: bool) -> st.Searc
             drawn = values(field.type, field, version, flexible)
             members[field.name] = st.just(default(field)) | drawn if within(version, field.tagged) else drawn
     if flexible:
-        tags = st.dictionaries(st.integers(100, 2**31 - 1), st.binary(max_size=20), max_size=2)
+        tags = st.dictionaries(st.integers(100, 2**31 - 2), st.binary(max_size=20), max_size=2)
         members[UNKNOWN_TAGS] = tags.map(lambda found: sorted(found.items()))
     return st.fixed_dictionaries(members)
 

@@ -1,0 +1,70 @@
+"""Kafka's own jars and classes: fetched once by Maven, or taken from the folder in REFETCH_ORACLE_JARS."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+KAFKA_NEWEST = "4.4.0"
+# The last release that speaks the versions removed in 4.0 (KIP-896).
+KAFKA_BEFORE_REMOVALS = "3.9.1"
+SLF4J = "org.slf4j:slf4j-api:1.7.36"
+
+Jar = Callable[[str], Path]
+RunJava = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def jar() -> Jar:
+    """The file of a Maven artifact `group:name:version`."""
+    given = os.environ.get("REFETCH_ORACLE_JARS")
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "refetch" / "oracle-jars"
+    folder = Path(given) if given else cache
+
+    def found(artifact: str) -> Path:
+        _, name, version = artifact.split(":")
+        path = folder / f"{name}-{version}.jar"
+        if not path.exists():
+            _fetch(artifact, folder)
+        return path
+
+    return found
+
+
+def _fetch(artifact: str, folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        pytest.skip(f"no mvn to fetch {artifact}, and REFETCH_ORACLE_JARS does not have it")
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [maven, "-q", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+    # Away from any pom.xml, which would decide about plugins and repositories.
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.fail(f"mvn could not fetch {artifact}: {done.stdout[-500:]}")
+
+
+@pytest.fixture(scope="session", params=[KAFKA_NEWEST, KAFKA_BEFORE_REMOVALS])
+def kafka_clients(request: pytest.FixtureRequest, jar: Jar) -> Path:
+    """kafka-clients.jar of the newest release and of the last one with the removed versions."""
+    return jar(f"org.apache.kafka:kafka-clients:{request.param}")
+
+
+@pytest.fixture(scope="session")
+def run_java(jar: Jar) -> RunJava:
+    """Run a Java source file of this folder: run_java("Source.java", *jars, stdin=...) -> what it prints."""
+    if shutil.which("javac") is None or shutil.which("java") is None:
+        pytest.skip("no JDK: java and javac are needed to run Kafka's own classes")
+
+    def run(source: str, *jars: Path, stdin: str = "") -> str:
+        classpath = os.pathsep.join(str(path) for path in (*jars, jar(SLF4J)))
+        command = ["java", "-cp", classpath, str(Path(__file__).parent / source)]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    return run

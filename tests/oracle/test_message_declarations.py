@@ -1,0 +1,133 @@
+"""Every declared message is Kafka's own JSON schema, field by field; every API is in Kafka's table of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.wire.apis import APIS
+from schemas.wire.message import Field, Message
+from tests.oracle.conftest import KAFKA_NEWEST, RunJava
+from tests.unit.wire.reference import MESSAGES
+
+Described = list[dict[str, Any]]
+CREDENTIALS = {
+    "SASL_AUTHENTICATE", "CREATE_DELEGATION_TOKEN", "RENEW_DELEGATION_TOKEN", "EXPIRE_DELEGATION_TOKEN",
+    "DESCRIBE_DELEGATION_TOKEN", "ALTER_USER_SCRAM_CREDENTIALS", "ALTER_CONFIGS", "INCREMENTAL_ALTER_CONFIGS",
+    "ENVELOPE",  # carries any of them from a broker to the controller
+}  # fmt: skip
+
+
+def snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def schema(kafka_clients: Path, name: str) -> dict[str, Any]:
+    with zipfile.ZipFile(kafka_clients) as archive:
+        text = archive.read(f"common/message/{name}.json").decode()
+    loaded: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
+    return loaded
+
+
+def kafkas(fields: list[dict[str, Any]], newest: int) -> Described:
+    return [
+        {
+            "name": snake_case(field["name"]),
+            "type": field["type"],
+            "versions": up_to(field["versions"], newest),
+            "nullable": up_to(field.get("nullableVersions", "none"), newest),
+            "tagged": up_to(field.get("taggedVersions", "none"), newest),
+            "tag": field.get("tag"),
+            "default": zero_is_empty(str(field.get("default", ""))),
+            "fields": kafkas(field.get("fields", []), newest),
+        }
+        for field in fields
+        if up_to(field["versions"], newest)
+    ]
+
+
+def ours(fields: tuple[Field, ...], newest: int) -> Described:
+    return [
+        {
+            "name": field.name,
+            "type": field.type,
+            "versions": up_to(field.versions, newest),
+            "nullable": up_to(field.nullable, newest),
+            "tagged": up_to(field.tagged, newest),
+            "tag": field.tag,
+            "default": field.default,
+            "fields": ours(field.fields, newest),
+        }
+        for field in fields
+        if up_to(field.versions, newest)
+    ]
+
+
+def zero_is_empty(default: str) -> str:
+    return "" if default in ("0", "false") else default
+
+
+def up_to(versions: str, newest: int) -> list[int]:
+    """The versions of a range that a release knows."""
+    if versions == "none":
+        return []
+    first, _, last = versions.partition("-")
+    if versions.endswith("+"):
+        first, last = versions[:-1], str(newest)
+    return list(range(int(first), min(int(last or first), newest) + 1))
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+def test_a_message_is_declared_as_kafka_declares_it(kafka_clients: Path, message: Message) -> None:
+    theirs = schema(kafka_clients, message.name)
+    newest = int(theirs["validVersions"].split("-")[-1])
+    assert (message.name, message.api_key, message.flexible) == (
+        theirs["name"], theirs["apiKey"], theirs["flexibleVersions"],
+    )  # fmt: skip
+    assert ours(message.fields, newest) == kafkas(theirs["fields"], newest)
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+def test_a_message_has_every_version_of_either_release(jar: Any, message: Message) -> None:
+    spoken = {
+        version
+        for release in (KAFKA_NEWEST, "3.9.1")
+        for version in up_to(
+            schema(jar(f"org.apache.kafka:kafka-clients:{release}"), message.name)["validVersions"], 99
+        )
+    }
+    assert up_to(message.versions, 99) == sorted(spoken)
+
+
+def test_every_api_and_header_version_is_in_the_table(kafka_clients: Path, run_java: RunJava) -> None:
+    table = {api.key: api for api in APIS}
+    for line in run_java("ApiKeysTable.java", kafka_clients).splitlines():
+        key, name, *versions = line.split()
+        api = table[int(key)]
+        # Renamed in 4.1, when it began to list other resources too (KIP-1142).
+        assert api.name == name.replace("LIST_CLIENT_METRICS_RESOURCES", "LIST_CONFIG_RESOURCES")
+        for version, request_header, response_header in (map(int, numbers.split(":")) for numbers in versions):
+            assert api.first_version <= version <= api.last_version
+            is_flexible = api.flexible_from is not None and version >= api.flexible_from
+            has_client_id = (name, version) != ("CONTROLLED_SHUTDOWN", 0)
+            assert request_header == (2 if is_flexible else int(has_client_id))
+            assert response_header == int(is_flexible and name != "API_VERSIONS")
+
+
+def test_the_table_has_no_api_or_version_that_kafka_has_not(jar: Any, run_java: RunJava) -> None:
+    spoken = set()
+    for release in (KAFKA_NEWEST, "3.9.1"):
+        for line in run_java("ApiKeysTable.java", jar(f"org.apache.kafka:kafka-clients:{release}")).splitlines():
+            key, _, *versions = line.split()
+            spoken |= {(int(key), int(numbers.split(":")[0])) for numbers in versions}
+    declared = {(api.key, version) for api in APIS for version in range(api.first_version, api.last_version + 1)}
+    assert declared == spoken
+
+
+def test_apis_that_bear_credentials_are_marked() -> None:
+    assert {api.name for api in APIS if api.bears_credentials} == CREDENTIALS
