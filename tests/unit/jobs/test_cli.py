@@ -66,7 +66,7 @@ def test_a_job_is_told_everything_resolved(run: Ran, folder: Path) -> None:
     ]
     assert told.scenario.captured == {"broker.fetch.max.bytes": 30 * 1024 * 1024}
     assert (told.master, told.spark_conf) == ("local[2]", {"spark.driver.memory": "4g"})
-    assert told.run_at == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert (told.run_at, told.run_at.tzinfo) == (datetime(2026, 1, 31, 12, tzinfo=UTC), UTC)
 
 
 def test_a_flag_is_given_with_or_without_an_equals_sign(run: Ran) -> None:
@@ -94,6 +94,9 @@ def test_flags_go_before_the_scenario(run: Ran, folder: Path) -> None:
     _, told = run("pipeline", "--scenario=s/x.yaml", "--captures=a.pcap")
     assert told is not None
     assert (told.captures, told.lake) == ((folder / "a.pcap",), str(folder / "s/lake1"))
+    _, told = run("pipeline", "--scenario=s/x.yaml", "--captures=a.pcap", "--lake=mine")
+    assert told is not None
+    assert told.lake == str(folder / "mine")
 
 
 def test_replay_reads_the_lake_and_needs_no_capture(run: Ran) -> None:
