@@ -218,6 +218,7 @@ def partition_rows(
             t.partition_max_bytes: nullable(rows["partition_max_bytes"], has_request),
             t.current_leader_epoch: nullable(rows["current_leader_epoch"], has_request),
             t.returned_bytes: nullable(records, answered),
+            t.response_record_bytes: nullable(np.bincount(fetch, records, len(fetches)).astype(np.int64)[fetch], answered),
             t.high_watermark: nullable(rows["high_watermark"], answered & (rows["high_watermark"] >= 0)),
             t.last_stable_offset: nullable(rows["last_stable_offset"], answered & (rows["last_stable_offset"] >= 0)),
             t.log_start_offset: nullable(rows["log_start_offset"], answered & (rows["log_start_offset"] >= 0)),

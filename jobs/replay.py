@@ -1,0 +1,101 @@
+"""replay: the silver tables under other settings, into the gold tables.
+
+Open loop: each captured request is answered under the settings of each lane. What a client would have asked next, had it got
+another answer, is not followed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.fetch_limits import fetch_lanes, replayed
+from jobs.ingest import unpacked
+from jobs.lake import read_table, write_table
+from jobs.progress import stage
+from jobs.run import Run
+from jobs.scenario import Scenario
+from jobs.spark import spark_session
+from jobs.version import VERSION
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY, RUNS
+from schemas.tables.silver import CAPTURES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.table import Table
+from udfs.errors import LakeError
+from udfs.facts.arrow_tables import arrow_schema
+
+FETCH_MAX_BYTES = "fetch_max_bytes"
+
+
+def main(run: Run) -> None:
+    """Run the job: replay the lake's newest capture set, write the gold tables."""
+    spark = spark_session(run.master, "refetch replay", run.spark_conf)
+    replay(spark, run, newest_capture(spark, run.lake))
+
+
+def newest_capture(spark: SparkSession, lake: str) -> str:
+    """The id of the capture set that ends last. Raises LakeError where there is none."""
+    rows = read_table(spark, lake, CAPTURES).orderBy(F.desc(CAPTURES.last_time), CAPTURES.capture_id)
+    newest = rows.select(CAPTURES.capture_id).first()
+    if newest is None:
+        raise LakeError(f"{lake}: no capture was ingested; run `ingest` with captures and this --lake first")
+    return str(newest[0])
+
+
+def run_id(capture_id: str, scenario: Scenario) -> str:
+    """The identity of a run: what was captured, and what is asked of it."""
+    return hashlib.sha256(f"{capture_id}:{scenario.scenario_id}".encode()).hexdigest()[:16]
+
+
+def replay(spark: SparkSession, run: Run, capture_id: str) -> str:
+    """Write the gold tables of one capture set; returns the run id. Raises LakeError."""
+    run_name = run_id(capture_id, run.scenario)
+    algorithms = run.scenario.algorithms or (FETCH_MAX_BYTES,)
+    if FETCH_MAX_BYTES in algorithms:
+        with stage("replay fetch_max_bytes", spark):
+            replay_fetch_limits(spark, run, capture_id, run_name)
+    write_table(run_rows(spark, run, capture_id, run_name), run.lake, RUNS, run_name)
+    return run_name
+
+
+def lanes_of(scenario: Scenario) -> list:
+    """The lanes of KIP-74's replay: the captured one alone where the scenario asks for no other."""
+    from jobs.scenario import CAPTURED_LANE, Lane
+
+    return scenario.lanes(FETCH_MAX_BYTES) if FETCH_MAX_BYTES in scenario.replay else [Lane(CAPTURED_LANE, {})]
+
+
+def replay_fetch_limits(spark: SparkSession, run: Run, capture_id: str, run_name: str) -> None:
+    """Replay KIP-74 over every fetch of the capture set."""
+    lanes = fetch_lanes(lanes_of(run.scenario), dict(run.scenario.captured))
+    fetches = of_capture(spark, run.lake, FETCH_PARTITIONS, capture_id)
+    batches = of_capture(spark, run.lake, RECORD_BATCHES, capture_id)
+    shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
+    packed = replayed(fetches, batches, lanes, run_name, shards).persist()
+    for table in (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS):
+        write_table(unpacked(packed, table), run.lake, table, run_name)
+    packed.unpersist()
+
+
+def of_capture(spark: SparkSession, lake: str, table: Table, capture_id: str) -> DataFrame:
+    """A silver table's rows of one capture set."""
+    return read_table(spark, lake, table).where(F.col(table.replaced_by) == capture_id)
+
+
+def run_rows(spark: SparkSession, run: Run, capture_id: str, run_name: str) -> DataFrame:
+    """The row of the table `runs`."""
+    t = RUNS
+    row = {
+        t.run_id: run_name,
+        t.capture_id: capture_id,
+        t.scenario_id: run.scenario.scenario_id,
+        t.scenario_json: run.scenario.to_json(),
+        t.assumed: list(run.scenario.assumed),
+        t.algorithm: FETCH_MAX_BYTES,
+        t.lanes: [lane.name for lane in lanes_of(run.scenario)],
+        t.refetch_version: VERSION,
+        t.run_at: run.run_at,
+    }
+    return spark.createDataFrame(pa.Table.from_pylist([row], schema=arrow_schema(t)))

@@ -1,0 +1,145 @@
+"""The last screen of a run: what was read and lost, how far the replay can be trusted, and its answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.lake import read_table, table_path
+from jobs.units import format_bytes
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY, GOLD, RUNS
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, QUARANTINE, SILVER
+from schemas.tables.table import Table
+
+MOST_LINES = 20
+
+
+def summary(spark: SparkSession, lake: str, capture_id: str, run_id: str) -> str:
+    """The screen as text, from the tables alone."""
+
+    def rows_of(table: Table) -> DataFrame:
+        key = run_id if table.layer == "gold" else capture_id
+        return read_table(spark, lake, table).where(F.col(table.replaced_by) == key)
+
+    parts = (
+        ["Read", *read_lines(rows_of)],
+        ["Lost", *lost_lines(rows_of)],
+        ["Fidelity: the replay of the captured settings against the capture", *fidelity_lines(rows_of)],
+        ["fetch.max.bytes (KIP-74), open loop: each captured fetch answered under other limits", *answer_lines(rows_of)],
+        ["Tables", *(f"  {table_path(lake, table)}" for table in (*SILVER, *GOLD)), f"  run {run_id}, capture {capture_id}"],
+    )
+    return "\n".join(line for part in parts for line in ("", *part)) + "\n"
+
+
+def read_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
+    """What the captures held."""
+    t = CAPTURES
+    for row in rows_of(t).orderBy(t.file_no).limit(MOST_LINES).collect():
+        yield f"  {row[t.path]}: {row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
+        yield from (f"    damaged: {fault}" for fault in row[t.faults])
+    x = EXCHANGES
+    apis = rows_of(x).groupBy(x.api_name).count().orderBy(F.desc("count"), x.api_name).collect()
+    yield f"  {sum(row[1] for row in apis):,} exchanges: " + ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in apis)
+
+
+def lost_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
+    """What of it could not be decoded."""
+    c, q = CONNECTIONS, QUARANTINE
+    sums = ("payload_bytes", "unframed_bytes", "late_bytes", "missing_bytes")
+    total = rows_of(c).agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in sums)).first()
+    protocols = rows_of(c).groupBy(c.protocol).count().orderBy(c.protocol).collect()
+    yield "  connections: " + ", ".join(f"{row[1]:,} {row[0]}" for row in protocols)
+    yield (
+        f"  {size(total['unframed_bytes'] + total['late_bytes'])} of {size(total['payload_bytes'])} in no Kafka frame, "
+        f"{size(total['missing_bytes'])} missing from the capture"
+    )
+    reasons = rows_of(q).groupBy(q.reason).agg(F.count("*"), F.sum(q.bytes)).orderBy(q.reason).collect()
+    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in reasons)
+
+
+def fidelity_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
+    """How often the captured settings give what was captured."""
+    t = FIDELITY
+    by_kind: dict[tuple[str, str], Counter[str]] = {}
+    for row in rows_of(t).collect():
+        counts = by_kind.setdefault((row[t.reader], row[t.metric]), Counter())
+        counts.update({name: row[name] for name in (t.checked, t.agreed, t.unknown)})
+        counts.update({f"reason {reason}": count for reason, count in row[t.reasons].items()})
+    table = [
+        [
+            reader, metric.replace("_", " "), f"{counts[t.checked]:,}", share(counts[t.agreed], counts[t.checked]),
+            f"{counts[t.unknown]:,}",
+            ", ".join(f"{count:,} {name[7:]}" for name, count in sorted(counts.items()) if name.startswith("reason ")),
+        ]
+        for (reader, metric), counts in sorted(by_kind.items())
+    ]  # fmt: skip
+    return aligned(["reader", "fetches", "checked", "equal", "unknown", "reasons"], table)
+
+
+def answer_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
+    """What each lane would do to consumers and to followers."""
+    c, f, r = FETCH_CONSUMERS, FETCH_FAIRNESS, RUNS
+    lanes = rows_of(r).first()[r.lanes]
+    by_lane = rows_of(c).groupBy(c.reader, c.scenario).agg(
+        F.max(c.response_bytes_p99).alias("p99"), F.max(c.response_bytes_max).alias("largest"),
+        F.min(c.jain_index).alias("jain"), F.sum(c.empty_though_available).alias("empty"),
+        F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.memory_bound_bytes).alias("bound"),
+        F.sum(c.unknown_requests).alias("unknown"),
+    )  # fmt: skip
+    waits = rows_of(f).groupBy(f.reader, f.scenario).agg(F.max(f.longest_wait_ms).alias("wait"))
+    rows = by_lane.join(waits, [str(c.reader), str(c.scenario)]).collect()
+    table = [answer_row(row) for row in sorted(rows, key=lambda row: (row[c.reader], lanes.index(row[c.scenario])))]
+    return aligned(
+        ["reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown"],
+        distinct_lanes(table),
+        ["  * reads that gave nothing though there was something. p99, largest: of record bytes in a response, the worst reader's.",
+         "    bound: min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes), the largest reader's."],
+    )  # fmt: skip
+
+
+def answer_row(row: Row) -> list[str]:
+    """One lane's cells."""
+    return [
+        row["reader"], row["scenario"], size(row["p99"]), size(row["largest"]), f"{row['empty']:,}",
+        f"{row['wait']:,.0f} ms", "-" if row["jain"] is None else f"{row['jain']:.2f}", size(row["cut"]), size(row["bound"]),
+        f"{row['unknown']:,}",
+    ]  # fmt: skip
+
+
+def distinct_lanes(table: list[list[str]]) -> list[list[str]]:
+    """Without lanes that change nothing for their reader: followers under consumers' settings, and the other way round."""
+    captured = {row[0]: row[2:] for row in table if row[1] == "captured"}
+    return [row for row in table if row[1] == "captured" or row[2:] != captured.get(row[0])]
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> list[str]:
+    """The rows as lines of columns; numbers to the right, and no more lines than a screen has."""
+    cells = [head, *rows[:MOST_LINES]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    texts = {i for i in range(len(head)) if head[i] in ("reader", "fetches", "lane", "reasons")}
+    lines = [
+        "  " + "  ".join(cell.ljust(w) if i in texts else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in cells
+    ]  # fmt: skip
+    more = [f"  ... {len(rows) - MOST_LINES:,} more in the tables"] if len(rows) > MOST_LINES else []
+    return [*lines, *more, *notes]
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent that says 100 only when all are."""
+    if whole == 0:
+        return "-"
+    return "100 %" if part == whole else f"{min(100 * part / whole, 99.99):.2f} %"
+
+
+def size(value: int | None) -> str:
+    """Bytes with a unit, rounded for reading."""
+    if value is None:
+        return "-"
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if value >= unit:
+            return f"{value / unit:,.1f} {name}"
+    return format_bytes(value) if value == 0 else f"{value:,} B"

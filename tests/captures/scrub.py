@@ -1,0 +1,114 @@
+"""Take the record contents out of a capture: scrub.py IN.pcap OUT.pcap.zst
+
+Every record batch keeps its 61-byte header, size and place; what follows becomes zeros and the CRC is made to fit. So sizes,
+offsets, codecs, timing and TCP are as captured, and no key, value or header is left. For captures on a loopback interface,
+without loss, of plain Kafka connections whose opening is in the capture.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import zstandard
+
+from schemas.wire.fetch import FETCH_RESPONSE
+from schemas.wire.produce import PRODUCE_REQUEST
+from udfs.capture.chunks import Frames, frames
+from udfs.capture.index import index_capture
+from udfs.capture.packets import read_packets
+from udfs.facts.exchanges import exchanges_of, request_bodies, response_bodies
+from udfs.facts.names import Names
+from udfs.wire.checksums import CRC32C, checksum
+from udfs.wire.messages import decode
+from udfs.wire.record_batches import walk
+
+HEADER_BYTES, CRC_AT, CRC_FROM = 61, 17, 21
+
+
+def scrubbed(arena: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> list[tuple[int, bytes, bytes]]:
+    """(arena position, old bytes, new bytes) of each batch in the record fields; a cut batch loses what it has."""
+    found = walk(arena, starts, lengths)
+    changes = []
+    for at, available, is_cut in zip(found.start.tolist(), found.available.tolist(), found.is_cut.tolist(), strict=True):
+        old = arena[at : at + available].tobytes()
+        new = bytearray(old[:HEADER_BYTES] + bytes(max(available - HEADER_BYTES, 0)))
+        if not is_cut:
+            body = np.frombuffer(bytes(new), np.uint8)
+            new[CRC_AT:CRC_FROM] = struct.pack(">I", int(checksum(CRC32C, body, CRC_FROM, len(new))))
+        changes.append((at, old, bytes(new)))
+    return changes
+
+
+def record_changes(chunk: Frames) -> list[tuple[bytes, int, int, bytes]]:
+    """(endpoints, direction, stream offset, new bytes) of each batch in a chunk of frames."""
+    exchanges = exchanges_of(chunk, "", Names())
+    changes = []
+    sides = (
+        (0, PRODUCE_REQUEST, "topic_data.partition_data", request_bodies, "request"),
+        (1, FETCH_RESPONSE, "responses.partitions", response_bodies, "response"),
+    )
+    for key, message, path, bodies_of, side in sides:
+        which, bodies = bodies_of(exchanges, exchanges.of_api(key))
+        decoded = decode(message, chunk.arena, *bodies)
+        level = decoded.levels[path]
+        frame = which[decoded.levels[path.rpartition(".")[0]].parent[level.parent]]
+        starts, lengths = level.span("records")
+        of = exchanges.of_request if side == "request" else exchanges.of_response
+        begins, offsets = of("start"), of("stream_offset")
+        client = chunk.connections["client"][exchanges.connection]
+        for at, _, new in scrubbed(chunk.arena, starts, lengths):
+            row = int(frame[np.flatnonzero((starts <= at) & (at < starts + lengths))[0]])
+            direction = int(client[row]) if side == "request" else 1 - int(client[row])
+            endpoints = chunk.endpoints[exchanges.connection[row]]
+            changes.append((endpoints, direction, int(offsets[row]) + 4 + at - int(begins[row]), new))
+    return changes
+
+
+def main(source: str, target: str) -> None:
+    """Write the scrubbed capture."""
+    index = index_capture(source, range_bytes=1 << 40, buckets=1)
+    raw = bytearray(Path(source).read_bytes())
+    batches = [b for r in index.ranges for b in read_packets(r, file_no=0, buckets=1, batch_bytes=1 << 30)]
+    import pyarrow as pa
+
+    packets = pa.Table.from_batches(batches).sort_by([("connection", "ascending"), ("packet_no", "ascending")])
+    streams: dict[tuple[bytes, int], list[tuple[int, int, bytes]]] = defaultdict(list)
+    first: dict[tuple[bytes, int], int] = {}
+    places = payload_places(raw)
+    for row in packets.to_pylist():
+        key = (row["connection"], row["direction"])
+        if row["flags"] & 2:
+            first[key] = row["seq"] + 1
+        if row["payload"]:
+            streams[key].append(((row["seq"] - first[key]) % (1 << 32), places[row["packet_no"]], row["payload"]))
+    whole = {key: bytearray(max(o + len(p) for o, _, p in parts)) for key, parts in streams.items()}
+    for key, parts in streams.items():
+        for offset, _, payload in parts:
+            whole[key][offset : offset + len(payload)] = payload
+    for chunk in frames(packets.to_batches()):
+        for endpoints, direction, offset, new in record_changes(chunk):
+            whole[endpoints, direction][offset : offset + len(new)] = new
+    for key, parts in streams.items():
+        for offset, place, payload in parts:
+            raw[place : place + len(payload)] = whole[key][offset : offset + len(payload)]
+    Path(target).write_bytes(zstandard.ZstdCompressor(level=19).compress(bytes(raw)))
+
+
+def payload_places(raw: bytes | bytearray) -> dict[int, int]:
+    """Where each packet's TCP payload begins in a little-endian pcap of Ethernet frames with IPv4."""
+    places, at, number = {}, 24, 0
+    while at < len(raw):
+        captured = struct.unpack_from("<I", raw, at + 8)[0]
+        ip = at + 16 + 14
+        tcp = ip + 4 * (raw[ip] & 15)
+        places[number] = tcp + 4 * (raw[tcp + 12] >> 4)
+        at, number = at + 16 + captured, number + 1
+    return places
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Kafka's algorithms, replayed on arrays: one algorithm a file, no Spark."""

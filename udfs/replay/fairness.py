@@ -1,0 +1,141 @@
+"""Who is served and who starves: running sums over one reader's fetches, by partition and lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from udfs.replay.fetch_read import Answers
+from udfs.replay.histogram import BUCKETS, bucket_of
+from udfs.wire.kernel import kernel
+
+Ints = npt.NDArray[np.int64]
+SERVED = -1
+
+
+class Sums(NamedTuple):
+    """int64[partitions, lanes] but for `requests` and `available`, which are int64[partitions]."""
+
+    requests: Ints
+    available: Ints
+    returned: Ints
+    empty: Ints
+    waiting: Ints  # fetches in a row without anything, so far
+    waiting_since: Ints  # time of the first of these (us), or SERVED
+    longest_requests: Ints
+    longest_us: Ints
+    overrides: Ints
+    cut_tail: Ints
+    unknown: Ints
+
+
+class Responses(NamedTuple):
+    """By lane: int64[lanes, BUCKETS] sizes of responses with records, and int64[lanes] the largest, and counts."""
+
+    sizes: Ints
+    largest: Ints
+    overrides: Ints
+    unknown: Ints
+
+
+@dataclass(frozen=True)
+class ReaderSums:
+    """All running sums of one reader."""
+
+    partitions: Sums
+    responses: Responses
+
+
+def no_sums(lanes: int) -> ReaderSums:
+    """Sums of a reader that has not fetched yet."""
+    flat = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    square = tuple(np.zeros((0, lanes), np.int64) for _ in range(len(Sums._fields) - 2))
+    by_lane = (np.zeros(lanes, np.int64) for _ in range(3))
+    return ReaderSums(Sums(*flat, *square), Responses(np.zeros((lanes, BUCKETS), np.int64), *by_lane))
+
+
+def with_room(sums: Sums, partitions: int) -> Sums:
+    """The sums with rows for at least so many partitions."""
+    more = partitions - len(sums.requests)
+    if more <= 0:
+        return sums
+    more = max(more, len(sums.requests))
+    grown = [np.concatenate([a, np.zeros((more, *a.shape[1:]), np.int64)]) for a in sums]
+    grown[Sums._fields.index("waiting_since")][-more:] = SERVED
+    return Sums(*grown)
+
+
+@kernel
+def wait(sums, partition, lane, time):  # type: ignore[no-untyped-def]
+    """Note a fetch that got nothing of the partition though there was something."""
+    sums.empty[partition, lane] += 1
+    sums.waiting[partition, lane] += 1
+    if sums.waiting_since[partition, lane] == SERVED:
+        sums.waiting_since[partition, lane] = time
+    waited = sums.waiting[partition, lane]
+    sums.longest_requests[partition, lane] = max(sums.longest_requests[partition, lane], waited)
+
+
+@kernel
+def end_wait(sums, partition, lane, time):  # type: ignore[no-untyped-def]
+    """Note when a partition that had to wait is served, or is still waiting at that time."""
+    if sums.waiting_since[partition, lane] != SERVED:
+        waited = time - sums.waiting_since[partition, lane]
+        sums.longest_us[partition, lane] = max(sums.longest_us[partition, lane], waited)
+
+
+@kernel
+def add_reads(sums, partitions, times, available, answers):  # type: ignore[no-untyped-def]
+    """Add reads in time order. partitions, times (us), available: int64[reads]; answers: Answers."""
+    for row in range(len(partitions)):
+        partition = partitions[row]
+        sums.requests[partition] += 1
+        sums.available[partition] += available[row]
+        for lane in range(answers.returned.shape[1]):
+            returned = answers.returned[row, lane]
+            sums.returned[partition, lane] += returned
+            sums.overrides[partition, lane] += answers.overrides[row, lane]
+            sums.cut_tail[partition, lane] += answers.cut_tail[row, lane]
+            sums.unknown[partition, lane] += answers.unknown[row, lane]
+            end_wait(sums, partition, lane, times[row])
+            if returned > 0 or available[row] == 0:
+                sums.waiting[partition, lane], sums.waiting_since[partition, lane] = 0, SERVED
+            else:
+                wait(sums, partition, lane, times[row])
+
+
+@kernel
+def add_responses(responses, fetch_from, answers):  # type: ignore[no-untyped-def]
+    """Add whole fetches. fetch_from: int64[fetches + 1], rows of each."""
+    for fetch in range(len(fetch_from) - 1):
+        for lane in range(answers.returned.shape[1]):
+            size = overrides = unknown = 0
+            for row in range(fetch_from[fetch], fetch_from[fetch + 1]):
+                size += answers.returned[row, lane]
+                overrides += answers.overrides[row, lane]
+                unknown += answers.unknown[row, lane]
+            if size > 0:
+                responses.sizes[lane, bucket_of(size)] += 1
+                responses.largest[lane] = max(responses.largest[lane], size)
+            responses.overrides[lane] += min(overrides, 1)
+            responses.unknown[lane] += min(unknown, 1)
+
+
+def add(sums: ReaderSums, partitions: Ints, times: Ints, available: Ints, fetch_from: Ints, answers: Answers) -> ReaderSums:
+    """The sums with whole fetches of the reader added, which come in time order."""
+    room = with_room(sums.partitions, int(partitions.max(initial=-1)) + 1)
+    add_reads(room, partitions, times, available, answers)
+    add_responses(sums.responses, fetch_from, answers)
+    return ReaderSums(room, sums.responses)
+
+
+def jain_index(served: npt.NDArray[np.float64]) -> float | None:
+    """Jain's fairness index of how well each was served: 1 when all alike, 1/n when one alone; None for nobody.
+
+    R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness and discrimination (DEC-TR-301, 1984).
+    """
+    squares = float(np.square(served).sum())
+    return float(served.sum()) ** 2 / (len(served) * squares) if squares > 0 else None

@@ -1,0 +1,183 @@
+"""What a replayed reader comes to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.replay.fairness import jain_index
+from udfs.replay.fetch_read import AS_CAPTURED, Lanes, Reads
+from udfs.replay.fidelity import AGREED, CODES, UNKNOWN
+from udfs.replay.histogram import quantile
+
+if TYPE_CHECKING:
+    from udfs.replay.fetch_replay import FetchLanes, Replayed
+
+ALGORITHM = "fetch_max_bytes"
+OPEN_LOOP = "open"
+REASONS = {code: reason for reason, code in CODES.items()}
+UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
+
+
+@dataclass
+class Reader:
+    """A consumer or follower, with the largest limits it asked for; two are the same by name, address and kind."""
+
+    client_id: str
+    client_address: str
+    kind: str
+    requests: int = field(default=0, compare=False)
+    max_bytes: int = field(default=0, compare=False)
+    partition_max_bytes: int = field(default=0, compare=False)
+
+    def note(self, reads: Reads, lanes: Lanes) -> None:
+        """Take the limits of some fetches into account."""
+        self.max_bytes = max(self.max_bytes, int(reads.max_bytes.max(initial=0)))
+        self.partition_max_bytes = max(self.partition_max_bytes, int(reads.partition_max_bytes.max(initial=0)))
+
+
+def reader_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a reader all of whose fetches were replayed."""
+    yield FIDELITY, fidelity_rows(done, run_id)
+    if done.index:
+        yield FETCH_FAIRNESS, fairness_rows(done, lanes, run_id)
+        yield FETCH_CONSUMERS, consumer_rows(done, lanes, run_id)
+
+
+def fidelity_rows(done: Replayed, run_id: str) -> pa.RecordBatch:
+    """Rows of `fidelity`: one a broker and metric."""
+    groups: dict[tuple[str, bool], dict[int, int]] = defaultdict(dict)
+    for (broker, has_records, code), count in sorted(done.verdicts.items()):
+        groups[broker, has_records][code] = count
+    checked = [sum(n for code, n in by_code.items() if code not in UNCHECKED) for by_code in groups.values()]
+    reasons = [[(REASONS[code].value, n) for code, n in by_code.items() if code != AGREED] for by_code in groups.values()]
+    n, t = len(groups), FIDELITY
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.algorithm: texts(ALGORITHM, n),
+            t.metric: pa.array(["fetches_with_records" if records else "empty_fetches" for _, records in groups]),
+            t.broker: pa.array([broker for broker, _ in groups], pa.string()),
+            t.client_id: texts(done.reader.client_id, n),
+            t.client_address: texts(done.reader.client_address, n),
+            t.reader: texts(done.reader.kind, n),
+            t.checked: np.array(checked, np.int64),
+            t.agreed: np.array([by_code.get(AGREED, 0) for by_code in groups.values()], np.int64),
+            t.unknown: np.array([sum(by_code.values()) for by_code in groups.values()], np.int64) - np.array(checked, np.int64),
+            t.reasons: pa.array(reasons, TYPES["map<string,bigint>"]),
+        },
+    )
+
+
+def texts(text: str, n: int) -> pa.Array:
+    """A column that has the same text everywhere."""
+    return pa.repeat(pa.scalar(text, pa.string()), n)
+
+
+def shares(values: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Each value's part of the sum over the first axis; 0 where the sum is."""
+    total = values.sum(axis=0)
+    return np.where(total > 0, values / np.maximum(total, 1), 0.0)
+
+
+def fairness_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `fetch_fairness`: one a lane and partition."""
+    n, m = len(lanes.names), len(done.index)
+    sums = type(done.sums.partitions)(*(column[:m] for column in done.sums.partitions))
+    parts = [key.split("\0") for key in done.index]
+
+    def by_lane(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        return values.T.reshape(-1) if values.ndim == 2 else np.tile(values, n)
+
+    def repeated(column: list[str]) -> pa.Array:
+        return pa.array(column * n, pa.string())
+
+    t = FETCH_FAIRNESS
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n * m),
+            t.scenario: pa.array(np.repeat(np.array(lanes.names, object), m), pa.string()),
+            t.mode: texts(OPEN_LOOP, n * m),
+            t.client_id: texts(done.reader.client_id, n * m),
+            t.client_address: texts(done.reader.client_address, n * m),
+            t.reader: texts(done.reader.kind, n * m),
+            t.broker: repeated([broker for broker, _, _ in parts]),
+            t.topic: repeated([topic for _, topic, _ in parts]),
+            t.partition: np.tile(np.array([int(number) for _, _, number in parts], np.int32), n),
+            t.requests: by_lane(sums.requests),
+            t.bytes: by_lane(sums.returned),
+            t.available_bytes: by_lane(sums.available),
+            t.share_of_bytes: by_lane(shares(sums.returned)),
+            t.share_of_available: by_lane(shares(sums.available)),
+            t.empty_though_available: by_lane(sums.empty),
+            t.longest_wait_requests: by_lane(sums.longest_requests),
+            t.longest_wait_ms: by_lane(sums.longest_us / 1000),
+            t.first_batch_overrides: by_lane(sums.overrides),
+            t.cut_tail_bytes: by_lane(sums.cut_tail),
+            t.unknown_requests: by_lane(sums.unknown),
+        },
+    )
+
+
+def memory_bound(done: Replayed, lanes: Lanes, lane: int, brokers: int) -> int:
+    """KIP-74: N parallel fetches take at most min(N x max_bytes, partitions x partition max bytes)."""
+    max_bytes, most = int(lanes.max_bytes[lane]), int(lanes.partition_max_bytes[lane])
+    max_bytes = done.reader.max_bytes if max_bytes == AS_CAPTURED else max_bytes
+    most = done.reader.partition_max_bytes if most == AS_CAPTURED else most
+    return min(brokers * min(max_bytes, int(lanes.broker_max_bytes[lane])), len(done.index) * most)
+
+
+def served_shares(done: Replayed, lane: int) -> npt.NDArray[np.float64]:
+    """bytes / available_bytes of the partitions that had any."""
+    sums, m = done.sums.partitions, len(done.index)
+    had = sums.available[:m] > 0
+    served: npt.NDArray[np.float64] = sums.returned[:m, lane][had] / sums.available[:m][had]
+    return served
+
+
+def consumer_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `fetch_consumers`: one a lane."""
+    n, m, sums, responses = len(lanes.names), len(done.index), done.sums.partitions, done.sums.responses
+    settings = lanes.of(done.reader.kind)
+    brokers = len({key.split("\0")[0] for key in done.index})
+    t = FETCH_CONSUMERS
+    quantiles = {
+        name: pa.array([quantile(responses.sizes[lane], share) for lane in range(n)], pa.int64())
+        for name, share in ((t.response_bytes_p50, 0.5), (t.response_bytes_p95, 0.95), (t.response_bytes_p99, 0.99))
+    }
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.scenario: pa.array(list(lanes.names), pa.string()),
+            t.mode: texts(OPEN_LOOP, n),
+            t.client_id: texts(done.reader.client_id, n),
+            t.client_address: texts(done.reader.client_address, n),
+            t.reader: texts(done.reader.kind, n),
+            t.requests: np.full(n, done.reader.requests),
+            t.partitions: np.full(n, m),
+            t.brokers: np.full(n, brokers),
+            t.bytes: sums.returned[:m].sum(axis=0),
+            t.jain_index: pa.array([jain_index(served_shares(done, lane)) for lane in range(n)], pa.float64()),
+            t.response_bytes_max: pa.array(responses.largest, mask=responses.largest == 0),
+            t.memory_bound_bytes: np.array([memory_bound(done, settings, lane, brokers) for lane in range(n)]),
+            t.empty_though_available: sums.empty[:m].sum(axis=0),
+            t.first_batch_overrides: responses.overrides,
+            t.cut_tail_bytes: sums.cut_tail[:m].sum(axis=0),
+            t.unknown_requests: responses.unknown,
+            **quantiles,
+        },
+    )
+
+

@@ -1,0 +1,36 @@
+"""Quantiles of byte counts in bounded memory: buckets whose width is at most 1/128 of their value."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from udfs.wire.kernel import kernel
+
+STEPS = 128  # buckets between a power of two and the next
+BUCKETS = 64 * STEPS
+
+Ints = npt.NDArray[np.int64]
+
+
+@kernel
+def bucket_of(value):  # type: ignore[no-untyped-def]
+    """The bucket of a positive value; values below STEPS have one each."""
+    exponent = 0
+    while value >> exponent >= 2 * STEPS:
+        exponent += 1
+    return exponent * STEPS + (value >> exponent)
+
+
+def quantile(counts: Ints, share: float) -> int | None:
+    """The value that `share` of the counted values do not exceed, within 0.4 %; None when nothing was counted.
+
+    counts: int64[BUCKETS].
+    """
+    total = int(counts.sum())
+    if total == 0:
+        return None
+    bucket = int(np.searchsorted(np.cumsum(counts), max(share * total, 1)))
+    exponent = max(bucket // STEPS - 1, 0)
+    low = (bucket - exponent * STEPS) << exponent
+    return low + ((1 << exponent) >> 1)
