@@ -6,12 +6,14 @@ content or a broker's state; that is replay's.
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
 from jobs.kernels import ready_session
-from jobs.lake import delete_folder, read_table, spark_schema, write_table
+from jobs.lake import delete_folder, read_table, spark_schema, write_table, write_tables
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
 from jobs.run import Run
@@ -46,9 +48,11 @@ def write_silver(spark: SparkSession, lake: str, plan: CapturePlan, staging: str
     """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
     staged = spark.read.schema(f"{PACKED_ROWS} binary, `{PACKED_TABLE}` string").parquet(staging)
     names = learn_names(unpacked(staged, CLUSTER_METADATA), unpacked(staged, CONNECTIONS))
-    for table in SILVER:
-        if table is not CAPTURES:
-            write_table(with_names(spark, unpacked(staged, table), table, names), lake, table, plan.capture_id)
+
+    def write(table: Table) -> None:
+        write_table(with_names(spark, unpacked(staged, table), table, names), lake, table, plan.capture_id)
+
+    write_tables(spark, partial(write, table) for table in SILVER if table is not CAPTURES)
     write_table(capture_rows(spark, plan), lake, CAPTURES, plan.capture_id)
 
 

@@ -14,11 +14,17 @@ from jobs.spark import spark_session
 from udfs.errors import SetupError
 from udfs.kernel_cache import PARTS, compiled
 
+BRIEF_BYTES = 64 << 20
+BRIEF_CONF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For captures below BRIEF_BYTES: a JVM that lives a minute does not earn back its second compiler and parallel collector."""
+
 
 def ready_session(run: Run, app: str) -> SparkSession:
     """The session to work in, with every kernel in this machine's cache. Raises SetupError and SparkError."""
+    size = sum(path.stat().st_size for path in run.captures)
+    suited = BRIEF_CONF if 0 < size < BRIEF_BYTES else {}
     with compiling():
-        return spark_session(run.master, app, run.spark_conf)
+        return spark_session(run.master, app, {**suited, **run.spark_conf})
 
 
 @contextmanager

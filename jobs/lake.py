@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from delta.tables import DeltaTable
+from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
+
+TABLES_AT_A_TIME = 3
 
 
 def spark_schema(table: Table) -> StructType:
@@ -67,6 +71,13 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
         .option("replaceWhere", f"{table.replaced_by} = '{replaced}'")
         .save(path)
     )
+
+
+def write_tables(spark: SparkSession, writes: Iterable[Callable[[], None]]) -> None:
+    """Run writes of different tables side by side: each is many short Spark jobs, which leave cores idle between them."""
+    with ThreadPoolExecutor(max_workers=TABLES_AT_A_TIME) as pool:
+        for done in [pool.submit(inheritable_thread_target(spark)(write)) for write in writes]:
+            done.result()
 
 
 def comment(column: Column) -> str:

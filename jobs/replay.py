@@ -7,6 +7,7 @@ another answer, is not followed.
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 from jobs.fetch_limits import fetch_lanes, replayed
 from jobs.ingest import unpacked
 from jobs.kernels import ready_session
-from jobs.lake import read_table, write_table
+from jobs.lake import read_table, write_table, write_tables
 from jobs.progress import stage
 from jobs.run import Run
 from jobs.scenario import Scenario
@@ -74,8 +75,11 @@ def replay_fetch_limits(spark: SparkSession, run: Run, capture_id: str, run_name
     batches = of_capture(spark, run.lake, RECORD_BATCHES, capture_id)
     shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
     packed = replayed(fetches, batches, lanes, run_name, shards).persist()
-    for table in (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS):
+
+    def write(table: Table) -> None:
         write_table(unpacked(packed, table), run.lake, table, run_name)
+
+    write_tables(spark, partial(write, table) for table in (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS))
     packed.unpersist()
 
 
