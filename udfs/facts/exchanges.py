@@ -6,23 +6,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
+import pyarrow.compute as pc
 
 from schemas.tables.silver import EXCHANGES
 from schemas.wire.apis import APIS
 from udfs.capture.chunks import Frames
-from udfs.capture.conversation import KAFKA
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import Ints, nullable, rows_of, timestamps
+from udfs.facts.arrow_tables import nullable, rows_of, timestamps
 from udfs.facts.names import Names, hash_spans
+from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Records, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, response_body_start, response_version
+from udfs.wire.kernel import kernel
 
-Bools = npt.NDArray[np.bool_]
 API_NAMES = {api.key: api.name for api in APIS}
 CREDENTIALS = frozenset(api.key for api in APIS if api.bears_credentials)
 
@@ -32,15 +31,15 @@ class Bodies(NamedTuple):
 
     starts: Ints
     ends: Ints
-    versions: npt.NDArray[np.int16]
+    versions: Shorts
 
 
 @dataclass
 class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests.
 
-    request, response: rows of the chunk's frames, or UNKNOWN. `error`, `throttle` and `fault` are filled in as bodies are
-    decoded; `software` holds the hashes of the client's software name and version.
+    request, response: rows of the chunk's frames, or UNKNOWN. `error`, `throttle` and `fault` are filled in as bodies
+    are decoded; `software` holds the hashes of the client's software name and version.
     """
 
     frames: Frames
@@ -76,7 +75,7 @@ class Exchanges:
         return np.flatnonzero(self.api_key == key)
 
 
-def _field(frames: npt.NDArray[np.void], rows: Ints, name: str, missing: int) -> Ints:
+def _field(frames: Records, rows: Ints, name: str, missing: int) -> Ints:
     values = np.full(len(rows), missing, np.int64)
     there = rows != UNKNOWN
     values[there] = frames[name][rows[there]]
@@ -92,9 +91,8 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     connection = np.concatenate([frames.requests["connection"][closed], frames.responses["connection"][orphans]])
     order = np.argsort(connection, kind="stable")
     request, response, connection = request[order], response[order], connection[order]
-    number = np.where(
-        request != UNKNOWN, _field(frames.requests, request, "number", 0), _field(frames.responses, response, "number", 0)
-    )
+    request_number = _field(frames.requests, request, "number", 0)
+    number = np.where(request != UNKNOWN, request_number, _field(frames.responses, response, "number", 0))
     server, client = endpoint_texts(frames)
     n = len(request)
     return Exchanges(
@@ -115,8 +113,7 @@ def connection_ids(frames: Frames) -> Ints:
     keys = [key + number.tobytes() for key, number in zip(frames.endpoints, incarnations, strict=True)]
     lengths = np.array([len(key) for key in keys], np.int64)
     arena = np.frombuffer(b"".join(keys), np.uint8)
-    ids: Ints = hash_spans(arena, np.cumsum(lengths) - lengths, lengths)
-    return ids
+    return hash_spans(arena, np.cumsum(lengths) - lengths, lengths)
 
 
 def endpoint_texts(frames: Frames) -> tuple[pa.Array, pa.Array]:
@@ -143,15 +140,15 @@ def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     return found, Bodies(body[whole], (start + size)[whole], versions)
 
 
-@njit(cache=True, nogil=True)
-def find_response_bodies(arena, starts, ends, keys, versions, apis):  # type: ignore[no-untyped-def]
-    """Body start and version of whole response frames; the start is -1 where the header cannot be read."""
-    bodies, body_versions = np.empty(len(starts), np.int64), np.empty(len(starts), np.int16)
+@kernel
+def find_response_bodies(
+    arena: Bytes, starts: Ints, ends: Ints, keys: Ints, versions: Ints, apis: Shorts, bodies: Ints, body_versions: Shorts
+) -> None:
+    """Write body start and version of whole response frames; the start is -1 where the header cannot be read."""
     for i in range(len(starts)):
         fault, _, body = response_body_start(arena, starts[i], ends[i], keys[i], versions[i], apis)
         bodies[i] = body if fault == 0 else -1
         body_versions[i] = response_version(arena, bodies[i], ends[i], keys[i], versions[i])
-    return bodies, body_versions
 
 
 def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
@@ -161,18 +158,21 @@ def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     found = which[whole]
     start = exchanges.of_response("start")[found]
     end = start + exchanges.of_response("size")[found]
-    bodies, versions = find_response_bodies(
-        exchanges.frames.arena, start, end, exchanges.api_key[found], exchanges.api_version[found], API_TABLE
-    )
+    bodies, versions = np.empty(len(found), np.int64), np.empty(len(found), np.int16)
+    find_response_bodies(
+        exchanges.frames.arena, start, end, exchanges.api_key[found], exchanges.api_version[found], API_TABLE,
+        bodies, versions,
+    )  # fmt: skip
     read = bodies >= 0
     exchanges.fault[found[~read]] = int(DecodeFault.TRUNCATED)
     return found[read], Bodies(bodies[read], end[read], versions[read])
 
 
-def note_faults(exchanges: Exchanges, which: Ints, faults: npt.NDArray[np.int8]) -> Bools:
+def note_faults(exchanges: Exchanges, which: Ints, faults: Codes) -> Bools:
     """Keep the faults of decoded bodies with their exchanges; which bodies have none."""
     exchanges.fault[which] = np.where(faults != 0, faults, exchanges.fault[which])
-    return faults == 0
+    fine: Bools = faults == 0
+    return fine
 
 
 def client_ids(exchanges: Exchanges) -> pa.Array:
@@ -183,8 +183,6 @@ def client_ids(exchanges: Exchanges) -> pa.Array:
 
 def addresses(endpoints: pa.Array) -> pa.Array:
     """The address of each address:port."""
-    import pyarrow.compute as pc
-
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
 
 

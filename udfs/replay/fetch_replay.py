@@ -11,14 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
 from schemas.tables.steps import READS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import pack
 from udfs.replay import fairness
-from udfs.replay.fetch_read import AS_CAPTURED, Lanes, Reads, read_fetches
+from udfs.replay.fetch_read import Lanes, Reads, read_fetches
 from udfs.replay.fetch_report import Reader, reader_rows
-from udfs.replay.fidelity import AGREED, NO_RECORDS_KNOWN, Known, judge
+from udfs.replay.fidelity import NO_RECORDS_KNOWN, Known, judge
 from udfs.replay.log_reads import numbers_of
 from udfs.replay.partition_log import NEVER
 
