@@ -21,10 +21,13 @@ from jobs.cli import guarded, parse
 from jobs.java import check_java
 from jobs.paths import CONF, ROOT
 from udfs.errors import SetupError
+from udfs.kernel_cache import PARTS
 
 VENV = ROOT / ".venv"
 RUN_PINS = ROOT / "requirements.txt"
 TEST_PINS = ROOT / "requirements-dev.txt"
+KERNEL_PACKAGES = ("numba", "numpy", "pyarrow", "zstandard")
+"""What udfs.warm_up needs."""
 _SETUP_LOG = ROOT / ".venv.log"
 _PASSWORD = re.compile(r"(?<=//)[^/@\s]+@")
 
@@ -88,8 +91,13 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
     if fresh:
         shutil.rmtree(VENV, ignore_errors=True)
         _logged(make, "make a virtual environment", "Debian and Ubuntu have it apart: apt install python3-venv.")
-    wanted = [part for pin in pins for part in ("-r", str(pin))]
     advice = "Check the network, the proxy or the package index that pip or uv is set to."
+    _logged([*install, *KERNEL_PACKAGES, "-c", str(RUN_PINS)], "install the Python packages", advice)
+    # Compiling takes a minute, in which the larger packages can be installed; a job waits for its end.
+    for part in PARTS:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.Popen([str(python), "-P", "-m", "udfs.warm_up", part], start_new_session=True, **quiet)
+    wanted = [part for pin in pins for part in ("-r", str(pin))]
     _logged([*install, *wanted], "install the Python packages", advice)
     for pin in pins:
         _stamp(pin).write_text(_digest(pin))

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
+from jobs.kernels import ready_session
 from jobs.lake import delete_folder, read_table, spark_schema, write_table
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
 from jobs.run import Run
-from jobs.spark import spark_session
 from schemas.tables.silver import CAPTURES, CLUSTER_METADATA, CONNECTIONS, EXCHANGES, SILVER
 from schemas.tables.table import Table
 from udfs.errors import LakeError
@@ -25,7 +25,7 @@ PACKED_TABLE, PACKED_ROWS = "table", "rows"
 
 def main(run: Run) -> None:
     """Run the job: read the captures, write the silver tables."""
-    ingest(spark_session(run.master, "refetch ingest", run.spark_conf), run)
+    ingest(ready_session(run, "refetch ingest"), run)
 
 
 def ingest(spark: SparkSession, run: Run) -> str:

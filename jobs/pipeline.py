@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 
 from jobs.ingest import ingest
+from jobs.kernels import ready_session
 from jobs.replay import replay
 from jobs.run import Run
-from jobs.spark import spark_session
 from jobs.summary import summary
 
 
 def main(run: Run) -> None:
     """Run the jobs one after the other and print the summary to stdout."""
-    spark = spark_session(run.master, "refetch pipeline", run.spark_conf)
+    spark = ready_session(run, "refetch pipeline")
     capture_id = ingest(spark, run)
     run_id = replay(spark, run, capture_id)
     sys.stdout.write(summary(spark, run.lake, capture_id, run_id))

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from jobs.fetch_limits import fetch_lanes, replayed
 from jobs.ingest import unpacked
+from jobs.kernels import ready_session
 from jobs.lake import read_table, write_table
 from jobs.progress import stage
 from jobs.run import Run
 from jobs.scenario import Scenario
-from jobs.spark import spark_session
 from jobs.version import VERSION
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES, FETCH_PARTITIONS, RECORD_BATCHES
@@ -31,7 +31,7 @@ FETCH_MAX_BYTES = "fetch_max_bytes"
 
 def main(run: Run) -> None:
     """Run the job: replay the lake's newest capture set, write the gold tables."""
-    spark = spark_session(run.master, "refetch replay", run.spark_conf)
+    spark = ready_session(run, "refetch replay")
     replay(spark, run, newest_capture(spark, run.lake))
 
 

@@ -1,4 +1,4 @@
-"""Kafka's classes read what the reference encoder writes, and write the same bytes; what they read, the decoder reads."""
+"""Kafka's classes read what the reference encoder writes, and write the same bytes; the decoder reads them too."""
 
 from __future__ import annotations
 

@@ -109,6 +109,13 @@ BROKEN = {
     "a tag twice": (FETCH_REQUEST, 12, FETCH_V12_EMPTY + b"\2\5\0\5\0", DecodeFault.BAD_TAG, 31),
     "a tag longer than the frame": (FETCH_REQUEST, 12, FETCH_V12_EMPTY + b"\1\5\1", DecodeFault.BAD_LENGTH, 29),
     "a tag shorter than said": (FETCH_REQUEST, 12, FETCH_V12_EMPTY + b"\1\0\3\2c\0", DecodeFault.BAD_LENGTH, 33),
+    "a tagged id of three bytes": (
+        FETCH_REQUEST,
+        17,
+        be("iiibii", 500, 1, 1024, 0, 7, 3) + b"\2" + TOPIC_ID + b"\2" + one_partition(4, 1000, b"\1\0\3" + bytes(20)),
+        DecodeFault.TRUNCATED,
+        74,
+    ),
     "a byte too many": (FETCH_REQUEST, 4, FETCH_V4 + be("i", 0) + b"\0", DecodeFault.TRAILING_BYTES, 21),
     "a version of tomorrow": (FETCH_REQUEST, 19, b"", DecodeFault.UNKNOWN_VERSION, 0),
     "a negative version": (FETCH_REQUEST, -1, b"", DecodeFault.UNKNOWN_VERSION, 0),

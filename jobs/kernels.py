@@ -1,0 +1,41 @@
+"""The kernels' machine code: compiled once for a version of refetch, in processes of their own while Spark starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from jobs.run import Run
+from jobs.spark import spark_session
+from udfs.errors import SetupError
+from udfs.kernel_cache import PARTS, compiled
+
+
+def ready_session(run: Run, app: str) -> SparkSession:
+    """The session to work in, with every kernel in this machine's cache. Raises SetupError and SparkError."""
+    with compiling():
+        return spark_session(run.master, app, run.spark_conf)
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Compile what is not in the cache while the block runs, and wait for it. Raises SetupError where that fails."""
+    command = [sys.executable, "-m", "udfs.warm_up"]
+    missing = [part for part in PARTS if not compiled(part).exists()]
+    if missing:
+        sys.stderr.write("refetch: compiling the kernels, once for this version ...\n")
+    running = [subprocess.Popen([*command, part], stderr=subprocess.PIPE, text=True) for part in missing]
+    try:
+        yield
+        for process in running:
+            _, told = process.communicate()
+            if process.returncode:
+                last = (told.strip().splitlines() or ["no reason given"])[-1]
+                raise SetupError(f"The kernels could not be compiled ({last}); is {compiled(PARTS[0]).parent} writable?")
+    finally:
+        for process in running:
+            process.kill()

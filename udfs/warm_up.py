@@ -1,0 +1,154 @@
+"""Have every kernel compiled: one tiny conversation goes the whole way from a capture file to the gold rows.
+
+Numba compiles a kernel when it is first called, which takes a minute of CPU time for all of them, and keeps the machine code
+in the cache folder. Done here once, before Spark's workers start, no two workers compile the same.
+
+    python -m udfs.warm_up [capture] [facts]
+"""
+
+from __future__ import annotations
+
+import fcntl
+import struct
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import LOG_EVENTS
+from schemas.tables.table import Table
+from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
+from udfs.capture.conversation import CONNECTION, LOSS
+from udfs.capture.framing import FRAME, SIZE_BYTES
+from udfs.capture.index import index_capture
+from udfs.capture.packets import read_packets
+from udfs.capture.segments import DIRECTION
+from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.facts.build import Carried, tables_of
+from udfs.replay.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch_replay import FetchLanes, replay_fetches
+from udfs.kernel_cache import PARTS, compiled
+from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
+
+FETCH, VERSION, CORRELATION_ID = 1, 4, 7
+HEADER_BYTES = 11  # key, version, correlation id and a client id of one byte
+CLIENT, SERVER = (49152, b"\x7f\0\0\x01"), (9092, b"\x7f\0\0\x02")
+SYN, PUSH_ACK = 2, 24
+
+
+def frame(body: bytes) -> bytes:
+    """A Kafka frame."""
+    return struct.pack(">i", len(body)) + body
+
+
+def fetch_request() -> bytes:
+    """A Fetch request v4 for one partition of a topic `t`."""
+    header = struct.pack(">hhih", FETCH, VERSION, CORRELATION_ID, 1) + b"c"
+    limits = struct.pack(">iiiib", -1, 500, 1, 1 << 20, 0)
+    return frame(header + limits + struct.pack(">ih", 1, 1) + b"t" + struct.pack(">iiqi", 1, 0, 0, 1 << 20))
+
+
+def fetch_response() -> bytes:
+    """The answer to it: nothing there."""
+    topic = struct.pack(">iiih", CORRELATION_ID, 0, 1, 1) + b"t"
+    return frame(topic + struct.pack(">iihqqii", 1, 0, 0, 0, 0, -1, 0))
+
+
+def packet(sender: tuple[int, bytes], receiver: tuple[int, bytes], sequence: int, flags: int, payload: bytes) -> bytes:
+    """A pcap record of a raw IPv4 packet."""
+    tcp = struct.pack(">HHIIBBHHH", sender[0], receiver[0], sequence, 0, 5 << 4, flags, 0, 0, 0) + payload
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0) + sender[1] + receiver[1]
+    size = len(ip) + len(tcp)
+    return struct.pack("<IIII", 1, 0, size, size) + ip + tcp
+
+
+def capture() -> bytes:
+    """A pcap file (LINKTYPE_RAW) of one connection with one fetch."""
+    request, response = fetch_request(), fetch_response()
+    return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + b"".join(
+        (
+            packet(CLIENT, SERVER, 0, SYN, b""),
+            packet(CLIENT, SERVER, 1, PUSH_ACK, request),
+            packet(SERVER, CLIENT, 1, PUSH_ACK, response),
+        )
+    )
+
+
+def packets() -> Iterator[pa.RecordBatch]:
+    """The capture's packets, read from a file as captures are."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "warm-up.pcap"
+        path.write_bytes(capture())
+        for part in index_capture(str(path), range_bytes=1 << 20, buckets=1).ranges:
+            yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
+
+
+def zeros(table: Table, rows: int, **columns: np.ndarray) -> pa.RecordBatch:
+    """Rows of a table that are zero, false or empty but for the columns given."""
+    filled = {
+        str(c): pa.array(["" if c.type == "string" else 0] * rows).cast(TYPES[c.type]) if c.type != "boolean"
+        else pa.array([True] * rows)
+        for c in table.columns
+    }  # fmt: skip
+    return rows_of(table, filled | columns)
+
+
+def replay() -> None:
+    """A batch, a witness and a read of one partition, in two lanes."""
+    events = zeros(LOG_EVENTS, 3, kind=np.array([BATCH, WITNESS, READ]), size_bytes=np.full(3, 100))
+    one, two = np.full(1, AS_CAPTURED), np.full(1, 1 << 20)
+    limits = np.concatenate([one, two])
+    lanes = Lanes(limits, limits, np.full(2, 1 << 20), np.zeros(2, np.int64))
+    for _ in replay_fetches(reads([events], 1 << 20), FetchLanes(("captured", "other"), lanes, lanes), ""):
+        pass
+
+
+def follow_connections() -> None:
+    """From a capture file to frames."""
+    for _ in frames(packets()):
+        pass
+
+
+def decode_and_replay() -> None:
+    """From frames to gold rows."""
+    request, response = fetch_request(), fetch_response()
+    arena = np.frombuffer(request + response, np.uint8).copy()
+    asked, answered = np.zeros(1, FRAME), np.zeros(1, FRAME)
+    asked["start"], asked["size"], asked["body_start"] = SIZE_BYTES, len(request) - SIZE_BYTES, SIZE_BYTES + HEADER_BYTES
+    asked["api_key"], asked["api_version"], asked["client_id_length"] = FETCH, VERSION, -1
+    answered["start"], answered["size"] = len(request) + SIZE_BYTES, len(response) - SIZE_BYTES
+    connections = np.zeros(1, CONNECTION)
+    chunk = Frames(
+        arena, asked, answered, np.zeros(0, LOSS), connections, np.zeros(2, DIRECTION), [bytes(ENDPOINTS_BYTES)], 1
+    )
+    for _ in tables_of(chunk, "", Carried()):
+        pass
+    replay()
+
+
+RUNS = dict(zip(PARTS, (follow_connections, decode_and_replay), strict=True))
+
+
+def compile_part(part: str) -> None:
+    """Compile a part's kernels, unless that was done or another process is at it: then wait for it."""
+    done = compiled(part)
+    done.parent.mkdir(parents=True, exist_ok=True)
+    with done.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            RUNS[part]()
+            done.touch()
+
+
+def load() -> None:
+    """Load every kernel into this process, compiling what is not in the cache."""
+    for run in RUNS.values():
+        run()
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PARTS:
+        compile_part(name)
