@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -70,11 +71,11 @@ def chunks(batches: Iterable[pa.RecordBatch], rows: int, payload_bytes: int) -> 
         yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
-def binary_bytes(column: pa.Array) -> tuple[Ints, Bytes]:
+def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
     """A binary column without nulls as (int64[n + 1] offsets, the bytes they point into); the bytes are not copied."""
     _, offsets, data = column.buffers()
-    starts = np.frombuffer(memoryview(offsets), np.int32)[column.offset : column.offset + len(column) + 1]
-    return starts.astype(np.int64), np.frombuffer(memoryview(data), np.uint8) if data else np.zeros(0, np.uint8)
+    starts = np.frombuffer(memoryview(offsets or b""), np.int32)[column.offset : column.offset + len(column) + 1]
+    return starts.astype(np.int64), np.frombuffer(memoryview(data or b""), np.uint8)
 
 
 def runs_of(keys: Bytes, carried: bytes | None) -> tuple[Ints, list[bytes]]:
@@ -118,7 +119,8 @@ BINARY = ("connection", "payload")
 
 def behind(first: Packets, second: Packets) -> Packets:
     """Two sets of packets as one."""
-    joined = Packets(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
+    pairs: Iterable[tuple[Any, Any]] = zip(first, second, strict=True)
+    joined = Packets._make(np.concatenate(pair) for pair in pairs)
     joined.source[len(first.source) :] += len(first.payload)
     return joined
 
@@ -164,7 +166,8 @@ def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: Ints) 
         offset=offset,
         payload=gather(packets.payload, packets.source[row] + skip, length),
     )
-    return Carried(result.endpoints[-1], connection, result.directions[-2:].copy(), still_open, request_bytes, kept_packets)
+    directions = result.directions[-2:].copy()
+    return Carried(result.endpoints[-1], connection, directions, still_open, request_bytes, kept_packets)
 
 
 def frames(

@@ -66,7 +66,7 @@ class Packets(NamedTuple):
     wire: Ints  # payload bytes the packet had on the wire
     captured: Ints  # payload bytes the capture has of it
     source: Ints  # where they begin in `payload`
-    offset: Ints  # stream offset: of bytes carried over; else UNKNOWN until the packet is placed, and where it cannot be
+    offset: Ints  # stream offset; of packets not carried over UNKNOWN until they are placed, or where they cannot be
     payload: Bytes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -50,8 +50,8 @@ class Exchanges:
     connection: Ints
     number: Ints
     connection_id: Ints
-    server: pa.Array
-    client: pa.Array
+    server: pa.Array[Any]
+    client: pa.Array[Any]
     api_key: Ints
     api_version: Ints
     error: Ints
@@ -99,7 +99,7 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
         frames=frames, capture_id=capture_id, names=names,
         request=request, response=response, connection=connection, number=number,
         connection_id=connection_ids(frames)[connection],
-        server=server.take(pa.array(connection)), client=client.take(pa.array(connection)),
+        server=server.take(connection), client=client.take(connection),
         api_key=_field(frames.requests, request, "api_key", -1),
         api_version=_field(frames.requests, request, "api_version", -1),
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
@@ -116,7 +116,7 @@ def connection_ids(frames: Frames) -> Ints:
     return hash_spans(arena, np.cumsum(lengths) - lengths, lengths)
 
 
-def endpoint_texts(frames: Frames) -> tuple[pa.Array, pa.Array]:
+def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """(server, client) by connection as address:port; null where it is not known which side is which."""
     lower, higher = connection_endpoints(np.frombuffer(b"".join(frames.endpoints), np.uint8).reshape(-1, 36))
     client = frames.connections["client"]
@@ -125,8 +125,8 @@ def endpoint_texts(frames: Frames) -> tuple[pa.Array, pa.Array]:
     row = np.arange(n)
     known = client >= 0
     return (
-        ends.take(pa.array(np.where(known, row + n * (1 - client), 2 * n))),
-        ends.take(pa.array(np.where(known, row + n * client, 2 * n))),
+        ends.take(np.where(known, row + n * (1 - client), 2 * n)),
+        ends.take(np.where(known, row + n * client, 2 * n)),
     )
 
 
@@ -142,8 +142,9 @@ def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
 
 @kernel
 def find_response_bodies(
-    arena: Bytes, starts: Ints, ends: Ints, keys: Ints, versions: Ints, apis: Shorts, bodies: Ints, body_versions: Shorts
-) -> None:
+    arena: Bytes, starts: Ints, ends: Ints, keys: Ints, versions: Ints, apis: Shorts,
+    bodies: Ints, body_versions: Shorts,
+) -> None:  # fmt: skip
     """Write body start and version of whole response frames; the start is -1 where the header cannot be read."""
     for i in range(len(starts)):
         fault, _, body = response_body_start(arena, starts[i], ends[i], keys[i], versions[i], apis)
@@ -175,46 +176,45 @@ def note_faults(exchanges: Exchanges, which: Ints, faults: Codes) -> Bools:
     return fine
 
 
-def client_ids(exchanges: Exchanges) -> pa.Array:
+def client_ids(exchanges: Exchanges) -> pa.Array[Any]:
     """The requests' client ids."""
     starts, lengths = exchanges.of_request("client_id_start", 0), exchanges.of_request("client_id_length", -1)
     return exchanges.names.texts_of(exchanges.names.learn(exchanges.frames.arena, starts, lengths))
 
 
-def addresses(endpoints: pa.Array) -> pa.Array:
+def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
     """The address of each address:port."""
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
 
 
-def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array | Ints]:
+def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array[Any] | Ints]:
     """What rows of any table say of their exchange; rows: int64[n], the exchange of each row."""
-    index = pa.array(rows)
     request_time, response_time = exchanges.of_request("last_time")[rows], exchanges.of_response("last_time")[rows]
     return {
         EXCHANGES.capture_id: pa.array([exchanges.capture_id] * len(rows), pa.string()),
         EXCHANGES.connection_id: exchanges.connection_id[rows],
         EXCHANGES.exchange_no: exchanges.number[rows],
-        EXCHANGES.broker: exchanges.server.take(index),
-        EXCHANGES.client_address: addresses(exchanges.client).take(index),
-        EXCHANGES.client_id: client_ids(exchanges).take(index),
+        EXCHANGES.broker: exchanges.server.take(rows),
+        EXCHANGES.client_address: addresses(exchanges.client).take(rows),
+        EXCHANGES.client_id: client_ids(exchanges).take(rows),
         EXCHANGES.request_time: timestamps(request_time, request_time != UNKNOWN),
         EXCHANGES.response_time: timestamps(response_time, response_time != UNKNOWN),
     }
 
 
-def status(exchanges: Exchanges) -> pa.Array:
+def status(exchanges: Exchanges) -> pa.Array[Any]:
     """How each exchange ended."""
     awaits = exchanges.of_request("awaits_response", 1)
     code = np.select(
         [exchanges.request == UNKNOWN, exchanges.response != UNKNOWN, awaits == 0], [3, 0, 1], default=2
     )
-    return pa.array(["answered", "no_response", "unanswered", "orphan_response"]).take(pa.array(code))
+    return pa.array(["answered", "no_response", "unanswered", "orphan_response"]).take(code)
 
 
-def fault_names(faults: Ints) -> pa.Array:
+def fault_names(faults: Ints) -> pa.Array[Any]:
     """Names of DecodeFault codes, null for none."""
     texts = [None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault]
-    return pa.array(texts, pa.string()).take(pa.array(faults))
+    return pa.array(texts, pa.string()).take(faults)
 
 
 def present_bytes(size: Ints, missing: Ints) -> Ints:
@@ -252,10 +252,10 @@ def exchange_rows(exchanges: Exchanges) -> pa.RecordBatch:
     )
 
 
-def api_names(keys: Ints) -> pa.Array:
+def api_names(keys: Ints) -> pa.Array[Any]:
     """Names of API keys as in Kafka's request log; null for a key that no known Kafka has."""
     last = max(API_NAMES)
     texts = [API_NAMES.get(key) for key in range(last + 1)] + [None]
-    return pa.array(texts, pa.string()).take(pa.array(np.where((keys >= 0) & (keys <= last), keys, last + 1)))
+    return pa.array(texts, pa.string()).take(np.where((keys >= 0) & (keys <= last), keys, last + 1))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -69,11 +70,11 @@ class Names:
         by_name = self.learn(arena, *topics.span(name))
         return np.where(by_id != ABSENT, by_id, by_name)
 
-    def texts_of(self, hashes: Ints) -> pa.Array:
+    def texts_of(self, hashes: Ints) -> pa.Array[Any]:
         """The texts of hashes that were learnt, null for ABSENT."""
         return _look_up(self.texts, hashes)
 
-    def topic_columns(self, hashes: Ints) -> tuple[pa.Array, pa.Array]:
+    def topic_columns(self, hashes: Ints) -> tuple[pa.Array[Any], pa.Array[Any]]:
         """(name, id) of topics; what the wire did not say is null."""
         return _look_up(self.texts, hashes), _look_up(self.topic_ids, hashes)
 
@@ -87,6 +88,6 @@ def _distinct(
             yield value, arena[starts[at] : starts[at] + lengths[at]].tobytes()
 
 
-def _look_up(texts: Mapping[int, str], hashes: Ints) -> pa.Array:
+def _look_up(texts: Mapping[int, str], hashes: Ints) -> pa.Array[Any]:
     distinct, codes = np.unique(hashes, return_inverse=True)
-    return pa.array([texts.get(value) for value in distinct.tolist()], pa.string()).take(pa.array(codes))
+    return pa.array([texts.get(value) for value in distinct.tolist()], pa.string()).take(codes)
