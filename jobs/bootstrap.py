@@ -95,8 +95,8 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
     _logged([*install, *KERNEL_PACKAGES, "-c", str(RUN_PINS)], "install the Python packages", advice)
     # Compiling takes a minute, in which the larger packages can be installed; a job waits for its end.
     for part in PARTS:
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.Popen([str(python), "-P", "-m", "udfs.warm_up", part], start_new_session=True, **quiet)
+        command = [str(python), "-P", "-m", "udfs.warm_up", part]
+        subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wanted = [part for pin in pins for part in ("-r", str(pin))]
     _logged([*install, *wanted], "install the Python packages", advice)
     for pin in pins:

@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,14 +55,15 @@ def index_captures(spark: SparkSession, captures: Sequence[Path]) -> tuple[Captu
 def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Index the files of the batches; a file that is no capture is a row with a fault."""
     for batch in batches:
-        for file_no, path in zip(batch["file_no"].to_pylist(), batch["path"].to_pylist(), strict=True):
+        files: list[dict[str, Any]] = batch.to_pylist()
+        for file in files:
             content, fault = None, None
             try:
-                content = pickle.dumps(index_capture(path, range_bytes=RANGE_BYTES, buckets=BUCKETS))
+                content = pickle.dumps(index_capture(file["path"], range_bytes=RANGE_BYTES, buckets=BUCKETS))
             except CaptureError as error:
                 fault = str(error)
-            columns = [
-                pa.array([file_no], pa.int32()),
+            columns: list[pa.Array[Any]] = [
+                pa.array([file["file_no"]], pa.int32()),
                 pa.array([content], pa.binary()),
                 pa.array([fault], pa.string()),
             ]
@@ -97,9 +99,10 @@ def packed_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for file_no, content in zip(batch["file_no"].to_pylist(), batch["content"].to_pylist(), strict=True):
-                packet_range: PacketRange = pickle.loads(content)  # noqa: S301  # the plan is this job's own
-                for packets in read_packets(packet_range, file_no=file_no, buckets=BUCKETS, batch_bytes=BATCH_BYTES):
+            tasks: list[dict[str, Any]] = batch.to_pylist()
+            for task in tasks:
+                part: PacketRange = pickle.loads(task["content"])  # noqa: S301  # the plan is this job's own
+                for packets in read_packets(part, file_no=task["file_no"], buckets=BUCKETS, batch_bytes=BATCH_BYTES):
                     shard = pa.array(shard_of[packets["bucket"].to_numpy()])
                     yield packets.set_column(0, "shard", shard)
 
@@ -115,7 +118,8 @@ def packed_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
 
 
 def _spark_type(kind: pa.DataType) -> str:
-    return {pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint"}.get(kind, "binary")
+    names: dict[Any, str] = {pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint"}
+    return names.get(kind, "binary")
 
 
 PACKET_COLUMNS = ", ".join(f"{'shard' if f.name == 'bucket' else f.name} {_spark_type(f.type)}" for f in PACKETS)
@@ -124,7 +128,7 @@ PACKET_COLUMNS = ", ".join(f"{'shard' if f.name == 'bucket' else f.name} {_spark
 def capture_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
     """Rows of the table `captures`."""
     t = CAPTURES
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             t.capture_id: plan.capture_id,
             t.file_no: file_no,

@@ -52,7 +52,7 @@ def shard(shards: int, *keys: str) -> Column:
 
 
 def log_events(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
-    """Rows of LOG_EVENTS: every known batch and every read of every partition, followers' reads as witnesses as well."""
+    """Rows of LOG_EVENTS: every known batch and every read of every partition, followers' reads also as witnesses."""
     t = LOG_EVENTS
     read = read_events(fetches)
     sound = ~F.col(t.refused) & ~F.col(t.throttled) & ~F.col(t.redirected) & F.col(t.returned_bytes).isNotNull()

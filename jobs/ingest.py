@@ -1,7 +1,7 @@
 """ingest: captures into the silver tables.
 
-Every byte of TCP payload ends in an exchange, in quarantine, or is counted in `connections`. Not here: what needs a log's
-content or a broker's state; that is replay's.
+Every byte of TCP payload ends in an exchange, in quarantine, or is counted in `connections`. Not here: what needs a
+log's content or a broker's state; that is replay's.
 """
 
 from __future__ import annotations

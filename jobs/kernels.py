@@ -41,7 +41,8 @@ def compiling() -> Iterator[None]:
             _, told = process.communicate()
             if process.returncode:
                 last = (told.strip().splitlines() or ["no reason given"])[-1]
-                raise SetupError(f"The kernels could not be compiled ({last}); is {compiled(PARTS[0]).parent} writable?")
+                folder = compiled(PARTS[0]).parent
+                raise SetupError(f"The kernels could not be compiled ({last}); is {folder} writable?")
     finally:
         for process in running:
             process.kill()

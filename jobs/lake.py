@@ -19,7 +19,10 @@ TABLES_AT_A_TIME = 3
 
 def spark_schema(table: Table) -> StructType:
     """The table's columns as Spark types."""
-    return StructType.fromDDL(ddl(table.columns))
+    schema = StructType()
+    for column in table.columns:
+        schema.add(column, column.type)
+    return schema
 
 
 def ddl(columns: Iterable[Column]) -> str:
@@ -58,7 +61,7 @@ def check_columns(rows: DataFrame, table: Table, where: str) -> None:
 
 
 def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None:
-    """Put the rows in the place of those whose `replaced_by` column has the value `replaced`, which all of them must have.
+    """Put the rows in the place of those whose `replaced_by` column is `replaced`, which theirs must be.
 
     Written again, by a second run or after a kill, the table is the same. Raises LakeError for other columns.
     """
@@ -88,6 +91,7 @@ def comment(column: Column) -> str:
 def delete_folder(spark: SparkSession, path: str) -> None:
     """Remove a folder on any file system that Spark reaches; nothing where it is not there."""
     jvm = spark.sparkContext._jvm
-    assert jvm is not None, "a classic Spark session has a JVM"
+    if jvm is None:
+        raise LakeError(f"{path} cannot be deleted through Spark Connect; use a classic Spark session")
     folder = jvm.org.apache.hadoop.fs.Path(path)
     folder.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).delete(folder, True)

@@ -1,4 +1,4 @@
-"""Names that only the whole capture set tells: of topics by their ids, and of brokers by the addresses they listen on."""
+"""Names that only the whole capture set tells: of topics by id, and of brokers by the addresses they listen on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.tables.table import Table
 
 @dataclass(frozen=True)
 class Names:
-    """topic_of: name by topic id; id_of: topic id by name, where a name had one id only; broker_of: node id by server."""
+    """topic_of: name by topic id; id_of: id by topic name, where that had one id only; broker_of: node id by server."""
 
     topic_of: dict[str, str]
     id_of: dict[str, str]

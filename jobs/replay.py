@@ -1,7 +1,7 @@
 """replay: the silver tables under other settings, into the gold tables.
 
-Open loop: each captured request is answered under the settings of each lane. What a client would have asked next, had it got
-another answer, is not followed.
+Open loop: each captured request is answered under the settings of each lane. What a client would have asked next, had
+it got another answer, is not followed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jobs.kernels import ready_session
 from jobs.lake import read_table, write_table, write_tables
 from jobs.progress import stage
 from jobs.run import Run
-from jobs.scenario import Scenario
+from jobs.scenario import CAPTURED_LANE, Lane, Scenario
 from jobs.version import VERSION
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES, FETCH_PARTITIONS, RECORD_BATCHES
@@ -61,10 +61,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str) -> str:
     return run_name
 
 
-def lanes_of(scenario: Scenario) -> list:
+def lanes_of(scenario: Scenario) -> list[Lane]:
     """The lanes of KIP-74's replay: the captured one alone where the scenario asks for no other."""
-    from jobs.scenario import CAPTURED_LANE, Lane
-
     return scenario.lanes(FETCH_MAX_BYTES) if FETCH_MAX_BYTES in scenario.replay else [Lane(CAPTURED_LANE, {})]
 
 
@@ -91,7 +89,7 @@ def of_capture(spark: SparkSession, lake: str, table: Table, capture_id: str) ->
 def run_rows(spark: SparkSession, run: Run, capture_id: str, run_name: str) -> DataFrame:
     """The row of the table `runs`."""
     t = RUNS
-    row = {
+    row: dict[str, object] = {
         t.run_id: run_name,
         t.capture_id: capture_id,
         t.scenario_id: run.scenario.scenario_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +15,13 @@ from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, QUARANTINE, 
 from schemas.tables.table import Table
 
 MOST_LINES = 20
+ANSWERS = "fetch.max.bytes (KIP-74), open loop: each captured fetch answered under other limits"
+ANSWER_NOTES = (
+    "  * reads that gave nothing though there was something. p99, largest: of record bytes in a response, the",
+    "    worst reader's. bound: min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes), the largest's.",
+)
+RowsOf = Callable[[Table], DataFrame]
+"""A table's rows that belong to the run."""
 
 
 def summary(spark: SparkSession, lake: str, capture_id: str, run_id: str) -> str:
@@ -24,17 +31,18 @@ def summary(spark: SparkSession, lake: str, capture_id: str, run_id: str) -> str
         key = run_id if table.layer == "gold" else capture_id
         return read_table(spark, lake, table).where(F.col(table.replaced_by) == key)
 
+    paths = (f"  {table_path(lake, table)}" for table in (*SILVER, *GOLD))
     parts = (
         ["Read", *read_lines(rows_of)],
         ["Lost", *lost_lines(rows_of)],
         ["Fidelity: the replay of the captured settings against the capture", *fidelity_lines(rows_of)],
-        ["fetch.max.bytes (KIP-74), open loop: each captured fetch answered under other limits", *answer_lines(rows_of)],
-        ["Tables", *(f"  {table_path(lake, table)}" for table in (*SILVER, *GOLD)), f"  run {run_id}, capture {capture_id}"],
+        [ANSWERS, *answer_lines(rows_of)],
+        ["Tables", *paths, f"  run {run_id}, capture {capture_id}"],
     )
     return "\n".join(line for part in parts for line in ("", *part)) + "\n"
 
 
-def read_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
+def read_lines(rows_of: RowsOf) -> Iterable[str]:
     """What the captures held."""
     t = CAPTURES
     for row in rows_of(t).orderBy(t.file_no).limit(MOST_LINES).collect():
@@ -42,14 +50,15 @@ def read_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
         yield from (f"    damaged: {fault}" for fault in row[t.faults])
     x = EXCHANGES
     apis = rows_of(x).groupBy(x.api_name).count().orderBy(F.desc("count"), x.api_name).collect()
-    yield f"  {sum(row[1] for row in apis):,} exchanges: " + ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in apis)
+    names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in apis)
+    yield f"  {sum(row[1] for row in apis):,} exchanges: {names}"
 
 
-def lost_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
+def lost_lines(rows_of: RowsOf) -> Iterable[str]:
     """What of it could not be decoded."""
     c, q = CONNECTIONS, QUARANTINE
     sums = ("payload_bytes", "unframed_bytes", "late_bytes", "missing_bytes")
-    total = rows_of(c).agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in sums)).first()
+    (total,) = rows_of(c).agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in sums)).collect()
     protocols = rows_of(c).groupBy(c.protocol).count().orderBy(c.protocol).collect()
     yield "  connections: " + ", ".join(f"{row[1]:,} {row[0]}" for row in protocols)
     yield (
@@ -60,7 +69,7 @@ def lost_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
     yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in reasons)
 
 
-def fidelity_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
+def fidelity_lines(rows_of: RowsOf) -> Iterable[str]:
     """How often the captured settings give what was captured."""
     t = FIDELITY
     by_kind: dict[tuple[str, str], Counter[str]] = {}
@@ -79,10 +88,11 @@ def fidelity_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
     return aligned(["reader", "fetches", "checked", "equal", "unknown", "reasons"], table)
 
 
-def answer_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
+def answer_lines(rows_of: RowsOf) -> Iterable[str]:
     """What each lane would do to consumers and to followers."""
     c, f, r = FETCH_CONSUMERS, FETCH_FAIRNESS, RUNS
-    lanes = rows_of(r).first()[r.lanes]
+    (run,) = rows_of(r).collect()
+    lanes = run[r.lanes]
     by_lane = rows_of(c).groupBy(c.reader, c.scenario).agg(
         F.max(c.response_bytes_p99).alias("p99"), F.max(c.response_bytes_max).alias("largest"),
         F.min(c.jain_index).alias("jain"), F.sum(c.empty_though_available).alias("empty"),
@@ -95,22 +105,21 @@ def answer_lines(rows_of) -> Iterable[str]:  # type: ignore[no-untyped-def]
     return aligned(
         ["reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown"],
         distinct_lanes(table),
-        ["  * reads that gave nothing though there was something. p99, largest: of record bytes in a response, the worst reader's.",
-         "    bound: min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes), the largest reader's."],
-    )  # fmt: skip
+        ANSWER_NOTES,
+    )
 
 
 def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     return [
         row["reader"], row["scenario"], size(row["p99"]), size(row["largest"]), f"{row['empty']:,}",
-        f"{row['wait']:,.0f} ms", "-" if row["jain"] is None else f"{row['jain']:.2f}", size(row["cut"]), size(row["bound"]),
-        f"{row['unknown']:,}",
+        f"{row['wait']:,.0f} ms", "-" if row["jain"] is None else f"{row['jain']:.2f}", size(row["cut"]),
+        size(row["bound"]), f"{row['unknown']:,}",
     ]  # fmt: skip
 
 
 def distinct_lanes(table: list[list[str]]) -> list[list[str]]:
-    """Without lanes that change nothing for their reader: followers under consumers' settings, and the other way round."""
+    """Without lanes that change nothing for their reader: followers under consumers' settings, and vice versa."""
     captured = {row[0]: row[2:] for row in table if row[1] == "captured"}
     return [row for row in table if row[1] == "captured" or row[2:] != captured.get(row[0])]
 
@@ -120,10 +129,12 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[
     cells = [head, *rows[:MOST_LINES]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     texts = {i for i in range(len(head)) if head[i] in ("reader", "fetches", "lane", "reasons")}
-    lines = [
-        "  " + "  ".join(cell.ljust(w) if i in texts else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip()
-        for row in cells
-    ]  # fmt: skip
+
+    def line(row: Sequence[str]) -> str:
+        padded = (c.ljust(widths[i]) if i in texts else c.rjust(widths[i]) for i, c in enumerate(row))
+        return ("  " + "  ".join(padded)).rstrip()
+
+    lines = [line(row) for row in cells]
     more = [f"  ... {len(rows) - MOST_LINES:,} more in the tables"] if len(rows) > MOST_LINES else []
     return [*lines, *more, *notes]
 

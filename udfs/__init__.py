@@ -11,8 +11,8 @@ from pathlib import Path
 def kernel_cache_dir(package: Path) -> str:
     """Where numba keeps the machine code of this version of the kernels.
 
-    Numba compares the time stamp of the file that a cached kernel is in, not of the files whose functions it has inlined: a
-    change to one of those would go unnoticed. So the folder is named after the content of all of them.
+    Numba compares the time stamp of the file that a cached kernel is in, not of the files whose functions it has
+    inlined: a change to one of those would go unnoticed. So the folder is named after the content of all of them.
     """
     digest = hashlib.sha256()
     for source in sorted(package.rglob("*.py")):

@@ -1,6 +1,7 @@
 """The process that Spark forks Python workers from, with numba and every kernel loaded before the first fork.
 
-Set as spark.python.daemon.module. Without it each worker imports numba and loads, or even compiles, the kernels for itself.
+Set as spark.python.daemon.module. Without it each worker imports numba and loads, or even compiles, the kernels for
+itself.
 """
 
 from __future__ import annotations

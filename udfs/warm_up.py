@@ -1,7 +1,7 @@
 """Have every kernel compiled: one tiny conversation goes the whole way from a capture file to the gold rows.
 
-Numba compiles a kernel when it is first called, which takes a minute of CPU time for all of them, and keeps the machine code
-in the cache folder. Done here once, before Spark's workers start, no two workers compile the same.
+Numba compiles a kernel when it is first called, which takes a minute of CPU time for all of them, and keeps the
+machine code in the cache folder. Done here once, before Spark's workers start, no two workers compile the same.
 
     python -m udfs.warm_up [capture] [facts]
 """
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +22,19 @@ import pyarrow as pa
 from schemas.tables.steps import LOG_EVENTS
 from schemas.tables.table import Table
 from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
-from udfs.capture.conversation import CONNECTION, LOSS
+from udfs.capture.conversation import CONNECTION
+from udfs.capture.found import LOSS
 from udfs.capture.framing import FRAME, SIZE_BYTES
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.capture.segments import DIRECTION
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
+from udfs.kernel_cache import PARTS, compiled
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch_replay import FetchLanes, replay_fetches
-from udfs.kernel_cache import PARTS, compiled
 from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
+from udfs.wire.arrays import Ints
 
 FETCH, VERSION, CORRELATION_ID = 1, 4, 7
 HEADER_BYTES = 11  # key, version, correlation id and a client id of one byte
@@ -86,14 +89,13 @@ def packets() -> Iterator[pa.RecordBatch]:
             yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 
-def zeros(table: Table, rows: int, **columns: np.ndarray) -> pa.RecordBatch:
-    """Rows of a table that are zero, false or empty but for the columns given."""
-    filled = {
-        str(c): pa.array(["" if c.type == "string" else 0] * rows).cast(TYPES[c.type]) if c.type != "boolean"
-        else pa.array([True] * rows)
-        for c in table.columns
-    }  # fmt: skip
-    return rows_of(table, filled | columns)
+def zeros(table: Table, rows: int, **columns: Ints) -> pa.RecordBatch:
+    """Rows of a table that are zero, true or empty but for the columns given."""
+    values: dict[str, object] = {"string": "", "boolean": True}
+    filled: dict[str, pa.Array[Any] | Ints] = {
+        str(c): pa.array([values.get(c.type, 0)] * rows, TYPES[c.type]) for c in table.columns
+    }
+    return rows_of(table, {**filled, **columns})
 
 
 def replay() -> None:
@@ -117,7 +119,8 @@ def decode_and_replay() -> None:
     request, response = fetch_request(), fetch_response()
     arena = np.frombuffer(request + response, np.uint8).copy()
     asked, answered = np.zeros(1, FRAME), np.zeros(1, FRAME)
-    asked["start"], asked["size"], asked["body_start"] = SIZE_BYTES, len(request) - SIZE_BYTES, SIZE_BYTES + HEADER_BYTES
+    asked["start"], asked["size"] = SIZE_BYTES, len(request) - SIZE_BYTES
+    asked["body_start"] = SIZE_BYTES + HEADER_BYTES
     asked["api_key"], asked["api_version"], asked["client_id_length"] = FETCH, VERSION, -1
     answered["start"], answered["size"] = len(request) + SIZE_BYTES, len(response) - SIZE_BYTES
     connections = np.zeros(1, CONNECTION)

@@ -31,7 +31,8 @@ FIDELITY = table(
     ("run_id", "algorithm", "metric", "broker", "client_id", "client_address", "reader"), "run_id",
     run_id=RUN_ID,
     algorithm=C("string", "fetch_max_bytes"),
-    metric=C("string", "fetches_with_records or empty_fetches: record bytes of every partition of a response are equal"),
+    metric=C("string", "fetches_with_records or empty_fetches: record bytes of every partition of a response are "
+                       "equal"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
     client_id=C("string", "client.id of the reader", nullable=True),
     client_address=C("string", "The reader's IP address", nullable=True),
@@ -61,10 +62,12 @@ FETCH_FAIRNESS = table(
     share_of_available=C("double", "available_bytes, of all there was for the reader"),
     empty_though_available=C("bigint", "Fetches that got nothing though there was something"),
     longest_wait_requests=C("bigint", "Most fetches in a row that got nothing though there was something"),
-    longest_wait_ms=C("double", "Longest time from a fetch that got nothing though there was something to one that got some", "ms"),
+    longest_wait_ms=C("double", "Longest time from a fetch that got nothing though there was something to one that "
+                                "got some", "ms"),
     first_batch_overrides=C("bigint", "Fetches that got a first batch larger than the limits allow"),
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
-    unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show; counted with what is known"),
+    unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show; counted with what "
+                                 "is known"),
 )  # fmt: skip
 
 FETCH_CONSUMERS = table(
@@ -80,13 +83,16 @@ FETCH_CONSUMERS = table(
     partitions=C("bigint", "Partitions fetched from"),
     brokers=C("bigint", "Brokers fetched from"),
     bytes=C("bigint", "Record bytes returned", "bytes"),
-    jain_index=C("double", "Jain's fairness index of bytes / available_bytes over the partitions that had any; 1 is fair",
+    jain_index=C("double", "Jain's fairness index of bytes / available_bytes over the partitions that had any; 1 is "
+                           "fair",
                  nullable=True),
-    response_bytes_p50=C("bigint", "Record bytes of a response with records, median, within 1 %", "bytes", nullable=True),
+    response_bytes_p50=C("bigint", "Record bytes of a response with records, median, within 1 %",
+                         "bytes", nullable=True),
     response_bytes_p95=C("bigint", "... 95th percentile", "bytes", nullable=True),
     response_bytes_p99=C("bigint", "... 99th percentile", "bytes", nullable=True),
     response_bytes_max=C("bigint", "... the largest, exact", "bytes", nullable=True),
-    memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes)", "bytes"),
+    memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
+                                   "max.partition.fetch.bytes)", "bytes"),
     empty_though_available=C("bigint", "Partition reads that gave nothing though there was something"),
     first_batch_overrides=C("bigint", "Fetches with a first batch larger than the limits allow"),
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),

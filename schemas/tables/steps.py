@@ -17,7 +17,8 @@ _FETCH = {
     "max_wait_ms": C("int", "Longest wait the request allows", "ms"),
     "max_bytes": C("int", "Most record bytes the response may have", "bytes"),
     "session_known": C("boolean", "All partitions that the fetch wanted are known"),
-    "redirected": C("boolean", "The broker sent the consumer to another replica, or refused the partition with an error"),
+    "redirected": C("boolean", "The broker sent the consumer to another replica, or refused the partition with an "
+                               "error"),
     "refused": C("boolean", "The response has a top-level error"),
     "throttled": C("boolean", "The broker held the response back for a quota"),
     "read_position": C("int", "Place in the order in which the broker reads"),
@@ -27,8 +28,8 @@ _FETCH = {
 
 LOG_EVENTS = table(
     "log_events", "silver",
-    "What a partition's log is pieced together from (kind 0: a batch; 1: where a follower found the log to end), and the "
-    "reads of it (kind 2).",
+    "What a partition's log is pieced together from (kind 0: a batch; 1: where a follower found the log to end), and "
+    "the reads of it (kind 2).",
     ("topic", "partition", "kind"), "topic",
     shard=C("int", "Spark partition that works on the log"),
     topic=C("string", "Topic name"),
@@ -38,7 +39,8 @@ LOG_EVENTS = table(
     position=C("bigint", "A batch's base offset; else the time of the request"),
     last_offset=C("bigint", "Last offset of a batch", nullable=True),
     size_bytes=C("bigint", "Size of a batch", "bytes", nullable=True),
-    append_after=C("bigint", "A batch was appended after this; null where no produce request shows it", "us", nullable=True),
+    append_after=C("bigint", "A batch was appended after this; null where no produce request shows it",
+                   "us", nullable=True),
     append_before=C("bigint", "A batch was appended before this", "us", nullable=True),
     fetch_offset=C("bigint", "Where a read begins", nullable=True),
     bound_low=C("bigint", "Offset up to which a read could go at least; null: known by appends alone", nullable=True),
@@ -57,9 +59,11 @@ READS = table(
     **_FETCH,
     bound_known=C("boolean", "Up to where the read could go is known"),
     log_known=C("boolean", "Which batches there were up to that bound is known"),
-    batch_sizes=C("array<int>", "Sizes of the batches from the first one to be read on, as far as they are known", "bytes"),
+    batch_sizes=C("array<int>", "Sizes of the batches from the first one to be read on, as far as they are known",
+                  "bytes"),
     available_low=C("bigint", "Bytes that were there to be read, at least", "bytes"),
     available_high=C("bigint", "Bytes that were there to be read, at most", "bytes"),
-    first_append=C("bigint", "When the first batch could be appended that may or may not have been there", "us", nullable=True),
+    first_append=C("bigint", "When the first batch could be appended that may or may not have been there",
+                   "us", nullable=True),
     available_first=C("bigint", "Bytes that were there with that batch", "bytes"),
 )  # fmt: skip

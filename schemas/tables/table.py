@@ -1,7 +1,7 @@
 """What a declaration of a table consists of.
 
-A table is declared once; its Spark type, Arrow type, DDL, comments and page in docs/tables.md are derived from that. A column
-is a string, its name, so that code says `EXCHANGES.api_key` where it would otherwise repeat a literal.
+A table is declared once; its Spark type, Arrow type, DDL, comments and page in docs/tables.md are derived from that.
+A column is a string, its name, so that code says `EXCHANGES.api_key` where it would otherwise repeat a literal.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Table:
         try:
             return self._by_name[name]
         except KeyError:
-            raise AttributeError(f"table {self.name} has no column {name!r}; it has {', '.join(self._by_name)}") from None
+            known = ", ".join(self._by_name)
+            raise AttributeError(f"table {self.name} has no column {name!r}; it has {known}") from None
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Table, (self.name, self.layer, self.doc, self.key, self.replaced_by, self.columns, self._by_name))

@@ -1,8 +1,8 @@
 """Take the record contents out of a capture: scrub.py IN.pcap OUT.pcap.zst
 
-Every record batch keeps its 61-byte header, size and place; what follows becomes zeros and the CRC is made to fit. So sizes,
-offsets, codecs, timing and TCP are as captured, and no key, value or header is left. For captures on a loopback interface,
-without loss, of plain Kafka connections whose opening is in the capture.
+Every record batch keeps its 61-byte header, size and place; what follows becomes zeros and the CRC is made to fit. So
+sizes, offsets, codecs, timing and TCP are as captured, and no key, value or header is left. For captures on a
+loopback interface, without loss, of plain Kafka connections whose opening is in the capture.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def scrubbed(arena: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> list
     """(arena position, old bytes, new bytes) of each batch in the record fields; a cut batch loses what it has."""
     found = walk(arena, starts, lengths)
     changes = []
-    for at, available, is_cut in zip(found.start.tolist(), found.available.tolist(), found.is_cut.tolist(), strict=True):
+    places = found.start.tolist(), found.available.tolist(), found.is_cut.tolist()
+    for at, available, is_cut in zip(*places, strict=True):
         old = arena[at : at + available].tobytes()
         new = bytearray(old[:HEADER_BYTES] + bytes(max(available - HEADER_BYTES, 0)))
         if not is_cut:

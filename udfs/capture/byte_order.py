@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from udfs.wire.kernel import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def u16(chunk: np.ndarray, at: int, big_endian: bool) -> int:
     """The 16-bit value at `chunk[at:at + 2]`, as int64."""
     first, second = np.int64(chunk[at]), np.int64(chunk[at + 1])
@@ -15,7 +16,7 @@ def u16(chunk: np.ndarray, at: int, big_endian: bool) -> int:
     return int(second << 8 | first)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def u32(chunk: np.ndarray, at: int, big_endian: bool) -> int:
     """The 32-bit value at `chunk[at:at + 4]`, as int64."""
     if big_endian:

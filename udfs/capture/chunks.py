@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from udfs.capture.conversation import CONNECTION
+from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
 from udfs.capture.framing import FRAME
-from udfs.capture.reassembly import Packets, converse
-from udfs.capture.segments import DIRECTION, UNKNOWN
+from udfs.capture.reassembly import ACK, SYN, converse
+from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
+from udfs.wire.arrays import Bytes, Ints, Records, read_only
 from udfs.wire.header import API_TABLE
 
 ENDPOINTS_BYTES = 36
@@ -28,12 +30,12 @@ class Frames:
     state; endpoints: bytes of 36 by connection; finished: how many of the connections have ended.
     """
 
-    arena: npt.NDArray[np.uint8]
-    requests: npt.NDArray[np.void]
-    responses: npt.NDArray[np.void]
-    losses: npt.NDArray[np.void]
-    connections: npt.NDArray[np.void]
-    directions: npt.NDArray[np.void]
+    arena: Bytes
+    requests: Records
+    responses: Records
+    losses: Records
+    connections: Records
+    directions: Records
     endpoints: list[bytes]
     finished: int
 
@@ -43,14 +45,14 @@ class Carried:
     """The connection that goes on in the next chunk."""
 
     endpoints: bytes | None = None
-    connection: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(1, CONNECTION))
-    directions: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(2, DIRECTION))
-    requests: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, FRAME))
-    request_bytes: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    connection: Records = field(default_factory=lambda: np.zeros(1, CONNECTION))
+    directions: Records = field(default_factory=lambda: np.zeros(2, DIRECTION))
+    requests: Records = field(default_factory=lambda: np.zeros(0, FRAME))
+    request_bytes: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     packets: Packets | None = None
 
 
-def packet_number(file_no: npt.NDArray[np.int64], packet_no: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def packet_number(file_no: Ints, packet_no: Ints) -> Ints:
     """A packet's place in the capture set as one sortable int64."""
     return (file_no << FILE_BITS) | packet_no
 
@@ -69,14 +71,14 @@ def chunks(batches: Iterable[pa.RecordBatch], rows: int, payload_bytes: int) -> 
         yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
-def binary_bytes(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """A binary column without nulls as (int64[n + 1] offsets, the bytes they point into), without a copy of the bytes."""
+def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
+    """A binary column without nulls as (int64[n + 1] offsets, the bytes they point into); the bytes are not copied."""
     _, offsets, data = column.buffers()
-    starts = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    return starts, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    starts = np.frombuffer(memoryview(offsets or b""), np.int32)[column.offset : column.offset + len(column) + 1]
+    return starts.astype(np.int64), np.frombuffer(memoryview(data or b""), np.uint8)
 
 
-def runs_of(keys: npt.NDArray[np.uint8], carried: bytes | None) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+def runs_of(keys: Bytes, carried: bytes | None) -> tuple[Ints, list[bytes]]:
     """Number the runs of equal rows of `keys` (uint8[n, 36]); run 0 is the carried connection's, if there is one."""
     changes = np.flatnonzero(np.any(keys[1:] != keys[:-1], axis=1)) + 1
     starts = np.concatenate([np.zeros(min(len(keys), 1), np.int64), changes])
@@ -117,9 +119,10 @@ BINARY = ("connection", "payload")
 
 def behind(first: Packets, second: Packets) -> Packets:
     """Two sets of packets as one."""
-    joined = {name: np.concatenate(pair) for name, pair in zip(Packets._fields, zip(first, second, strict=True), strict=True)}
-    joined["source"][len(first.source) :] += len(first.payload)
-    return Packets(**joined)
+    pairs: Iterable[tuple[Any, Any]] = zip(first, second, strict=True)
+    joined = Packets._make(np.concatenate(pair) for pair in pairs)
+    joined.source[len(first.source) :] += len(first.payload)
+    return joined
 
 
 def no_packets() -> Packets:
@@ -128,16 +131,17 @@ def no_packets() -> Packets:
     return Packets(**columns, payload=np.zeros(0, np.uint8))
 
 
-def gather(source: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+def gather(source: Bytes, starts: Ints, lengths: Ints) -> Bytes:
     """The spans of `source`, one behind the other."""
     ends = np.cumsum(lengths)
     index = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
-    return source[index]
+    gathered: Bytes = source[index]
+    return gathered
 
 
-def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: npt.NDArray[np.int64]) -> Carried:
+def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: Ints) -> Carried:
     """What of a chunk the next one needs: the unfinished connection's state, its open requests and unframed bytes."""
-    row, offset, skip, length = kept.T
+    row, offset, skip, length = np.ascontiguousarray(kept.T)
     still_open = result.requests[result.requests["is_open"] == 1]
     spans = still_open["prefix"]
     request_bytes = gather(result.arena, still_open["start"], spans)
@@ -148,7 +152,7 @@ def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: npt.ND
         still_open[name][known] += moved[known]
     still_open["connection"] = 0
     connection = result.connections[-1:].copy()
-    connection["run"] = connection["first_open"] = 0
+    connection["index"] = connection["run"] = connection["first_open"] = 0
     kept_packets = Packets(
         run=np.zeros(len(row), np.int64),
         direction=packets.direction[row],
@@ -162,10 +166,13 @@ def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: npt.ND
         offset=offset,
         payload=gather(packets.payload, packets.source[row] + skip, length),
     )
-    return Carried(result.endpoints[-1], connection, result.directions[-2:].copy(), still_open, request_bytes, kept_packets)
+    directions = result.directions[-2:].copy()
+    return Carried(result.endpoints[-1], connection, directions, still_open, request_bytes, kept_packets)
 
 
-def frames(batches: Iterable[pa.RecordBatch], *, rows: int = 50_000, payload_bytes: int = 16 << 20) -> Iterator[Frames]:
+def frames(
+    batches: Iterable[pa.RecordBatch], *, rows: int = 50_000, payload_bytes: int = 16 << 20
+) -> Iterator[Frames]:
     """Frames of every connection in the packet batches, which come sorted by connection and place in the capture.
 
     rows, payload_bytes: how much to work on at a time; the frames do not depend on it. Memory is bounded by it and by
@@ -184,25 +191,26 @@ def frames(batches: Iterable[pa.RecordBatch], *, rows: int = 50_000, payload_byt
 
 def run_chunk(
     packets: Packets, endpoints: list[bytes], carried: Carried, *, is_last: bool
-) -> tuple[Frames, npt.NDArray[np.int64]]:
+) -> tuple[Frames, Ints]:
     """Run the kernel over a chunk behind what was carried; the frames, and the rows whose bytes are still needed."""
     held = len(carried.request_bytes)
-    arena = np.empty(held + int(packets.captured.sum()), np.uint8)
-    arena[:held] = carried.request_bytes
-    is_carried = carried.endpoints is not None
-    connections, n, directions, requests, n_requests, responses, n_responses, losses, n_losses, kept = converse(
-        packets, is_carried, carried.connection, carried.directions, carried.requests, len(carried.requests),
-        arena, held, is_last, API_TABLE,
+    arena = Arena(np.empty(held + int(packets.captured.sum()), np.uint8), np.full(1, held))
+    arena.data[:held] = carried.request_bytes
+    most = len(endpoints) + int(np.count_nonzero(packets.flags & (SYN | ACK) == SYN))
+    connections, directions = np.zeros(most, CONNECTION), np.zeros(2 * most, DIRECTION)
+    connections[:1], directions[:2] = carried.connection, carried.directions
+    n, found, kept = converse(
+        packets._replace(payload=read_only(packets.payload)), connections, directions,
+        found_before(carried.requests), arena, API_TABLE, carried.endpoints is not None, is_last,
     )  # fmt: skip
-    connections = connections[:n]
     result = Frames(
-        arena,
-        requests[:n_requests],
-        responses[:n_responses],
-        losses[:n_losses],
-        connections,
+        arena.data,
+        found.requests[: found.counts[REQUESTS]],
+        found.responses[: found.counts[RESPONSES]],
+        found.losses[: found.counts[LOSSES]],
+        connections[:n],
         directions[: 2 * n],
-        [endpoints[run] for run in connections["run"]],
+        [endpoints[run] for run in connections["run"][:n]],
         n if is_last else n - 1,
     )
     return result, kept

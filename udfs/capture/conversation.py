@@ -1,15 +1,14 @@
 """One TCP connection as a conversation: who is the client, what each side sent, which response answers which request.
 
-`converse` gets what is settled of both directions and reports all that is complete. A broker answers the requests of a
-connection in order (kafka.network.SocketServer mutes it until the response is sent), so a response settles every request
-before its own.
+A broker answers the requests of a connection in order (kafka.network.SocketServer mutes it until the response is sent),
+so a response settles every request before its own.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from udfs.capture.found import REQUESTS, RESPONSES, Found, is_full, report_loss, with_room
 from udfs.capture.framing import (
     COMPLETE,
     CUT,
@@ -18,10 +17,9 @@ from udfs.capture.framing import (
     MAX_FRAME_BYTES,
     SIZE_BYTES,
     WAIT,
+    Stream,
     date,
     extent_holding,
-    grow,
-    int32_at,
     measure,
     size_at,
     stream_end,
@@ -30,17 +28,19 @@ from udfs.capture.framing import (
 from udfs.capture.segments import UNKNOWN
 from udfs.capture.sync import (
     HEADER_BYTES,
+    OpenRequests,
     find_request,
     find_response,
     lose_sync,
     open_requests,
-    report_loss,
     skip_to,
     waiting_request,
 )
+from udfs.wire.arrays import Bytes, Record, Records, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import expects_response, is_printable, request_header
-from udfs.wire.kernel import kernel
+from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.wire.primitives import signed
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
 # Why bytes are in no frame; `udfs.facts.reasons` has the words.
@@ -56,6 +56,7 @@ CONNECTION = np.dtype(
     [
         (name, np.int64)
         for name in (
+            "index",  # row in the call's connections
             "run",  # of packets, in the call that reports it
             "incarnation",  # 0, 1, ...: how often the same endpoints had connected before
             "syn_sequence",  # of the client's SYN, or UNKNOWN when the capture does not show it
@@ -71,27 +72,20 @@ CONNECTION = np.dtype(
     ],
     align=True,
 )
-LOSS = np.dtype(
-    [
-        (name, np.int64)
-        for name in ("connection", "direction", "stream_offset", "bytes", "reason", "time", "packet")
-    ],
-    align=True,
-)
 
 
 @kernel
-def looks_like_tls(stream):  # type: ignore[no-untyped-def]
+def looks_like_tls(stream: Stream) -> bool:
     """Whether the first bytes in hand are a TLS record header (RFC 8446, section 5.1)."""
     if len(stream.extents) == 0 or stream.extents[0, 1] - stream.extents[0, 0] < 3:
         return False
     start = stream.extents[0, 2]
     first, major, minor = stream.arena[start], stream.arena[start + 1], stream.arena[start + 2]
-    return 20 <= first <= 23 and major == 3 and minor <= 4
+    return bool(20 <= first <= 23 and major == 3 and minor <= 4)
 
 
 @kernel
-def probe(stream, direction, apis, is_client):  # type: ignore[no-untyped-def]
+def probe(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> tuple[int, int]:
     """Whether this side sends requests: (COMPLETE, where the first begins), (WAIT, ...) or (HOLE, ...) for no."""
     state, offset = find_request(stream, direction.position, direction.position + PROBE_BYTES, apis, is_client)
     if state == HOLE and offset < PROBE_BYTES and not stream.is_final:
@@ -100,7 +94,7 @@ def probe(stream, direction, apis, is_client):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def recognise(conn, streams, directions, apis):  # type: ignore[no-untyped-def]
+def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records, apis: Shorts) -> None:
     """Decide the connection's protocol and who is the client, if the evidence in hand allows."""
     if looks_like_tls(streams[0]) or looks_like_tls(streams[1]):
         conn.protocol = TLS
@@ -123,28 +117,28 @@ def recognise(conn, streams, directions, apis):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_believable(stream, frame, state, apis):  # type: ignore[no-untyped-def]
+def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bool:
     """Whether a frame that a size has led to can be a request, also of an API or version not known yet."""
     end = frame.start + frame.prefix
     fault, key, version, _, client_id, length, _ = request_header(stream.arena, frame.start, end, apis)
     if fault == TRUNCATED:
-        return state != COMPLETE and frame.prefix < HEADER_BYTES
+        return bool(state != COMPLETE and frame.prefix < HEADER_BYTES)
     if fault != OK and fault != UNKNOWN_API:
         return False
     return key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION and is_printable(stream.arena, client_id, length)
 
 
 @kernel
-def next_request(stream, direction, apis, frame):  # type: ignore[no-untyped-def]
+def next_request(stream: Stream, direction: Record, apis: Shorts, frame: Record) -> int:
     """Measure the request at the direction's position and judge its header; as `measure`."""
     state = measure(stream, direction.position, frame)
-    if state == HOLE or state == IMPLAUSIBLE or frame.prefix < 0:
+    if state in (HOLE, IMPLAUSIBLE) or frame.prefix < 0:
         return state
     return state if is_believable(stream, frame, state, apis) else IMPLAUSIBLE
 
 
 @kernel
-def read_header(arena, frame, apis):  # type: ignore[no-untyped-def]
+def read_header(arena: Bytes, frame: Record, apis: Shorts) -> None:
     """Fill in what the request's header says."""
     fault, key, version, correlation_id, client_id, client_id_length, body = request_header(
         arena, frame.start, frame.start + frame.prefix, apis
@@ -159,16 +153,16 @@ def read_header(arena, frame, apis):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def reason_of(state, stream):  # type: ignore[no-untyped-def]
+def reason_of(state: int, stream: Stream) -> int:
     """The reason to give for bytes that could not be framed."""
     if state == IMPLAUSIBLE:
         return IMPLAUSIBLE_HEADER
     return CUT_AT_END if stream.is_final else BEHIND_GAP
 
 
-@njit(cache=True, nogil=True)
-def frame_requests(stream, direction, conn, c, apis, requests, n, losses, n_losses):  # type: ignore[no-untyped-def]
-    """Frame the client's side. Returns (requests, their count, losses, their count)."""
+@allocating_kernel
+def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts, found: Found) -> Found:
+    """Frame the client's side."""
     while direction.position < stream_end(stream):
         if direction.is_synced == 0:
             state, offset = find_request(stream, direction.position, 1 << 62, apis, True)
@@ -176,40 +170,43 @@ def frame_requests(stream, direction, conn, c, apis, requests, n, losses, n_loss
             if state != COMPLETE:
                 break
             direction.is_synced = 1
-        losses, n_losses = report_loss(losses, n_losses, c, conn.client, direction)
-        requests = grow(requests, n)
-        frame = requests[n]
+        if is_full(found):
+            found = with_room(found)
+        report_loss(found, conn, conn.client, direction)
+        frame = found.requests[found.counts[REQUESTS]]
         state = next_request(stream, direction, apis, frame)
         if state == WAIT:
             break
-        if state == HOLE or state == IMPLAUSIBLE:
+        if state in (HOLE, IMPLAUSIBLE):
             lose_sync(stream, direction, reason_of(state, stream))
             continue
         date(stream, frame)
         take(frame, direction)
         read_header(stream.arena, frame, apis)
-        frame.connection, frame.number, frame.partner = c, conn.requests, UNKNOWN
+        frame.connection, frame.number, frame.partner = conn.index, conn.requests, UNKNOWN
         conn.requests += 1
-        n += 1
-    return requests, n, losses, n_losses
+        found.counts[REQUESTS] += 1
+    return found
 
 
 @kernel
-def next_response(stream, direction, waiting, barrier, frame):  # type: ignore[no-untyped-def]
+def next_response(
+    stream: Stream, direction: Record, waiting: OpenRequests, barrier: int, frame: Record
+) -> tuple[int, int]:
     """Measure the response at the direction's position and find its request: (state, request index or UNKNOWN).
 
-    WAIT also for a response that came behind packet `barrier`, where requests are not framed yet. A response nobody waits
-    for is believed when the size behind it is plausible: the capture began between the two.
+    WAIT also for a response that came behind packet `barrier`, where requests are not framed yet. A response nobody
+    waits for is believed when the size behind it is plausible: the capture began between the two.
     """
     state = measure(stream, direction.position, frame)
-    if state != COMPLETE and state != CUT:
+    if state not in (COMPLETE, CUT):
         return state, UNKNOWN
     date(stream, frame)
     if frame.last_packet > barrier:
         return WAIT, UNKNOWN
     if frame.prefix < SIZE_BYTES:
         return HOLE, UNKNOWN
-    frame.correlation_id = int32_at(stream.arena, frame.start)
+    frame.correlation_id = signed(stream.arena, frame.start, SIZE_BYTES)
     match = waiting_request(waiting, frame.correlation_id)
     if match == UNKNOWN and state == COMPLETE:
         behind = direction.position + SIZE_BYTES + frame.size
@@ -220,18 +217,28 @@ def next_response(stream, direction, waiting, barrier, frame):  # type: ignore[n
 
 
 @kernel
-def settle(conn, requests, match, response):  # type: ignore[no-untyped-def]
-    """Close the open requests up to `match`: those before it will get no answer any more."""
-    for i in range(conn.first_open, match):
-        requests[i].is_open = 0
-    requests[match].is_open, requests[match].partner = 0, response
+def pair(conn: Record, match: int, frame: Record, found: Found) -> None:
+    """Join a response, the next of `found`, and the request it answers; those before that will get no answer any more.
+
+    match: index of the request, or UNKNOWN for a response that nobody asked for.
+    """
+    frame.connection, frame.partner = conn.index, match
+    if match == UNKNOWN:
+        conn.orphan_responses += 1
+        frame.number = -conn.orphan_responses
+        return
+    for i in range(conn.first_open, match + 1):
+        found.requests[i].is_open = 0
+    found.requests[match].partner = found.counts[RESPONSES]
+    frame.number = found.requests[match].number
     conn.first_open = match + 1
 
 
-@njit(cache=True, nogil=True)
-def frame_responses(stream, direction, conn, c, barrier, requests, n_requests, responses, n, losses, n_losses):  # type: ignore[no-untyped-def]
-    """Frame the broker's side and pair it with the requests. Returns (responses, their count, losses, their count)."""
-    waiting = open_requests(requests, conn.first_open, n_requests)
+@allocating_kernel
+def frame_responses(stream: Stream, direction: Record, conn: Record, barrier: int, found: Found) -> Found:
+    """Frame the broker's side and pair it with the requests; barrier: number of the first packet not framed there."""
+    found = with_room(found)  # before the requests are indexed: no more come, so they stay where they are
+    waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS])
     while direction.position < stream_end(stream):
         waiting.first[0] = conn.first_open
         if direction.is_synced == 0:
@@ -240,22 +247,17 @@ def frame_responses(stream, direction, conn, c, barrier, requests, n_requests, r
             if state != COMPLETE:
                 break
             direction.is_synced = 1
-        losses, n_losses = report_loss(losses, n_losses, c, 1 - conn.client, direction)
-        responses = grow(responses, n)
-        frame = responses[n]
+        if is_full(found):
+            found = with_room(found)
+        report_loss(found, conn, 1 - conn.client, direction)
+        frame = found.responses[found.counts[RESPONSES]]
         state, match = next_response(stream, direction, waiting, barrier, frame)
         if state == WAIT:
             break
-        if state == HOLE or state == IMPLAUSIBLE:
+        if state in (HOLE, IMPLAUSIBLE):
             lose_sync(stream, direction, reason_of(state, stream))
             continue
         take(frame, direction)
-        frame.connection, frame.partner = c, match
-        if match == UNKNOWN:
-            conn.orphan_responses += 1
-            frame.number = -conn.orphan_responses
-        else:
-            frame.number = requests[match].number
-            settle(conn, requests, match, n)
-        n += 1
-    return responses, n, losses, n_losses
+        pair(conn, match, frame, found)
+        found.counts[RESPONSES] += 1
+    return found

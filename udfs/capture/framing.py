@@ -1,8 +1,8 @@
 """Kafka frames in a stream of bytes with holes: where each begins, how much of it is there, and when it came.
 
-A frame is a 4-byte size and that many bytes (kafka-semantics 6.1). Framing follows the sizes. A hole inside a frame costs
-that frame only, for its size says where the next one begins. Where a size itself is missing, or what follows it cannot be
-Kafka's, `udfs.capture.sync` looks for the next place where a frame begins.
+A frame is a 4-byte size and that many bytes (kafka-semantics 6.1). Framing follows the sizes. A hole inside a frame
+costs that frame only, for its size says where the next one begins. Where a size itself is missing, or what follows it
+cannot be Kafka's, `udfs.capture.sync` looks for the next place where a frame begins.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
 from udfs.capture.segments import UNKNOWN
+from udfs.wire.arrays import Bytes, Ints, Record
 from udfs.wire.kernel import kernel
+from udfs.wire.primitives import signed
 
 # socket.request.max.bytes' default: no peer with default settings sends a larger frame.
 MAX_FRAME_BYTES = 104_857_600
@@ -56,63 +56,65 @@ FRAME = np.dtype(
 class Stream(NamedTuple):
     """What is settled of one direction, laid out in the arena (see `udfs.capture.segments`)."""
 
-    arena: npt.NDArray[np.uint8]
-    extents: npt.NDArray[np.int64]  # [n, 3] stream offset, end, arena position
-    pieces: npt.NDArray[np.int64]  # [n, 3] stream offset, length, packet row
-    times: npt.NDArray[np.int64]  # by packet row, ns
-    packets: npt.NDArray[np.int64]  # by packet row, the packet's number in the capture
+    arena: Bytes
+    extents: Ints  # [n, 3] stream offset, end, arena position
+    pieces: Ints  # [m, 3] stream offset, length, packet row; also of what is not settled yet
+    times: Ints  # by packet row, ns
+    packets: Ints  # by packet row, the packet's number in the capture
+    barrier: int  # number of the first packet not settled
     is_final: bool  # no more packets will come
 
 
-@njit(cache=True, nogil=True)
-def grow(rows, used):  # type: ignore[no-untyped-def]
-    """`rows` with room for one more behind the `used` ones."""
-    if used < len(rows):
-        return rows
-    larger = np.zeros(max(2 * len(rows), 64), rows.dtype)
-    larger[:used] = rows[:used]
-    return larger
-
-
 @kernel
-def int32_at(arena, position):  # type: ignore[no-untyped-def]
-    """The big-endian int32 at an arena position, as int64."""
-    value = np.int64(0)
-    for i in range(4):
-        value = (value << 8) | np.int64(arena[position + i])
-    return value - 0x100000000 if value >= 0x80000000 else value
-
-
-@kernel
-def stream_end(stream):  # type: ignore[no-untyped-def]
+def stream_end(stream: Stream) -> int:
     """Stream offset behind the last settled byte, or UNKNOWN when there is none."""
-    return stream.extents[-1, 1] if len(stream.extents) > 0 else UNKNOWN
+    end: int = stream.extents[len(stream.extents) - 1, 1] if len(stream.extents) > 0 else UNKNOWN
+    return end
 
 
 @kernel
-def extent_holding(stream, offset):  # type: ignore[no-untyped-def]
+def rows_up_to(table: Ints, column: int, value: int) -> int:
+    """How many rows of a table, int64[n, 3], have at most this value in a column by which they are sorted."""
+    low, high = 0, len(table)
+    while low < high:
+        middle = (low + high) // 2
+        if table[middle, column] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def extent_holding(stream: Stream, offset: int) -> int:
     """Index of the first extent that ends behind the stream offset; len(extents) when none does."""
-    return np.searchsorted(stream.extents[:, 1], offset, side="right")
+    return rows_up_to(stream.extents, 1, offset)
 
 
 @kernel
-def piece_holding(stream, offset):  # type: ignore[no-untyped-def]
+def piece_holding(stream: Stream, offset: int) -> int:
     """Index of the piece that holds the byte at this stream offset, which must be in hand."""
-    return np.searchsorted(stream.pieces[:, 0], offset, side="right") - 1
+    return rows_up_to(stream.pieces, 0, offset) - 1
 
 
 @kernel
-def size_at(stream, extent, offset):  # type: ignore[no-untyped-def]
-    """The frame size at a stream offset inside an extent, or -1 when it is cut off or not one that a peer would send."""
-    begin, end, start = stream.extents[extent]
+def extent_at(stream: Stream, extent: int) -> tuple[int, int, int]:
+    """(stream offset, end, arena position) of an extent."""
+    return stream.extents[extent, 0], stream.extents[extent, 1], stream.extents[extent, 2]
+
+
+@kernel
+def size_at(stream: Stream, extent: int, offset: int) -> int:
+    """The frame size at a stream offset inside an extent, or -1 when it is cut off or not one a peer would send."""
+    begin, end, start = extent_at(stream, extent)
     if end - offset < SIZE_BYTES:
         return -1
-    size = int32_at(stream.arena, start + offset - begin)
+    size = signed(stream.arena, start + offset - begin, SIZE_BYTES)
     return size if MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES else -1
 
 
 @kernel
-def bytes_between(stream, first, end):  # type: ignore[no-untyped-def]
+def bytes_between(stream: Stream, first: int, end: int) -> int:
     """How many bytes with stream offsets in [first, end) are in hand."""
     present = 0
     for i in range(extent_holding(stream, first), len(stream.extents)):
@@ -123,7 +125,7 @@ def bytes_between(stream, first, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def measure(stream, offset, frame):  # type: ignore[no-untyped-def]
+def measure(stream: Stream, offset: int, frame: Record) -> int:
     """Fill in place, size, prefix and missing bytes of the frame at a stream offset; says how it stands.
 
     COMPLETE; CUT: some of it will never be there; WAIT: it may still come; HOLE: its size is not in hand;
@@ -133,7 +135,7 @@ def measure(stream, offset, frame):  # type: ignore[no-untyped-def]
     extent = extent_holding(stream, offset)
     if extent == len(stream.extents):
         return WAIT
-    begin, end, start = stream.extents[extent]
+    begin, end, start = extent_at(stream, extent)
     if begin > offset:
         return HOLE
     if end - offset < SIZE_BYTES:
@@ -155,7 +157,7 @@ def measure(stream, offset, frame):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def date(stream, frame):  # type: ignore[no-untyped-def]
+def date(stream: Stream, frame: Record) -> None:
     """Fill in the times and packet numbers of a measured frame."""
     first = piece_holding(stream, frame.stream_offset)
     row = stream.pieces[first, 2]
@@ -171,7 +173,7 @@ def date(stream, frame):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take(frame, direction):  # type: ignore[no-untyped-def]
+def take(frame: Record, direction: Record) -> None:
     """Move the direction's position behind a measured frame and count its bytes."""
     direction.position = frame.stream_offset + SIZE_BYTES + frame.size
     direction.framed_bytes += SIZE_BYTES + frame.size - frame.missing

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from udfs.capture.byte_order import u16, u32
 from udfs.capture.packet_table import HEADERS_CUT, MALFORMED, NOT_IP, TCP_SEGMENT, UNKNOWN_LINK_TYPE
+from udfs.wire.kernel import kernel
 
 NULL, ETHERNET, DLT_RAW, DLT_RAW_OPENBSD, RAW = 0, 1, 12, 14, 101
 LOOP, LINUX_SLL, IPV4, IPV6, LINUX_SLL2 = 108, 113, 228, 229, 276
@@ -17,13 +17,13 @@ AF_INET = 2
 AF_INET6 = (10, 23, 24, 28, 30)  # Linux, Windows, NetBSD, FreeBSD, macOS
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def missing(needed: int, wire_end: int) -> int:
     """Verdict on a packet whose captured bytes end before `needed`: cut by the snaplen, or never that long."""
     return HEADERS_CUT if needed <= wire_end else MALFORMED
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
     while ethertype in VLAN_TAGS:
         if at + 4 > end:
@@ -35,7 +35,7 @@ def _after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, ethert
     return NOT_IP, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _after_family(chunk: np.ndarray, at: int) -> tuple[int, int]:
     """The address family is in the byte order of the machine that captured, which may not be the file's."""
     family = u32(chunk, at, False)
@@ -44,7 +44,7 @@ def _after_family(chunk: np.ndarray, at: int) -> tuple[int, int]:
     return (TCP_SEGMENT if family == AF_INET or family in AF_INET6 else NOT_IP), at + 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _header_bytes(link_type: int) -> int:
     """Fixed bytes before the IP header or a VLAN tag; -1 for a link type not known."""
     if link_type == ETHERNET:
@@ -58,7 +58,7 @@ def _header_bytes(link_type: int) -> int:
     return 0 if link_type in (DLT_RAW, DLT_RAW_OPENBSD, RAW, IPV4, IPV6) else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_network_header(chunk: np.ndarray, at: int, end: int, wire_end: int, link_type: int) -> tuple[int, int]:
     """TCP_SEGMENT and where the IP header of the packet in `chunk[at:end]` begins, or why there is none."""
     size = _header_bytes(link_type)

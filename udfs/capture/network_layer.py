@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from udfs.capture.byte_order import u16
 from udfs.capture.link_layer import missing
 from udfs.capture.packet_table import FRAGMENT, MALFORMED, NOT_IP, NOT_TCP, TCP_SEGMENT
+from udfs.wire.kernel import kernel
 
 PROTOCOL_TCP = 6
 HOP_BY_HOP, ROUTING, FRAGMENT_HEADER, AUTHENTICATION, DESTINATION_OPTIONS = 0, 43, 44, 51, 60
@@ -15,7 +15,7 @@ EXTENSIONS = (HOP_BY_HOP, ROUTING, FRAGMENT_HEADER, AUTHENTICATION, DESTINATION_
 IPV4_HEADER, IPV6_HEADER = 20, 40
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ipv4(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
     if at + IPV4_HEADER > end:
         return missing(at + IPV4_HEADER, wire_end), at, at
@@ -30,7 +30,7 @@ def _ipv4(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int
     return TCP_SEGMENT, at + header, at + total if total else wire_end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _extension_bytes(chunk: np.ndarray, at: int, kind: int) -> int:
     if kind == FRAGMENT_HEADER:
         return 8
@@ -39,7 +39,7 @@ def _extension_bytes(chunk: np.ndarray, at: int, kind: int) -> int:
     return (int(np.int64(chunk[at + 1])) + 1) * 8
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_extensions(chunk: np.ndarray, at: int, end: int, wire_end: int, following: int) -> tuple[int, int]:
     """TCP_SEGMENT and where TCP begins behind the IPv6 extension headers, or why it does not."""
     while following in EXTENSIONS:
@@ -52,7 +52,7 @@ def _skip_extensions(chunk: np.ndarray, at: int, end: int, wire_end: int, follow
     return (TCP_SEGMENT if following == PROTOCOL_TCP else NOT_TCP), at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ipv6(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
     first = at + IPV6_HEADER
     if first > end:
@@ -62,7 +62,7 @@ def _ipv6(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int
     return verdict, transport, first + length if length else wire_end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_transport_header(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int, bool]:
     """Verdict, where TCP begins, where it ends on the wire, and whether the packet is IPv6.
 

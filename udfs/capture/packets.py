@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from udfs.capture.compression import Compression, open_stream
 from udfs.capture.packet_walk import CaptureFormat, PacketWalk
@@ -16,6 +15,7 @@ from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import ByteStream, StreamWindow, open_stored
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpTable
 from udfs.errors import CaptureError
+from udfs.wire.kernel import allocating_kernel
 
 COLUMNS: list[tuple[str, pa.DataType]] = [
     ("bucket", pa.int32()),
@@ -45,7 +45,7 @@ payload:       as captured; shorter than `payload_bytes` where the snaplen cut i
 """
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def gather(chunk: np.ndarray, starts: np.ndarray, offsets: np.ndarray, gathered: np.ndarray) -> None:
     """Copy from `chunk[starts[i]:]` to `gathered[offsets[i]:offsets[i + 1]]` for each i.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-from numba import njit
 
 from udfs.capture.byte_order import u32
 from udfs.capture.packet_table import (
@@ -20,6 +19,7 @@ from udfs.capture.packet_table import (
     TABLE_FULL,
 )
 from udfs.capture.timestamps import POWERS_OF_TEN
+from udfs.wire.kernel import kernel
 
 FILE_HEADER_BYTES = 24
 MAJOR_VERSION = 2
@@ -47,13 +47,13 @@ def parse_file_header(header: bytes) -> tuple[bool, int, np.ndarray]:
     return order == ">", major, np.array([[network & 0xFFFF, snaplen, resolution, 0]], np.int64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def longest_packet(snaplen: int) -> int:
     """Most bytes a record may claim to hold under this snaplen."""
     return min(max(snaplen, USUAL_SNAPLEN), LONGEST_RECORD)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_pcap(
     chunk: np.ndarray, end: int, at: int, stop: int, section: np.ndarray, interfaces: np.ndarray, packets: np.ndarray
 ) -> tuple[int, int, int]:

@@ -7,7 +7,6 @@ custom) is stepped over by its length, and so is every option but an interface's
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from udfs.capture.byte_order import u16, u32
 from udfs.capture.packet_table import (
@@ -30,6 +29,7 @@ from udfs.capture.packet_table import (
     WIDEST_SNAPLEN,
 )
 from udfs.capture.timestamps import ticks_to_ns
+from udfs.wire.kernel import kernel
 
 MAGIC = b"\x0a\x0d\x0d\x0a"
 
@@ -43,7 +43,7 @@ BLOCK_HEAD, BLOCK_TAIL = 8, 4
 SHORTEST_BLOCK = 12
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _block_byte_order(chunk: np.ndarray, at: int, section: np.ndarray) -> int:
     """1 = big endian, 0 = little endian, -1 = the block cannot be read."""
     if u32(chunk, at, False) != SECTION_HEADER:
@@ -53,7 +53,7 @@ def _block_byte_order(chunk: np.ndarray, at: int, section: np.ndarray) -> int:
     return 0 if u32(chunk, at + BLOCK_HEAD, False) == BYTE_ORDER_MAGIC else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _begin_section(chunk: np.ndarray, at: int, length: int, big_endian: bool, section: np.ndarray) -> bool:
     """Forget the interfaces of the section before. False where the block is too short or of another major version."""
     if length < 28 or u16(chunk, at + 12, big_endian) != 1:
@@ -62,7 +62,7 @@ def _begin_section(chunk: np.ndarray, at: int, length: int, big_endian: bool, se
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _read_clock(chunk: np.ndarray, at: int, end: int, big_endian: bool, interface: np.ndarray) -> bool:
     """Take if_tsresol and if_tsoffset from the options in `chunk[at:end]`. False where one reaches beyond `end`."""
     while at + 4 <= end:
@@ -81,7 +81,7 @@ def _read_clock(chunk: np.ndarray, at: int, end: int, big_endian: bool, interfac
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_interface(chunk: np.ndarray, at: int, length: int, section: np.ndarray, interfaces: np.ndarray) -> bool:
     """Append an interface to the section. False where the block contradicts itself."""
     if length < 20:
@@ -96,13 +96,13 @@ def _add_interface(chunk: np.ndarray, at: int, length: int, section: np.ndarray,
     return _read_clock(chunk, at + 16, at + length - BLOCK_TAIL, big_endian, interface)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _set_unreadable(packet: np.void, at: int) -> None:
     packet["offset"], packet["captured"], packet["original"], packet["ts_ns"] = at, 0, 0, 0
     packet["link_type"] = UNREADABLE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_packet(
     chunk: np.ndarray, at: int, length: int, old: bool, section: np.ndarray, interfaces: np.ndarray, packet: np.void
 ) -> None:
@@ -123,7 +123,7 @@ def _add_packet(
         packet["ts_ns"], packet["link_type"] = ts_ns, interfaces[number, LINK_TYPE]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_simple_packet(
     chunk: np.ndarray, at: int, length: int, section: np.ndarray, interfaces: np.ndarray, packet: np.void
 ) -> None:
@@ -139,7 +139,7 @@ def _add_simple_packet(
     packet["link_type"] = interfaces[0, LINK_TYPE]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _frame_block(chunk: np.ndarray, end: int, at: int, big_endian: int) -> tuple[int, int]:
     """Length of the block at `at`, and READABLE or why it is not."""
     if big_endian < 0:
@@ -154,7 +154,7 @@ def _frame_block(chunk: np.ndarray, end: int, at: int, big_endian: int) -> tuple
     return length, READABLE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_declaration(
     chunk: np.ndarray, at: int, length: int, kind: int, big_endian: int, section: np.ndarray, interfaces: np.ndarray
 ) -> int:
@@ -169,7 +169,7 @@ def _take_declaration(
     return READABLE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_packet(
     chunk: np.ndarray, at: int, length: int, kind: int, section: np.ndarray, interfaces: np.ndarray, packet: np.void
 ) -> int:
@@ -183,7 +183,7 @@ def _take_packet(
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_pcapng(
     chunk: np.ndarray, end: int, at: int, stop: int, section: np.ndarray, interfaces: np.ndarray, packets: np.ndarray
 ) -> tuple[int, int, int]:

@@ -1,31 +1,30 @@
 """Packets in, frames out: the kernel that takes a chunk of packets through every connection in it.
 
-The chunk's packets are sorted by connection and, inside one, by their place in the capture. The last connection of a chunk
-may go on in the next; its state, the bytes not framed yet and its open requests are carried over (`udfs.capture.chunks`).
+The chunk's packets are sorted by connection and, inside one, by their place in the capture. The last connection of a
+chunk may go on in the next; its state, the bytes not framed yet and its open requests are carried over
+(`udfs.capture.chunks`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
-from udfs.capture.conversation import (
-    CONNECTION,
-    CUT_AT_END,
-    KAFKA,
-    LOSS,
-    UNDECIDED,
-    frame_requests,
-    frame_responses,
-    recognise,
+from udfs.capture.conversation import CUT_AT_END, KAFKA, UNDECIDED, frame_requests, frame_responses, recognise
+from udfs.capture.found import REQUESTS, Found, is_full, report_loss, with_room
+from udfs.capture.framing import Stream, bytes_between, stream_end
+from udfs.capture.segments import (
+    UNKNOWN,
+    Arena,
+    Packets,
+    in_order,
+    lay_out,
+    place,
+    settled_extents,
+    start_direction,
 )
-from udfs.capture.framing import FRAME, Stream, bytes_between, grow, stream_end
-from udfs.capture.segments import DIRECTION, UNKNOWN, in_stream_order, lay_out, place, settled_extents, start_direction
-from udfs.capture.sync import report_loss, skip_to
-from udfs.wire.kernel import kernel
+from udfs.capture.sync import skip_to
+from udfs.wire.arrays import Ints, Record, Records, Shorts
+from udfs.wire.kernel import allocating_kernel, kernel
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 NEVER = (1 << 62) - 1
@@ -33,24 +32,8 @@ NEVER = (1 << 62) - 1
 MAX_OPEN_REQUESTS = 1000
 
 
-class Packets(NamedTuple):
-    """One chunk's packets, an int64[n] a column but `payload`, which holds all captured payload bytes."""
-
-    run: npt.NDArray[np.int64]  # number of the run of packets with the same endpoints
-    direction: npt.NDArray[np.int64]
-    time: npt.NDArray[np.int64]
-    number: npt.NDArray[np.int64]  # place in the capture set
-    sequence: npt.NDArray[np.int64]
-    flags: npt.NDArray[np.int64]
-    wire: npt.NDArray[np.int64]  # payload bytes the packet had on the wire
-    captured: npt.NDArray[np.int64]  # payload bytes the capture has of it
-    source: npt.NDArray[np.int64]  # where they begin in `payload`
-    offset: npt.NDArray[np.int64]  # stream offset of bytes carried over, else UNKNOWN
-    payload: npt.NDArray[np.uint8]
-
-
 @kernel
-def connection_end(packets, conn, first):  # type: ignore[no-untyped-def]
+def connection_end(packets: Packets, conn: Record, first: int) -> int:
     """Index behind the last packet, from `first` on, of one connection.
 
     It ends with its run of packets or where the same endpoints open another one: a client's SYN with another sequence
@@ -71,10 +54,12 @@ def connection_end(packets, conn, first):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit(cache=True, nogil=True)
-def place_packets(packets, first, end, side, direction, offsets):  # type: ignore[no-untyped-def]
-    """Rows in [first, end) of one side that bring payload which belongs, in stream order; fills in their `offsets`."""
-    rows = np.empty(end - first, np.int64)
+@kernel
+def place_packets(packets: Packets, first: int, end: int, side: int, direction: Record, rows: Ints) -> int:
+    """Find the rows in [first, end) of one side that bring payload which belongs, and their stream offsets.
+
+    Fills in `packets.offset`, and `rows` as far as it returns.
+    """
     n = 0
     for row in range(first, end):
         if packets.direction[row] != side:
@@ -85,40 +70,47 @@ def place_packets(packets, first, end, side, direction, offsets):  # type: ignor
         if direction.is_started == 0 and (is_syn or packets.wire[row] > 0):
             start_direction(direction, sequence)
             direction.is_synced = is_syn
-        offsets[row] = packets.offset[row]
         if packets.wire[row] == 0:
             continue
-        if offsets[row] == UNKNOWN:
+        if packets.offset[row] == UNKNOWN:
             direction.payload_bytes += packets.captured[row]
-            offsets[row] = place(direction, sequence, packets.wire[row])
-        if offsets[row] == UNKNOWN:
+            packets.offset[row] = place(direction, sequence, packets.wire[row])
+        if packets.offset[row] == UNKNOWN:
             direction.late_bytes += packets.captured[row]
             continue
         rows[n] = row
         n += 1
-    return in_stream_order(rows[:n], offsets)
-
-
-@njit(cache=True, nogil=True)
-def open_stream(packets, first, end, side, direction, is_final, offsets, arena, arena_end):  # type: ignore[no-untyped-def]
-    """Lay out one side's packets: (the settled Stream, all pieces, end of the arena, first packet not settled)."""
-    rows = place_packets(packets, first, end, side, direction, offsets)
-    pieces, extents, arena_end, repeated = lay_out(
-        rows, offsets, packets.captured, packets.source, packets.payload, direction.position, arena, arena_end
-    )
-    direction.repeated_bytes += repeated
-    n = settled_extents(extents, direction.highest, direction.position, is_final)
-    barrier = NEVER
-    if n < len(extents):
-        for i in range(len(pieces)):
-            if pieces[i, 0] >= extents[n, 0]:
-                barrier = min(barrier, packets.number[pieces[i, 2]])
-    stream = Stream(arena, extents[:n], pieces, packets.time, packets.number, is_final)
-    return stream, pieces, arena_end, barrier
+    return n
 
 
 @kernel
-def leave_out(stream, direction):  # type: ignore[no-untyped-def]
+def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int) -> int:
+    """Number of the first packet that brought a piece of an extent behind the settled ones."""
+    barrier = NEVER
+    if settled < len(extents):
+        for i in range(len(pieces)):
+            if pieces[i, 0] >= extents[settled, 0]:
+                barrier = min(barrier, packets.number[pieces[i, 2]])
+    return barrier
+
+
+@allocating_kernel
+def open_stream(
+    packets: Packets, first: int, end: int, side: int, direction: Record, is_final: bool, arena: Arena
+) -> Stream:
+    """Lay out one side's packets in [first, end)."""
+    rows = np.empty(end - first, np.int64)
+    n = place_packets(packets, first, end, side, direction, rows)
+    rows = in_order(rows[:n], packets.offset)
+    pieces, extents, repeated = lay_out(rows, packets, direction.position, arena)
+    direction.repeated_bytes += repeated
+    settled = settled_extents(extents, direction.highest, direction.position, is_final)
+    barrier = first_unsettled(packets, pieces, extents, settled)
+    return Stream(arena.data, extents[:settled], pieces, packets.time, packets.number, barrier, is_final)
+
+
+@kernel
+def leave_out(stream: Stream, direction: Record) -> None:
     """Count what is in hand of a connection that is not Kafka's and pass over it."""
     end = stream_end(stream)
     if end > direction.position:
@@ -126,104 +118,109 @@ def leave_out(stream, direction):  # type: ignore[no-untyped-def]
         direction.position = end
 
 
-@kernel
-def keep_rest(pieces, offsets, direction, kept, n):  # type: ignore[no-untyped-def]
-    """Append (packet row, stream offset, payload bytes to skip, length) of the pieces behind the position."""
-    for i in range(len(pieces)):
-        row, end = pieces[i, 2], pieces[i, 0] + pieces[i, 1]
-        if end > direction.position:
-            start = max(pieces[i, 0], direction.position)
-            kept[n] = (row, start, start - offsets[row], end - start)
-            n += 1
-    return n
+@allocating_kernel
+def talk(
+    conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Shorts, found: Found
+) -> Found:
+    """Take a connection as far as what is in hand of both sides, DIRECTION[2], allows."""
+    if conn.protocol == UNDECIDED:
+        recognise(conn, streams, sides, apis)
+    if conn.protocol == KAFKA:
+        client, broker = streams if conn.client == 0 else (streams[1], streams[0])
+        found = frame_requests(client, sides[conn.client], conn, apis, found)
+        found = frame_responses(broker, sides[1 - conn.client], conn, client.barrier, found)
+    elif conn.protocol != UNDECIDED or streams[0].is_final:
+        leave_out(streams[0], sides[0])
+        leave_out(streams[1], sides[1])
+    return found
+
+
+@allocating_kernel
+def rest_of(packets: Packets, streams: tuple[Stream, Stream], sides: Records) -> Ints:
+    """(packet row, stream offset, payload bytes to skip, length) of the pieces behind the positions; int64[n, 4]."""
+    rest = np.empty((len(streams[0].pieces) + len(streams[1].pieces), 4), np.int64)
+    n = 0
+    for side in range(2):
+        pieces, position = streams[side].pieces, sides[side].position
+        for i in range(len(pieces)):
+            row, end = pieces[i, 2], pieces[i, 0] + pieces[i, 1]
+            if end > position:
+                start = max(pieces[i, 0], position)
+                rest[n, 0], rest[n, 1] = row, start
+                rest[n, 2], rest[n, 3] = start - packets.offset[row], end - start
+                n += 1
+    return rest[:n]
 
 
 @kernel
-def new_connection(conn, directions, c, run, incarnation):  # type: ignore[no-untyped-def]
-    """Set the state of connection `c`, of which nothing is known yet."""
-    conn.run, conn.incarnation, conn.syn_sequence, conn.client = run, incarnation, UNKNOWN, UNKNOWN
-    for side in (2 * c, 2 * c + 1):
+def new_connection(connections: Records, directions: Records, index: int, run: int, requests: int) -> None:
+    """Set the state of a connection of which nothing is known yet; requests: how many others had before."""
+    conn = connections[index]
+    repeats = index > 0 and connections[index - 1].run == run
+    conn.incarnation = connections[index - 1].incarnation + 1 if repeats else 0
+    conn.index, conn.run, conn.syn_sequence, conn.client = index, run, UNKNOWN, UNKNOWN
+    conn.first_open = requests
+    for side in (2 * index, 2 * index + 1):
         directions[side].lost_from = UNKNOWN
         directions[side].outlier = UNKNOWN
 
 
-@njit(cache=True, nogil=True)
-def close(streams, conn, c, directions, requests, first, n, losses, n_losses):  # type: ignore[no-untyped-def]
+@allocating_kernel
+def close(conn: Record, sides: Records, streams: tuple[Stream, Stream], first_request: int, found: Found) -> Found:
     """End a connection: what waits for an answer gets none, what was being skipped is a loss, the rest is cut off."""
     for side in range(2):
-        direction = directions[2 * c + side]
+        direction = sides[side]
         if stream_end(streams[side]) > direction.position:
             skip_to(streams[side], direction, stream_end(streams[side]), CUT_AT_END)
-        losses, n_losses = report_loss(losses, n_losses, c, side, direction)
-    for i in range(first, n):
-        requests[i].is_open = 0
-    return losses, n_losses
+        if is_full(found):
+            found = with_room(found)
+        report_loss(found, conn, side, direction)
+    for i in range(first_request, found.counts[REQUESTS]):
+        found.requests[i].is_open = 0
+    return found
 
 
 @kernel
-def forget_oldest(conn, requests, n):  # type: ignore[no-untyped-def]
+def forget_oldest(conn: Record, found: Found) -> None:
     """Close all but the newest MAX_OPEN_REQUESTS requests: their responses are not in the capture."""
-    for i in range(conn.first_open, n - MAX_OPEN_REQUESTS):
-        requests[i].is_open = 0
+    for i in range(conn.first_open, found.counts[REQUESTS] - MAX_OPEN_REQUESTS):
+        found.requests[i].is_open = 0
         conn.first_open = i + 1
 
 
-@njit(cache=True, nogil=True)
-def converse(packets, is_carried, connections, directions, requests, n_requests, arena, arena_end, is_last, apis):  # type: ignore[no-untyped-def]
+@allocating_kernel
+def converse(
+    packets: Packets, connections: Records, directions: Records, found: Found, arena: Arena, apis: Shorts,
+    is_carried: bool, is_last: bool,
+) -> tuple[int, Found, Ints]:  # fmt: skip
     """Take a chunk of packets through its connections.
 
-    packets: Packets. is_carried: connection 0 goes on from an earlier chunk; its state is in connections[0],
-    directions[0:2] and, as its open requests, requests[:n_requests], whose bytes are in arena[:arena_end].
-    arena: uint8 with room behind arena_end for all payload. is_last: no chunk follows.
-    Returns (connections, their count, directions, requests, their count, responses, their count, losses, their count,
-    kept int64[m, 4] by `keep_rest`): the last connection is unfinished unless is_last.
+    connections: CONNECTION[n], directions: DIRECTION[2n], zero, with n no less than the connections there can be.
+    is_carried: connection 0 goes on from an earlier chunk; its state is in connections[0], directions[0:2] and, as its
+    open requests, `found`, whose bytes are in the arena. is_last: no chunk follows.
+    Returns (how many connections there were, what was found, what is to be kept for the next chunk as by `rest_of`):
+    the last connection is unfinished unless is_last.
     """
     n = len(packets.run)
-    offsets = np.empty(n, np.int64)
-    responses, losses = np.zeros(64, FRAME), np.zeros(8, LOSS)
     kept = np.empty((0, 4), np.int64)
-    n_connections = n_responses = n_losses = row = 0
-    while row < n or (is_carried and n_connections == 0):
-        c = n_connections
-        connections, directions = grow(connections, c), grow(directions, 2 * c)
-        conn = connections[c]
-        if c > 0 or not is_carried:
-            repeats = c > 0 and connections[c - 1].run == packets.run[row]
-            new_connection(conn, directions, c, packets.run[row], connections[c - 1].incarnation + 1 if repeats else 0)
-            conn.first_open = n_requests
-        first_open = conn.first_open
+    index = row = 0
+    while row < n or (is_carried and index == 0):
+        if index > 0 or not is_carried:
+            new_connection(connections, directions, index, packets.run[row], found.counts[REQUESTS])
+        conn, sides = connections[index], directions[2 * index : 2 * index + 2]
+        first_request = conn.first_open
         end = connection_end(packets, conn, row)
         is_final = is_last or end < n
-        stream_0, pieces_0, arena_end, barrier_0 = open_stream(
-            packets, row, end, 0, directions[2 * c], is_final, offsets, arena, arena_end
+        streams = (
+            open_stream(packets, row, end, 0, sides[0], is_final, arena),
+            open_stream(packets, row, end, 1, sides[1], is_final, arena),
         )
-        stream_1, pieces_1, arena_end, barrier_1 = open_stream(
-            packets, row, end, 1, directions[2 * c + 1], is_final, offsets, arena, arena_end
-        )
-        if conn.protocol == UNDECIDED:
-            recognise(conn, (stream_0, stream_1), directions[2 * c : 2 * c + 2], apis)
-        if conn.protocol == KAFKA:
-            client, broker = (stream_0, stream_1) if conn.client == 0 else (stream_1, stream_0)
-            requests, n_requests, losses, n_losses = frame_requests(
-                client, directions[2 * c + conn.client], conn, c, apis, requests, n_requests, losses, n_losses
-            )
-            barrier = barrier_0 if conn.client == 0 else barrier_1
-            responses, n_responses, losses, n_losses = frame_responses(
-                broker, directions[2 * c + 1 - conn.client], conn, c, barrier,
-                requests, n_requests, responses, n_responses, losses, n_losses,
-            )  # fmt: skip
-        elif conn.protocol != UNDECIDED or is_final:
-            leave_out(stream_0, directions[2 * c])
-            leave_out(stream_1, directions[2 * c + 1])
+        found = talk(conn, sides, streams, apis, found)
         if is_final:
-            losses, n_losses = close(
-                (stream_0, stream_1), conn, c, directions, requests, first_open, n_requests, losses, n_losses
-            )
+            found = close(conn, sides, streams, first_request, found)
         else:
-            forget_oldest(conn, requests, n_requests)
-            kept = np.empty((len(pieces_0) + len(pieces_1), 4), np.int64)
-            n_kept = keep_rest(pieces_0, offsets, directions[2 * c], kept, 0)
-            kept = kept[: keep_rest(pieces_1, offsets, directions[2 * c + 1], kept, n_kept)]
+            forget_oldest(conn, found)
+            kept = rest_of(packets, streams, sides)
         row = end
-        n_connections += 1
-    return connections, n_connections, directions, requests, n_requests, responses, n_responses, losses, n_losses, kept
+        index += 1
+    return index, found, kept

@@ -2,24 +2,26 @@
 
 A *stream offset* is the position of a byte in the byte stream that one side sent: 0 is the byte after its SYN or, when
 the capture starts in mid-stream, the first byte of the first segment seen. A *piece* is the part of a segment that no
-earlier segment had brought. An *extent* is a maximal run of pieces without a hole: between two extents bytes are missing,
-because a packet was lost or snaplen cut it.
+earlier segment had brought. An *extent* is a maximal run of pieces without a hole: between two extents bytes are
+missing, because a packet was lost or snaplen cut it.
 
-The result depends on the packets and their order alone, never on how many of them a call is given: what cannot be decided
-yet is left for the next call (`settled_extents`).
+The result depends on the packets and their order alone, never on how many of them a call is given: what cannot be
+decided yet is left for the next call (`settled_extents`).
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import NamedTuple
 
-from udfs.wire.kernel import kernel
+import numpy as np
+
+from udfs.wire.arrays import Bytes, Ints, Record
+from udfs.wire.kernel import allocating_kernel, kernel
 
 UNKNOWN = -(1 << 62)
 
-# A segment that arrives when the stream is already this far ahead comes too late to fill a gap, and a gap with this much
-# stream behind it stays one: far above the reordering of real networks, bounded enough to hold.
+# A segment that arrives when the stream is already this far ahead comes too late to fill a gap, and a gap with this
+# much stream behind it stays one: far above the reordering of real networks, bounded enough to hold.
 REORDER_BYTES = 4 << 20
 # No receive window is larger in practice: a segment further away is noise, or the capture was interrupted.
 JUMP_BYTES = 64 << 20
@@ -52,15 +54,38 @@ DIRECTION = np.dtype(
 )
 
 
+class Packets(NamedTuple):
+    """One chunk's packets, an int64[n] a column but `payload`, which holds all captured payload bytes."""
+
+    run: Ints  # number of the run of packets with the same endpoints
+    direction: Ints
+    time: Ints
+    number: Ints  # place in the capture set
+    sequence: Ints
+    flags: Ints
+    wire: Ints  # payload bytes the packet had on the wire
+    captured: Ints  # payload bytes the capture has of it
+    source: Ints  # where they begin in `payload`
+    offset: Ints  # stream offset; of packets not carried over UNKNOWN until they are placed, or where they cannot be
+    payload: Bytes
+
+
+class Arena(NamedTuple):
+    """Where payload is laid out: uint8 with room for all of a chunk's, and how much of that is used, int64[1]."""
+
+    data: Bytes
+    used: Ints
+
+
 @kernel
-def signed_distance(sequence, reference):  # type: ignore[no-untyped-def]
+def signed_distance(sequence: int, reference: int) -> int:
     """How far one 32-bit sequence number is ahead of another (RFC 9293, section 3.4)."""
     ahead = (sequence - reference) & 0xFFFFFFFF
     return ahead - 0x100000000 if ahead >= 0x80000000 else ahead
 
 
 @kernel
-def start_direction(direction, sequence):  # type: ignore[no-untyped-def]
+def start_direction(direction: Record, sequence: int) -> None:
     """Let stream offset 0 be the byte with this sequence number."""
     direction.is_started = 1
     direction.sequence = sequence
@@ -71,12 +96,12 @@ def start_direction(direction, sequence):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def place(direction, sequence, wire_bytes):  # type: ignore[no-untyped-def]
-    """Stream offset of a segment, or UNKNOWN when it lies before the start, comes too late or is too far away to belong.
+def place(direction: Record, sequence: int, wire_bytes: int) -> int:
+    """Stream offset of a segment, or UNKNOWN when it lies before the start, comes too late or is too far away.
 
     Two neighbours that are both too far away show that the capture was interrupted: the stream goes on behind a gap.
     """
-    offset = direction.offset + signed_distance(sequence, direction.sequence)
+    offset: int = direction.offset + signed_distance(sequence, direction.sequence)
     if abs(offset - direction.highest) > JUMP_BYTES:
         follows = direction.outlier != UNKNOWN and abs(signed_distance(sequence, direction.outlier)) < REORDER_BYTES
         direction.outlier = UNKNOWN if follows else (sequence + wire_bytes) & 0xFFFFFFFF
@@ -92,51 +117,96 @@ def place(direction, sequence, wire_bytes):  # type: ignore[no-untyped-def]
     return offset
 
 
-@njit(cache=True, nogil=True)
-def in_stream_order(rows, offsets):  # type: ignore[no-untyped-def]
-    """Rows sorted by stream offset; of two segments at one offset the one captured first stays first."""
-    found = offsets[rows]
-    for i in range(1, len(found)):
-        if found[i] < found[i - 1]:
-            return rows[np.argsort(found, kind="mergesort")]
-    return rows
+@kernel
+def run_end(rows: Ints, keys: Ints, first: int) -> int:
+    """Index behind the rows from `first` on that are sorted by key."""
+    end = min(first + 1, len(rows))
+    while end < len(rows) and keys[rows[end - 1]] <= keys[rows[end]]:
+        end += 1
+    return end
 
 
-@njit(cache=True, nogil=True)
-def lay_out(rows, offsets, captured, source, data, consumed, arena, arena_end):  # type: ignore[no-untyped-def]
+@kernel
+def merge(rows: Ints, keys: Ints, first: int, middle: int, end: int, merged: Ints) -> None:
+    """Merge the sorted rows [first, middle) and [middle, end) into the same places of `merged`."""
+    left, right = first, middle
+    for to in range(first, end):
+        if right == end or (left < middle and keys[rows[left]] <= keys[rows[right]]):
+            merged[to] = rows[left]
+            left += 1
+        else:
+            merged[to] = rows[right]
+            right += 1
+
+
+@allocating_kernel
+def in_order(rows: Ints, keys: Ints) -> Ints:
+    """Rows sorted by their keys; of two with one key the one that stands first stays first.
+
+    Merges runs that are sorted already: rows in order cost two comparisons each. numba's own sorts take seconds to
+    compile.
+    """
+    while True:
+        merged = np.empty(len(rows), np.int64)
+        first = runs = 0
+        while first < len(rows):
+            middle = run_end(rows, keys, first)
+            end = run_end(rows, keys, middle)
+            merge(rows, keys, first, middle, end, merged)
+            first = end
+            runs += 1
+        if runs <= 1:
+            return merged
+        rows = merged
+
+
+@kernel
+def set_row(table: Ints, row: int, first: int, second: int, third: int) -> None:
+    """table[row] = (first, second, third)."""
+    table[row, 0], table[row, 1], table[row, 2] = first, second, third
+
+
+@kernel
+def copy_bytes(source: Bytes, start: int, length: int, target: Bytes, at: int) -> None:
+    """target[at : at + length] = source[start : start + length]; they do not overlap."""
+    for i in range(length):
+        target[at + i] = source[start + i]
+
+
+@allocating_kernel
+def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[Ints, Ints, int]:
     """Copy the bytes that are new into `arena`, one extent behind the other.
 
-    rows: int64[n], packets in stream order; offsets, captured, source: int64 by packet: stream offset, captured bytes,
-    where the payload starts in `data`. consumed: stream offset below which every byte was used before.
+    rows: int64[n], packets in stream order. consumed: stream offset below which every byte was used before.
     Returns (pieces int64[n, 3]: stream offset, length, packet; extents int64[m, 3]: stream offset, end, arena position;
-    arena end; captured bytes that were there already).
+    captured bytes that were there already).
     """
     pieces = np.empty((len(rows), 3), np.int64)
     extents = np.empty((len(rows), 3), np.int64)
     n_pieces = n_extents = repeated = 0
-    covered = consumed
+    covered, arena_end = consumed, arena.used[0]
     for row in rows:
-        skip = min(max(covered - offsets[row], 0), captured[row])
+        skip = min(max(covered - packets.offset[row], 0), packets.captured[row])
         repeated += skip
-        length = captured[row] - skip
+        length = packets.captured[row] - skip
         if length == 0:
             continue
-        start = offsets[row] + skip
+        start = packets.offset[row] + skip
         if n_extents == 0 or extents[n_extents - 1, 1] != start:
-            extents[n_extents] = (start, start, arena_end)
+            set_row(extents, n_extents, start, start, arena_end)
             n_extents += 1
-        pieces[n_pieces] = (start, length, row)
+        set_row(pieces, n_pieces, start, length, row)
         n_pieces += 1
-        first = source[row] + skip
-        arena[arena_end : arena_end + length] = data[first : first + length]
+        copy_bytes(packets.payload, packets.source[row] + skip, length, arena.data, arena_end)
         arena_end += length
         covered = start + length
         extents[n_extents - 1, 1] = covered
-    return pieces[:n_pieces], extents[:n_extents], arena_end, repeated
+    arena.used[0] = arena_end
+    return pieces[:n_pieces], extents[:n_extents], repeated
 
 
 @kernel
-def settled_extents(extents, highest, position, is_final):  # type: ignore[no-untyped-def]
+def settled_extents(extents: Ints, highest: int, position: int, is_final: bool) -> int:
     """How many leading extents no later packet can join to what comes before them.
 
     The first one counts when it starts where framing stands; any further one when the gap before it is final: it has

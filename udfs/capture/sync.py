@@ -1,8 +1,8 @@
 """Where a frame begins when sizes cannot tell: at the start of a capture, behind a gap, behind foreign bytes.
 
 Kafka is recognised by evidence, never by port. A request is known by a header that makes sense; a response only by the
-request it answers. Every byte is a candidate, so that coalesced segments do not hide a start, but a single plausible header
-is not enough where chance has many tries.
+request it answers. Every byte is a candidate, so that coalesced segments do not hide a start, but a single plausible
+header is not enough where chance has many tries.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
 from udfs.capture.framing import (
     COMPLETE,
@@ -20,17 +18,19 @@ from udfs.capture.framing import (
     MAX_FRAME_BYTES,
     SIZE_BYTES,
     WAIT,
+    Stream,
     bytes_between,
+    extent_at,
     extent_holding,
-    grow,
-    int32_at,
     piece_holding,
     size_at,
     stream_end,
 )
-from udfs.capture.segments import UNKNOWN
+from udfs.capture.segments import UNKNOWN, in_order
+from udfs.wire.arrays import Ints, Record, Records, Shorts
 from udfs.wire.header import plausible_request, request_header
-from udfs.wire.kernel import kernel
+from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.wire.primitives import signed
 
 # How far a chain of frames is followed when it decides whether a place is the start of a frame.
 CHAIN_BYTES = 1 << 20
@@ -40,21 +40,22 @@ HEADER_BYTES = 512
 
 
 @kernel
-def begins_piece(stream, offset):  # type: ignore[no-untyped-def]
+def begins_piece(stream: Stream, offset: int) -> bool:
     """Whether a segment brought this byte first: applications write whole frames."""
-    return stream.pieces[piece_holding(stream, offset), 0] == offset
+    begins: bool = stream.pieces[piece_holding(stream, offset), 0] == offset
+    return begins
 
 
 @kernel
-def is_request(stream, extent, offset, size, apis):  # type: ignore[no-untyped-def]
+def is_request(stream: Stream, extent: int, offset: int, size: int, apis: Shorts) -> bool:
     """Whether the bytes behind the size at `offset` can be the request header of a frame of that size."""
-    begin, end, start = stream.extents[extent]
+    begin, end, start = extent_at(stream, extent)
     first = start + offset - begin + SIZE_BYTES
     return plausible_request(stream.arena, first, start + end - begin, size, apis)
 
 
 @kernel
-def request_begins(stream, extent, offset, apis):  # type: ignore[no-untyped-def]
+def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> int:
     """COMPLETE when a request begins at `offset`, WAIT when that cannot be known yet, else IMPLAUSIBLE.
 
     Needs a plausible header and one more sign: the start of a segment, the end of what was sent right behind the frame,
@@ -80,13 +81,13 @@ def request_begins(stream, extent, offset, apis):  # type: ignore[no-untyped-def
 
 
 @kernel
-def shows_a_client(stream, extent, offset, apis):  # type: ignore[no-untyped-def]
+def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> int:
     """Whether the request that begins at `offset` shows that this side is the client; as `request_begins`.
 
     A response to one of a connection's first requests can pass for a Produce request without a client id. So the client
     must have given an id, or this must be the first of CHAIN_LENGTH plausible requests with rising correlation ids.
     """
-    begin, in_hand, start = stream.extents[extent]
+    begin, in_hand, start = extent_at(stream, extent)
     last_id = -(1 << 32)
     for _ in range(CHAIN_LENGTH):
         size = size_at(stream, extent, offset)
@@ -108,13 +109,13 @@ def shows_a_client(stream, extent, offset, apis):  # type: ignore[no-untyped-def
 
 
 @kernel
-def find_request(stream, offset, limit, apis, is_client):  # type: ignore[no-untyped-def]
+def find_request(stream: Stream, offset: int, limit: int, apis: Shorts, is_client: bool) -> tuple[int, int]:
     """Look for a request from `offset` on, before `limit`: (COMPLETE or WAIT, where) or (HOLE, how far was looked).
 
     is_client: it is known that this side sends the requests. Else only what begins a segment is evidence enough.
     """
     for extent in range(extent_holding(stream, offset), len(stream.extents)):
-        begin, end, start = stream.extents[extent]
+        begin, end, start = extent_at(stream, extent)
         offset = max(offset, begin)
         while offset < min(end, limit):
             if stream.arena[start + offset - begin] <= MAX_FRAME_BYTES >> 24:
@@ -131,33 +132,43 @@ def find_request(stream, offset, limit, apis, is_client):  # type: ignore[no-unt
 class OpenRequests(NamedTuple):
     """A connection's requests by correlation id; one id may be used again once it was answered."""
 
-    requests: npt.NDArray[np.void]  # FRAME
-    keys: npt.NDArray[np.int64]  # sorted; correlation id << 32 | index of the request
-    first: npt.NDArray[np.int64]  # [1], index of the first request that may still be answered
+    requests: Records  # FRAME
+    keys: Ints  # sorted; correlation id << 32 | index of the request
+    first: Ints  # [1], index of the first request that may still be answered
 
 
-@njit(cache=True, nogil=True)
-def open_requests(requests, first, end):  # type: ignore[no-untyped-def]
+@allocating_kernel
+def open_requests(requests: Records, first: int, end: int) -> OpenRequests:
     """The requests with indices in [first, end) as OpenRequests."""
-    keys = np.empty(end - first, np.int64)
-    for i in range(first, end):
-        keys[i - first] = (requests[i].correlation_id << 32) + i
-    keys.sort()
-    return OpenRequests(requests, keys, np.array([first]))
+    keys, rows = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
+    for row in range(end - first):
+        keys[row] = (requests[first + row].correlation_id << 32) + first + row
+        rows[row] = row
+    rows = in_order(rows, keys)
+    for row in range(end - first):
+        rows[row] = keys[rows[row]]
+    return OpenRequests(requests, rows, np.full(1, first))
 
 
 @kernel
-def waiting_request(waiting, correlation_id):  # type: ignore[no-untyped-def]
+def waiting_request(waiting: OpenRequests, correlation_id: int) -> int:
     """Index of the first request that waits for a response with this correlation id, or UNKNOWN."""
-    at = np.searchsorted(waiting.keys, (correlation_id << 32) + waiting.first[0])
-    if at == len(waiting.keys) or waiting.keys[at] >> 32 != correlation_id:
+    key = (correlation_id << 32) + waiting.first[0]
+    low, high = 0, len(waiting.keys)
+    while low < high:
+        middle = (low + high) // 2
+        if waiting.keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    if low == len(waiting.keys) or waiting.keys[low] >> 32 != correlation_id:
         return UNKNOWN
-    index = waiting.keys[at] & 0xFFFFFFFF
+    index: int = waiting.keys[low] & 0xFFFFFFFF
     return index if waiting.requests[index].is_open == 1 else UNKNOWN
 
 
 @kernel
-def response_begins(stream, extent, offset, waiting):  # type: ignore[no-untyped-def]
+def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenRequests) -> int:
     """COMPLETE when a response begins at `offset`: a request waits for it, or sizes lead from it to such a response.
 
     The latter is how an answer to a request from before the capture is known; it must begin a segment.
@@ -171,8 +182,8 @@ def response_begins(stream, extent, offset, waiting):  # type: ignore[no-untyped
         size = size_at(stream, extent, candidate)
         if size < 0:
             return IMPLAUSIBLE
-        begin, _, start = stream.extents[extent]
-        correlation_id = int32_at(stream.arena, start + candidate - begin + SIZE_BYTES)
+        begin, _, start = extent_at(stream, extent)
+        correlation_id = signed(stream.arena, start + candidate - begin + SIZE_BYTES, SIZE_BYTES)
         if waiting_request(waiting, correlation_id) != UNKNOWN:
             return COMPLETE
         if not may_chain:
@@ -182,10 +193,10 @@ def response_begins(stream, extent, offset, waiting):  # type: ignore[no-untyped
 
 
 @kernel
-def find_response(stream, offset, waiting):  # type: ignore[no-untyped-def]
+def find_response(stream: Stream, offset: int, waiting: OpenRequests) -> tuple[int, int]:
     """Look for a response from `offset` on: (COMPLETE or WAIT, where) or (HOLE, how far was looked)."""
     for extent in range(extent_holding(stream, offset), len(stream.extents)):
-        begin, extent_end, start = stream.extents[extent]
+        begin, extent_end, start = extent_at(stream, extent)
         offset = max(offset, begin)
         while offset < extent_end:
             if extent_end - offset < 2 * SIZE_BYTES and extent == len(stream.extents) - 1 and not stream.is_final:
@@ -199,7 +210,7 @@ def find_response(stream, offset, waiting):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def skip_to(stream, direction, offset, reason):  # type: ignore[no-untyped-def]
+def skip_to(stream: Stream, direction: Record, offset: int, reason: int) -> None:
     """Give up what is in hand between the direction's position and `offset`, for the reason given."""
     lost = bytes_between(stream, direction.position, offset)
     if lost > 0 and direction.lost_from == UNKNOWN:
@@ -216,7 +227,7 @@ def skip_to(stream, direction, offset, reason):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lose_sync(stream, direction, reason):  # type: ignore[no-untyped-def]
+def lose_sync(stream: Stream, direction: Record, reason: int) -> None:
     """Step over the byte where framing failed, or over the gap it stands before."""
     extent = extent_holding(stream, direction.position)
     behind = direction.position + 1
@@ -226,19 +237,3 @@ def lose_sync(stream, direction, reason):  # type: ignore[no-untyped-def]
         behind = stream.extents[extent, 0]
     skip_to(stream, direction, behind, reason)
     direction.is_synced = 0
-
-
-@njit(cache=True, nogil=True)
-def report_loss(losses, n_losses, connection, side, direction):  # type: ignore[no-untyped-def]
-    """Write the range that was skipped, if any, as one loss; returns the losses and their count."""
-    if direction.lost_from == UNKNOWN:
-        return losses, n_losses
-    losses = grow(losses, n_losses)
-    loss = losses[n_losses]
-    loss.connection, loss.direction, loss.stream_offset = connection, side, direction.lost_from
-    loss.bytes, loss.reason = direction.lost_bytes, direction.lost_reason
-    loss.time, loss.packet = direction.lost_time, direction.lost_packet
-    direction.lost_from = UNKNOWN
-    return losses, n_losses + 1
-
-

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from udfs.capture.packet_table import (
     FRAGMENT,
@@ -19,6 +18,7 @@ from udfs.capture.packet_table import (
     VERDICTS,
 )
 from udfs.capture.tcp_headers import TcpTable
+from udfs.wire.kernel import kernel
 
 LINK_TYPES = 1 << 16
 # Slots of a tally's totals, int64.
@@ -50,7 +50,7 @@ class PacketCounts:
     without_time: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tally_packets(
     packets: np.ndarray,
     tcp_packets: np.ndarray,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from udfs.capture.byte_order import u16, u32
 from udfs.capture.link_layer import find_network_header, missing
 from udfs.capture.network_layer import find_transport_header
 from udfs.capture.packet_table import LONGEST_RECORD, MALFORMED, PACKETS_PER_TABLE, TCP_SEGMENT, UNREADABLE
+from udfs.wire.kernel import kernel
 
 TCP_HEADER = 20
 FIN, SYN, RST = 0x01, 0x02, 0x04
@@ -31,7 +31,7 @@ TCP_PACKET = np.dtype(
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bucket_of(connection: np.ndarray, buckets: int) -> int:
     """FNV-1a (64 bits) of a connection's 36 bytes, modulo `buckets`."""
     digest = FNV_OFFSET
@@ -40,7 +40,7 @@ def bucket_of(connection: np.ndarray, buckets: int) -> int:
     return int(np.int64(digest % np.uint64(buckets)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put_endpoint(chunk: np.ndarray, address: int, port: int, ipv6: bool, endpoint: np.ndarray) -> None:
     """16 bytes of address (IPv4 as ::ffff:a.b.c.d, RFC 4291 2.5.5.2), then the port, big endian."""
     # Loops, because an assignment to a slice costs more than the few bytes it moves.
@@ -52,7 +52,7 @@ def _put_endpoint(chunk: np.ndarray, address: int, port: int, ipv6: bool, endpoi
     endpoint[16], endpoint[17] = chunk[port], chunk[port + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put_connection(chunk: np.ndarray, network: int, transport: int, ipv6: bool, connection: np.ndarray) -> int:
     """Fill `connection` (36 bytes: lower endpoint, higher endpoint) and return the packet's direction."""
     source = network + (8 if ipv6 else 12)
@@ -70,7 +70,7 @@ def _put_connection(chunk: np.ndarray, network: int, transport: int, ipv6: bool,
     return 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _check_tcp(chunk: np.ndarray, at: int, end: int, ip_end: int, wire_end: int) -> tuple[int, int]:
     """Verdict on the TCP header at `at` and where its payload begins."""
     if at + TCP_HEADER > ip_end:
@@ -83,7 +83,7 @@ def _check_tcp(chunk: np.ndarray, at: int, end: int, ip_end: int, wire_end: int)
     return TCP_SEGMENT, payload
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _parse_tcp(
     chunk: np.ndarray, at: int, end: int, wire_end: int, link_type: int, tcp: np.void, connection: np.ndarray
 ) -> int:
@@ -108,7 +108,7 @@ def _parse_tcp(
     return TCP_SEGMENT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def parse_tcp_packets(
     chunk: np.ndarray, packets: np.ndarray, buckets: int, tcp_packets: np.ndarray, connections: np.ndarray
 ) -> None:

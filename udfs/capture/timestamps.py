@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from udfs.wire.kernel import kernel
 
 POWERS_OF_TEN = np.array([10**n for n in range(20)], dtype=np.uint64)
 NS_PER_SECOND = np.uint64(1_000_000_000)
@@ -12,12 +13,12 @@ LAST_SECOND = 9_223_372_035
 """The last whole second whose nanoseconds all fit an int64 (year 2262)."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _signed(value: np.uint64) -> int:
     return int(np.int64(value))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _decimal(ticks: np.uint64, digits: int) -> tuple[int, int]:
     if digits > 28:  # then all 64 bits of ticks are less than a nanosecond
         return 0, 0
@@ -30,7 +31,7 @@ def _decimal(ticks: np.uint64, digits: int) -> tuple[int, int]:
     return _signed(seconds), _signed(fraction // POWERS_OF_TEN[digits - 9])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _binary(ticks: np.uint64, bits: int) -> tuple[int, int]:
     seconds, fraction = np.uint64(0), ticks
     if bits < 64:
@@ -46,7 +47,7 @@ def _binary(ticks: np.uint64, bits: int) -> tuple[int, int]:
     return _signed(seconds), _signed((high + (low >> np.uint64(32))) >> np.uint64(bits - 32))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ticks_to_ns(high: int, low: int, resolution: int, offset_seconds: int) -> tuple[int, bool]:
     """A pcapng timestamp in nanoseconds, rounded down, and whether an int64 can hold it.
 

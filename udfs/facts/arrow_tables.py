@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.table import Table
-
-Ints = npt.NDArray[np.int64]
+from udfs.wire.arrays import Bools, Ints
 
 TYPES: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -32,7 +32,8 @@ TYPES: Mapping[str, pa.DataType] = {
     "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
 }
 
-PACKED = pa.schema([("table", pa.string()), ("rows", pa.binary())])
+_PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
+PACKED = pa.schema(_PACKED)
 PACKED_ROWS = 50_000
 
 
@@ -42,18 +43,20 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema([pa.field(str(column), TYPES[column.type]) for column in table.columns])
 
 
-def timestamps(ns: Ints, known: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def timestamps(ns: Ints, known: Bools | None = None) -> pa.Array[Any]:
     """Nanoseconds since 1970 as timestamp[us, UTC], cut to microseconds; null where not `known`."""
     mask = None if known is None else ~known
-    return pa.array(ns // 1000, pa.int64(), mask=mask).cast(TYPES["timestamp"])
+    found: pa.Array[Any] = pa.array(ns // 1000, pa.int64(), mask=mask).cast(TYPES["timestamp"])
+    return found
 
 
-def nullable(values: npt.NDArray[np.generic], known: npt.NDArray[np.bool_]) -> pa.Array:
+def nullable(values: npt.NDArray[np.generic], known: Bools) -> pa.Array[Any]:
     """The values as an Arrow array, null where not `known`."""
-    return pa.array(values, mask=~known)
+    found: pa.Array[Any] = pa.array(values, mask=~known)
+    return found
 
 
-def rows_of(table: Table, columns: Mapping[str, pa.Array | npt.NDArray[np.generic]]) -> pa.RecordBatch:
+def rows_of(table: Table, columns: Mapping[str, pa.Array[Any] | npt.NDArray[np.generic]]) -> pa.RecordBatch:
     """A batch of the table's rows from its columns by name, in any order, numbers cast to the declared width.
 
     Raises ValueError that names every column that is missing or not the table's.
@@ -65,7 +68,7 @@ def rows_of(table: Table, columns: Mapping[str, pa.Array | npt.NDArray[np.generi
     return pa.RecordBatch.from_arrays([_cast(columns[f.name], f.type) for f in schema], schema=schema)
 
 
-def _cast(values: pa.Array | npt.NDArray[np.generic], kind: pa.DataType) -> pa.Array:
+def _cast(values: pa.Array[Any] | npt.NDArray[np.generic], kind: pa.DataType) -> pa.Array[Any]:
     array = values if isinstance(values, pa.Array) else pa.array(values)
     return array if array.type == kind else pc.cast(array, kind)
 
@@ -76,7 +79,10 @@ def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
             writer.write_batch(batch.slice(first, PACKED_ROWS))
-        packed = [pa.array([table.name]), pa.array([sink.getvalue().to_pybytes()], pa.binary())]
+        packed: list[pa.Array[Any]] = [
+            pa.array([table.name], pa.string()),
+            pa.array([sink.getvalue().to_pybytes()], pa.binary()),
+        ]
         yield pa.RecordBatch.from_arrays(packed, schema=PACKED)
 
 

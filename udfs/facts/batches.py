@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
-from schemas.tables.table import Column
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import Ints, nullable, rows_of
+from udfs.facts.arrow_tables import nullable, rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
 from udfs.facts.fetches import FetchMessages, pick
+from udfs.wire.arrays import Ints
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import RecordBatches, walk
 
@@ -48,7 +48,8 @@ def fetched_fields(messages: FetchMessages) -> Fields:
 
 def key_of(exchange: Ints, topic: Ints, partition: Ints) -> Ints:
     """One number a partition of an exchange, by splitmix64's finaliser over the three."""
-    mixed = topic.astype(np.uint64) ^ (exchange.astype(np.uint64) << np.uint64(32)) ^ partition.astype(np.uint64)
+    mixed: npt.NDArray[Any] = topic.astype(np.uint64) ^ partition.astype(np.uint64)
+    mixed = mixed ^ (exchange.astype(np.uint64) << np.uint64(32))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return mixed.view(np.int64)
@@ -124,8 +125,8 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str) -> pa.RecordBa
             t.available_bytes: found.available,
             t.is_cut: found.is_cut != 0,
             t.magic: nullable(found.magic, found.magic >= 0),
-            t.codec: CODECS.take(pa.array(np.where(found.codec >= 0, found.codec, len(CODECS) - 1))),
-            t.timestamp_type: TIMESTAMP_TYPES.take(pa.array(np.where(found.timestamp_type >= 0, found.timestamp_type, 2))),
+            t.codec: CODECS.take(np.where(found.codec >= 0, found.codec, len(CODECS) - 1)),
+            t.timestamp_type: TIMESTAMP_TYPES.take(np.where(found.timestamp_type >= 0, found.timestamp_type, 2)),
             t.error_code: nullable(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
             t.acks: nullable(fields.acks[parent], fields.acks[parent] != UNKNOWN),
             **header_columns(found),
@@ -137,18 +138,18 @@ CODECS = pa.array(["none", "gzip", "snappy", "lz4", "zstd", "unknown", "unknown"
 TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime", None])
 
 
-def base_offsets(written: Ints, assigned: Ints, known: npt.NDArray[np.bool_], source: str) -> pa.Array:
+def base_offsets(written: Ints, assigned: Ints, known: npt.NDArray[np.bool_], source: str) -> pa.Array[Any]:
     """Offsets in the log: what a fetched batch says itself; of a produced one what the response assigned."""
     if source == "fetch":
         return nullable(written, known)
     return nullable(assigned, (assigned != UNKNOWN) & (assigned != NOT_ASSIGNED))
 
 
-def header_columns(found: RecordBatches) -> dict[Column, pa.Array]:
+def header_columns(found: RecordBatches) -> dict[str, pa.Array[Any]]:
     """The columns that a batch's header gives as they are; null where it is cut, or of a format that has none such."""
     has_header = found.record_count >= 0
     t = RECORD_BATCHES
-    columns = {
+    columns: dict[str, Ints] = {
         t.last_offset_delta: found.last_offset_delta,
         t.record_count: found.record_count,
         t.base_timestamp: found.base_timestamp,
@@ -158,7 +159,7 @@ def header_columns(found: RecordBatches) -> dict[Column, pa.Array]:
         t.base_sequence: found.base_sequence,
         t.partition_leader_epoch: found.partition_leader_epoch,
     }
-    flags = {t.is_transactional: found.is_transactional, t.is_control: found.is_control}
+    flags: dict[str, Ints] = {t.is_transactional: found.is_transactional, t.is_control: found.is_control}
     return (
         {name: nullable(values, has_header) for name, values in columns.items()}
         | {name: nullable(values == 1, has_header) for name, values in flags.items()}

@@ -11,10 +11,11 @@ from schemas.tables.silver import CONNECTIONS, QUARANTINE
 from udfs.capture.conversation import KAFKA
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import Ints, nullable, rows_of, timestamps
+from udfs.facts.arrow_tables import nullable, rows_of, timestamps
 from udfs.facts.exchanges import Exchanges, connection_ids, endpoint_texts
 from udfs.facts.names import ABSENT
 from udfs.facts.reasons import OF_LOSS, Reason
+from udfs.wire.arrays import Ints
 
 PROTOCOLS = pa.array(["unknown", "kafka", "tls", "other"])
 COUNTED = ("payload_bytes", "framed_bytes", "unframed_bytes", "repeated_bytes", "late_bytes", "missing_bytes")
@@ -33,7 +34,7 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
         {
             t.capture_id: pa.array([exchanges.capture_id] * n, pa.string()),
             t.connection_id: connection_ids(frames)[:n],
-            t.protocol: PROTOCOLS.take(pa.array(connections["protocol"])),
+            t.protocol: PROTOCOLS.take(connections["protocol"]),
             t.broker: pa.compute.if_else(pa.array(is_kafka), server, None),
             t.server: server,
             t.client: client,
@@ -81,10 +82,10 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
         {
             t.capture_id: pa.array([exchanges.capture_id] * len(losses), pa.string()),
             t.connection_id: connection_ids(exchanges.frames)[losses["connection"]],
-            t.direction: pa.array(["request", "response", "unknown"]).take(pa.array(side)),
+            t.direction: pa.array(["request", "response", "unknown"]).take(side),
             t.stream_offset: losses["stream_offset"],
             t.exchange_no: pa.nulls(len(losses), pa.int64()),
-            t.reason: reasons.take(pa.array(losses["reason"])),
+            t.reason: reasons.take(losses["reason"]),
             t.bytes: losses["bytes"],
             t.missing_bytes: np.zeros(len(losses), np.int64),
             t.time: timestamps(losses["time"]),
@@ -111,7 +112,7 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
             t.direction: pa.array([side] * len(rows), pa.string()),
             t.stream_offset: of("stream_offset")[rows],
             t.exchange_no: nullable(exchanges.number[rows], np.ones(len(rows), np.bool_)),
-            t.reason: reasons.take(pa.array(code[rows])),
+            t.reason: reasons.take(code[rows]),
             t.bytes: (of("size") + SIZE_BYTES - missing)[rows],
             t.missing_bytes: missing[rows],
             t.time: timestamps(of("first_time")[rows]),

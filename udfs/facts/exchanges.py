@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
+import pyarrow.compute as pc
 
 from schemas.tables.silver import EXCHANGES
 from schemas.wire.apis import APIS
 from udfs.capture.chunks import Frames
-from udfs.capture.conversation import KAFKA
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import Ints, nullable, rows_of, timestamps
+from udfs.facts.arrow_tables import nullable, rows_of, timestamps
 from udfs.facts.names import Names, hash_spans
+from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Records, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, response_body_start, response_version
+from udfs.wire.kernel import kernel
 
-Bools = npt.NDArray[np.bool_]
 API_NAMES = {api.key: api.name for api in APIS}
 CREDENTIALS = frozenset(api.key for api in APIS if api.bears_credentials)
 
@@ -32,15 +31,15 @@ class Bodies(NamedTuple):
 
     starts: Ints
     ends: Ints
-    versions: npt.NDArray[np.int16]
+    versions: Shorts
 
 
 @dataclass
 class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests.
 
-    request, response: rows of the chunk's frames, or UNKNOWN. `error`, `throttle` and `fault` are filled in as bodies are
-    decoded; `software` holds the hashes of the client's software name and version.
+    request, response: rows of the chunk's frames, or UNKNOWN. `error`, `throttle` and `fault` are filled in as bodies
+    are decoded; `software` holds the hashes of the client's software name and version.
     """
 
     frames: Frames
@@ -51,8 +50,8 @@ class Exchanges:
     connection: Ints
     number: Ints
     connection_id: Ints
-    server: pa.Array
-    client: pa.Array
+    server: pa.Array[Any]
+    client: pa.Array[Any]
     api_key: Ints
     api_version: Ints
     error: Ints
@@ -76,7 +75,7 @@ class Exchanges:
         return np.flatnonzero(self.api_key == key)
 
 
-def _field(frames: npt.NDArray[np.void], rows: Ints, name: str, missing: int) -> Ints:
+def _field(frames: Records, rows: Ints, name: str, missing: int) -> Ints:
     values = np.full(len(rows), missing, np.int64)
     there = rows != UNKNOWN
     values[there] = frames[name][rows[there]]
@@ -92,16 +91,15 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     connection = np.concatenate([frames.requests["connection"][closed], frames.responses["connection"][orphans]])
     order = np.argsort(connection, kind="stable")
     request, response, connection = request[order], response[order], connection[order]
-    number = np.where(
-        request != UNKNOWN, _field(frames.requests, request, "number", 0), _field(frames.responses, response, "number", 0)
-    )
+    request_number = _field(frames.requests, request, "number", 0)
+    number = np.where(request != UNKNOWN, request_number, _field(frames.responses, response, "number", 0))
     server, client = endpoint_texts(frames)
     n = len(request)
     return Exchanges(
         frames=frames, capture_id=capture_id, names=names,
         request=request, response=response, connection=connection, number=number,
         connection_id=connection_ids(frames)[connection],
-        server=server.take(pa.array(connection)), client=client.take(pa.array(connection)),
+        server=server.take(connection), client=client.take(connection),
         api_key=_field(frames.requests, request, "api_key", -1),
         api_version=_field(frames.requests, request, "api_version", -1),
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
@@ -115,11 +113,10 @@ def connection_ids(frames: Frames) -> Ints:
     keys = [key + number.tobytes() for key, number in zip(frames.endpoints, incarnations, strict=True)]
     lengths = np.array([len(key) for key in keys], np.int64)
     arena = np.frombuffer(b"".join(keys), np.uint8)
-    ids: Ints = hash_spans(arena, np.cumsum(lengths) - lengths, lengths)
-    return ids
+    return hash_spans(arena, np.cumsum(lengths) - lengths, lengths)
 
 
-def endpoint_texts(frames: Frames) -> tuple[pa.Array, pa.Array]:
+def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """(server, client) by connection as address:port; null where it is not known which side is which."""
     lower, higher = connection_endpoints(np.frombuffer(b"".join(frames.endpoints), np.uint8).reshape(-1, 36))
     client = frames.connections["client"]
@@ -128,8 +125,8 @@ def endpoint_texts(frames: Frames) -> tuple[pa.Array, pa.Array]:
     row = np.arange(n)
     known = client >= 0
     return (
-        ends.take(pa.array(np.where(known, row + n * (1 - client), 2 * n))),
-        ends.take(pa.array(np.where(known, row + n * client, 2 * n))),
+        ends.take(np.where(known, row + n * (1 - client), 2 * n)),
+        ends.take(np.where(known, row + n * client, 2 * n)),
     )
 
 
@@ -143,15 +140,16 @@ def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     return found, Bodies(body[whole], (start + size)[whole], versions)
 
 
-@njit(cache=True, nogil=True)
-def find_response_bodies(arena, starts, ends, keys, versions, apis):  # type: ignore[no-untyped-def]
-    """Body start and version of whole response frames; the start is -1 where the header cannot be read."""
-    bodies, body_versions = np.empty(len(starts), np.int64), np.empty(len(starts), np.int16)
+@kernel
+def find_response_bodies(
+    arena: Bytes, starts: Ints, ends: Ints, keys: Ints, versions: Ints, apis: Shorts,
+    bodies: Ints, body_versions: Shorts,
+) -> None:  # fmt: skip
+    """Write body start and version of whole response frames; the start is -1 where the header cannot be read."""
     for i in range(len(starts)):
         fault, _, body = response_body_start(arena, starts[i], ends[i], keys[i], versions[i], apis)
         bodies[i] = body if fault == 0 else -1
         body_versions[i] = response_version(arena, bodies[i], ends[i], keys[i], versions[i])
-    return bodies, body_versions
 
 
 def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
@@ -161,62 +159,62 @@ def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     found = which[whole]
     start = exchanges.of_response("start")[found]
     end = start + exchanges.of_response("size")[found]
-    bodies, versions = find_response_bodies(
-        exchanges.frames.arena, start, end, exchanges.api_key[found], exchanges.api_version[found], API_TABLE
-    )
+    bodies, versions = np.empty(len(found), np.int64), np.empty(len(found), np.int16)
+    find_response_bodies(
+        exchanges.frames.arena, start, end, exchanges.api_key[found], exchanges.api_version[found], API_TABLE,
+        bodies, versions,
+    )  # fmt: skip
     read = bodies >= 0
     exchanges.fault[found[~read]] = int(DecodeFault.TRUNCATED)
     return found[read], Bodies(bodies[read], end[read], versions[read])
 
 
-def note_faults(exchanges: Exchanges, which: Ints, faults: npt.NDArray[np.int8]) -> Bools:
+def note_faults(exchanges: Exchanges, which: Ints, faults: Codes) -> Bools:
     """Keep the faults of decoded bodies with their exchanges; which bodies have none."""
     exchanges.fault[which] = np.where(faults != 0, faults, exchanges.fault[which])
-    return faults == 0
+    fine: Bools = faults == 0
+    return fine
 
 
-def client_ids(exchanges: Exchanges) -> pa.Array:
+def client_ids(exchanges: Exchanges) -> pa.Array[Any]:
     """The requests' client ids."""
     starts, lengths = exchanges.of_request("client_id_start", 0), exchanges.of_request("client_id_length", -1)
     return exchanges.names.texts_of(exchanges.names.learn(exchanges.frames.arena, starts, lengths))
 
 
-def addresses(endpoints: pa.Array) -> pa.Array:
+def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
     """The address of each address:port."""
-    import pyarrow.compute as pc
-
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
 
 
-def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array | Ints]:
+def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array[Any] | Ints]:
     """What rows of any table say of their exchange; rows: int64[n], the exchange of each row."""
-    index = pa.array(rows)
     request_time, response_time = exchanges.of_request("last_time")[rows], exchanges.of_response("last_time")[rows]
     return {
         EXCHANGES.capture_id: pa.array([exchanges.capture_id] * len(rows), pa.string()),
         EXCHANGES.connection_id: exchanges.connection_id[rows],
         EXCHANGES.exchange_no: exchanges.number[rows],
-        EXCHANGES.broker: exchanges.server.take(index),
-        EXCHANGES.client_address: addresses(exchanges.client).take(index),
-        EXCHANGES.client_id: client_ids(exchanges).take(index),
+        EXCHANGES.broker: exchanges.server.take(rows),
+        EXCHANGES.client_address: addresses(exchanges.client).take(rows),
+        EXCHANGES.client_id: client_ids(exchanges).take(rows),
         EXCHANGES.request_time: timestamps(request_time, request_time != UNKNOWN),
         EXCHANGES.response_time: timestamps(response_time, response_time != UNKNOWN),
     }
 
 
-def status(exchanges: Exchanges) -> pa.Array:
+def status(exchanges: Exchanges) -> pa.Array[Any]:
     """How each exchange ended."""
     awaits = exchanges.of_request("awaits_response", 1)
     code = np.select(
         [exchanges.request == UNKNOWN, exchanges.response != UNKNOWN, awaits == 0], [3, 0, 1], default=2
     )
-    return pa.array(["answered", "no_response", "unanswered", "orphan_response"]).take(pa.array(code))
+    return pa.array(["answered", "no_response", "unanswered", "orphan_response"]).take(code)
 
 
-def fault_names(faults: Ints) -> pa.Array:
+def fault_names(faults: Ints) -> pa.Array[Any]:
     """Names of DecodeFault codes, null for none."""
     texts = [None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault]
-    return pa.array(texts, pa.string()).take(pa.array(faults))
+    return pa.array(texts, pa.string()).take(faults)
 
 
 def present_bytes(size: Ints, missing: Ints) -> Ints:
@@ -254,10 +252,10 @@ def exchange_rows(exchanges: Exchanges) -> pa.RecordBatch:
     )
 
 
-def api_names(keys: Ints) -> pa.Array:
+def api_names(keys: Ints) -> pa.Array[Any]:
     """Names of API keys as in Kafka's request log; null for a key that no known Kafka has."""
     last = max(API_NAMES)
     texts = [API_NAMES.get(key) for key in range(last + 1)] + [None]
-    return pa.array(texts, pa.string()).take(pa.array(np.where((keys >= 0) & (keys <= last), keys, last + 1)))
+    return pa.array(texts, pa.string()).take(np.where((keys >= 0) & (keys <= last), keys, last + 1))
 
 

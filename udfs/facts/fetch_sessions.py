@@ -1,8 +1,9 @@
 """What each fetch of a connection wanted, in the order in which the broker reads it (KIP-227).
 
-A full fetch names every partition. An incremental one names only what changed since the session's last fetch: the rest is
-found by following the session as the broker does (org.apache.kafka.server.FetchSession, kafka-semantics 3.1 and 3.5). A
-session that was opened before the capture began, or lost a response to a gap, is followed as far as it shows and marked.
+A full fetch names every partition. An incremental one names only what changed since the session's last fetch: the rest
+is found by following the session as the broker does (org.apache.kafka.server.FetchSession, kafka-semantics 3.1 and
+3.5). A session that was opened before the capture began, or lost a response to a gap, is followed as far as it shows
+and marked.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
-from udfs.wire.kernel import kernel
+from udfs.wire.arrays import Ints, Record, Records
+from udfs.wire.kernel import allocating_kernel, kernel
 
 NOWHERE = -1
 NO_HIGH_WATERMARK = -1
@@ -85,29 +85,29 @@ FETCH = np.dtype(
 class Wanted(NamedTuple):
     """Partitions of fetch requests, int64[n] a column."""
 
-    topic: npt.NDArray[np.int64]
-    partition: npt.NDArray[np.int64]
-    fetch_offset: npt.NDArray[np.int64]
-    partition_max_bytes: npt.NDArray[np.int64]
-    current_leader_epoch: npt.NDArray[np.int64]
+    topic: Ints
+    partition: Ints
+    fetch_offset: Ints
+    partition_max_bytes: Ints
+    current_leader_epoch: Ints
 
 
 class Forgotten(NamedTuple):
     """Partitions that fetch requests remove from their session, int64[n] a column."""
 
-    topic: npt.NDArray[np.int64]
-    partition: npt.NDArray[np.int64]
+    topic: Ints
+    partition: Ints
 
 
 class Returned(NamedTuple):
     """Partitions of fetch responses, int64[n] a column."""
 
-    topic: npt.NDArray[np.int64]
-    partition: npt.NDArray[np.int64]
-    records_bytes: npt.NDArray[np.int64]
-    high_watermark: npt.NDArray[np.int64]
-    last_stable_offset: npt.NDArray[np.int64]
-    log_start_offset: npt.NDArray[np.int64]
+    topic: Ints
+    partition: Ints
+    records_bytes: Ints
+    high_watermark: Ints
+    last_stable_offset: Ints
+    log_start_offset: Ints
 
 
 class Session(NamedTuple):
@@ -116,35 +116,38 @@ class Session(NamedTuple):
     slots, stamps: hash table from partition to entry; a slot counts only with the present generation as its stamp.
     """
 
-    entries: npt.NDArray[np.void]  # ENTRY
-    order: npt.NDArray[np.int64]
-    slots: npt.NDArray[np.int64]
-    stamps: npt.NDArray[np.int64]
-    state: npt.NDArray[np.int64]
+    entries: Records  # ENTRY
+    order: Ints
+    moved: Ints  # room to work in
+    slots: Ints
+    stamps: Ints
+    state: Ints
 
 
 SESSION_ID, IS_KNOWN, ENTRIES, ORDERED, GENERATION = range(5)
 
 
-@njit(cache=True, nogil=True)
-def new_session(capacity):  # type: ignore[no-untyped-def]
+@allocating_kernel
+def new_session(capacity: int) -> Session:
     """A closed session with room for so many partitions."""
     slots = 8
     while slots < 2 * capacity:
         slots *= 2
-    entries, order = np.zeros(capacity, ENTRY), np.empty(capacity, np.int64)
-    return Session(entries, order, np.empty(slots, np.int64), np.zeros(slots, np.int64), np.zeros(5, np.int64))
+    return Session(
+        np.zeros(capacity, ENTRY), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
+        np.empty(slots, np.int64), np.zeros(slots, np.int64), np.zeros(5, np.int64),
+    )  # fmt: skip
 
 
 @kernel
-def forget_all(session):  # type: ignore[no-untyped-def]
+def forget_all(session: Session) -> None:
     """Empty the session."""
     session.state[ENTRIES] = session.state[ORDERED] = 0
     session.state[GENERATION] += 1
 
 
 @kernel
-def find_slot(session, topic, partition):  # type: ignore[no-untyped-def]
+def find_slot(session: Session, topic: int, partition: int) -> int:
     """The slot of a partition, or the empty one where it would go."""
     mask = len(session.slots) - 1
     mixed = (topic ^ (partition * MIX_PARTITION)) * MIX_BOTH
@@ -158,7 +161,7 @@ def find_slot(session, topic, partition):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def entry_of(session, topic, partition):  # type: ignore[no-untyped-def]
+def entry_of(session: Session, topic: int, partition: int) -> tuple[int, bool]:
     """Index of a partition's entry, which is added at the tail when it is new or was forgotten; and whether it was."""
     slot = find_slot(session, topic, partition)
     state = session.state
@@ -182,7 +185,7 @@ def entry_of(session, topic, partition):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def want(session, wanted, row):  # type: ignore[no-untyped-def]
+def want(session: Session, wanted: Wanted, row: int) -> None:
     """Apply one partition of a request: new at the tail, known ones in place; repeated, the last data counts."""
     index, _ = entry_of(session, wanted.topic[row], wanted.partition[row])
     entry = session.entries[index]
@@ -193,7 +196,7 @@ def want(session, wanted, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def keep_ordered(session):  # type: ignore[no-untyped-def]
+def keep_ordered(session: Session) -> None:
     """Close the gaps that forgotten partitions leave in the order."""
     n = 0
     for i in range(session.state[ORDERED]):
@@ -205,7 +208,7 @@ def keep_ordered(session):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def forget(session, forgotten, first, end):  # type: ignore[no-untyped-def]
+def forget(session: Session, forgotten: Forgotten, first: int, end: int) -> None:
     """Remove what a request forgets."""
     for row in range(first, end):
         slot = find_slot(session, forgotten.topic[row], forgotten.partition[row])
@@ -216,7 +219,7 @@ def forget(session, forgotten, first, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_response(session, returned, first, end):  # type: ignore[no-untyped-def]
+def take_response(session: Session, returned: Returned, first: int, end: int) -> int:
     """Note what the response tells of each partition; one that was not known of is at the tail from now on."""
     unknown = 0
     for row in range(first, end):
@@ -231,7 +234,7 @@ def take_response(session, returned, first, end):  # type: ignore[no-untyped-def
 
 
 @kernel
-def write_rows(session, fetch, n_read, is_known, rows, n):  # type: ignore[no-untyped-def]
+def write_rows(session: Session, fetch: int, n_read: int, is_known: int, rows: Records, n: int) -> int:
     """Write a row a partition of the session; only the first `n_read` were there when the broker read."""
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
@@ -248,37 +251,37 @@ def write_rows(session, fetch, n_read, is_known, rows, n):  # type: ignore[no-un
     return n
 
 
-@njit(cache=True, nogil=True)
-def move_to_end(session, returned, first, end, also_without_records):  # type: ignore[no-untyped-def]
+@kernel
+def move_to_end(session: Session, returned: Returned, first: int, end: int, also_without_records: bool) -> None:
     """Move returned partitions behind the others, in response order: those with records, or all of them."""
-    moved = np.empty(end - first, np.int64)
     n = 0
     for row in range(first, end):
         if not also_without_records and returned.records_bytes[row] <= 0:
             continue
-        slot = find_slot(session, returned.topic[row], returned.partition[row])
-        index = session.slots[slot]
+        index = session.slots[find_slot(session, returned.topic[row], returned.partition[row])]
         if session.entries[index].is_live == 1:
             session.entries[index].is_live = 0
-            moved[n] = index
+            session.moved[n] = index
             n += 1
     keep_ordered(session)
     for i in range(n):
-        session.entries[moved[i]].is_live = 1
-        session.order[session.state[ORDERED]] = moved[i]
+        session.entries[session.moved[i]].is_live = 1
+        session.order[session.state[ORDERED]] = session.moved[i]
         session.state[ORDERED] += 1
 
 
 @kernel
-def clear_marks(session):  # type: ignore[no-untyped-def]
+def clear_marks(session: Session) -> None:
     """Make the entries ready for the next fetch."""
     for i in range(session.state[ORDERED]):
         entry = session.entries[session.order[i]]
         entry.wanted = entry.returned = NOWHERE
 
 
-@njit(cache=True, nogil=True)
-def follow_full(session, fetch, f, wanted, returned, rows, n):  # type: ignore[no-untyped-def]
+@kernel
+def follow_full(
+    session: Session, fetch: Record, f: int, wanted: Wanted, returned: Returned, rows: Records, n: int
+) -> int:
     """A full fetch: it ends the session it names and, unless it is the final one, may open another."""
     forget_all(session)
     for row in range(fetch.wanted_from, fetch.wanted_to):
@@ -294,8 +297,11 @@ def follow_full(session, fetch, f, wanted, returned, rows, n):  # type: ignore[n
     return n
 
 
-@njit(cache=True, nogil=True)
-def follow_incremental(session, fetch, f, wanted, forgotten, returned, rows, n):  # type: ignore[no-untyped-def]
+@kernel
+def follow_incremental(
+    session: Session, fetch: Record, f: int, wanted: Wanted, forgotten: Forgotten, returned: Returned,
+    rows: Records, n: int,
+) -> int:  # fmt: skip
     """A fetch in a session: apply what it changes, read all partitions, move those that gave records to the end."""
     state = session.state
     if state[SESSION_ID] != fetch.session_id:
@@ -318,7 +324,7 @@ def follow_incremental(session, fetch, f, wanted, forgotten, returned, rows, n):
 
 
 @kernel
-def refuse(fetch, f, wanted, rows, n):  # type: ignore[no-untyped-def]
+def refuse(fetch: Record, f: int, wanted: Wanted, rows: Records, n: int) -> int:
     """A fetch that the broker refused (errors 70, 71, 106, ...): it read nothing and changed nothing."""
     for w in range(fetch.wanted_from, fetch.wanted_to):
         row = rows[n]
@@ -331,8 +337,8 @@ def refuse(fetch, f, wanted, rows, n):  # type: ignore[no-untyped-def]
     return n
 
 
-@njit(cache=True, nogil=True)
-def resized(session, capacity):  # type: ignore[no-untyped-def]
+@allocating_kernel
+def resized(session: Session, capacity: int) -> Session:
     """The same session with room for `capacity` more partitions."""
     larger = new_session(session.state[ORDERED] + capacity)
     larger.state[GENERATION] = 1
@@ -344,8 +350,11 @@ def resized(session, capacity):  # type: ignore[no-untyped-def]
     return larger
 
 
-@njit(cache=True, nogil=True)
-def follow(fetches, first, wanted, forgotten, returned, session, connection, capacity, row_limit):  # type: ignore[no-untyped-def]
+@allocating_kernel
+def follow(
+    fetches: Records, first: int, wanted: Wanted, forgotten: Forgotten, returned: Returned,
+    session: Session, connection: int, capacity: Ints, row_limit: int,
+) -> tuple[Records, int, Session, int]:  # fmt: skip
     """Follow the fetches from `first` on until about `row_limit` rows are written.
 
     fetches: FETCH[n], by connection and in its order. session, connection: where the last call left off; connection is

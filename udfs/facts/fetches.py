@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import Ints, nullable, rows_of
+from udfs.facts.arrow_tables import nullable, rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
 from udfs.facts.fetch_sessions import (
     FETCH,
@@ -25,6 +25,7 @@ from udfs.facts.fetch_sessions import (
     new_session,
     resized,
 )
+from udfs.wire.arrays import Ints, Records
 from udfs.wire.messages import Decoded, Level, decode
 
 ROWS_AT_A_TIME = 200_000
@@ -73,7 +74,8 @@ def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
             *(wanted.column(name) for name in Wanted._fields[1:]),
         ),
         Forgotten(
-            names.learn_topics(arena, request.levels["forgotten_topics_data"])[forgotten.parent], forgotten.column("value")
+            names.learn_topics(arena, request.levels["forgotten_topics_data"])[forgotten.parent],
+            forgotten.column("value"),
         ),
         Returned(
             names.learn_topics(arena, response.levels["responses"])[returned.parent],
@@ -92,13 +94,14 @@ def row_ranges(decoded: Decoded, path: str, frames: int) -> tuple[Ints, Ints]:
     return np.searchsorted(frame, index), np.searchsorted(frame, index, side="right")
 
 
-def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> npt.NDArray[np.void]:
+def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
     """The exchanges whose request was decoded, as FETCH[n] for the session follower."""
     usable = messages.asked != UNKNOWN
     fetches = np.zeros(int(usable.sum()), FETCH)
     top = messages.request.levels[""]
     fetches["connection"] = exchanges.connection[messages.asked[usable]]
-    fetches["session_id"], fetches["session_epoch"] = top.column("session_id")[usable], top.column("session_epoch")[usable]
+    for name in ("session_id", "session_epoch"):
+        fetches[name] = top.column(name)[usable]
     for name, path in (("wanted", "topics.partitions"), ("forgotten", "forgotten_topics_data.partitions")):
         first, end = row_ranges(messages.request, path, len(usable))
         fetches[f"{name}_from"], fetches[f"{name}_to"] = first[usable], end[usable]
@@ -127,7 +130,7 @@ def pick(values: Ints, rows: Ints, missing: int) -> Ints:
     return picked
 
 
-def capacities(fetches: npt.NDArray[np.void]) -> Ints:
+def capacities(fetches: Records) -> Ints:
     """By fetch, how many partitions its connection's session can come to hold in this chunk."""
     rows = fetches["wanted_to"] - fetches["wanted_from"] + fetches["returned_to"] - fetches["returned_from"]
     _, connection = np.unique(fetches["connection"], return_inverse=True)
@@ -145,14 +148,17 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
     at = 0
     while at < len(fetches):
         rows, at, session, connection = follow(
-            fetches, at, messages.wanted, messages.forgotten, messages.returned, session, connection, capacity, ROWS_AT_A_TIME
-        )
+            fetches, at, messages.wanted, messages.forgotten, messages.returned,
+            session, connection, capacity, ROWS_AT_A_TIME,
+        )  # fmt: skip
         yield partition_rows(exchanges, messages, fetches, exchange, rows)
     is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == connection
     carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE
 
 
-def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, exchange: Ints) -> dict[str, pa.Array | Ints]:
+def request_columns(
+    exchanges: Exchanges, messages: FetchMessages, rows: Ints, exchange: Ints
+) -> dict[str, pa.Array[Any] | Ints]:
     """Columns that are the same for all partitions of a request; rows: request of each row."""
     top = messages.request.levels[""]
     replica = top.column("replica_id")
@@ -160,10 +166,10 @@ def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, e
     epoch = top.column("session_epoch")[rows]
     kinds = pa.array([FULL, INCREMENTAL, SESSIONLESS])
     return {
-        FETCH_PARTITIONS.reader: pa.array(["consumer", "follower"]).take(pa.array((replica >= 0).astype(np.int8))),
+        FETCH_PARTITIONS.reader: pa.array(["consumer", "follower"]).take((replica >= 0).astype(np.int8)),
         FETCH_PARTITIONS.replica_id: replica,
         FETCH_PARTITIONS.api_version: exchanges.api_version[exchange],
-        FETCH_PARTITIONS.kind: kinds.take(pa.array(np.select([epoch == 0, epoch > 0], [0, 1], default=2))),
+        FETCH_PARTITIONS.kind: kinds.take(np.select([epoch == 0, epoch > 0], [0, 1], default=2)),
         **{
             str(column): top.column(column)[rows]
             for column in (
@@ -186,7 +192,7 @@ def position_in_message(level: Level, parents: Ints) -> Ints:
 
 
 def partition_rows(
-    exchanges: Exchanges, messages: FetchMessages, fetches: npt.NDArray[np.void], exchange: Ints, rows: npt.NDArray[np.void]
+    exchanges: Exchanges, messages: FetchMessages, fetches: Records, exchange: Ints, rows: Records
 ) -> pa.RecordBatch:
     """Rows of `fetch_partitions` from what the session follower wrote."""
     fetch, wanted, returned = rows["fetch"], rows["wanted"], rows["returned"]
@@ -197,6 +203,7 @@ def partition_rows(
     asked_in = messages.request.levels["topics"].parent[request_level.parent]
     came_in = messages.response.levels["responses"].parent[response.parent]
     records = np.maximum(pick(messages.returned.records_bytes, returned, 0), 0)
+    total = np.bincount(fetch, records, len(fetches)).astype(np.int64)
     read = rows["read_position"]
     has_request = was_wanted | (rows["fetch_offset"] >= 0)
     topic, topic_id = exchanges.names.topic_columns(rows["topic"])
@@ -218,7 +225,7 @@ def partition_rows(
             t.partition_max_bytes: nullable(rows["partition_max_bytes"], has_request),
             t.current_leader_epoch: nullable(rows["current_leader_epoch"], has_request),
             t.returned_bytes: nullable(records, answered),
-            t.response_record_bytes: nullable(np.bincount(fetch, records, len(fetches)).astype(np.int64)[fetch], answered),
+            t.response_record_bytes: nullable(total[fetch], answered),
             t.high_watermark: nullable(rows["high_watermark"], answered & (rows["high_watermark"] >= 0)),
             t.last_stable_offset: nullable(rows["last_stable_offset"], answered & (rows["last_stable_offset"] >= 0)),
             t.log_start_offset: nullable(rows["log_start_offset"], answered & (rows["log_start_offset"] >= 0)),

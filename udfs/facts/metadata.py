@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.silver import CLUSTER_METADATA
 from schemas.tables.table import Column
 from schemas.wire.api_versions import API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE
 from schemas.wire.metadata import METADATA_RESPONSE
-from udfs.facts.arrow_tables import TYPES, Ints, arrow_schema, rows_of
+from udfs.facts.arrow_tables import arrow_schema, rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
 from udfs.facts.fetches import position_in_message
 from udfs.facts.names import ABSENT
+from udfs.wire.arrays import Ints
 from udfs.wire.messages import Decoded, Level, decode
 
 SHARED = (
@@ -41,7 +42,7 @@ def metadata_rows(exchanges: Exchanges, which: Ints) -> Iterator[pa.RecordBatch]
 
 
 def entry_rows(
-    exchanges: Exchanges, entry: str, exchange: Ints, position: Ints, columns: dict[Column, pa.Array | Ints]
+    exchanges: Exchanges, entry: str, exchange: Ints, position: Ints, columns: dict[Column, pa.Array[Any] | Ints]
 ) -> pa.RecordBatch:
     """Rows of one kind of entry; columns that such an entry does not have are null."""
     shared = shared_columns(exchanges, exchange)
@@ -65,13 +66,13 @@ def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.Re
     )  # fmt: skip
 
 
-def topic_columns(exchanges: Exchanges, topics: Level, rows: Ints) -> dict[Column, pa.Array | Ints]:
+def topic_columns(exchanges: Exchanges, topics: Level, rows: Ints) -> dict[Column, pa.Array[Any] | Ints]:
     """Name, id and kind of the topics in `rows` of the level."""
     hashes = exchanges.names.learn_topics(exchanges.frames.arena, topics, "name")
     _, topic_id = exchanges.names.topic_columns(hashes[rows])
     t = CLUSTER_METADATA
     return {
-        t.topic: span_texts(exchanges, topics, "name").take(pa.array(rows)),
+        t.topic: span_texts(exchanges, topics, "name").take(rows),
         t.topic_id: topic_id,
         t.is_internal: topics.column("is_internal")[rows] == 1,
     }
@@ -105,15 +106,15 @@ def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa
     return entry_rows(exchanges, "partition", answered[frame], position_in_message(level, frame), columns)
 
 
-def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array:
+def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array[Any]:
     """An array of node ids by partition."""
     nodes = decoded.levels[f"topics.partitions.{name}"]
-    offsets = np.searchsorted(nodes.parent, np.arange(level.rows + 1)).astype(np.int32)
-    lists = pa.ListArray.from_arrays(offsets, pa.array(nodes.column("value").astype(np.int32)))
-    return lists.cast(TYPES["array<int>"])
+    offsets = np.searchsorted(nodes.parent, np.arange(level.rows + 1))
+    ids: pa.Array[Any] = pa.array(nodes.column("value"), pa.int32())
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids)
 
 
-def span_texts(exchanges: Exchanges, level: Level, name: str) -> pa.Array:
+def span_texts(exchanges: Exchanges, level: Level, name: str) -> pa.Array[Any]:
     """The texts of a level's string field."""
     return exchanges.names.texts_of(exchanges.names.learn(exchanges.frames.arena, *level.span(name)))
 
@@ -142,7 +143,8 @@ def learn_software(exchanges: Exchanges, which: Ints, carried: ClientSoftware) -
 
     n = len(exchanges.frames.connections)
     tells = request.levels[""].span("client_software_name")[1] > 0
-    for field, hashes in (("client_software_name", exchanges.software[0]), ("client_software_version", exchanges.software[1])):
+    fields = ("client_software_name", "client_software_version")
+    for field, hashes in zip(fields, exchanges.software, strict=True):
         told = exchanges.names.learn(exchanges.frames.arena, *request.levels[""].span(field))
         by_connection = np.full(n, ABSENT)
         is_name = field == "client_software_name"
@@ -155,5 +157,3 @@ def learn_software(exchanges: Exchanges, which: Ints, carried: ClientSoftware) -
         else:
             carried.version = int(by_connection[-1]) if n else ABSENT
 
-
-Bools = npt.NDArray[np.bool_]

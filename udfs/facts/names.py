@@ -5,24 +5,29 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
+from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.wire.kernel import kernel
 from udfs.wire.messages import Level
-
-Ints = npt.NDArray[np.int64]
 
 ABSENT = 0  # the hash of nothing
 FNV_OFFSET, FNV_PRIME = -3750763034362895579, 1099511628211  # FNV-1a, 64 bits, as int64
 
 
-@njit(cache=True, nogil=True)
-def hash_spans(arena, starts, lengths):  # type: ignore[no-untyped-def]
+def hash_spans(arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
     """FNV-1a of each span; ABSENT for a null one. arena uint8, starts and lengths int64[n]; int64[n]."""
     hashes = np.empty(len(starts), np.int64)
+    fill_hashes(read_only(arena), starts, lengths, hashes)
+    return hashes
+
+
+@kernel
+def fill_hashes(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> None:
+    """`hash_spans` into a given array."""
     for i in range(len(starts)):
         if lengths[i] < 0:
             hashes[i] = ABSENT
@@ -31,7 +36,6 @@ def hash_spans(arena, starts, lengths):  # type: ignore[no-untyped-def]
         for at in range(starts[i], starts[i] + lengths[i]):
             value = (value ^ np.int64(arena[at])) * FNV_PRIME
         hashes[i] = value
-    return hashes
 
 
 ZERO_ID = int(hash_spans(np.zeros(16, np.uint8), np.zeros(1, np.int64), np.full(1, 16))[0])  # Uuid.ZERO_UUID: no id
@@ -44,39 +48,39 @@ def topic_id_text(raw: bytes) -> str:
 
 @dataclass
 class Names:
-    """Texts by the hash of their bytes; grows with the number of different names a worker meets, not with the traffic."""
+    """Texts by the hash of their bytes; grows with the number of different names a worker meets, not with traffic."""
 
     texts: dict[int, str] = field(default_factory=dict)
     topic_ids: dict[int, str] = field(default_factory=dict)
 
-    def learn(self, arena: npt.NDArray[np.uint8], starts: Ints, lengths: Ints) -> Ints:
+    def learn(self, arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
         """Remember the texts of the spans; returns their hashes. Bytes that are not UTF-8 become U+FFFD."""
-        hashes: Ints = hash_spans(arena, starts, lengths)
+        hashes = hash_spans(arena, starts, lengths)
         for value, raw in _distinct(arena, starts, lengths, hashes):
             self.texts.setdefault(value, raw.decode("utf-8", "replace"))
         return hashes
 
-    def learn_topics(self, arena: npt.NDArray[np.uint8], topics: Level, name: str = "topic") -> Ints:
+    def learn_topics(self, arena: Bytes, topics: Level, name: str = "topic") -> Ints:
         """Remember the topics of a level by id where they have one, else by name; returns their hashes."""
         starts, lengths = topics.span("topic_id")
-        by_id: Ints = hash_spans(arena, starts, lengths)
+        by_id = hash_spans(arena, starts, lengths)
         by_id[by_id == ZERO_ID] = ABSENT
         for value, raw in _distinct(arena, starts, lengths, by_id):
             self.topic_ids.setdefault(value, topic_id_text(raw))
         by_name = self.learn(arena, *topics.span(name))
         return np.where(by_id != ABSENT, by_id, by_name)
 
-    def texts_of(self, hashes: Ints) -> pa.Array:
+    def texts_of(self, hashes: Ints) -> pa.Array[Any]:
         """The texts of hashes that were learnt, null for ABSENT."""
         return _look_up(self.texts, hashes)
 
-    def topic_columns(self, hashes: Ints) -> tuple[pa.Array, pa.Array]:
+    def topic_columns(self, hashes: Ints) -> tuple[pa.Array[Any], pa.Array[Any]]:
         """(name, id) of topics; what the wire did not say is null."""
         return _look_up(self.texts, hashes), _look_up(self.topic_ids, hashes)
 
 
 def _distinct(
-    arena: npt.NDArray[np.uint8], starts: Ints, lengths: Ints, hashes: Ints
+    arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints
 ) -> Iterator[tuple[int, bytes]]:
     distinct, first = np.unique(hashes, return_index=True)
     for value, at in zip(distinct.tolist(), first.tolist(), strict=True):
@@ -84,6 +88,6 @@ def _distinct(
             yield value, arena[starts[at] : starts[at] + lengths[at]].tobytes()
 
 
-def _look_up(texts: Mapping[int, str], hashes: Ints) -> pa.Array:
+def _look_up(texts: Mapping[int, str], hashes: Ints) -> pa.Array[Any]:
     distinct, codes = np.unique(hashes, return_inverse=True)
-    return pa.array([texts.get(value) for value in distinct.tolist()], pa.string()).take(pa.array(codes))
+    return pa.array([texts.get(value) for value in distinct.tolist()], pa.string()).take(codes)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from udfs.replay.fetch_read import Answers
 from udfs.replay.histogram import BUCKETS, bucket_of
+from udfs.wire.arrays import Floats, Ints, read_only
 from udfs.wire.kernel import kernel
 
-Ints = npt.NDArray[np.int64]
 SERVED = -1
 
 
@@ -69,7 +68,7 @@ def with_room(sums: Sums, partitions: int) -> Sums:
 
 
 @kernel
-def wait(sums, partition, lane, time):  # type: ignore[no-untyped-def]
+def wait(sums: Sums, partition: int, lane: int, time: int) -> None:
     """Note a fetch that got nothing of the partition though there was something."""
     sums.empty[partition, lane] += 1
     sums.waiting[partition, lane] += 1
@@ -80,7 +79,7 @@ def wait(sums, partition, lane, time):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def end_wait(sums, partition, lane, time):  # type: ignore[no-untyped-def]
+def end_wait(sums: Sums, partition: int, lane: int, time: int) -> None:
     """Note when a partition that had to wait is served, or is still waiting at that time."""
     if sums.waiting_since[partition, lane] != SERVED:
         waited = time - sums.waiting_since[partition, lane]
@@ -88,8 +87,8 @@ def end_wait(sums, partition, lane, time):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_reads(sums, partitions, times, available, answers):  # type: ignore[no-untyped-def]
-    """Add reads in time order. partitions, times (us), available: int64[reads]; answers: Answers."""
+def add_reads(sums: Sums, partitions: Ints, times: Ints, available: Ints, answers: Answers) -> None:
+    """Add reads in time order. partitions, times (us), available: int64[reads]."""
     for row in range(len(partitions)):
         partition = partitions[row]
         sums.requests[partition] += 1
@@ -108,7 +107,7 @@ def add_reads(sums, partitions, times, available, answers):  # type: ignore[no-u
 
 
 @kernel
-def add_responses(responses, fetch_from, answers):  # type: ignore[no-untyped-def]
+def add_responses(responses: Responses, fetch_from: Ints, answers: Answers) -> None:
     """Add whole fetches. fetch_from: int64[fetches + 1], rows of each."""
     for fetch in range(len(fetch_from) - 1):
         for lane in range(answers.returned.shape[1]):
@@ -124,15 +123,17 @@ def add_responses(responses, fetch_from, answers):  # type: ignore[no-untyped-de
             responses.unknown[lane] += min(unknown, 1)
 
 
-def add(sums: ReaderSums, partitions: Ints, times: Ints, available: Ints, fetch_from: Ints, answers: Answers) -> ReaderSums:
+def add(
+    sums: ReaderSums, partitions: Ints, times: Ints, available: Ints, fetch_from: Ints, answers: Answers
+) -> ReaderSums:
     """The sums with whole fetches of the reader added, which come in time order."""
     room = with_room(sums.partitions, int(partitions.max(initial=-1)) + 1)
-    add_reads(room, partitions, times, available, answers)
-    add_responses(sums.responses, fetch_from, answers)
+    add_reads(room, read_only(partitions), read_only(times), read_only(available), answers)
+    add_responses(sums.responses, read_only(fetch_from), answers)
     return ReaderSums(room, sums.responses)
 
 
-def jain_index(served: npt.NDArray[np.float64]) -> float | None:
+def jain_index(served: Floats) -> float | None:
     """Jain's fairness index of how well each was served: 1 when all alike, 1/n when one alone; None for nobody.
 
     R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness and discrimination (DEC-TR-301, 1984).

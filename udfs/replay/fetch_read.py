@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
+from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel
 
 AS_CAPTURED = -1
@@ -19,38 +18,39 @@ AS_CAPTURED = -1
 class Lanes(NamedTuple):
     """Settings by lane, int64[lanes]; AS_CAPTURED leaves what each request says."""
 
-    max_bytes: npt.NDArray[np.int64]
-    partition_max_bytes: npt.NDArray[np.int64]
-    broker_max_bytes: npt.NDArray[np.int64]  # the broker's fetch.max.bytes
-    only_first: npt.NDArray[np.int64]  # 1: KIP-74's text, by which only the partition named first may exceed the limits
+    max_bytes: Ints
+    partition_max_bytes: Ints
+    broker_max_bytes: Ints  # the broker's fetch.max.bytes
+    only_first: Ints  # 1: KIP-74's text, by which only the partition named first may exceed the limits
 
 
 class Reads(NamedTuple):
     """The partitions of fetches in read order, int64[reads] a column."""
 
-    max_bytes: npt.NDArray[np.int64]
-    partition_max_bytes: npt.NDArray[np.int64]
-    available: npt.NDArray[np.int64]
-    is_known: npt.NDArray[np.int64]  # 1: no more than `available` was there
-    sizes_from: npt.NDArray[np.int64]  # the batches' sizes are sizes[sizes_from:sizes_to]
-    sizes_to: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.int64]
+    max_bytes: Ints
+    partition_max_bytes: Ints
+    available: Ints
+    is_known: Ints  # 1: no more than `available` was there
+    sizes_from: Ints  # the batches' sizes are sizes[sizes_from:sizes_to]
+    sizes_to: Ints
+    sizes: Ints
 
 
 class Answers(NamedTuple):
     """What each read returns by lane, int64[reads, lanes] each."""
 
-    returned: npt.NDArray[np.int64]
-    cut_tail: npt.NDArray[np.int64]  # bytes of a batch cut at the end
-    overrides: npt.NDArray[np.int64]  # 1: a first batch beyond the limits
-    unknown: npt.NDArray[np.int64]  # 1: depends on batches that are not known
+    returned: Ints
+    cut_tail: Ints  # bytes of a batch cut at the end
+    overrides: Ints  # 1: a first batch beyond the limits
+    unknown: Ints  # 1: depends on batches that are not known
 
 
 @kernel
-def read_partition(adjusted, first_batch, available, min_one):  # type: ignore[no-untyped-def]
+def read_partition(adjusted: int, first_batch: int, available: int, min_one: bool) -> int:
     """Bytes read of one partition: steps 4 to 7.
 
-    adjusted: min(partition_max_bytes, what is left of the limit). min_one: a first batch is returned whole however large.
+    adjusted: min(partition_max_bytes, what is left of the limit). min_one: a first batch is returned whole, however
+    large.
     """
     if available == 0:
         return 0
@@ -59,7 +59,7 @@ def read_partition(adjusted, first_batch, available, min_one):  # type: ignore[n
 
 
 @kernel
-def tail_bytes(reads, row, returned):  # type: ignore[no-untyped-def]
+def tail_bytes(reads: Reads, row: int, returned: int) -> int:
     """Bytes of the last batch in the slice when the slice ends within it."""
     whole = 0
     for i in range(reads.sizes_from[row], reads.sizes_to[row]):
@@ -70,7 +70,7 @@ def tail_bytes(reads, row, returned):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_fetch(reads, first, end, lanes, lane, answers):  # type: ignore[no-untyped-def]
+def read_fetch(reads: Reads, first: int, end: int, lanes: Lanes, lane: int, answers: Answers) -> None:
     """Answer the fetch whose partitions are rows [first, end) in one lane: the loop and step 8."""
     limit = reads.max_bytes[first] if lanes.max_bytes[lane] == AS_CAPTURED else lanes.max_bytes[lane]
     limit = min(limit, lanes.broker_max_bytes[lane])
@@ -90,14 +90,17 @@ def read_fetch(reads, first, end, lanes, lane, answers):  # type: ignore[no-unty
         min_one = min_one and returned == 0 and lanes.only_first[lane] == 0
 
 
-@njit(cache=True, nogil=True)
-def read_fetches(reads, fetch_from, lanes):  # type: ignore[no-untyped-def]
-    """Answer every fetch in every lane. reads: Reads; fetch_from: int64[fetches + 1], rows of each; lanes: Lanes."""
-    shape = (len(reads.max_bytes), len(lanes.max_bytes))
-    answers = Answers(
-        np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    )
+@kernel
+def fill_answers(reads: Reads, fetch_from: Ints, lanes: Lanes, answers: Answers) -> None:
+    """`read_fetches` into given answers."""
     for fetch in range(len(fetch_from) - 1):
         for lane in range(len(lanes.max_bytes)):
             read_fetch(reads, fetch_from[fetch], fetch_from[fetch + 1], lanes, lane, answers)
+
+
+def read_fetches(reads: Reads, fetch_from: Ints, lanes: Lanes) -> Answers:
+    """Answer every fetch in every lane. fetch_from: int64[fetches + 1], rows of each fetch."""
+    shape = (len(reads.max_bytes), len(lanes.max_bytes))
+    answers = Answers(*(np.zeros(shape, np.int64) for _ in Answers._fields))
+    fill_answers(Reads(*map(read_only, reads)), read_only(fetch_from), Lanes(*map(read_only, lanes)), answers)
     return answers

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
 from schemas.tables.steps import READS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import pack
 from udfs.replay import fairness
-from udfs.replay.fetch_read import AS_CAPTURED, Lanes, Reads, read_fetches
+from udfs.replay.fetch_read import Lanes, Reads, read_fetches
 from udfs.replay.fetch_report import Reader, reader_rows
-from udfs.replay.fidelity import AGREED, NO_RECORDS_KNOWN, Known, judge
+from udfs.replay.fidelity import NO_RECORDS_KNOWN, Known, judge
 from udfs.replay.log_reads import numbers_of
 from udfs.replay.partition_log import NEVER
 
@@ -29,7 +29,7 @@ FETCH = (READS.connection_id, READS.exchange_no)
 
 @dataclass(frozen=True)
 class FetchLanes:
-    """The lanes of a replay: their names, and their settings for consumers and for followers; lane 0 is the captured one."""
+    """The lanes of a replay: names, and settings for consumers and for followers; lane 0 is the captured one."""
 
     names: tuple[str, ...]
     consumer: Lanes
@@ -113,7 +113,7 @@ def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
     answered = known.returned[fetch_from[:-1]] != NO_RECORDS_KNOWN
     rows = answered[fetch]
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(fetch_from)[answered])])
-    reads = Reads(*(column[rows] for column in reads[:-1]), sizes=reads.sizes)
+    reads = Reads._make([*(column[rows] for column in reads[:-1]), reads.sizes])
     answers = read_fetches(reads, kept, lanes)
     now.reader.note(reads, lanes)
     now.sums = fairness.add(
@@ -125,17 +125,18 @@ def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
 
 def partition_numbers(index: dict[str, int], batch: pa.RecordBatch) -> Ints:
     """A number for each row's broker, topic and partition; new ones are added to `index`."""
-    keys = pc.binary_join_element_wise(
-        batch[READS.broker], batch[READS.topic], batch[READS.partition].cast(pa.string()), "\0"
-    ).dictionary_encode()
-    numbers = np.array([index.setdefault(key, len(index)) for key in keys.dictionary.to_pylist()], np.int64)
+    names = batch[READS.broker], batch[READS.topic], batch[READS.partition].cast(pa.string())
+    joined: pa.StringArray = pc.call_function("binary_join_element_wise", [*names, pa.scalar("\0")])
+    keys = joined.dictionary_encode()
+    distinct: list[Any] = keys.dictionary.to_pylist()
+    numbers = np.array([index.setdefault(key, len(index)) for key in distinct], np.int64)
     found: Ints = numbers[keys.indices.to_numpy()]
     return found
 
 
 def reads_of(batch: pa.RecordBatch) -> Reads:
     """The rows as the replay's reads."""
-    sizes = batch[READS.batch_sizes]
+    sizes: Any = batch[READS.batch_sizes]  # a ListArray
     offsets = sizes.offsets.to_numpy().astype(np.int64)
     return Reads(
         numbers_of(batch, READS.max_bytes, 0),
@@ -151,22 +152,23 @@ def reads_of(batch: pa.RecordBatch) -> Reads:
 def known_of(batch: pa.RecordBatch) -> Known:
     """What the rows say the capture tells."""
     flags = (READS.refused, READS.throttled, READS.session_known, READS.redirected, READS.bound_known, READS.log_known)
+    numbers = (
+        (READS.available_low, 0), (READS.available_high, 0), (READS.first_append, NEVER), (READS.available_first, 0),
+        (READS.returned_bytes, NO_RECORDS_KNOWN),
+    )  # fmt: skip
     return Known(
         *(numbers_of(batch, name, 0) != 0 for name in flags),
-        available_low=numbers_of(batch, READS.available_low, 0),
-        available_high=numbers_of(batch, READS.available_high, 0),
-        first_append=numbers_of(batch, READS.first_append, NEVER),
-        available_first=numbers_of(batch, READS.available_first, 0),
-        returned=numbers_of(batch, READS.returned_bytes, NO_RECORDS_KNOWN),
+        *(numbers_of(batch, name, missing) for name, missing in numbers),
     )
 
 
 def note_verdicts(
-    verdicts: Counter[tuple[str, bool, int]], batch: pa.RecordBatch, known: Known, fetch: Ints, fetch_from: Ints, verdict: Ints
-) -> None:
+    verdicts: Counter[tuple[str, bool, int]], batch: pa.RecordBatch, known: Known,
+    fetch: Ints, fetch_from: Ints, verdict: Ints,
+) -> None:  # fmt: skip
     """Count the verdicts by broker and by whether the response had records."""
     has_records = np.bincount(fetch, np.maximum(known.returned, 0), len(verdict)) > 0
-    brokers = batch[READS.broker].take(pa.array(fetch_from[:-1])).dictionary_encode()
+    brokers = batch[READS.broker].take(fetch_from[:-1]).dictionary_encode()
     keys = np.stack([brokers.indices.to_numpy(), has_records, verdict], axis=1)
     distinct, counts = np.unique(keys, axis=0, return_counts=True)
     names = brokers.dictionary.to_pylist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,10 @@ def fidelity_rows(done: Replayed, run_id: str) -> pa.RecordBatch:
     for (broker, has_records, code), count in sorted(done.verdicts.items()):
         groups[broker, has_records][code] = count
     checked = [sum(n for code, n in by_code.items() if code not in UNCHECKED) for by_code in groups.values()]
-    reasons = [[(REASONS[code].value, n) for code, n in by_code.items() if code != AGREED] for by_code in groups.values()]
+    reasons = [
+        [(REASONS[code].value, n) for code, n in by_code.items() if code != AGREED] for by_code in groups.values()
+    ]
+    total = np.array([sum(by_code.values()) for by_code in groups.values()], np.int64)
     n, t = len(groups), FIDELITY
     return rows_of(
         t,
@@ -73,13 +76,13 @@ def fidelity_rows(done: Replayed, run_id: str) -> pa.RecordBatch:
             t.reader: texts(done.reader.kind, n),
             t.checked: np.array(checked, np.int64),
             t.agreed: np.array([by_code.get(AGREED, 0) for by_code in groups.values()], np.int64),
-            t.unknown: np.array([sum(by_code.values()) for by_code in groups.values()], np.int64) - np.array(checked, np.int64),
+            t.unknown: total - np.array(checked, np.int64),
             t.reasons: pa.array(reasons, TYPES["map<string,bigint>"]),
         },
     )
 
 
-def texts(text: str, n: int) -> pa.Array:
+def texts(text: str, n: int) -> pa.Array[Any]:
     """A column that has the same text everywhere."""
     return pa.repeat(pa.scalar(text, pa.string()), n)
 
@@ -99,7 +102,7 @@ def fairness_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBa
     def by_lane(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         return values.T.reshape(-1) if values.ndim == 2 else np.tile(values, n)
 
-    def repeated(column: list[str]) -> pa.Array:
+    def repeated(column: list[str]) -> pa.Array[Any]:
         return pa.array(column * n, pa.string())
 
     t = FETCH_FAIRNESS
@@ -152,7 +155,7 @@ def consumer_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBa
     settings = lanes.of(done.reader.kind)
     brokers = len({key.split("\0")[0] for key in done.index})
     t = FETCH_CONSUMERS
-    quantiles = {
+    quantiles: dict[str, pa.Array[Any]] = {
         name: pa.array([quantile(responses.sizes[lane], share) for lane in range(n)], pa.int64())
         for name, share in ((t.response_bytes_p50, 0.5), (t.response_bytes_p95, 0.95), (t.response_bytes_p99, 0.99))
     }

@@ -79,7 +79,7 @@ def lowest_available(known: Known, fetch: Ints, fetches: int, low_bytes: Ints, n
 
 
 def as_captured(known: Known, lowest: Ints) -> Ints:
-    """The bytes available if the appends came in the order that the capture suggests: what it shows, where that can be."""
+    """The bytes available had the appends come in the order the capture suggests: what it shows, where that can be."""
     possible: Ints = np.clip(known.returned, lowest, known.available_high)
     return possible
 
@@ -114,8 +114,9 @@ def judge(reads: Reads, known: Known, fetch: Ints, fetch_from: Ints, captured: L
             possible & timeless, possible, equal, fewer,
         ],
         [
-            CODES[Reason.NO_RESPONSE], CODES[Reason.RESPONSE_ERROR], CODES[Reason.THROTTLED], CODES[Reason.SESSION_UNKNOWN],
-            CODES[Reason.PARTITION_REFUSED], CODES[Reason.BOUND_UNKNOWN], CODES[Reason.LOG_UNKNOWN],
+            CODES[Reason.NO_RESPONSE], CODES[Reason.RESPONSE_ERROR], CODES[Reason.THROTTLED],
+            CODES[Reason.SESSION_UNKNOWN], CODES[Reason.PARTITION_REFUSED], CODES[Reason.BOUND_UNKNOWN],
+            CODES[Reason.LOG_UNKNOWN],
             CODES[Reason.APPEND_TIME_UNKNOWN], CODES[Reason.APPEND_ORDER], AGREED, CODES[Reason.FEWER_BYTES],
         ],
         default=CODES[Reason.MORE_BYTES],

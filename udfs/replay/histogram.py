@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
 
 STEPS = 128  # buckets between a power of two and the next
 BUCKETS = 64 * STEPS
 
-Ints = npt.NDArray[np.int64]
-
 
 @kernel
-def bucket_of(value):  # type: ignore[no-untyped-def]
+def bucket_of(value: int) -> int:
     """The bucket of a positive value; values below STEPS have one each."""
     exponent = 0
     while value >> exponent >= 2 * STEPS:

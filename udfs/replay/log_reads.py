@@ -1,13 +1,13 @@
-"""The pass over partitions: batches of a partition, then the reads of it, become rows that say what was there to be read."""
+"""The pass over partitions: batches of one, then the reads of it, become rows that say what was there to be read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.facts.arrow_tables import rows_of
@@ -82,7 +82,8 @@ def reads(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Rec
 
 def numbers_of(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
     """A column as int64, `missing` where it is null."""
-    values: Ints = pc.fill_null(batch[column].cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
+    numbers: pa.Array[Any] = batch[column].cast(pa.int64())
+    values: Ints = numbers.fill_null(missing).to_numpy(zero_copy_only=False)
     return values
 
 
@@ -133,12 +134,13 @@ def read_rows(batch: pa.RecordBatch, log: PartitionLog, most_bytes: int) -> pa.R
     )
 
 
-def batch_sizes(log: PartitionLog, found: Readable, most_bytes: int) -> pa.Array:
-    """Sizes of the batches that each read could return in any lane: those that begin within `most_bytes`, at least one."""
+def batch_sizes(log: PartitionLog, found: Readable, most_bytes: int) -> pa.Array[Any]:
+    """Sizes of the batches that each read could return in any lane: those that begin within `most_bytes`, or one."""
     n = len(log.base)
     begin = log.starts[np.minimum(found.first_batch, n)]
     within = np.searchsorted(log.starts[:-1], begin + most_bytes) - found.first_batch
     counts = np.minimum(found.known_batches, np.maximum(within, 1))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     index = np.repeat(found.first_batch - offsets[:-1], counts) + np.arange(offsets[-1])
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(log.size[index].astype(np.int32)))
+    sizes: pa.Array[Any] = pa.array(log.size[index], pa.int32())
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), sizes)

@@ -1,9 +1,9 @@
 """A partition's log as the capture shows it, and what was there to be read at a given fetch.
 
-The log is pieced together from produced batches (their offsets come with the response) and fetched ones. A read begins with
-the batch that holds the fetch offset and ends before the batch that holds its bound (LogSegment.read and translateOffset):
-for a consumer the high watermark or last stable offset, which responses tell; for a follower the log end, which only the
-times of appends bound.
+The log is pieced together from produced batches (their offsets come with the response) and fetched ones. A read
+begins with the batch that holds the fetch offset and ends before the batch that holds its bound (LogSegment.read and
+translateOffset): for a consumer the high watermark or last stable offset, which responses tell; for a follower the
+log end, which only the times of appends bound.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ NO_BOUND = -1
 class PartitionLog:
     """The known batches by base offset, int64[n] each.
 
-    base, last: offsets. size: bytes. after, before: the append lies between these times (us); both rise with the offset.
-    run_end: index behind the last batch that follows without an offset missing. starts: int64[n + 1], bytes before it.
+    base, last: offsets. size: bytes. after, before: the append lies between these times (us); both rise with the
+    offset. run_end: index behind the last batch that follows without an offset missing. starts: int64[n + 1], bytes
+    before it.
     """
 
     base: Ints
@@ -46,7 +47,8 @@ def build_log(base: Ints, last: Ints, size: Ints, after: Ints, before: Ints) -> 
     base, at = np.unique(base, return_inverse=True)
     n = len(base)
     known_last, known_size = np.full(n, -1), np.zeros(n, np.int64)
-    for which in (after != ALWAYS, after == ALWAYS):  # a broker may compress anew: what is fetched is what is in the log
+    # A broker may compress anew: what is fetched is what is in the log.
+    for which in (after != ALWAYS, after == ALWAYS):
         known_last[at[which]], known_size[at[which]] = last[which], size[which]
     known_after, known_before = np.full(n, ALWAYS), np.full(n, NEVER)
     np.maximum.at(known_after, at, after)
@@ -88,7 +90,8 @@ def with_witnesses(log: PartitionLog, seen: Witnesses) -> PartitionLog:
     first = np.searchsorted(log.last, seen.fetch_offset)
     begin = log.starts[first]
     behind = np.searchsorted(log.starts, begin + seen.returned, side="right") - 1
-    is_whole = (log.starts[behind] == begin + seen.returned) & (behind <= np.where(first < n, log.run_end[np.minimum(first, n - 1)], n))
+    run_end = np.where(first < n, log.run_end[np.minimum(first, n - 1)], n)
+    is_whole = (log.starts[behind] == begin + seen.returned) & (behind <= run_end)
     following = np.where(behind < n, log.size[np.minimum(behind, n - 1)], 0)
     limited = (seen.returned + following > seen.partition_max_bytes) | (
         seen.response_record_bytes + following > seen.max_bytes
@@ -131,16 +134,21 @@ def readable(
     holds = has_first & (log.base[at] <= fetch_offset) if n else np.zeros(len(first), np.bool_)
     run_end = np.where(holds, log.run_end[at], first) if n else first
     by_time = bound_low == NO_BOUND
-    low = np.where(by_time, np.searchsorted(log.before, read_after, side="right"), np.searchsorted(log.last, bound_low))
-    high = np.where(by_time, np.searchsorted(log.after, read_before, side="right"), np.searchsorted(log.last, bound_high))
-    low, high = np.maximum(low, first), np.maximum(high, first)
+    surely, perhaps = (
+        np.searchsorted(log.before, read_after, side="right"), np.searchsorted(log.after, read_before, side="right")
+    )  # fmt: skip
+    low = np.maximum(np.where(by_time, surely, np.searchsorted(log.last, bound_low)), first)
+    high = np.maximum(np.where(by_time, perhaps, np.searchsorted(log.last, bound_high)), first)
     ends = np.concatenate([log.last + 1, np.zeros(1, np.int64)])
-    reaches = by_time | (bound_high <= fetch_offset) | (holds & (ends[np.maximum(high, 1) - 1] >= bound_high) & (high > first))
+    held = holds & (ends[np.maximum(high, 1) - 1] >= bound_high) & (high > first)
+    reaches = by_time | (bound_high <= fetch_offset) | held
     known_low, known_high = np.minimum(low, run_end), np.minimum(high, run_end)
     begin = log.starts[np.minimum(first, n)]
     uncertain = by_time & (known_low < known_high)
     through_first = np.minimum(known_low + 1, known_high)
-    first_append = np.where(uncertain, log.after[np.minimum(known_low, max(n - 1, 0))], NEVER) if n else np.full(len(first), NEVER)
+    first_append = np.full(len(first), NEVER)
+    if n:
+        first_append = np.where(uncertain, log.after[np.minimum(known_low, n - 1)], NEVER)
     return Readable(
         first,
         np.maximum(known_high - first, 0),

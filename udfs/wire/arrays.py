@@ -1,6 +1,8 @@
-"""The array types of the decoder."""
+"""The array types of the kernels."""
 
 from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -9,11 +11,25 @@ Bytes = npt.NDArray[np.uint8]
 Shorts = npt.NDArray[np.int16]
 Codes = npt.NDArray[np.int8]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 Cells = Bytes | Ints
+Records = npt.NDArray[np.void]
 
 
-def read_only(arena: Bytes) -> Bytes:
-    """A contiguous view that cannot be written, whatever came in: kernels then compile for one type of arena only."""
-    view = np.ascontiguousarray(arena, np.uint8).view()
+class Record(Protocol):
+    """A row of a structured array as a kernel sees it: its fields are attributes, which can be set in place."""
+
+    def __getattr__(self, name: str) -> Any: ...
+
+    def __setattr__(self, name: str, value: Any) -> None: ...
+
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def read_only(values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+    """A contiguous view that cannot be written, whatever came in: kernels then compile for one type of input only."""
+    view: npt.NDArray[_Scalar] = np.ascontiguousarray(values).view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""How the decoder's numba functions are compiled."""
+"""How numba functions are compiled."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ def kernel(function: _Function) -> _Function:
     than half of the decoder's time. Without it a kernel cannot allocate: its output and working memory are arguments.
     """
     return cast(_Function, _njit(cache=True, nogil=True, _nrt=False)(function))
+
+
+def allocating_kernel(function: _Function) -> _Function:
+    """As `kernel`, with the runtime: for the few functions that make arrays and those that call them."""
+    return cast(_Function, _njit(cache=True, nogil=True)(function))

@@ -1,0 +1,57 @@
+"""The page docs/tables.md, made from the declarations in schemas/tables.
+
+    python -m jobs.table_docs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from schemas.tables.gold import GOLD
+from schemas.tables.silver import SILVER
+from schemas.tables.table import Column, Table
+
+PAGE = Path("docs/tables.md")
+INTRODUCTION = """\
+# Tables
+
+Delta tables at `LAKE/LAYER/NAME`. This page is made from `schemas/tables` by `python -m jobs.table_docs`.
+
+The key is what makes a row unique. A run that is repeated replaces the rows whose *replaced by* column has its value.
+"""
+HEAD = ("| column | type | unit | null | meaning |", "|---|---|---|---|---|")
+
+
+def page() -> str:
+    """The page as Markdown."""
+    lines = [INTRODUCTION]
+    for layer, tables in (("Silver: what the captures show", SILVER), ("Gold: what the replays give", GOLD)):
+        lines += [f"## {layer}", "", *contents(tables), ""]
+        for table in tables:
+            lines += [*section(table), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def contents(tables: Iterable[Table]) -> Iterator[str]:
+    """A line a table, with a link to its section."""
+    for table in tables:
+        yield f"- [`{table.name}`](#{table.layer}{table.name}): {table.doc}"
+
+
+def section(table: Table) -> Iterator[str]:
+    """A table's section: what a row is, its key, its columns."""
+    yield from (f"### {table.layer}/{table.name}", "", table.doc, "")
+    yield f"Key: {', '.join(f'`{name}`' for name in table.key)}. Replaced by: `{table.replaced_by}`."
+    yield from ("", *HEAD, *(row(column) for column in table.columns))
+
+
+def row(column: Column) -> str:
+    """A column's row."""
+    cells = (f"`{column}`", f"`{column.type}`", column.unit, "yes" if column.nullable else "", column.doc)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")

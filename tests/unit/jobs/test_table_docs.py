@@ -1,0 +1,27 @@
+"""docs/tables.md says what the declarations say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.table_docs import PAGE, page, section
+from schemas.tables.gold import GOLD
+from schemas.tables.silver import SILVER
+from schemas.tables.table import Table
+
+
+def test_the_page_is_current(repository: Path) -> None:
+    found = (repository / PAGE).read_text(encoding="utf-8")
+    assert found == page(), "make it anew: python -m jobs.table_docs"
+
+
+@pytest.mark.parametrize("table", [*SILVER, *GOLD], ids=lambda table: table.name)
+def test_every_column_of_every_table_has_a_meaning_on_the_page(table: Table) -> None:
+    text = "\n".join(section(table))
+    assert text in page()
+    assert table.doc in text
+    for column in table.columns:
+        assert column.doc
+        assert f"\n| `{column}` | `{column.type}` |" in text
