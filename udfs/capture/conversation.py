@@ -23,6 +23,7 @@ from udfs.capture.framing import (
     grow,
     int32_at,
     measure,
+    piece_holding,
     size_at,
     stream_end,
     take,
@@ -43,6 +44,7 @@ from udfs.wire.header import expects_response, is_printable, request_header
 from udfs.wire.kernel import kernel
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
+NEVER = (1 << 62) - 1
 # Why bytes are in no frame; `udfs.facts.reasons` has the words.
 BEFORE_FIRST_FRAME, BEHIND_GAP, IMPLAUSIBLE_HEADER, CUT_AT_END = 0, 1, 2, 3
 # A first request is looked for in this much of a direction before the connection is called not Kafka.
@@ -81,13 +83,23 @@ LOSS = np.dtype(
 
 
 @kernel
-def looks_like_tls(stream):  # type: ignore[no-untyped-def]
-    """Whether the first bytes in hand are a TLS record header (RFC 8446, section 5.1)."""
+def tls_packet(stream):  # type: ignore[no-untyped-def]
+    """The packet by which the first bytes in hand are a TLS record header (RFC 8446, section 5.1), or NEVER."""
     if len(stream.extents) == 0 or stream.extents[0, 1] - stream.extents[0, 0] < 3:
-        return False
-    start = stream.extents[0, 2]
+        return NEVER
+    offset, start = stream.extents[0, 0], stream.extents[0, 2]
     first, major, minor = stream.arena[start], stream.arena[start + 1], stream.arena[start + 2]
-    return 20 <= first <= 23 and major == 3 and minor <= 4
+    is_tls = 20 <= first <= 23 and major == 3 and minor <= 4
+    return stream.packets[stream.pieces[piece_holding(stream, offset + 2), 2]] if is_tls else NEVER
+
+
+@kernel
+def request_packet(stream, offset):  # type: ignore[no-untyped-def]
+    """The packet that brought the end of the header of the request that begins at `offset`."""
+    extent = extent_holding(stream, offset)
+    needed = SIZE_BYTES + min(size_at(stream, extent, offset), HEADER_BYTES)
+    last = min(offset + needed, stream.extents[extent, 1]) - 1
+    return stream.packets[stream.pieces[piece_holding(stream, last), 2]]
 
 
 @kernel
@@ -101,10 +113,7 @@ def probe(stream, direction, apis, is_client):  # type: ignore[no-untyped-def]
 
 @kernel
 def recognise(conn, streams, directions, apis):  # type: ignore[no-untyped-def]
-    """Decide the connection's protocol and who is the client, if the evidence in hand allows."""
-    if looks_like_tls(streams[0]) or looks_like_tls(streams[1]):
-        conn.protocol = TLS
-        return
+    """Decide the connection's protocol and who is the client, if the evidence in hand allows: what came first counts."""
     state_0, state_1 = HOLE, HOLE
     offset_0 = offset_1 = 0
     if conn.client != 1:
@@ -112,8 +121,13 @@ def recognise(conn, streams, directions, apis):  # type: ignore[no-untyped-def]
     if conn.client != 0:
         state_1, offset_1 = probe(streams[1], directions[1], apis, conn.client == 1)
     held = max(stream_end(streams[0]), 0) + max(stream_end(streams[1]), 0)
-    if state_0 == COMPLETE or state_1 == COMPLETE:
-        conn.client = 0 if state_0 == COMPLETE and (state_1 != COMPLETE or offset_0 <= offset_1) else 1
+    packet_0 = request_packet(streams[0], offset_0) if state_0 == COMPLETE else NEVER
+    packet_1 = request_packet(streams[1], offset_1) if state_1 == COMPLETE else NEVER
+    tls = min(tls_packet(streams[0]), tls_packet(streams[1]))
+    if tls < min(packet_0, packet_1):
+        conn.protocol = TLS
+    elif packet_0 != packet_1:
+        conn.client = 0 if packet_0 < packet_1 else 1
         conn.protocol = KAFKA
         side = conn.client
         skip_to(streams[side], directions[side], offset_0 if side == 0 else offset_1, BEFORE_FIRST_FRAME)
@@ -127,10 +141,9 @@ def is_believable(stream, frame, state, apis):  # type: ignore[no-untyped-def]
     """Whether a frame that a size has led to can be a request, also of an API or version not known yet."""
     end = frame.start + frame.prefix
     fault, key, version, _, client_id, length, _ = request_header(stream.arena, frame.start, end, apis)
-    if fault == TRUNCATED:
-        return state != COMPLETE and frame.prefix < HEADER_BYTES
     if fault != OK and fault != UNKNOWN_API:
-        return False
+        is_cut = state != COMPLETE and frame.prefix < HEADER_BYTES  # a length may lead out of what is in hand
+        return is_cut and (fault == TRUNCATED or (key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION))
     return key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION and is_printable(stream.arena, client_id, length)
 
 
@@ -195,27 +208,29 @@ def frame_requests(stream, direction, conn, c, apis, requests, n, losses, n_loss
 
 
 @kernel
-def next_response(stream, direction, waiting, barrier, frame):  # type: ignore[no-untyped-def]
+def next_response(stream, direction, waiting, frame):  # type: ignore[no-untyped-def]
     """Measure the response at the direction's position and find its request: (state, request index or UNKNOWN).
 
-    WAIT also for a response that came behind packet `barrier`, where requests are not framed yet. A response nobody waits
-    for is believed when the size behind it is plausible: the capture began between the two.
+    WAIT also for a response that came behind the barrier, where requests are not framed yet. A response nobody waits for
+    is believed when the size behind it is plausible, or no more was sent: the capture began between the two.
     """
     state = measure(stream, direction.position, frame)
     if state != COMPLETE and state != CUT:
         return state, UNKNOWN
     date(stream, frame)
-    if frame.last_packet > barrier:
+    if frame.last_packet > waiting.barrier:
         return WAIT, UNKNOWN
     if frame.prefix < SIZE_BYTES:
         return HOLE, UNKNOWN
     frame.correlation_id = int32_at(stream.arena, frame.start)
-    match = waiting_request(waiting, frame.correlation_id)
+    match = waiting_request(waiting, frame.correlation_id, frame.last_packet)
     if match == UNKNOWN and state == COMPLETE:
         behind = direction.position + SIZE_BYTES + frame.size
         extent = extent_holding(stream, direction.position)
-        if stream.extents[extent, 1] - behind >= SIZE_BYTES and size_at(stream, extent, behind) < 0:
-            return IMPLAUSIBLE, UNKNOWN
+        if stream.extents[extent, 1] - behind >= SIZE_BYTES:
+            return (COMPLETE if size_at(stream, extent, behind) >= 0 else IMPLAUSIBLE), UNKNOWN
+        if extent == len(stream.extents) - 1 and not stream.is_final:
+            return WAIT, UNKNOWN
     return state, match
 
 
@@ -231,7 +246,7 @@ def settle(conn, requests, match, response):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def frame_responses(stream, direction, conn, c, barrier, requests, n_requests, responses, n, losses, n_losses):  # type: ignore[no-untyped-def]
     """Frame the broker's side and pair it with the requests. Returns (responses, their count, losses, their count)."""
-    waiting = open_requests(requests, conn.first_open, n_requests)
+    waiting = open_requests(requests, conn.first_open, n_requests, barrier)
     while direction.position < stream_end(stream):
         waiting.first[0] = conn.first_open
         if direction.is_synced == 0:
@@ -243,7 +258,7 @@ def frame_responses(stream, direction, conn, c, barrier, requests, n_requests, r
         losses, n_losses = report_loss(losses, n_losses, c, 1 - conn.client, direction)
         responses = grow(responses, n)
         frame = responses[n]
-        state, match = next_response(stream, direction, waiting, barrier, frame)
+        state, match = next_response(stream, direction, waiting, frame)
         if state == WAIT:
             break
         if state == HOLE or state == IMPLAUSIBLE:

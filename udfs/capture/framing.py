@@ -62,6 +62,7 @@ class Stream(NamedTuple):
     times: npt.NDArray[np.int64]  # by packet row, ns
     packets: npt.NDArray[np.int64]  # by packet row, the packet's number in the capture
     is_final: bool  # no more packets will come
+    split: int  # stream offset where a piece begins but no segment, or UNKNOWN
 
 
 @njit(cache=True, nogil=True)

@@ -17,6 +17,7 @@ from udfs.capture.conversation import (
     CUT_AT_END,
     KAFKA,
     LOSS,
+    NEVER,
     UNDECIDED,
     frame_requests,
     frame_responses,
@@ -28,7 +29,6 @@ from udfs.capture.sync import report_loss, skip_to
 from udfs.wire.kernel import kernel
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
-NEVER = (1 << 62) - 1
 # So many requests of a connection may wait for an answer when a chunk ends; far more than any client leaves open.
 MAX_OPEN_REQUESTS = 1000
 
@@ -113,7 +113,7 @@ def open_stream(packets, first, end, side, direction, is_final, offsets, arena, 
         for i in range(len(pieces)):
             if pieces[i, 0] >= extents[n, 0]:
                 barrier = min(barrier, packets.number[pieces[i, 2]])
-    stream = Stream(arena, extents[:n], pieces, packets.time, packets.number, is_final)
+    stream = Stream(arena, extents[:n], pieces, packets.time, packets.number, is_final, direction.split)
     return stream, pieces, arena_end, barrier
 
 
@@ -133,6 +133,8 @@ def keep_rest(pieces, offsets, direction, kept, n):  # type: ignore[no-untyped-d
         row, end = pieces[i, 2], pieces[i, 0] + pieces[i, 1]
         if end > direction.position:
             start = max(pieces[i, 0], direction.position)
+            if start > pieces[i, 0]:
+                direction.split = start
             kept[n] = (row, start, start - offsets[row], end - start)
             n += 1
     return n
@@ -145,6 +147,7 @@ def new_connection(conn, directions, c, run, incarnation):  # type: ignore[no-un
     for side in (2 * c, 2 * c + 1):
         directions[side].lost_from = UNKNOWN
         directions[side].outlier = UNKNOWN
+        directions[side].split = UNKNOWN
 
 
 @njit(cache=True, nogil=True)

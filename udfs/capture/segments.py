@@ -11,6 +11,8 @@ yet is left for the next call (`settled_extents`).
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 from numba import njit
 
@@ -35,6 +37,7 @@ DIRECTION = np.dtype(
             "outlier",  # the sequence number that would follow a segment that was too far away, or UNKNOWN
             "position",  # stream offset of the first byte that is not framed yet
             "is_synced",  # `position` is the start of a frame
+            "split",  # stream offset within a segment where the bytes carried over begin, or UNKNOWN
             "lost_from",  # start of the range now being skipped, or UNKNOWN
             "lost_bytes",
             "lost_reason",
@@ -103,36 +106,57 @@ def in_stream_order(rows, offsets):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def append_piece(layout, row, start, length):  # type: ignore[no-untyped-def]
+    """Add a piece to the layout, and to the last extent or as a new one. Returns the numbers of pieces and extents."""
+    pieces, extents, n, arena_end = layout
+    n_pieces, n_extents = n
+    if n_extents == 0 or extents[n_extents - 1, 1] != start:
+        extents[n_extents] = (start, start, arena_end)
+        n_extents += 1
+    extents[n_extents - 1, 1] = start + length
+    pieces[n_pieces] = (start, length, row)
+    return n_pieces + 1, n_extents
+
+
+@njit(cache=True, nogil=True)
 def lay_out(rows, offsets, captured, source, data, consumed, arena, arena_end):  # type: ignore[no-untyped-def]
     """Copy the bytes that are new into `arena`, one extent behind the other.
 
-    rows: int64[n], packets in stream order; offsets, captured, source: int64 by packet: stream offset, captured bytes,
-    where the payload starts in `data`. consumed: stream offset below which every byte was used before.
+    Where segments overlap, a byte is of the one that was captured first: it tells when the byte was there.
+    rows: int64[n], packets in stream order, numbered as captured; offsets, captured, source: int64 by packet: stream
+    offset, captured bytes, where the payload starts in `data`. consumed: stream offset below which every byte was used.
     Returns (pieces int64[n, 3]: stream offset, length, packet; extents int64[m, 3]: stream offset, end, arena position;
     arena end; captured bytes that were there already).
     """
-    pieces = np.empty((len(rows), 3), np.int64)
-    extents = np.empty((len(rows), 3), np.int64)
-    n_pieces = n_extents = repeated = 0
-    covered = consumed
-    for row in rows:
-        skip = min(max(covered - offsets[row], 0), captured[row])
-        repeated += skip
-        length = captured[row] - skip
-        if length == 0:
+    pieces, extents = np.empty((2 * len(rows), 3), np.int64), np.empty((2 * len(rows), 3), np.int64)
+    n = (0, 0)
+    covering = [np.int64(0)]  # heap of the packets that hold the byte at `at`, the one captured first on top
+    covering.pop()
+    at, i, first = consumed, 0, arena_end
+    while i < len(rows) or len(covering) > 0:
+        if len(covering) == 0:
+            at = max(at, offsets[rows[i]])
+        while i < len(rows) and offsets[rows[i]] <= at:
+            heapq.heappush(covering, rows[i])
+            i += 1
+        while len(covering) > 0 and offsets[covering[0]] + captured[covering[0]] <= at:
+            heapq.heappop(covering)
+        if len(covering) == 0:
             continue
-        start = offsets[row] + skip
-        if n_extents == 0 or extents[n_extents - 1, 1] != start:
-            extents[n_extents] = (start, start, arena_end)
-            n_extents += 1
-        pieces[n_pieces] = (start, length, row)
-        n_pieces += 1
-        first = source[row] + skip
-        arena[arena_end : arena_end + length] = data[first : first + length]
-        arena_end += length
-        covered = start + length
-        extents[n_extents - 1, 1] = covered
-    return pieces[:n_pieces], extents[:n_extents], arena_end, repeated
+        row = covering[0]
+        end = offsets[row] + captured[row]
+        following = i
+        while following < len(rows) and offsets[rows[following]] < end:
+            if rows[following] < row:
+                end = offsets[rows[following]]
+            following += 1
+        n = append_piece((pieces, extents, n, arena_end), row, at, end - at)
+        begin = source[row] + at - offsets[row]
+        arena[arena_end : arena_end + end - at] = data[begin : begin + end - at]
+        arena_end += end - at
+        at = end
+    repeated = captured[rows].sum() - (arena_end - first)
+    return pieces[: n[0]], extents[: n[1]], arena_end, repeated
 
 
 @kernel
