@@ -52,7 +52,7 @@ def write_silver(spark: SparkSession, lake: str, plan: CapturePlan, staging: str
     def write(table: Table) -> None:
         write_table(with_names(spark, unpacked(staged, table), table, names), lake, table, plan.capture_id)
 
-    write_tables(spark, partial(write, table) for table in SILVER if table is not CAPTURES)
+    write_tables(spark, [partial(write, table) for table in SILVER if table is not CAPTURES])
     write_table(capture_rows(spark, plan), lake, CAPTURES, plan.capture_id)
 
 

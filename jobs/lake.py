@@ -77,7 +77,7 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
 
 
 def write_tables(spark: SparkSession, writes: Iterable[Callable[[], None]]) -> None:
-    """Run writes of different tables side by side: each is many short Spark jobs, which leave cores idle between them."""
+    """Run writes of different tables side by side: each is many short jobs, which leave cores idle between them."""
     with ThreadPoolExecutor(max_workers=TABLES_AT_A_TIME) as pool:
         for done in [pool.submit(inheritable_thread_target(spark)(write)) for write in writes]:
             done.result()

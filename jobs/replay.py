@@ -77,7 +77,7 @@ def replay_fetch_limits(spark: SparkSession, run: Run, capture_id: str, run_name
     def write(table: Table) -> None:
         write_table(unpacked(packed, table), run.lake, table, run_name)
 
-    write_tables(spark, partial(write, table) for table in (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS))
+    write_tables(spark, [partial(write, table) for table in (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS)])
     packed.unpersist()
 
 

@@ -21,6 +21,7 @@ from udfs.capture.framing import (
     date,
     extent_holding,
     measure,
+    piece_holding,
     size_at,
     stream_end,
     take,
@@ -43,6 +44,7 @@ from udfs.wire.kernel import allocating_kernel, kernel
 from udfs.wire.primitives import signed
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
+NEVER = (1 << 62) - 1
 # Why bytes are in no frame; `udfs.facts.reasons` has the words.
 BEFORE_FIRST_FRAME, BEHIND_GAP, IMPLAUSIBLE_HEADER, CUT_AT_END = 0, 1, 2, 3
 # A first request is looked for in this much of a direction before the connection is called not Kafka.
@@ -75,13 +77,23 @@ CONNECTION = np.dtype(
 
 
 @kernel
-def looks_like_tls(stream: Stream) -> bool:
-    """Whether the first bytes in hand are a TLS record header (RFC 8446, section 5.1)."""
+def tls_packet(stream: Stream) -> int:
+    """The packet by which the first bytes in hand are a TLS record header (RFC 8446, section 5.1), or NEVER."""
     if len(stream.extents) == 0 or stream.extents[0, 1] - stream.extents[0, 0] < 3:
-        return False
-    start = stream.extents[0, 2]
+        return NEVER
+    offset, start = stream.extents[0, 0], stream.extents[0, 2]
     first, major, minor = stream.arena[start], stream.arena[start + 1], stream.arena[start + 2]
-    return bool(20 <= first <= 23 and major == 3 and minor <= 4)
+    is_tls = 20 <= first <= 23 and major == 3 and minor <= 4
+    return int(stream.packets[stream.pieces[piece_holding(stream, offset + 2), 2]]) if is_tls else NEVER
+
+
+@kernel
+def request_packet(stream: Stream, offset: int) -> int:
+    """The packet that brought the end of the header of the request that begins at `offset`."""
+    extent = extent_holding(stream, offset)
+    needed = SIZE_BYTES + min(size_at(stream, extent, offset), HEADER_BYTES)
+    last = min(offset + needed, stream.extents[extent, 1]) - 1
+    return int(stream.packets[stream.pieces[piece_holding(stream, last), 2]])
 
 
 @kernel
@@ -95,10 +107,7 @@ def probe(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> t
 
 @kernel
 def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records, apis: Shorts) -> None:
-    """Decide the connection's protocol and who is the client, if the evidence in hand allows."""
-    if looks_like_tls(streams[0]) or looks_like_tls(streams[1]):
-        conn.protocol = TLS
-        return
+    """Decide the connection's protocol and who is the client, if the evidence in hand allows: the first counts."""
     state_0, state_1 = HOLE, HOLE
     offset_0 = offset_1 = 0
     if conn.client != 1:
@@ -106,8 +115,13 @@ def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records,
     if conn.client != 0:
         state_1, offset_1 = probe(streams[1], directions[1], apis, conn.client == 1)
     held = max(stream_end(streams[0]), 0) + max(stream_end(streams[1]), 0)
-    if state_0 == COMPLETE or state_1 == COMPLETE:
-        conn.client = 0 if state_0 == COMPLETE and (state_1 != COMPLETE or offset_0 <= offset_1) else 1
+    packet_0 = request_packet(streams[0], offset_0) if state_0 == COMPLETE else NEVER
+    packet_1 = request_packet(streams[1], offset_1) if state_1 == COMPLETE else NEVER
+    tls = min(tls_packet(streams[0]), tls_packet(streams[1]))
+    if tls < min(packet_0, packet_1):
+        conn.protocol = TLS
+    elif packet_0 != packet_1:
+        conn.client = 0 if packet_0 < packet_1 else 1
         conn.protocol = KAFKA
         side = conn.client
         skip_to(streams[side], directions[side], offset_0 if side == 0 else offset_1, BEFORE_FIRST_FRAME)
@@ -121,10 +135,9 @@ def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bo
     """Whether a frame that a size has led to can be a request, also of an API or version not known yet."""
     end = frame.start + frame.prefix
     fault, key, version, _, client_id, length, _ = request_header(stream.arena, frame.start, end, apis)
-    if fault == TRUNCATED:
-        return bool(state != COMPLETE and frame.prefix < HEADER_BYTES)
     if fault != OK and fault != UNKNOWN_API:
-        return False
+        is_cut = state != COMPLETE and frame.prefix < HEADER_BYTES  # a length may lead out of what is in hand
+        return is_cut and (fault == TRUNCATED or (key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION))
     return key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION and is_printable(stream.arena, client_id, length)
 
 
@@ -190,29 +203,29 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
 
 
 @kernel
-def next_response(
-    stream: Stream, direction: Record, waiting: OpenRequests, barrier: int, frame: Record
-) -> tuple[int, int]:
+def next_response(stream: Stream, direction: Record, waiting: OpenRequests, frame: Record) -> tuple[int, int]:
     """Measure the response at the direction's position and find its request: (state, request index or UNKNOWN).
 
-    WAIT also for a response that came behind packet `barrier`, where requests are not framed yet. A response nobody
-    waits for is believed when the size behind it is plausible: the capture began between the two.
+    WAIT also for a response that came behind the barrier, where requests are not framed yet. A response nobody waits
+    for is believed when the size behind it is plausible, or no more was sent: the capture began between the two.
     """
     state = measure(stream, direction.position, frame)
     if state not in (COMPLETE, CUT):
         return state, UNKNOWN
     date(stream, frame)
-    if frame.last_packet > barrier:
+    if frame.last_packet > waiting.barrier:
         return WAIT, UNKNOWN
     if frame.prefix < SIZE_BYTES:
         return HOLE, UNKNOWN
     frame.correlation_id = signed(stream.arena, frame.start, SIZE_BYTES)
-    match = waiting_request(waiting, frame.correlation_id)
+    match = waiting_request(waiting, frame.correlation_id, frame.last_packet)
     if match == UNKNOWN and state == COMPLETE:
         behind = direction.position + SIZE_BYTES + frame.size
         extent = extent_holding(stream, direction.position)
-        if stream.extents[extent, 1] - behind >= SIZE_BYTES and size_at(stream, extent, behind) < 0:
-            return IMPLAUSIBLE, UNKNOWN
+        if stream.extents[extent, 1] - behind >= SIZE_BYTES:
+            return (COMPLETE if size_at(stream, extent, behind) >= 0 else IMPLAUSIBLE), UNKNOWN
+        if extent == len(stream.extents) - 1 and not stream.is_final:
+            return WAIT, UNKNOWN
     return state, match
 
 
@@ -238,7 +251,7 @@ def pair(conn: Record, match: int, frame: Record, found: Found) -> None:
 def frame_responses(stream: Stream, direction: Record, conn: Record, barrier: int, found: Found) -> Found:
     """Frame the broker's side and pair it with the requests; barrier: number of the first packet not framed there."""
     found = with_room(found)  # before the requests are indexed: no more come, so they stay where they are
-    waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS])
+    waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS], barrier)
     while direction.position < stream_end(stream):
         waiting.first[0] = conn.first_open
         if direction.is_synced == 0:
@@ -251,7 +264,7 @@ def frame_responses(stream: Stream, direction: Record, conn: Record, barrier: in
             found = with_room(found)
         report_loss(found, conn, 1 - conn.client, direction)
         frame = found.responses[found.counts[RESPONSES]]
-        state, match = next_response(stream, direction, waiting, barrier, frame)
+        state, match = next_response(stream, direction, waiting, frame)
         if state == WAIT:
             break
         if state in (HOLE, IMPLAUSIBLE):

@@ -63,6 +63,7 @@ class Stream(NamedTuple):
     packets: Ints  # by packet row, the packet's number in the capture
     barrier: int  # number of the first packet not settled
     is_final: bool  # no more packets will come
+    split: int  # stream offset where a piece begins but no segment, or UNKNOWN
 
 
 @kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.conversation import CUT_AT_END, KAFKA, UNDECIDED, frame_requests, frame_responses, recognise
+from udfs.capture.conversation import CUT_AT_END, KAFKA, NEVER, UNDECIDED, frame_requests, frame_responses, recognise
 from udfs.capture.found import REQUESTS, Found, is_full, report_loss, with_room
 from udfs.capture.framing import Stream, bytes_between, stream_end
 from udfs.capture.segments import (
@@ -27,7 +27,6 @@ from udfs.wire.arrays import Ints, Record, Records, Shorts
 from udfs.wire.kernel import allocating_kernel, kernel
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
-NEVER = (1 << 62) - 1
 # So many requests of a connection may wait for an answer when a chunk ends; far more than any client leaves open.
 MAX_OPEN_REQUESTS = 1000
 
@@ -106,7 +105,9 @@ def open_stream(
     direction.repeated_bytes += repeated
     settled = settled_extents(extents, direction.highest, direction.position, is_final)
     barrier = first_unsettled(packets, pieces, extents, settled)
-    return Stream(arena.data, extents[:settled], pieces, packets.time, packets.number, barrier, is_final)
+    return Stream(
+        arena.data, extents[:settled], pieces, packets.time, packets.number, barrier, is_final, direction.split
+    )
 
 
 @kernel
@@ -146,6 +147,8 @@ def rest_of(packets: Packets, streams: tuple[Stream, Stream], sides: Records) ->
             row, end = pieces[i, 2], pieces[i, 0] + pieces[i, 1]
             if end > position:
                 start = max(pieces[i, 0], position)
+                if start > pieces[i, 0]:
+                    sides[side].split = start
                 rest[n, 0], rest[n, 1] = row, start
                 rest[n, 2], rest[n, 3] = start - packets.offset[row], end - start
                 n += 1
@@ -163,6 +166,7 @@ def new_connection(connections: Records, directions: Records, index: int, run: i
     for side in (2 * index, 2 * index + 1):
         directions[side].lost_from = UNKNOWN
         directions[side].outlier = UNKNOWN
+        directions[side].split = UNKNOWN
 
 
 @allocating_kernel

@@ -11,6 +11,7 @@ decided yet is left for the next call (`settled_extents`).
 
 from __future__ import annotations
 
+import heapq
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ DIRECTION = np.dtype(
             "outlier",  # the sequence number that would follow a segment that was too far away, or UNKNOWN
             "position",  # stream offset of the first byte that is not framed yet
             "is_synced",  # `position` is the start of a frame
+            "split",  # stream offset within a segment where the bytes carried over begin, or UNKNOWN
             "lost_from",  # start of the range now being skipped, or UNKNOWN
             "lost_bytes",
             "lost_reason",
@@ -74,6 +76,14 @@ class Arena(NamedTuple):
     """Where payload is laid out: uint8 with room for all of a chunk's, and how much of that is used, int64[1]."""
 
     data: Bytes
+    used: Ints
+
+
+class Layout(NamedTuple):
+    """Pieces and extents as they are laid out: int64[n, 3] each, and how many of both there are."""
+
+    pieces: Ints
+    extents: Ints
     used: Ints
 
 
@@ -173,36 +183,59 @@ def copy_bytes(source: Bytes, start: int, length: int, target: Bytes, at: int) -
         target[at + i] = source[start + i]
 
 
+@kernel
+def add_piece(layout: Layout, start: int, length: int, row: int, arena_end: int) -> None:
+    """Add a piece to the layout, in its last extent or a new one."""
+    n_pieces, n_extents = layout.used[0], layout.used[1]
+    if n_extents == 0 or layout.extents[n_extents - 1, 1] != start:
+        set_row(layout.extents, n_extents, start, start, arena_end)
+        n_extents += 1
+    layout.extents[n_extents - 1, 1] = start + length
+    set_row(layout.pieces, n_pieces, start, length, row)
+    layout.used[0], layout.used[1] = n_pieces + 1, n_extents
+
+
 @allocating_kernel
 def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[Ints, Ints, int]:
     """Copy the bytes that are new into `arena`, one extent behind the other.
 
-    rows: int64[n], packets in stream order. consumed: stream offset below which every byte was used before.
+    Where segments overlap, a byte is of the one that was captured first: it tells when the byte was there.
+    rows: int64[n], packets in stream order, numbered as captured. consumed: stream offset below which all bytes were used.
     Returns (pieces int64[n, 3]: stream offset, length, packet; extents int64[m, 3]: stream offset, end, arena position;
     captured bytes that were there already).
     """
-    pieces = np.empty((len(rows), 3), np.int64)
-    extents = np.empty((len(rows), 3), np.int64)
-    n_pieces = n_extents = repeated = 0
-    covered, arena_end = consumed, arena.used[0]
-    for row in rows:
-        skip = min(max(covered - packets.offset[row], 0), packets.captured[row])
-        repeated += skip
-        length = packets.captured[row] - skip
-        if length == 0:
+    layout = Layout(
+        np.empty((2 * len(rows), 3), np.int64), np.empty((2 * len(rows), 3), np.int64), np.zeros(2, np.int64)
+    )
+    covering = [np.int64(0)]  # heap of the packets that hold the byte at `at`, the one captured first on top
+    covering.pop()
+    at, i, first = consumed, 0, arena.used[0]
+    given = 0
+    while i < len(rows) or len(covering) > 0:
+        if len(covering) == 0:
+            at = max(at, packets.offset[rows[i]])
+        while i < len(rows) and packets.offset[rows[i]] <= at:
+            heapq.heappush(covering, rows[i])
+            given += packets.captured[rows[i]]
+            i += 1
+        while len(covering) > 0 and packets.offset[covering[0]] + packets.captured[covering[0]] <= at:
+            heapq.heappop(covering)
+        if len(covering) == 0:
             continue
-        start = packets.offset[row] + skip
-        if n_extents == 0 or extents[n_extents - 1, 1] != start:
-            set_row(extents, n_extents, start, start, arena_end)
-            n_extents += 1
-        set_row(pieces, n_pieces, start, length, row)
-        n_pieces += 1
-        copy_bytes(packets.payload, packets.source[row] + skip, length, arena.data, arena_end)
-        arena_end += length
-        covered = start + length
-        extents[n_extents - 1, 1] = covered
-    arena.used[0] = arena_end
-    return pieces[:n_pieces], extents[:n_extents], repeated
+        row = covering[0]
+        end = packets.offset[row] + packets.captured[row]
+        following = i
+        while following < len(rows) and packets.offset[rows[following]] < end:
+            if rows[following] < row:
+                end = packets.offset[rows[following]]
+            following += 1
+        add_piece(layout, at, end - at, row, arena.used[0])
+        begin = packets.source[row] + at - packets.offset[row]
+        copy_bytes(packets.payload, begin, end - at, arena.data, arena.used[0])
+        arena.used[0] += end - at
+        at = end
+    repeated = given - (arena.used[0] - first)
+    return layout.pieces[: layout.used[0]], layout.extents[: layout.used[1]], repeated
 
 
 @kernel

@@ -42,7 +42,7 @@ HEADER_BYTES = 512
 @kernel
 def begins_piece(stream: Stream, offset: int) -> bool:
     """Whether a segment brought this byte first: applications write whole frames."""
-    begins: bool = stream.pieces[piece_holding(stream, offset), 0] == offset
+    begins: bool = offset != stream.split and stream.pieces[piece_holding(stream, offset), 0] == offset
     return begins
 
 
@@ -58,8 +58,8 @@ def is_request(stream: Stream, extent: int, offset: int, size: int, apis: Shorts
 def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> int:
     """COMPLETE when a request begins at `offset`, WAIT when that cannot be known yet, else IMPLAUSIBLE.
 
-    Needs a plausible header and one more sign: the start of a segment, the end of what was sent right behind the frame,
-    or another plausible header there.
+    Needs a plausible header and one more sign: the start of a segment, its end right behind the frame, or another
+    plausible header there. The latter two only count for frames up to CHAIN_BYTES: their end has to be waited for.
     """
     size = size_at(stream, extent, offset)
     if size < 0:
@@ -70,10 +70,12 @@ def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
         return WAIT
     if not is_request(stream, extent, offset, size, apis):
         return IMPLAUSIBLE
-    if end == in_hand or begins_piece(stream, offset):
+    if begins_piece(stream, offset):
         return COMPLETE
-    if end > in_hand:
-        return IMPLAUSIBLE
+    if size > CHAIN_BYTES or end > in_hand:
+        return WAIT if may_grow and size <= CHAIN_BYTES else IMPLAUSIBLE
+    if end == in_hand or begins_piece(stream, end):
+        return COMPLETE
     if may_grow and in_hand - end < SIZE_BYTES + HEADER_BYTES:
         return WAIT
     next_size = size_at(stream, extent, end)
@@ -88,13 +90,14 @@ def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
     must have given an id, or this must be the first of CHAIN_LENGTH plausible requests with rising correlation ids.
     """
     begin, in_hand, start = extent_at(stream, extent)
+    may_grow = extent == len(stream.extents) - 1 and not stream.is_final
     last_id = -(1 << 32)
     for _ in range(CHAIN_LENGTH):
         size = size_at(stream, extent, offset)
-        if size < 0 or in_hand - offset - SIZE_BYTES < min(size, HEADER_BYTES):
-            may_grow = extent == len(stream.extents) - 1 and not stream.is_final
-            return WAIT if may_grow and (size >= 0 or in_hand - offset < SIZE_BYTES) else IMPLAUSIBLE
-        if not is_request(stream, extent, offset, size, apis):
+        is_cut = in_hand - offset - SIZE_BYTES < min(size, HEADER_BYTES)
+        if may_grow and (is_cut or in_hand - offset < SIZE_BYTES):
+            return WAIT
+        if size < 0 or not is_request(stream, extent, offset, size, apis):
             return IMPLAUSIBLE
         first = start + offset - begin + SIZE_BYTES
         header = request_header(stream.arena, first, min(first + size, start + in_hand - begin), apis)
@@ -118,11 +121,11 @@ def find_request(stream: Stream, offset: int, limit: int, apis: Shorts, is_clien
         begin, end, start = extent_at(stream, extent)
         offset = max(offset, begin)
         while offset < min(end, limit):
-            if stream.arena[start + offset - begin] <= MAX_FRAME_BYTES >> 24:
+            can_begin = stream.arena[start + offset - begin] <= MAX_FRAME_BYTES >> 24
+            if can_begin and (is_client or begins_piece(stream, offset)):
                 state = request_begins(stream, extent, offset, apis)
                 if state == COMPLETE and not is_client:
-                    begins = begins_piece(stream, offset)
-                    state = shows_a_client(stream, extent, offset, apis) if begins else IMPLAUSIBLE
+                    state = shows_a_client(stream, extent, offset, apis)
                 if state != IMPLAUSIBLE:
                     return state, offset
             offset += 1
@@ -135,24 +138,31 @@ class OpenRequests(NamedTuple):
     requests: Records  # FRAME
     keys: Ints  # sorted; correlation id << 32 | index of the request
     first: Ints  # [1], index of the first request that may still be answered
+    barrier: int  # number of the packet behind which requests are not framed yet
 
 
 @allocating_kernel
-def open_requests(requests: Records, first: int, end: int) -> OpenRequests:
-    """The requests with indices in [first, end) as OpenRequests."""
+def open_requests(requests: Records, first: int, end: int, barrier: int) -> OpenRequests:
+    """The requests with indices in [first, end) that wait for a response, as OpenRequests."""
     keys, rows = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
-    for row in range(end - first):
-        keys[row] = (requests[first + row].correlation_id << 32) + first + row
-        rows[row] = row
-    rows = in_order(rows, keys)
-    for row in range(end - first):
+    n = 0
+    for index in range(first, end):
+        if requests[index].is_open == 1:
+            keys[n] = (requests[index].correlation_id << 32) + index
+            rows[n] = n
+            n += 1
+    rows = in_order(rows[:n], keys)
+    for row in range(n):
         rows[row] = keys[rows[row]]
-    return OpenRequests(requests, rows, np.full(1, first))
+    return OpenRequests(requests, rows, np.full(1, first), barrier)
 
 
 @kernel
-def waiting_request(waiting: OpenRequests, correlation_id: int) -> int:
-    """Index of the first request that waits for a response with this correlation id, or UNKNOWN."""
+def waiting_request(waiting: OpenRequests, correlation_id: int, packet: int) -> int:
+    """Index of the first request that waits for a response with this correlation id, or UNKNOWN.
+
+    packet: the one that brought the response; only what had come before it can be what it answers.
+    """
     key = (correlation_id << 32) + waiting.first[0]
     low, high = 0, len(waiting.keys)
     while low < high:
@@ -164,7 +174,7 @@ def waiting_request(waiting: OpenRequests, correlation_id: int) -> int:
     if low == len(waiting.keys) or waiting.keys[low] >> 32 != correlation_id:
         return UNKNOWN
     index: int = waiting.keys[low] & 0xFFFFFFFF
-    return index if waiting.requests[index].is_open == 1 else UNKNOWN
+    return index if waiting.requests[index].last_packet < packet else UNKNOWN
 
 
 @kernel
@@ -172,9 +182,9 @@ def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenReque
     """COMPLETE when a response begins at `offset`: a request waits for it, or sizes lead from it to such a response.
 
     The latter is how an answer to a request from before the capture is known; it must begin a segment.
-    WAIT when the chain of sizes leads out of what is in hand.
+    WAIT when the chain of sizes leads out of what is in hand, or to where requests are not framed yet.
     """
-    in_hand = stream.extents[extent, 1]
+    begin, in_hand, start = stream.extents[extent]
     may_grow = extent == len(stream.extents) - 1 and not stream.is_final
     may_chain = begins_piece(stream, offset)
     candidate = offset
@@ -184,7 +194,10 @@ def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenReque
             return IMPLAUSIBLE
         begin, _, start = extent_at(stream, extent)
         correlation_id = signed(stream.arena, start + candidate - begin + SIZE_BYTES, SIZE_BYTES)
-        if waiting_request(waiting, correlation_id) != UNKNOWN:
+        packet = stream.packets[stream.pieces[piece_holding(stream, candidate + 2 * SIZE_BYTES - 1), 2]]
+        if packet > waiting.barrier:
+            return WAIT
+        if waiting_request(waiting, correlation_id, packet) != UNKNOWN:
             return COMPLETE
         if not may_chain:
             return IMPLAUSIBLE

@@ -81,7 +81,8 @@ def with_witnesses(log: PartitionLog, seen: Witnesses) -> PartitionLog:
     """The log with appends dated by followers' reads as well.
 
     A follower reads to the log end. A read that ended at an offset where no limit stopped it shows that what is behind
-    that offset was appended after the read was asked for. Appends that no produce request shows, such as those to
+    that offset was appended after the read was asked for; at a gap in what is known of the log only an empty response
+    shows that. Appends that no produce request shows, such as those to
     __consumer_offsets, are dated by this alone.
     """
     n = len(log.base)
@@ -96,7 +97,10 @@ def with_witnesses(log: PartitionLog, seen: Witnesses) -> PartitionLog:
     limited = (seen.returned + following > seen.partition_max_bytes) | (
         seen.response_record_bytes + following > seen.max_bytes
     )
-    counts = is_whole & (~limited | (seen.response_record_bytes == 0))
+    at = np.minimum(first, n - 1)
+    begins = (seen.returned == 0) | ((first < n) & (log.base[at] <= seen.fetch_offset))
+    at_gap = (behind < n) & (behind == log.run_end[at])  # how large the batch is that follows is not known
+    counts = is_whole & begins & ((~limited & ~at_gap) | (seen.response_record_bytes == 0))
     end = np.where(seen.returned > 0, log.last[np.maximum(behind, 1) - 1] + 1, seen.fetch_offset)[counts]
     order = np.argsort(end, kind="stable")
     latest = np.concatenate([np.full(1, ALWAYS), np.maximum.accumulate(seen.time[counts][order])])

@@ -1,0 +1,254 @@
+"""Conversations for tests: what each side sends as segments, made into packets, and what is made of them."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tests.unit.capture.packet_builders import ACK, BROKER, CLIENT, SYN
+from udfs.capture.chunks import frames
+from udfs.capture.conversation import BEFORE_FIRST_FRAME, BEHIND_GAP, CUT_AT_END, IMPLAUSIBLE_HEADER
+from udfs.capture.packets import PACKETS
+
+HEARTBEAT, PRODUCE = 12, 0
+ASKS, ANSWERS = 0, 1
+PROTOCOLS = {0: "undecided", 1: "kafka", 2: "tls", 3: "other"}
+REASONS = {
+    BEFORE_FIRST_FRAME: "before_first_frame",
+    BEHIND_GAP: "behind_gap",
+    IMPLAUSIBLE_HEADER: "not_a_frame",
+    CUT_AT_END: "cut_at_end",
+}
+COUNTS = ("payload_bytes", "framed_bytes", "unframed_bytes", "repeated_bytes", "late_bytes", "missing_bytes")
+Batches = list[pa.RecordBatch]
+
+
+def frame(content: bytes) -> bytes:
+    return struct.pack(">i", len(content)) + content
+
+
+def request(correlation_id: int, body: bytes = b"body", *, client_id: bytes | None = b"app", key: int = HEARTBEAT,
+            version: int = 0) -> bytes:  # fmt: skip
+    """A request frame with header v1."""
+    length = -1 if client_id is None else len(client_id)
+    return frame(struct.pack(">hhih", key, version, correlation_id, length) + (client_id or b"") + body)
+
+
+def produce(correlation_id: int, acks: int, *, version: int = 7) -> bytes:
+    transactional_id = struct.pack(">h", -1) if version >= 3 else b""
+    return request(correlation_id, transactional_id + struct.pack(">hii", acks, 30_000, 0), key=PRODUCE, version=version)
+
+
+def response(correlation_id: int, body: bytes = b"answer") -> bytes:
+    return frame(struct.pack(">i", correlation_id) + body)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One TCP segment; `at` is its place in its side's stream, by default behind what that side sent before."""
+
+    side: int
+    payload: bytes = b""
+    flags: int = ACK
+    at: int | None = None
+    is_lost: bool = False
+    captured: int | None = None
+
+
+def asks(payload: bytes, **how: Any) -> Segment:
+    return Segment(ASKS, payload, **how)
+
+
+def answers(payload: bytes, **how: Any) -> Segment:
+    return Segment(ANSWERS, payload, **how)
+
+
+OPENING = (Segment(ASKS, flags=SYN), Segment(ANSWERS, flags=SYN | ACK))
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Endpoints and the sequence number of each side's stream offset 0; the client's address is the lower one by default."""
+
+    client: tuple[str, int] = (CLIENT, 50000)
+    broker: tuple[str, int] = (BROKER, 9092)
+    first: tuple[int, int] = (1001, 2_000_001)
+    incarnation: int = field(default=0, compare=False)
+
+    @property
+    def ends(self) -> tuple[bytes, bytes]:
+        return end_bytes(*self.client), end_bytes(*self.broker)
+
+    @property
+    def key(self) -> bytes:
+        return b"".join(sorted(self.ends))
+
+    def direction(self, side: int) -> int:
+        return side if self.ends[0] < self.ends[1] else 1 - side
+
+
+def end_bytes(address: str, port: int) -> bytes:
+    return b"\0" * 10 + b"\xff\xff" + ipaddress.IPv4Address(address).packed + struct.pack(">H", port)
+
+
+def packets(segments: Iterable[Segment], connection: Connection | None = None, *, first_packet: int = 0) -> list[dict[str, Any]]:
+    """Rows of PACKETS; a lost segment takes its place in the stream and a packet number, but is not there."""
+    connection = connection or Connection()
+    sent, rows = [0, 0], []
+    for number, segment in enumerate(segments, first_packet):
+        at = sent[segment.side] if segment.at is None else segment.at
+        sent[segment.side] = max(sent[segment.side], at + len(segment.payload))
+        if segment.is_lost:
+            continue
+        rows.append(
+            {
+                "bucket": 0,
+                "connection": connection.key,
+                "direction": connection.direction(segment.side),
+                "file_no": 0,
+                "packet_no": number,
+                "ts_ns": 1_700_000_000_000_000_000 + number * 1_000_000,
+                "seq": (connection.first[segment.side] + at - (1 if segment.flags & SYN else 0)) % 2**32,
+                "flags": segment.flags,
+                "payload_bytes": len(segment.payload),
+                "payload": segment.payload[: segment.captured],
+            }
+        )
+    return rows
+
+
+def batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(list(rows), schema=PACKETS)
+
+
+def cut(rows: pa.RecordBatch, most: int) -> Batches:
+    return [rows.slice(first, most) for first in range(0, rows.num_rows, most)]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and what came back; numbers and ids as in the product, bytes as they were framed."""
+
+    connection: tuple[bytes, int]
+    number: int
+    correlation_id: int
+    request: bytes | None
+    response: bytes | None
+    status: str
+    request_missing: int = 0
+    response_missing: int = 0
+    times: tuple[int, ...] = ()
+
+
+@dataclass
+class Conversation:
+    """Everything that came of some packets, in an order that does not depend on how they were cut."""
+
+    exchanges: list[Exchange] = field(default_factory=list)
+    losses: list[tuple[tuple[bytes, int], int, int, int, str, int]] = field(default_factory=list)
+    connections: list[dict[str, Any]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+
+    @property
+    def only(self) -> dict[str, Any]:
+        (connection,) = self.connections
+        return connection
+
+    def pairs(self) -> list[tuple[bytes | None, bytes | None]]:
+        """(request, response), each without its size, by connection and number."""
+        return [(exchange.request, exchange.response) for exchange in self.exchanges]
+
+    def reasons(self) -> list[tuple[int, str]]:
+        """(bytes, why) of what is in no frame."""
+        return [(loss[3], loss[4]) for loss in self.losses]
+
+
+def content(arena: Any, row: Any) -> bytes:
+    start = int(row["start"])
+    return bytes(arena[start : start + int(row["prefix"])])
+
+
+def understand(batches: Iterable[pa.RecordBatch], **chunk_size: int) -> Conversation:
+    """Everything that comes of packet batches; chunk_size as for `frames`."""
+    found = Conversation()
+    for chunk in frames(batches, **chunk_size):
+        keys = [(key, int(n)) for key, n in zip(chunk.endpoints, chunk.connections["incarnation"], strict=True)]
+        for row in chunk.requests[chunk.requests["is_open"] == 0]:
+            found.exchanges.append(exchange_of(chunk, keys, row))
+        for row in chunk.responses[chunk.responses["partner"] < 0]:
+            times = (int(row["first_time"]), int(row["last_time"]), int(row["first_packet"]), int(row["last_packet"]))
+            found.exchanges.append(
+                Exchange(
+                    keys[row["connection"]], int(row["number"]), int(row["correlation_id"]), None,
+                    content(chunk.arena, row), "orphan", 0, int(row["missing"]), times,
+                )  # fmt: skip
+            )
+        for loss in chunk.losses:
+            where = keys[loss["connection"]], int(loss["direction"]), int(loss["stream_offset"]), int(loss["bytes"])
+            found.losses.append((*where, REASONS[int(loss["reason"])], int(loss["packet"])))
+        note_connections(found, chunk, keys)
+    found.exchanges.sort(key=lambda exchange: (exchange.connection, exchange.number))
+    found.losses.sort()
+    found.connections.sort(key=lambda connection: connection["key"])
+    return found
+
+
+def exchange_of(chunk: Any, keys: list[tuple[bytes, int]], row: Any) -> Exchange:
+    partner = int(row["partner"])
+    reply = chunk.responses[partner] if partner >= 0 else None
+    ends = [row] if reply is None else [row, reply]
+    names = ("first_time", "last_time", "first_packet", "last_packet")
+    return Exchange(
+        keys[row["connection"]], int(row["number"]), int(row["correlation_id"]),
+        content(chunk.arena, row),
+        None if reply is None else content(chunk.arena, reply),
+        "answered" if reply is not None else "unanswered" if row["awaits_response"] else "no_response",
+        int(row["missing"]),
+        0 if reply is None else int(reply["missing"]),
+        tuple(int(end[name]) for end in ends for name in names),
+    )  # fmt: skip
+
+
+def note_connections(found: Conversation, chunk: Any, keys: list[tuple[bytes, int]]) -> None:
+    for c in range(chunk.finished):
+        row = chunk.connections[c]
+        sides = chunk.directions[2 * c : 2 * c + 2]
+        counts = {name: int(sides[name].sum()) for name in COUNTS}
+        found.counts = {name: found.counts[name] + counts[name] for name in COUNTS}
+        found.connections.append(
+            {
+                "key": keys[c],
+                "protocol": PROTOCOLS[int(row["protocol"])],
+                "client": int(row["client"]) if row["client"] >= 0 else None,
+                "began_before_capture": int(row["syn_sequence"]) < 0,
+                **{name: int(row[name]) for name in ("packets", "requests", "orphan_responses", "first_time", "last_time")},
+                **counts,
+            }
+        )
+
+
+def accounted(found: Conversation) -> bool:
+    """Whether every captured payload byte is framed, unframed, repeated or late, once."""
+    return all(
+        part["payload_bytes"]
+        == part["framed_bytes"] + part["unframed_bytes"] + part["repeated_bytes"] + part["late_bytes"]
+        for part in found.connections
+    )
+
+
+def talk(*segments: Segment, connection: Connection | None = None, is_opened: bool = True, **chunk_size: int) -> Conversation:
+    """What comes of one connection."""
+    rows = packets([*OPENING, *segments] if is_opened else segments, connection)
+    return understand([batch(rows)], **chunk_size)
+
+
+def shifted(rows: Iterable[dict[str, Any]], by: int) -> list[dict[str, Any]]:
+    """The packets later in the capture."""
+    return [row | {"packet_no": row["packet_no"] + by, "ts_ns": row["ts_ns"] + by * 1_000_000} for row in rows]
+
+

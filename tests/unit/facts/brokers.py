@@ -1,0 +1,69 @@
+"""Kafka messages as packets for tests of the rows made from them."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.wire.message import Field, Message
+from tests.unit.capture.conversations import OPENING, Connection, Segment, answers, asks, batch, cut, frame, packets
+from tests.unit.wire.reference import default, encode, within
+from udfs.facts.arrow_tables import unpack
+from udfs.facts.build import facts
+
+TOPIC_ID = bytes(range(16))
+API_VERSIONS = 18  # its response header never has tags
+
+
+def filled(fields: tuple[Field, ...], values: dict[str, Any]) -> dict[str, Any]:
+    """The values, nested as given, with Kafka's defaults for all that is left out."""
+    unknown = set(values) - {field.name for field in fields}
+    assert not unknown, unknown
+    struct_: dict[str, Any] = {}
+    for field in fields:
+        value = values.get(field.name, default(field))
+        if field.fields and field.type.startswith("[]") and value is not None:
+            value = [filled(field.fields, element) for element in value]
+        struct_[field.name] = bytes(16) if field.type == "uuid" and value is None and field.tagged == "none" else value
+    return struct_
+
+
+def message(declared: Message, version: int, **values: Any) -> bytes:
+    return encode(declared, version, filled(declared.fields, values))
+
+
+def asked(declared: Message, version: int, correlation_id: int, *, client_id: bytes = b"app", **values: Any) -> bytes:
+    """A request frame of this message."""
+    header = struct.pack(">hhih", declared.api_key, version, correlation_id, len(client_id)) + client_id
+    tags = b"\0" if within(version, declared.flexible) else b""
+    return frame(header + tags + message(declared, version, **values))
+
+
+def answered(declared: Message, version: int, correlation_id: int, **values: Any) -> bytes:
+    """A response frame of this message."""
+    tags = b"\0" if within(version, declared.flexible) and declared.api_key != API_VERSIONS else b""
+    return frame(struct.pack(">i", correlation_id) + tags + message(declared, version, **values))
+
+
+def turns(*frames: bytes) -> list[Segment]:
+    """Request, response, request, response ...; None for one that is not there."""
+    return [(answers if i % 2 else asks)(content) for i, content in enumerate(frames) if content]
+
+
+def tables(*segments: Segment, connection: Connection | None = None, rows: int = 50_000) -> dict[str, list[dict[str, Any]]]:
+    """Rows of each silver table from one opened connection."""
+    packet_rows = batch(packets([*OPENING, *segments], connection))
+    return tables_of(cut(packet_rows, rows), rows=rows, payload_bytes=1 << 24 if rows > 100 else 1)
+
+
+def tables_of(batches: list[pa.RecordBatch], **chunk_size: int) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for packed in facts(batches, "capture", **chunk_size):
+        for content in unpack([packed]):
+            found[packed["table"][0].as_py()] += content.to_pylist()
+    for lines in found.values():
+        lines.sort(key=repr)
+    return found

@@ -1,0 +1,189 @@
+"""A slow, obvious model of a broker's fetch session as a capture shows it, and fetches to feed to it and to the product.
+
+The rules are kafka-semantics 3.1 and 3.5: what a full and an incremental fetch do to a session, and in which order it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from udfs.facts.fetch_sessions import FETCH, NOWHERE, Forgotten, Returned, Wanted, follow, new_session, resized
+
+Partition = tuple[int, int]  # topic, partition
+
+
+@dataclass(frozen=True)
+class Want:
+    partition: Partition
+    offset: int = 0
+    max_bytes: int = 1000
+
+
+@dataclass(frozen=True)
+class Got:
+    partition: Partition
+    records: int = 0
+    high_watermark: int = 5
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """One fetch; session: (id, epoch) of the request; answer: (session id, error), None when no response was captured."""
+
+    session: tuple[int, int]
+    wants: tuple[Want, ...] = ()
+    forgets: tuple[Partition, ...] = ()
+    answer: tuple[int, int] | None = (0, 0)
+    gets: tuple[Got, ...] = ()
+    connection: int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of one partition of one fetch; an index is within the fetch, None where there is none."""
+
+    fetch: int
+    partition: Partition
+    wanted: int | None
+    read_position: int | None
+    returned: int | None
+    offset: int = -1
+    max_bytes: int = -1
+    high_watermark: int = -1
+    is_known: bool = True
+
+
+@dataclass
+class Model:
+    """One connection's session."""
+
+    id: int = 0
+    is_known: bool = False
+    partitions: dict[Partition, dict[str, int]] = field(default_factory=dict)  # in the order in which the broker reads
+
+    def rows(self, f: int, fetch: Fetch) -> list[Row]:
+        if fetch.session[1] > 0 and fetch.answer is not None and fetch.answer[1] != 0:
+            return [
+                Row(f, want.partition, i, None, None, want.offset, want.max_bytes, is_known=False)
+                for i, want in enumerate(fetch.wants)
+            ]
+        return self.full(f, fetch) if fetch.session[1] <= 0 else self.incremental(f, fetch)
+
+    def full(self, f: int, fetch: Fetch) -> list[Row]:
+        self.partitions, self.is_known = {}, True
+        rows = self.read(f, fetch)
+        is_opened = fetch.session[1] == 0 and fetch.answer is not None and fetch.answer[0] > 0
+        self.id = fetch.answer[0] if is_opened and fetch.answer else 0
+        if is_opened:
+            self.move_behind([got.partition for got in fetch.gets])
+        return rows
+
+    def incremental(self, f: int, fetch: Fetch) -> list[Row]:
+        if self.id != fetch.session[0]:
+            self.id, self.is_known, self.partitions = fetch.session[0], False, {}
+        rows = self.read(f, fetch)
+        if fetch.answer is None:
+            self.is_known = False
+        elif fetch.answer[0] == 0:
+            self.id = 0
+        else:
+            self.move_behind([got.partition for got in fetch.gets if got.records > 0])
+        return rows
+
+    def read(self, f: int, fetch: Fetch) -> list[Row]:
+        for want in fetch.wants:
+            entry = self.partitions.setdefault(want.partition, {"high_watermark": -1})
+            entry |= {"offset": want.offset, "max_bytes": want.max_bytes}
+        for partition in fetch.forgets:
+            self.partitions.pop(partition, None)
+        was_read = list(self.partitions)
+        for got in fetch.gets:
+            if got.partition not in self.partitions:
+                self.is_known = self.is_known and fetch.session[1] <= 0
+                self.partitions[got.partition] = {"high_watermark": -1}
+            self.partitions[got.partition]["high_watermark"] = got.high_watermark
+        wanted = first_index([want.partition for want in fetch.wants])
+        for partition in fetch.forgets:
+            wanted.pop(partition, None)
+        returned = first_index([got.partition for got in fetch.gets])
+        return [
+            Row(
+                f, partition, wanted.get(partition), was_read.index(partition) if partition in was_read else None,
+                returned.get(partition), entry.get("offset", -1), entry.get("max_bytes", -1), entry["high_watermark"],
+                self.is_known,
+            )  # fmt: skip
+            for partition, entry in self.partitions.items()
+        ]
+
+    def move_behind(self, moved: list[Partition]) -> None:
+        for partition in dict.fromkeys(moved):
+            self.partitions[partition] = self.partitions.pop(partition)
+
+
+def first_index(partitions: list[Partition]) -> dict[Partition, int]:
+    return {partition: partitions.index(partition) for partition in partitions}
+
+
+def modelled(fetches: list[Fetch]) -> list[Row]:
+    rows, model, connection = [], Model(), None
+    for f, fetch in enumerate(fetches):
+        if fetch.connection != connection:
+            model, connection = Model(), fetch.connection
+        rows += model.rows(f, fetch)
+    return rows
+
+
+def columns(rows: list[tuple[int, ...]], kind: Any) -> Any:
+    return kind(*np.array(rows, np.int64).reshape(-1, len(kind._fields)).T.copy())
+
+
+def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Wanted, Forgotten, Returned]:
+    array = np.zeros(len(fetches), FETCH)
+    wanted: list[tuple[int, ...]] = []
+    forgotten: list[tuple[int, ...]] = []
+    returned: list[tuple[int, ...]] = []
+    for row, fetch in zip(array, fetches, strict=True):
+        row["connection"], (row["session_id"], row["session_epoch"]) = fetch.connection, fetch.session
+        row["is_answered"] = fetch.answer is not None
+        row["response_session_id"], row["response_error"] = fetch.answer or (0, 0)
+        for name, lines, more in (
+            ("wanted", wanted, [(*want.partition, want.offset, want.max_bytes, 7) for want in fetch.wants]),
+            ("forgotten", forgotten, list(fetch.forgets)),
+            ("returned", returned, [(*got.partition, got.records, got.high_watermark, 4, 0) for got in fetch.gets]),
+        ):
+            row[f"{name}_from"], row[f"{name}_to"] = len(lines), len(lines) + len(more)
+            lines += more
+    return array, columns(wanted, Wanted), columns(forgotten, Forgotten), columns(returned, Returned)
+
+
+def followed(fetches: list[Fetch], *, row_limit: int = 1000, resize: bool = False) -> list[Row]:
+    """What the product makes of the fetches, in calls of `row_limit` rows; `resize` as between two chunks of a capture."""
+    array, wanted, forgotten, returned = fetch_array(fetches)
+    sizes = array["wanted_to"] - array["wanted_from"] + array["returned_to"] - array["returned_from"]
+    capacity = np.full(len(array), sizes.sum() + 1)
+    session, connection, at, out = new_session(1), NOWHERE, 0, []
+    while at < len(array):
+        if resize:
+            session = resized(session, int(capacity[at]))
+        rows, at, session, connection = follow(
+            array, at, wanted, forgotten, returned, session, connection, capacity, row_limit
+        )
+        out += [product_row(row, array) for row in rows]
+    return out
+
+
+def product_row(row: np.void, fetches: np.ndarray) -> Row:
+    fetch = fetches[row["fetch"]]
+
+    def or_none(value: int, first: int = 0) -> int | None:
+        return None if value == NOWHERE else int(value - first)
+
+    return Row(
+        int(row["fetch"]), (int(row["topic"]), int(row["partition"])),
+        or_none(row["wanted"], fetch["wanted_from"]), or_none(row["read_position"]),
+        or_none(row["returned"], fetch["returned_from"]), int(row["fetch_offset"]), int(row["partition_max_bytes"]),
+        int(row["high_watermark"]), bool(row["is_known"]),
+    )  # fmt: skip

@@ -1,0 +1,199 @@
+"""What the silver tables say of fetches, produces and metadata on the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas.wire.api_versions import API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE
+from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from schemas.wire.metadata import METADATA_REQUEST, METADATA_RESPONSE
+from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
+from tests.unit.capture.conversations import asks, request
+from tests.unit.facts.brokers import TOPIC_ID, answered, asked, tables, turns
+from tests.unit.wire.test_record_batches import record_batch
+
+BATCH = record_batch(base_offset=100, count=3)
+Rows = list[dict[str, Any]]
+
+
+def wanted(topic: bytes, *partitions: int, **values: Any) -> dict[str, Any]:
+    return {"topic": topic, "partitions": [{"partition": p, "partition_max_bytes": 1000, **values} for p in partitions]}
+
+
+def returned(topic: bytes, *partitions: tuple[int, bytes], **values: Any) -> dict[str, Any]:
+    return {
+        "topic": topic,
+        "partitions": [{"partition_index": p, "high_watermark": 200, "records": r, **values} for p, r in partitions],
+    }
+
+
+def fetched(topics: list[dict[str, Any]], responses: list[dict[str, Any]], *, version: int = 12, correlation_id: int = 1,
+            session: tuple[int, int] = (0, -1), answer: tuple[int, int] = (0, 0), throttle: int = 0,
+            **values: Any) -> tuple[bytes, bytes]:  # fmt: skip
+    """A fetch and its response; session and answer: (id, epoch) and (id, error)."""
+    return (
+        asked(FETCH_REQUEST, version, correlation_id, topics=topics, max_bytes=5000, session_id=session[0], session_epoch=session[1], **values),
+        answered(FETCH_RESPONSE, version, correlation_id, responses=responses, session_id=answer[0], error_code=answer[1], throttle_time_ms=throttle),
+    )  # fmt: skip
+
+
+def fetch_rows(*exchanges: tuple[bytes, bytes], rows: int = 50_000) -> Rows:
+    found = tables(*turns(*(content for exchange in exchanges for content in exchange)), rows=rows)["fetch_partitions"]
+    return sorted(found, key=lambda row: (row["exchange_no"], row["read_position"] is None, row["read_position"]))
+
+
+def test_a_fetch_is_a_row_a_partition_with_what_was_wanted_and_what_came() -> None:
+    exchange = fetched(
+        [wanted(b"clicks", 1, 0, fetch_offset=100), wanted(b"views", 0)],
+        [returned(b"views", (0, b"")), returned(b"clicks", (0, BATCH * 2))],
+    )
+    rows = fetch_rows(exchange)
+    assert [(row["topic"], row["partition"], row["read_position"], row["request_position"]) for row in rows] == [
+        ("clicks", 1, 0, 0), ("clicks", 0, 1, 1), ("views", 0, 2, 2),
+    ]  # fmt: skip
+    assert [row["returned_bytes"] for row in rows] == [0, 2 * len(BATCH), 0]
+    assert [row["response_position"] for row in rows] == [None, 1, 0]
+    assert {(row["reader"], row["kind"], row["max_bytes"], row["client_id"]) for row in rows} == {("consumer", "sessionless", 5000, "app")}
+    assert {row["response_record_bytes"] for row in rows} == {2 * len(BATCH)}
+    assert [row["fetch_offset"] for row in rows] == [100, 100, 0]
+
+
+@pytest.mark.parametrize(("version", "values"), [(12, {"replica_id": 2}), (17, {"replica_state": {"replica_id": 2, "replica_epoch": 5}})])
+def test_a_follower_is_known_by_its_replica_id_wherever_the_version_has_it(version: int, values: dict[str, Any]) -> None:
+    topics = [{"topic_id": TOPIC_ID, **wanted(b"", 0)}] if version > 12 else [wanted(b"t", 0)]
+    (row,) = fetch_rows(fetched(topics, [], version=version, **values))
+    assert (row["reader"], row["replica_id"]) == ("follower", 2)
+
+
+def test_the_rows_of_a_session_name_what_the_fetch_leaves_out() -> None:
+    opened = fetched([wanted(b"t", 0, 1)], [returned(b"t", (0, b""), (1, b""))], session=(0, 0), answer=(77, 0))
+    first = fetched([], [returned(b"t", (0, BATCH), high_watermark=300)], correlation_id=2, session=(77, 1), answer=(77, 0))
+    second = fetched([wanted(b"t", 0, fetch_offset=103)], [], correlation_id=3, session=(77, 2), answer=(77, 0))
+    rows = fetch_rows(opened, first, second)
+    assert [(row["exchange_no"], row["partition"], row["request_position"]) for row in rows] == [
+        (0, 0, 0), (0, 1, 1), (1, 0, None), (1, 1, None), (2, 1, None), (2, 0, 0),
+    ]  # fmt: skip
+    assert [row["high_watermark"] for row in rows] == [200, 200, 300, 200, 200, 300]
+    assert [row["kind"] for row in rows][::2] == ["full", "incremental", "incremental"]
+    assert all(row["session_known"] for row in rows)
+    assert fetch_rows(opened, first, second, rows=1) == rows
+
+
+@pytest.mark.parametrize("error", [70, 71, 106])
+def test_a_refused_fetch_keeps_its_error_and_reads_nothing(error: int) -> None:
+    (row,) = fetch_rows(fetched([wanted(b"t", 0)], [], session=(77, 4), answer=(0, error)))
+    assert (row["response_error_code"], row["read_position"], row["session_known"]) == (error, None, False)
+
+
+def test_a_throttled_fetch_says_for_how_long() -> None:
+    (row,) = fetch_rows(fetched([wanted(b"t", 0)], [], throttle=250))
+    assert row["throttle_time_ms"] == 250
+
+
+def test_an_unanswered_fetch_has_no_returned_bytes() -> None:
+    (row,) = tables(*turns(fetched([wanted(b"t", 0)], [])[0]))["fetch_partitions"]
+    assert (row["returned_bytes"], row["response_time"], row["error_code"]) == (None, None, None)
+
+
+def test_topics_by_id_have_the_id_as_kafka_prints_it() -> None:
+    topics = [{"topic_id": TOPIC_ID, "partitions": [{"partition": 0}]}]
+    responses = [{"topic_id": TOPIC_ID, "partitions": [{"partition_index": 0, "records": BATCH}]}]
+    found = tables(*turns(*fetched(topics, responses, version=13)))
+    assert {(row["topic"], row["topic_id"]) for row in found["fetch_partitions"]} == {(None, "AAECAwQFBgcICQoLDA0ODw")}
+    assert {(row["topic"], row["topic_id"]) for row in found["record_batches"]} == {(None, "AAECAwQFBgcICQoLDA0ODw")}
+
+
+def test_names_that_are_not_utf_8_are_kept_with_replacement_characters() -> None:
+    (row,) = fetch_rows(fetched([wanted(b"bad\xff", 0)], []))
+    assert row["topic"] == "bad\ufffd"
+
+
+def test_fetched_batches_have_the_offsets_they_say_and_a_cut_one_is_marked() -> None:
+    found = tables(*turns(*fetched([wanted(b"t", 0)], [returned(b"t", (0, BATCH + BATCH[:30]))])))["record_batches"]
+    rows = sorted(found, key=lambda row: row["position"])
+    assert [(row["position"], row["base_offset"], row["size_bytes"], row["available_bytes"]) for row in rows] == [
+        (0, 100, len(BATCH), len(BATCH)), (1, 100, len(BATCH), 30),
+    ]  # fmt: skip
+    assert [(row["is_cut"], row["crc_valid"], row["record_count"]) for row in rows] == [(False, True, 3), (True, None, None)]
+    assert {row["source"] for row in rows} == {"fetch"}
+
+
+def produced(acks: int, *errors_and_offsets: tuple[int, int], is_answered: bool = True) -> Rows:
+    """Batches of a Produce request to partitions 0, 1, ... of two topics."""
+    n = len(errors_and_offsets)
+    topics = [{"name": name, "partition_data": [{"index": i, "records": BATCH} for i in range(n)]} for name in (b"a", b"b")]
+    responses = [
+        {"name": name, "partition_responses": [{"index": i, "error_code": e, "base_offset": o} for i, (e, o) in reversed(list(enumerate(errors_and_offsets)))]}
+        for name in (b"b", b"a")
+    ]  # fmt: skip
+    reply = answered(PRODUCE_RESPONSE, 8, 1, responses=responses) if is_answered else b""
+    return tables(*turns(asked(PRODUCE_REQUEST, 8, 1, acks=acks, topic_data=topics), reply))["record_batches"]
+
+
+def test_produced_batches_have_the_offsets_their_response_assigns_partition_by_partition() -> None:
+    rows = produced(-1, (0, 1000), (10, -1), (0, 3000))
+    assert sorted((row["topic"], row["partition"], row["base_offset"], row["error_code"]) for row in rows if row["topic"] == "a") == [
+        ("a", 0, 1000, 0), ("a", 1, None, 10), ("a", 2, 3000, 0),
+    ]  # fmt: skip
+    assert {(row["source"], row["acks"]) for row in rows} == {("produce", -1)}
+    assert len(rows) == 6
+
+
+@pytest.mark.parametrize(("acks", "status"), [(0, "no_response"), (1, "unanswered")])
+def test_produced_batches_without_response_have_no_offset(acks: int, status: str) -> None:
+    rows = produced(acks, (0, 1), is_answered=False)
+    assert {(row["base_offset"], row["error_code"], row["acks"]) for row in rows} == {(None, None, acks)}
+
+
+METADATA = turns(
+    asked(METADATA_REQUEST, 12, 1),
+    answered(
+        METADATA_RESPONSE, 12, 1,
+        brokers=[{"node_id": 3, "host": b"kafka-3", "port": 9092, "rack": b"r1"}, {"node_id": 1, "host": b"kafka-1", "port": 9093}],
+        topics=[
+            {"name": b"gone", "error_code": 3, "topic_id": bytes(16)},
+            {
+                "name": b"t", "topic_id": TOPIC_ID, "is_internal": True,
+                "partitions": [{"partition_index": 4, "leader_id": 3, "leader_epoch": 9, "replica_nodes": [3, 1], "isr_nodes": [3]}],
+            },
+        ],
+    ),
+)  # fmt: skip
+
+
+def test_metadata_is_a_row_a_broker_a_partition_and_a_topic_without_any() -> None:
+    rows = tables(*METADATA)["cluster_metadata"]
+    by_entry = {kind: sorted((row for row in rows if row["entry"] == kind), key=lambda row: row["position"]) for kind in ("broker", "topic", "partition")}
+    assert [(row["node_id"], row["host"], row["port"], row["rack"]) for row in by_entry["broker"]] == [
+        (3, "kafka-3", 9092, "r1"), (1, "kafka-1", 9093, None),
+    ]  # fmt: skip
+    assert [(row["topic"], row["error_code"], row["topic_id"]) for row in by_entry["topic"]] == [("gone", 3, None)]
+    (row,) = by_entry["partition"]
+    assert (row["topic"], row["topic_id"], row["is_internal"]) == ("t", "AAECAwQFBgcICQoLDA0ODw", True)
+    assert (row["partition"], row["leader_id"], row["leader_epoch"], row["replica_nodes"], row["isr_nodes"]) == (4, 3, 9, [3, 1], [3])
+
+
+def test_the_client_software_is_known_from_the_first_request_that_tells_it_on() -> None:
+    versions = turns(
+        asked(API_VERSIONS_REQUEST, 3, 1, client_software_name=b"librdkafka", client_software_version=b"2.6"),
+        answered(API_VERSIONS_RESPONSE, 3, 1),
+    )
+    for rows in (1, 50_000):
+        found = tables(*versions, *METADATA, rows=rows)
+        assert {(row["client_software_name"], row["client_software_version"]) for row in found["connections"]} == {("librdkafka", "2.6")}
+
+
+def test_a_body_that_cannot_be_decoded_is_an_exchange_and_in_quarantine() -> None:
+    found = tables(asks(request(1)), asks(request(2, b"\xff\xff\xff", key=1, version=11)))
+    assert [row["status"] for row in found["exchanges"]] == ["unanswered", "unanswered"]
+    assert [(row["direction"], row["reason"], row["exchange_no"]) for row in found["quarantine"]] == [("request", "undecodable", 1)]
+    assert len({row["decode_fault"] for row in found["exchanges"]}) == 2
+
+
+def test_no_table_has_a_byte_of_payload() -> None:
+    secret = record_batch(records=b"4111-1111-1111-1111")
+    found = tables(*turns(*fetched([wanted(b"t", 0)], [returned(b"t", (0, secret))])), asks(request(5, b"4111-1111-1111-1111")))
+    assert sum(map(len, found.values())) > 4
+    assert "4111" not in repr(dict(found))

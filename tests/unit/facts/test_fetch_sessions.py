@@ -1,0 +1,152 @@
+"""A fetch session is followed as the broker keeps it (KIP-227, kafka-semantics 3.1 and 3.5)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.facts.session_model import Fetch, Got, Partition, Row, Want, followed, modelled
+
+A, B, C, D = (1, 0), (1, 1), (2, 0), (2, 1)
+OPENED = Fetch((0, 0), (Want(A), Want(B), Want(C)), answer=(9, 0), gets=(Got(A), Got(B), Got(C)))
+
+
+def read_order(rows: list[Row], fetch: int) -> list[Partition]:
+    read = [row for row in rows if row.fetch == fetch and row.read_position is not None]
+    return [row.partition for row in sorted(read, key=lambda row: row.read_position or 0)]
+
+
+def order_after(*fetches: Fetch) -> list[Partition]:
+    """The order in which an empty incremental fetch is read behind these; the session has id 9."""
+    return read_order(followed([*fetches, Fetch((9, 5), answer=(9, 0))]), len(fetches))
+
+
+def test_an_incremental_fetch_reads_all_partitions_of_the_session() -> None:
+    assert order_after(OPENED) == [A, B, C]
+
+
+def test_only_partitions_that_returned_records_move_to_the_end() -> None:
+    """The vector of kafka-semantics 3.5: a new high watermark moves nothing."""
+    changed = Fetch((9, 1), answer=(9, 0), gets=(Got(A, 0, 6), Got(B, 100)))
+    assert order_after(OPENED, changed) == [A, C, B]
+
+
+def test_partitions_with_records_move_in_the_order_of_the_response() -> None:
+    assert order_after(OPENED, Fetch((9, 1), answer=(9, 0), gets=(Got(C, 1), Got(A, 1)))) == [B, C, A]
+
+
+def test_a_full_response_does_not_rotate_and_puts_partitions_with_errors_last() -> None:
+    opened = Fetch((0, 0), (Want(A), Want(B), Want(C)), answer=(9, 0), gets=(Got(B, 100), Got(C, 100), Got(A)))
+    assert order_after(opened) == [B, C, A]
+
+
+def test_new_partitions_are_read_last_and_known_ones_stay_where_they_are() -> None:
+    added = Fetch((9, 1), (Want(D), Want(A, 50)), answer=(9, 0))
+    rows = followed([OPENED, added])
+    assert read_order(rows, 1) == [A, B, C, D]
+    assert [row.offset for row in rows if row.fetch == 1] == [50, 0, 0, 0]
+
+
+def test_a_forgotten_partition_is_read_no_more() -> None:
+    assert order_after(OPENED, Fetch((9, 1), forgets=(B,), answer=(9, 0))) == [A, C]
+
+
+def test_a_partition_that_was_forgotten_and_added_again_is_last_and_starts_anew() -> None:
+    again = (Fetch((9, 1), forgets=(A,), answer=(9, 0)), Fetch((9, 2), (Want(A, 70),), answer=(9, 0)))
+    rows = followed([OPENED, *again])
+    assert read_order(rows, 2) == [B, C, A]
+    assert next(row for row in rows if row.fetch == 2 and row.partition == A).high_watermark == -1
+
+
+def test_a_partition_both_listed_and_forgotten_ends_up_removed() -> None:
+    assert order_after(OPENED, Fetch((9, 1), (Want(D), Want(B)), forgets=(D, B), answer=(9, 0))) == [A, C]
+
+
+def test_a_duplicate_keeps_its_first_place_and_its_last_data() -> None:
+    full = Fetch((0, -1), (Want(A, 1), Want(B, 2), Want(A, 3)), gets=(Got(A), Got(B)))
+    assert [(row.partition, row.wanted, row.offset) for row in followed([full])] == [(A, 0, 3), (B, 1, 2)]
+
+
+@pytest.mark.parametrize("error", [70, 71, 106])
+def test_a_refused_fetch_reads_nothing_and_changes_nothing(error: int) -> None:
+    refused = Fetch((9, 1), (Want(D), Want(A, 70)), forgets=(B,), answer=(0, error))
+    assert [row.read_position for row in followed([OPENED, refused]) if row.fetch == 1] == [None, None]
+    assert order_after(OPENED, refused) == [A, B, C]
+
+
+def test_a_throttled_incremental_fetch_keeps_the_session_and_its_order() -> None:
+    throttled = Fetch((9, 1), (Want(D),), answer=(9, 0))
+    rows = followed([OPENED, throttled, Fetch((9, 2), answer=(9, 0))])
+    assert read_order(rows, 2) == [A, B, C, D]
+    assert all(row.is_known for row in rows)
+
+
+def test_a_throttled_full_fetch_opens_no_session() -> None:
+    throttled = Fetch((0, 0), (Want(A), Want(B)), answer=(0, 0))
+    rows = followed([throttled, Fetch((9, 1), answer=(9, 0), gets=(Got(A, 1),))])
+    assert [row.is_known for row in rows if row.fetch == 1] == [False]
+
+
+def test_an_unanswered_fetch_leaves_the_order_unknown_until_the_next_full_one() -> None:
+    rows = followed([OPENED, Fetch((9, 1), answer=None), Fetch((9, 2), answer=(9, 0)), OPENED])
+    assert [{row.is_known for row in rows if row.fetch == f} for f in range(4)] == [{True}, {True}, {False}, {True}]
+
+
+def test_a_session_opened_before_the_capture_is_followed_as_far_as_it_shows() -> None:
+    rows = followed([Fetch((9, 7), (Want(A),), answer=(9, 0), gets=(Got(B, 10),)), Fetch((9, 8), answer=(9, 0))])
+    assert {row.is_known for row in rows} == {False}
+    assert read_order(rows, 0) == [A]
+    assert read_order(rows, 1) == [A, B]
+
+
+def test_a_response_with_a_partition_nobody_wanted_shows_that_the_session_is_not_known() -> None:
+    rows = followed([OPENED, Fetch((9, 1), answer=(9, 0), gets=(Got(D, 10),)), Fetch((9, 2), answer=(9, 0))])
+    assert [{row.is_known for row in rows if row.fetch == f} for f in range(3)] == [{True}, {False}, {False}]
+
+
+def test_another_session_id_is_another_session() -> None:
+    rows = followed([OPENED, Fetch((8, 3), (Want(D),), answer=(8, 0))])
+    assert [(row.partition, row.is_known) for row in rows if row.fetch == 1] == [(D, False)]
+
+
+@pytest.mark.parametrize("last", [Fetch((9, -1), answer=(0, 0)), Fetch((9, 1), forgets=(A, B, C), answer=(0, 0))])
+def test_a_session_ends_with_a_final_fetch_and_when_it_is_empty(last: Fetch) -> None:
+    rows = followed([OPENED, last, Fetch((9, 2), (Want(A),), answer=(9, 0))])
+    assert [(row.partition, row.is_known) for row in rows if row.fetch == 2] == [(A, False)]
+
+
+def test_each_connection_has_its_own_session() -> None:
+    rows = followed([OPENED, Fetch((9, 1), (Want(D),), answer=(9, 0), connection=1)])
+    assert [(row.partition, row.is_known) for row in rows if row.fetch == 1] == [(D, False)]
+
+
+partitions = st.sampled_from([A, B, C, D, (3, 0), (3, 1)])
+wants = st.lists(st.builds(Want, partitions, st.integers(0, 99), st.integers(0, 99)), max_size=6).map(tuple)
+gets = st.lists(st.builds(Got, partitions, st.integers(-1, 3), st.integers(-1, 9)), max_size=6, unique_by=lambda got: got.partition)
+answered = st.tuples(st.sampled_from([0, 1, 2]), st.sampled_from([0, 0, 0, 0, 70, 71, 106]))
+
+
+@st.composite
+def fetch_sequences(draw: st.DrawFn) -> list[Fetch]:
+    fetches = []
+    for connection in range(draw(st.integers(1, 2))):
+        for _ in range(draw(st.integers(1, 9))):
+            session = draw(st.sampled_from([(0, 0), (1, 0), (1, 1), (1, 2), (1, 3), (2, 1), (1, -1)]))
+            answer = draw(st.none() | answered)
+            got = tuple(draw(gets)) if answer is not None and answer[1] == 0 else ()
+            forgets = tuple(draw(st.lists(partitions, max_size=3))) if session[1] > 0 else ()
+            fetches.append(Fetch(session, draw(wants), forgets, answer, got, connection))
+    return fetches
+
+
+@settings(derandomize=True, max_examples=500, deadline=None)
+@given(fetch_sequences())
+def test_any_fetches_are_followed_as_the_model_says(fetches: list[Fetch]) -> None:
+    assert followed(fetches) == modelled(fetches)
+
+
+@settings(derandomize=True, max_examples=200, deadline=None)
+@given(fetch_sequences(), st.sampled_from([1, 3, 10]), st.booleans())
+def test_calls_of_any_length_give_the_same_rows(fetches: list[Fetch], row_limit: int, resize: bool) -> None:
+    assert followed(fetches, row_limit=row_limit, resize=resize) == followed(fetches)
