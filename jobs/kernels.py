@@ -16,7 +16,7 @@ from udfs.kernel_cache import PARTS, compiled
 
 BRIEF_BYTES = 64 << 20
 BRIEF_CONF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""For captures below BRIEF_BYTES: a JVM that lives a minute does not earn back a second compiler, parallel collector."""
+"""For captures below BRIEF_BYTES: a JVM that lives a minute earns back no second compiler."""
 
 
 def ready_session(run: Run, app: str) -> SparkSession:

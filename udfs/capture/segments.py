@@ -200,7 +200,7 @@ def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[
     """Copy the bytes that are new into `arena`, one extent behind the other.
 
     Where segments overlap, a byte is of the one that was captured first: it tells when the byte was there.
-    rows: int64[n], packets in stream order, numbered as captured. consumed: stream offset below which all bytes were used.
+    rows: int64[n], packets in stream order, as captured. consumed: stream offset below which all bytes were used.
     Returns (pieces int64[n, 3]: stream offset, length, packet; extents int64[m, 3]: stream offset, end, arena position;
     captured bytes that were there already).
     """

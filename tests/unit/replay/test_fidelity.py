@@ -111,11 +111,17 @@ def test_an_append_that_no_produce_request_shows_has_no_time() -> None:
 
 
 def test_a_fetch_that_returned_records_found_the_first_append_that_woke_it() -> None:
-    """Nothing was surely there, so the fetch was parked until the earlier of the two appends."""
+    """Nothing was surely there, so the fetch was parked until the one append that could have come."""
+    woken = read(100, (100,), there=(0, 100), first_append=5, available_first=100)
+    assert verdict(woken, read(0, ())) == "agreed"
+    assert verdict(woken | {"returned": 90}, read(0, ())) == Reason.FEWER_BYTES
+
+
+def test_of_two_appends_either_may_have_woken_a_fetch() -> None:
     first = read(100, (100,), there=(0, 100), first_append=5, available_first=100)
     second = read(0, (100,), there=(0, 100), first_append=6, available_first=100)
     assert verdict(first, second) == Reason.APPEND_ORDER
-    assert verdict(first | {"returned": 0}, second | {"returned": 100}) == Reason.FEWER_BYTES
+    assert verdict(first | {"returned": 0}, second | {"returned": 100}) == Reason.APPEND_ORDER
 
 
 def test_uncertainty_that_changes_no_answer_is_none() -> None:
