@@ -15,7 +15,8 @@ from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import ByteStream, StreamWindow, open_stored
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpTable
 from udfs.errors import CaptureError
-from udfs.wire.kernel import allocating_kernel
+from udfs.wire.kernel import kernel
+from udfs.wire.primitives import copy_bytes
 
 COLUMNS: list[tuple[str, pa.DataType]] = [
     ("bucket", pa.int32()),
@@ -45,15 +46,14 @@ payload:       as captured; shorter than `payload_bytes` where the snaplen cut i
 """
 
 
-@allocating_kernel
+@kernel
 def gather(chunk: np.ndarray, starts: np.ndarray, offsets: np.ndarray, gathered: np.ndarray) -> None:
     """Copy from `chunk[starts[i]:]` to `gathered[offsets[i]:offsets[i + 1]]` for each i.
 
     chunk, gathered: uint8; starts: int64[n]; offsets: int32[n + 1]
     """
     for i in range(len(starts)):
-        start, into, end = starts[i], offsets[i], offsets[i + 1]
-        gathered[into:end] = chunk[start : start + end - into]
+        copy_bytes(chunk, starts[i], offsets[i + 1] - offsets[i], gathered, offsets[i])
 
 
 def read_packets(r: PacketRange, *, file_no: int, buckets: int, batch_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from udfs.wire.arrays import Bytes, Ints, Record
 from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.wire.primitives import copy_bytes
 
 UNKNOWN = -(1 << 62)
 
@@ -174,13 +175,6 @@ def in_order(rows: Ints, keys: Ints) -> Ints:
 def set_row(table: Ints, row: int, first: int, second: int, third: int) -> None:
     """table[row] = (first, second, third)."""
     table[row, 0], table[row, 1], table[row, 2] = first, second, third
-
-
-@kernel
-def copy_bytes(source: Bytes, start: int, length: int, target: Bytes, at: int) -> None:
-    """target[at : at + length] = source[start : start + length]; they do not overlap."""
-    for i in range(length):
-        target[at + i] = source[start + i]
 
 
 @kernel

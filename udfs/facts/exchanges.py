@@ -23,7 +23,6 @@ from udfs.wire.header import API_TABLE, response_body_start, response_version
 from udfs.wire.kernel import kernel
 
 API_NAMES = {api.key: api.name for api in APIS}
-CREDENTIALS = frozenset(api.key for api in APIS if api.bears_credentials)
 
 
 class Bodies(NamedTuple):

@@ -37,6 +37,14 @@ def put(array: Ints, index: int, value: int) -> None:
 
 
 @kernel
+def copy_bytes(source: Bytes, start: int, length: int, target: Bytes, at: int) -> None:
+    """target[at : at + length] = source[start : start + length], which takes seconds to compile; no overlap."""
+    first, to = np.uint64(start), np.uint64(at)
+    for index in range(np.uint64(max(length, 0))):
+        target[to + index] = source[first + index]
+
+
+@kernel
 def signed(arena: Bytes, offset: int, width: int) -> int:
     """The big-endian two's complement integer of `width` (1..8) bytes; the bytes must be there."""
     value = np.uint64(0)
