@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
 from jobs.lake import read_table
@@ -40,11 +39,12 @@ class CapturedLake:
     logged: dict[Key, LoggedRequest]
     _read: dict[str, Rows] = field(default_factory=dict)
 
-    def rows(self, table: Table, *columns: str, where: Column | None = None) -> Rows:
-        """Rows of a table as dicts; all columns where none is named."""
+    def rows(self, table: Table, *columns: str, where: str | None = None) -> Rows:
+        """Rows of a table as dicts; all columns where none is named. where: a condition in SQL."""
         asked = f"{table.name} {columns} {where}"
         if asked not in self._read:
-            rows = read_table(self.spark, self.path, table)
+            of = self.run_id if table.layer == "gold" else self.capture_id
+            rows = read_table(self.spark, self.path, table).where(f"{table.replaced_by} = '{of}'")
             rows = rows if where is None else rows.where(where)
             self._read[asked] = rows.select(*(columns or table.columns)).toArrow().to_pylist()
         return self._read[asked]
@@ -54,7 +54,7 @@ class CapturedLake:
         """Every request by server, client and correlation id, with its exchange's columns."""
         c, x = CONNECTIONS, EXCHANGES
         ends = {row[c.connection_id]: (row[c.server], row[c.client]) for row in self.rows(c)}
-        asked = self.rows(x, where=F.col(x.status) != "orphan_response")
+        asked = self.rows(x, where=f"{x.status} != 'orphan_response'")
         by_key = {(*ends[row[x.connection_id]], row[x.correlation_id]): row for row in asked}
         assert len(by_key) == len(asked), "server, client and correlation id name a request"
         return by_key

@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
 
 from schemas.tables.gold import FETCH_CONSUMERS, FIDELITY, RUNS
 from schemas.tables.silver import (
     CAPTURES,
+    CLUSTER_METADATA,
     CONNECTIONS,
     EXCHANGES,
     FETCH_PARTITIONS,
@@ -34,7 +34,7 @@ PRODUCE, FETCH = 0, 1
 CLOCKS_APART = timedelta(milliseconds=50)
 """A log line is written after the response was sent, and its clock has milliseconds."""
 
-IN_A_MESSAGE = F.col("request_position").isNotNull() | F.col("response_position").isNotNull()
+IN_A_MESSAGE = f"{FETCH_PARTITIONS.request_position} IS NOT NULL OR {FETCH_PARTITIONS.response_position} IS NOT NULL"
 """Rows of `fetch_partitions` that request or response name, and not the session alone."""
 
 Exchange = tuple[int, int]
@@ -60,6 +60,11 @@ def in_both(lake: CapturedLake, api_key: int) -> list[tuple[LoggedRequest, dict[
     """(log line, exchange) of the requests of an API that log and capture both have."""
     ours = lake.exchanges
     return [(line, ours[key]) for key, line in lake.logged.items() if line.api_key == api_key and key in ours]
+
+
+def answered_in_both(lake: CapturedLake, api_key: int) -> list[tuple[LoggedRequest, dict[str, Any]]]:
+    """... and whose response the capture has as well."""
+    return [(line, row) for line, row in in_both(lake, api_key) if row["status"] == "answered"]
 
 
 def partition_named_as(line: LoggedRequest, row: dict[str, Any]) -> Partition:
@@ -109,6 +114,13 @@ def test_every_difference_between_log_and_capture_is_accounted_for(lake: Capture
     assert {key: ours[key] for key, why in unlogged.items() if why is None} == {}
 
 
+def test_a_response_is_missing_only_where_the_capture_ended_before_it(lake: CapturedLake) -> None:
+    (capture,) = lake.rows(CAPTURES)
+    late = [line for line, row in ((lake.logged.get(key), row) for key, row in lake.exchanges.items())
+            if line is not None and row["status"] == "unanswered"]  # fmt: skip
+    assert [line.key for line in late if line.completed < capture["last_time"] - CLOCKS_APART] == []
+
+
 def test_requests_per_api_version_and_client_are_the_brokers(lake: CapturedLake) -> None:
     """Less the differences accounted for above."""
     ours = lake.exchanges
@@ -139,8 +151,8 @@ def test_what_a_fetch_asked_for_is_what_the_broker_logged(lake: CapturedLake) ->
 def test_limits_and_session_of_a_fetch_are_what_the_broker_logged(lake: CapturedLake) -> None:
     t = FETCH_PARTITIONS
     names = {
-        t.max_bytes: "maxBytes", t.min_bytes: "minBytes", t.max_wait_ms: "maxWaitMs", t.isolation_level: "isolationLevel",
-        t.session_id: "sessionId", t.session_epoch: "sessionEpoch",
+        t.max_bytes: "maxBytes", t.min_bytes: "minBytes", t.max_wait_ms: "maxWaitMs",
+        t.isolation_level: "isolationLevel", t.session_id: "sessionId", t.session_epoch: "sessionEpoch",
     }  # fmt: skip
     told = by_exchange(
         lake.rows(
@@ -161,9 +173,10 @@ def test_limits_and_session_of_a_fetch_are_what_the_broker_logged(lake: Captured
         asked = {str(column): line.request[name] for column, name in names.items()}
         replica = line.request.get("replicaState", line.request).get("replicaId", -1)
         asked |= {"replica_id": replica, "reader": "consumer" if replica < 0 else "follower"}
+        is_answered = exchange["status"] == "answered"
         answered = {
-            "response_session_id": line.response["sessionId"],
-            "response_error_code": line.response["errorCode"],
+            "response_session_id": line.response["sessionId"] if is_answered else None,
+            "response_error_code": line.response["errorCode"] if is_answered else None,
         }
         wanted = asked | answered | {"connection_id": exchange["connection_id"], "exchange_no": exchange["exchange_no"]}
         assert all(row == wanted for row in rows), line.key
@@ -173,7 +186,7 @@ def test_limits_and_session_of_a_fetch_are_what_the_broker_logged(lake: Captured
 def test_what_a_fetch_returned_is_what_the_broker_logged(lake: CapturedLake) -> None:
     t = FETCH_PARTITIONS
     rows = by_exchange(lake.rows(t, where=IN_A_MESSAGE))
-    for line, exchange in in_both(lake, FETCH):
+    for line, exchange in answered_in_both(lake, FETCH):
         came = [row for row in rows.get(exchange_of(exchange), []) if row[t.response_position] is not None]
         came.sort(key=lambda row: row[t.response_position])
         assert [
@@ -185,7 +198,7 @@ def test_what_a_fetch_returned_is_what_the_broker_logged(lake: CapturedLake) -> 
 
 def test_a_partition_that_a_response_leaves_out_returned_nothing(lake: CapturedLake) -> None:
     t = FETCH_PARTITIONS
-    left_out = F.col(t.response_position).isNull() & F.col(t.response_session_id).isNotNull()
+    left_out = f"{t.response_position} IS NULL AND {t.response_session_id} IS NOT NULL"
     assert [row for row in lake.rows(t, t.returned_bytes, where=left_out) if row[t.returned_bytes] != 0] == []
 
 
@@ -194,17 +207,17 @@ def test_batches_of_a_fetch_are_the_bytes_it_returned(lake: CapturedLake) -> Non
     key = (t.connection_id, t.exchange_no, t.topic, t.partition)
     returned = {
         tuple(row[c] for c in key): row[t.returned_bytes]
-        for row in lake.rows(t, *key, t.returned_bytes, where=F.col(t.returned_bytes) > 0)
+        for row in lake.rows(t, *key, t.returned_bytes, where=f"{t.returned_bytes} > 0")
     }
     summed: Counter[tuple[Any, ...]] = Counter()
-    for row in lake.rows(b, *key, b.available_bytes, where=F.col(b.source) == "fetch"):
+    for row in lake.rows(b, *key, b.available_bytes, where=f"{b.source} = 'fetch'"):
         summed[tuple(row[c] for c in key)] += row[b.available_bytes]
     assert dict(summed) == returned
 
 
 def test_what_a_produce_request_brought_is_what_the_broker_logged(lake: CapturedLake) -> None:
     b = RECORD_BATCHES
-    batches = by_exchange(lake.rows(b, where=F.col(b.source) == "produce"))
+    batches = by_exchange(lake.rows(b, where=f"{b.source} = 'produce'"))
     produced = in_both(lake, PRODUCE)
     for line, exchange in produced:
         brought: Counter[Partition] = Counter()
@@ -217,8 +230,8 @@ def test_what_a_produce_request_brought_is_what_the_broker_logged(lake: Captured
 
 def test_where_and_whether_a_batch_was_appended_is_what_the_broker_logged(lake: CapturedLake) -> None:
     b = RECORD_BATCHES
-    batches = by_exchange(lake.rows(b, where=F.col(b.source) == "produce"))
-    for line, exchange in in_both(lake, PRODUCE):
+    batches = by_exchange(lake.rows(b, where=f"{b.source} = 'produce'"))
+    for line, exchange in answered_in_both(lake, PRODUCE):
         answers = {
             (topic.get("topicId") or topic["name"], part["index"]): part
             for topic in line.response.get("responses", [])
@@ -266,10 +279,13 @@ def test_nothing_of_a_whole_capture_is_lost(lake: CapturedLake) -> None:
 
 
 def test_brokers_and_topics_have_their_names(lake: CapturedLake) -> None:
-    x, t = EXCHANGES, FETCH_PARTITIONS
+    """A topic that no Metadata response names, as brokers' own ones that only followers fetch, goes by its id."""
+    x, t, m = EXCHANGES, FETCH_PARTITIONS, CLUSTER_METADATA
     assert {row[x.broker] for row in lake.rows(x)} <= {"1", "2", "3"}
-    topics = {(row[t.topic], row[t.topic_id]) for row in lake.rows(t, t.topic, t.topic_id)}
-    assert [topic for topic, topic_id in topics if topic == topic_id] == []
+    named = {row[m.topic_id]: row[m.topic] for row in lake.rows(m, m.topic, m.topic_id) if row[m.topic_id]}
+    topics = {(row[t.topic], row[t.topic_id], row[t.reader]) for row in lake.rows(t, t.topic, t.topic_id, t.reader)}
+    assert [row for row in topics if row[0] != named.get(row[1], row[1])] == []
+    assert {reader for topic, topic_id, reader in topics if topic == topic_id} <= {"follower"}
 
 
 def test_the_clients_software_is_what_the_broker_logged(lake: CapturedLake) -> None:
@@ -289,7 +305,7 @@ def test_every_fetch_of_the_capture_is_checked_or_unknown(lake: CapturedLake) ->
     f, t = FIDELITY, FETCH_PARTITIONS
     judged = sum(row[f.checked] + row[f.unknown] for row in lake.rows(f))
     wanted = lake.rows(
-        t, t.connection_id, t.exchange_no, where=F.col(t.read_position).isNotNull() & F.col(t.fetch_offset).isNotNull()
+        t, t.connection_id, t.exchange_no, where=f"{t.read_position} IS NOT NULL AND {t.fetch_offset} IS NOT NULL"
     )
     assert judged == len({exchange_of(row) for row in wanted})
     for row in lake.rows(f):
@@ -302,7 +318,7 @@ def test_consumers_get_in_the_replay_what_they_got_in_the_capture(lake: Captured
     f = FIDELITY
     rows = [row for row in fidelity(lake, "consumer") if row[f.metric] == "fetches_with_records"]
     assert [row for row in rows if (row[f.checked], row[f.unknown]) != (row[f.agreed], 0)] == []
-    got = lake.rows(FETCH_PARTITIONS, where=(F.col("reader") == "consumer") & (F.col("returned_bytes") > 0))
+    got = lake.rows(FETCH_PARTITIONS, where="reader = 'consumer' AND returned_bytes > 0")
     assert sum(row[f.checked] for row in rows) == len({exchange_of(row) for row in got})
 
 
@@ -345,9 +361,7 @@ def consumers(lake: CapturedLake, lane: str) -> dict[str, dict[str, Any]]:
 def test_a_smaller_fetch_max_bytes_bounds_every_response(starve: CapturedLake) -> None:
     """But for a first batch, which comes whole however large it is."""
     b, c = RECORD_BATCHES, FETCH_CONSUMERS
-    largest_batch = max(
-        row[b.size_bytes] for row in starve.rows(b, b.size_bytes, where=F.col(b.size_bytes).isNotNull())
-    )
+    largest_batch = max(row[b.size_bytes] for row in starve.rows(b, b.size_bytes, where=f"{b.size_bytes} IS NOT NULL"))
     for limit, lane in ((32 << 10, "consumer.fetch.max.bytes=32KiB"), (128 << 10, "consumer.fetch.max.bytes=128KiB")):
         for client, row in consumers(starve, lane).items():
             most = largest_batch if row[c.first_batch_overrides] else limit
@@ -371,6 +385,6 @@ def test_a_smaller_fetch_max_bytes_starves_more(starve: CapturedLake) -> None:
 def test_the_captured_lane_returns_what_was_captured(starve: CapturedLake) -> None:
     t, c = FETCH_PARTITIONS, FETCH_CONSUMERS
     got: Counter[str] = Counter()
-    for row in starve.rows(t, t.client_id, t.returned_bytes, where=F.col(t.reader) == "consumer"):
+    for row in starve.rows(t, t.client_id, t.returned_bytes, where=f"{t.reader} = 'consumer'"):
         got[row[t.client_id]] += row[t.returned_bytes] or 0
     assert {client: row[c.bytes] for client, row in consumers(starve, "captured").items()} == dict(got)
