@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -29,3 +34,25 @@ def shared_captures() -> Path:
     if not folder.is_dir():
         pytest.skip("no ../shared/captures beside the clone")
     return folder
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session on two cores for all lanes, with the product's own properties and fewer, smaller tasks."""
+    # Imported here because the unit lane does without Spark.
+    from jobs.spark import spark_session
+
+    warehouse: Path = tmp_path_factory.mktemp("warehouse")
+    small = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.sql.warehouse.dir": warehouse.as_uri(),
+        # Queries of a test are over before Java's second compiler would pay.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # A worker that hangs fails its test instead of the whole lane. Kernels that are not cached compile first.
+        "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "600",
+        "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",
+    }
+    session = spark_session("local[2]", "refetch tests", small)
+    yield session
+    session.stop()

@@ -1,0 +1,80 @@
+"""The shared captures, each taken through ingest and replay once for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.ingest import ingest
+from jobs.lake import read_table
+from jobs.replay import replay
+from jobs.run import Run
+from jobs.scenario_file import resolve_scenario
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from schemas.tables.table import Table
+from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
+
+RUN_AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+WHAT_IF = {"starve": ["consumer.fetch.max.bytes=32KiB,128KiB,50MiB"]}
+"""Settings replayed beside the captured ones, by capture."""
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class CapturedLake:
+    """The tables made of one capture, and what its brokers logged of the same traffic."""
+
+    spark: SparkSession
+    path: str
+    capture: Path
+    capture_id: str
+    run_id: str
+    logged: dict[Key, LoggedRequest]
+    _read: dict[str, Rows] = field(default_factory=dict)
+
+    def rows(self, table: Table, *columns: str, where: str | None = None) -> Rows:
+        """Rows of a table as dicts; all columns where none is named. where: a condition in SQL."""
+        asked = f"{table.name} {columns} {where}"
+        if asked not in self._read:
+            of = self.run_id if table.layer == "gold" else self.capture_id
+            rows = read_table(self.spark, self.path, table).where(f"{table.replaced_by} = '{of}'")
+            rows = rows if where is None else rows.where(where)
+            self._read[asked] = rows.select(*(columns or table.columns)).toArrow().to_pylist()
+        return self._read[asked]
+
+    @property
+    def exchanges(self) -> dict[Key, dict[str, Any]]:
+        """Every request by server, client and correlation id, with its exchange's columns."""
+        c, x = CONNECTIONS, EXCHANGES
+        ends = {row[c.connection_id]: (row[c.server], row[c.client]) for row in self.rows(c)}
+        asked = self.rows(x, where=f"{x.status} != 'orphan_response'")
+        by_key = {(*ends[row[x.connection_id]], row[x.correlation_id]): row for row in asked}
+        assert len(by_key) == len(asked), "server, client and correlation id name a request"
+        return by_key
+
+
+@pytest.fixture(scope="session")
+def captured(
+    spark: SparkSession, shared_captures: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], CapturedLake]:
+    """The lake of a shared capture by the capture's name, made when it is first asked for."""
+    made: dict[str, CapturedLake] = {}
+
+    def lake_of(name: str) -> CapturedLake:
+        if name not in made:
+            capture, lake = shared_captures / f"{name}.pcap", str(tmp_path_factory.mktemp(name) / "lake")
+            run = Run(resolve_scenario(None, WHAT_IF.get(name, []), []), (capture,), lake, RUN_AT)
+            capture_id = ingest(spark, run)
+            run_id = replay(spark, run, capture_id)
+            logged = read_request_logs(shared_captures, name)
+            made[name] = CapturedLake(spark, lake, capture, capture_id, run_id, logged)
+        return made[name]
+
+    return lake_of

@@ -1,0 +1,139 @@
+"""The command a user types, from captures to tables and the last screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import zstandard
+from pyspark.sql import SparkSession
+
+from jobs.cli import run_command
+from schemas.tables.gold import GOLD
+from schemas.tables.silver import SILVER
+from tests.lakes import lake_rows
+
+PARTS = ["Read", "Lost", "Fidelity", "fetch.max.bytes (KIP-74)", "Tables"]
+ASKED = (
+    "--set=consumer.fetch.max.bytes=64KiB,8MiB",
+    "--captured=broker.fetch.max.bytes=55MiB",
+    "--run-at=2026-01-31T12:00:00Z",
+)
+
+
+@pytest.fixture(scope="module")
+def samples(repository: Path) -> list[Path]:
+    """The captures that ship with refetch."""
+    return sorted((repository / "tests/captures").glob("*.pcap.zst"))
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pipeline") / "my lake"
+
+
+@pytest.fixture(scope="module")
+def answer(repository: Path, samples: list[Path], lake: Path) -> subprocess.CompletedProcess[str]:
+    """One `./spark-submit.sh pipeline` on the samples, in a folder that is not the clone."""
+    lake.parent.mkdir(exist_ok=True)
+    arguments = ["pipeline", "--captures", *map(str, samples), f"--lake={lake.name}", "--master=local[2]", *ASKED]
+    return subprocess.run(
+        [str(repository / "spark-submit.sh"), *arguments],
+        cwd=lake.parent, env=os.environ | {"REFETCH_PYTHON": sys.executable},
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+
+
+def test_the_pipeline_ends_with_what_it_found(answer: subprocess.CompletedProcess[str]) -> None:
+    assert answer.returncode == 0, answer.stderr
+    heads = [line for line in answer.stdout.splitlines() if line and not line.startswith(" ")]
+    assert [line[: len(part)] for line, part in zip(heads, PARTS, strict=True)] == PARTS
+
+
+def test_the_summary_names_every_capture_lane_and_table(
+    answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path
+) -> None:
+    for capture in samples:
+        assert f"  {capture}: " in answer.stdout
+    for table in (*SILVER, *GOLD):
+        assert f"  {lake}/{table.layer}/{table.name}\n" in answer.stdout
+        assert (lake / table.layer / table.name / "_delta_log").is_dir()
+    assert re.search(r"^  consumer +captured ", answer.stdout, re.MULTILINE)
+    assert re.search(r"^  consumer +consumer\.fetch\.max\.bytes=64KiB ", answer.stdout, re.MULTILINE)
+
+
+def test_the_summary_tells_how_far_consumers_can_be_trusted(answer: subprocess.CompletedProcess[str]) -> None:
+    told = re.search(r"^  consumer +fetches with records +([\d,]+) +100 % +0$", answer.stdout, re.MULTILINE)
+    assert told, answer.stdout
+    assert int(told[1].replace(",", "")) > 100
+
+
+def test_stages_are_told_on_stderr_and_spark_is_quiet(answer: subprocess.CompletedProcess[str]) -> None:
+    lines = answer.stderr.splitlines()
+    assert [line for line in lines if not line.startswith("refetch: ")] == []
+    assert [line for line in lines if "index" in line]
+    assert [line for line in lines if "replay fetch_max_bytes" in line]
+
+
+def test_the_same_command_again_leaves_equal_tables(
+    spark: SparkSession, answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Into the same lake and into another one."""
+    assert answer.returncode == 0, answer.stderr
+    once = lake_rows(spark, str(lake), (*SILVER, *GOLD))
+    for folder in (lake, tmp_path / "lake"):
+        assert run_command(["pipeline", "--captures", *map(str, samples), f"--lake={folder}", *ASKED]) == 0
+        assert capsys.readouterr().out == answer.stdout.replace(str(lake), str(folder))
+        assert lake_rows(spark, str(folder), (*SILVER, *GOLD)) == once
+
+
+def test_ingest_and_replay_one_by_one_leave_the_pipelines_tables(
+    spark: SparkSession, answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path, tmp_path: Path
+) -> None:
+    assert answer.returncode == 0, answer.stderr
+    assert run_command(["ingest", "--captures", *map(str, samples), f"--lake={tmp_path}", *ASKED]) == 0
+    assert run_command(["replay", f"--lake={tmp_path}", *ASKED]) == 0
+    assert lake_rows(spark, str(tmp_path), (*SILVER, *GOLD)) == lake_rows(spark, str(lake), (*SILVER, *GOLD))
+
+
+def plain(sample: Path) -> bytes:
+    return zstandard.ZstdDecompressor().decompressobj().decompress(sample.read_bytes())
+
+
+@pytest.mark.usefixtures("spark")
+def test_files_that_are_no_captures_are_all_told_in_one_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.pcap").write_bytes(b"PK\3\4 not a capture at all, but long enough to have a header")
+    (tmp_path / "b.pcap.gz").write_bytes(b"not gzip")
+    code = run_command(["pipeline", f"--captures={tmp_path}", f"--lake={tmp_path / 'lake'}"])
+    out, err = capsys.readouterr()
+    told = [line for line in err.splitlines() if not re.match(r"refetch: index( |$)", line)]
+    assert (code, out, len(told)) == (1, "", 2)
+    assert told[0].startswith("refetch: ")
+    assert f"{tmp_path / 'a.pcap'}" in told[0]
+    assert f"{tmp_path / 'b.pcap.gz'}" in told[1]
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_capture_cut_short_is_read_as_far_as_it_goes(
+    samples: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cut.pcap").write_bytes(plain(samples[0])[:100_003])
+    assert run_command(["pipeline", f"--captures={tmp_path}", f"--lake={tmp_path / 'lake'}"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^  .*cut\.pcap: [\d,]+ packets", out, re.MULTILINE)
+    assert re.search(r"^    damaged: \w+ at byte \d+$", out, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_replay_of_an_empty_lake_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["replay", f"--lake={tmp_path}"]) == 1
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.endswith("silver/captures: no such table; run `ingest` with captures and this --lake first")

@@ -1,0 +1,101 @@
+"""No payload, key, value or password is in any file of the lake, nor on the screen, nor in Spark's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import jobs.ingest
+from jobs.cli import run_command
+from jobs.lake import read_table, write_table
+from jobs.spark import spark_log
+from schemas.tables.silver import EXCHANGES
+from udfs.facts.arrow_tables import unpack
+
+PASSWORD, CARD = b"s3cr3t-pa55", b"4111111111111111"
+SECRETS = (PASSWORD, CARD)
+
+
+def texts_of(path: Path) -> Iterator[bytes]:
+    """What a file says: its bytes, and of a Parquet file every column as Arrow holds it, neither packed nor coded.
+
+    A staging file has rows of other tables packed in a column; they are unpacked.
+    """
+    yield path.read_bytes()
+    if path.suffix == ".parquet":
+        # A reader of single files: pq.read_table would take table=... in the path for a column.
+        table = pq.ParquetFile(path).read()
+        yield from buffers_of(table)
+        if "rows" in table.column_names:
+            for batch in unpack(table.select(["rows"]).to_batches()):
+                yield from buffers_of(pa.Table.from_batches([batch]))
+
+
+def buffers_of(table: pa.Table) -> Iterator[bytes]:
+    for column in table.columns:
+        for chunk in column.chunks:
+            yield from (buffer.to_pybytes() for buffer in chunk.buffers() if buffer is not None)
+
+
+def leaks(folder: Path) -> list[tuple[str, bytes]]:
+    """(file, secret) of every file below the folder that has a secret in it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    assert files
+    return [
+        (path.name, secret) for path in files for secret in SECRETS if any(secret in text for text in texts_of(path))
+    ]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("secrets") / "lake"
+
+
+@pytest.fixture(scope="module")
+def screen(spark: SparkSession, shared_captures: Path, lake: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a pipeline prints on a capture with logins and card numbers; it leaves its staging files for us to read."""
+    capture = shared_captures / "sasl.pcap"
+    assert all(secret in capture.read_bytes() for secret in SECRETS)
+    shown = tmp_path_factory.mktemp("screen") / "stdout"
+    with pytest.MonkeyPatch.context() as patched, shown.open("w+") as out:
+        patched.setattr(jobs.ingest, "delete_folder", lambda spark, path: None)
+        patched.setattr("sys.stdout", out)
+        patched.setattr("sys.stderr", out)
+        assert run_command(["pipeline", f"--captures={capture}", f"--lake={lake}"]) == 0
+    return shown.read_text()
+
+
+def test_no_secret_is_in_the_lake(screen: str, lake: Path) -> None:
+    assert list((lake / "_staging").rglob("*.parquet"))
+    assert leaks(lake) == []
+
+
+def test_no_secret_is_on_the_screen_or_in_sparks_log(screen: str) -> None:
+    told = screen.encode() + spark_log().read_bytes()
+    assert [secret for secret in SECRETS if secret in told] == []
+
+
+def test_logins_are_known_by_their_headers_alone(spark: SparkSession, screen: str, lake: Path) -> None:
+    x = EXCHANGES
+    logins = read_table(spark, str(lake), x).where(F.col(x.api_name) == "SASL_AUTHENTICATE").collect()
+    assert logins
+    assert all(row[x.request_bytes] > 0 and row[x.decode_fault] is None for row in logins)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_leak_would_be_found(spark: SparkSession, screen: str, lake: Path, tmp_path: Path, secret: bytes) -> None:
+    """In a table whose files are compressed, and not by Delta's log alone, which has columns' least and greatest values."""
+    x = EXCHANGES
+    rows = read_table(spark, str(lake), x)
+    (capture_id,) = rows.select(x.capture_id).distinct().first() or ("",)
+    leaking = F.when(F.col(x.exchange_no) == 3, F.lit(f"user={secret.decode()}")).otherwise(F.col(x.client_id))
+    write_table(rows.withColumn(x.client_id, leaking), str(tmp_path), x, str(capture_id))
+    found = leaks(tmp_path)
+    assert {told for _, told in found} == {secret}
+    assert [name for name, _ in found if name.endswith(".parquet")]

@@ -1,0 +1,108 @@
+"""Brokers and topics are called by the names that Metadata responses of the capture set tell."""
+
+from __future__ import annotations
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.lake import spark_schema
+from jobs.names import Names, learn_names, name_brokers, with_names
+from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.table import Table
+
+KNOWN = Names({"id-orders": "orders"}, {"orders": "id-orders"}, {"10.0.0.1:9092": "1"})
+
+
+def rows_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> DataFrame:
+    """Rows of a table of which only some columns matter."""
+    return spark.createDataFrame([tuple(row.get(c) for c in table.columns) for row in rows], spark_schema(table))
+
+
+def test_a_broker_is_told_by_the_address_it_advertises() -> None:
+    brokers = [("10.0.0.1", 9092, 1), ("10.0.0.2", 9092, 2), ("2001:db8::1", 9092, 3)]
+    servers = ["10.0.0.1:9092", "10.0.0.2:9092", "[2001:db8::1]:9092"]
+    assert name_brokers(brokers, servers) == dict(zip(servers, "123", strict=True))
+
+
+def test_a_broker_that_advertises_a_name_is_told_by_a_port_of_its_own() -> None:
+    assert name_brokers([("kafka-1", 9092, 1), ("kafka-2", 9093, 2)], ["10.0.0.1:9092", "10.0.0.2:9093"]) == {
+        "10.0.0.1:9092": "1",
+        "10.0.0.2:9093": "2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("brokers", "servers"),
+    [
+        pytest.param([("a", 9092, 1), ("b", 9092, 2)], ["10.0.0.1:9092"], id="two brokers advertise the port"),
+        pytest.param([("a", 9092, 1)], ["10.0.0.1:9092", "10.0.0.2:9092"], id="two servers have the port"),
+        pytest.param([("a", 9092, 1)], ["10.0.0.1:9093"], id="another port"),
+        pytest.param([], ["10.0.0.1:9092"], id="no metadata"),
+    ],
+)
+def test_a_broker_is_not_guessed(brokers: list[tuple[str, int, int]], servers: list[str]) -> None:
+    assert name_brokers(brokers, servers) == {}
+
+
+def test_an_address_goes_before_a_port() -> None:
+    """Broker 2 advertises a port that only broker 1's server was seen with."""
+    assert name_brokers([("10.0.0.1", 9092, 1), ("kafka-2", 9092, 2)], ["10.0.0.1:9092"]) == {"10.0.0.1:9092": "1"}
+
+
+def test_names_are_learnt_from_metadata_anywhere_in_the_capture_set(spark: SparkSession) -> None:
+    metadata = rows_of(
+        spark, CLUSTER_METADATA,
+        {"entry": "broker", "node_id": 1, "host": "10.0.0.1", "port": 9092},
+        {"entry": "partition", "topic": "orders", "topic_id": "id-orders", "partition": 0},
+        {"entry": "partition", "topic": "orders", "topic_id": "id-orders", "partition": 1},
+        {"entry": "partition", "topic": "of an old version", "partition": 1},
+    )  # fmt: skip
+    connections = rows_of(spark, CONNECTIONS, {"server": "10.0.0.1:9092"}, {"server": None})
+    assert learn_names(metadata, connections) == KNOWN
+
+
+def test_a_topic_made_again_under_its_name_has_no_id_by_name(spark: SparkSession) -> None:
+    metadata = rows_of(
+        spark, CLUSTER_METADATA, {"topic": "orders", "topic_id": "id-1"}, {"topic": "orders", "topic_id": "id-2"}
+    )
+    names = learn_names(metadata, rows_of(spark, CONNECTIONS))
+    assert (names.topic_of, names.id_of) == ({"id-1": "orders", "id-2": "orders"}, {})
+
+
+@pytest.mark.parametrize(
+    ("topic", "topic_id", "named"),
+    [
+        pytest.param(None, "id-orders", ("orders", "id-orders"), id="an id gets its name"),
+        pytest.param("orders", None, ("orders", "id-orders"), id="a name gets its id"),
+        pytest.param(None, "id-new", ("id-new", "id-new"), id="an unknown id stands for the name"),
+        pytest.param("payments", None, ("payments", None), id="an unknown name stays without id"),
+    ],
+)
+def test_topics_have_both_names(
+    spark: SparkSession, topic: str | None, topic_id: str | None, named: tuple[str, str | None]
+) -> None:
+    row = {"broker": "10.0.0.1:9092", "partition": 3}
+    rows = rows_of(spark, FETCH_PARTITIONS, row | {"topic": topic, "topic_id": topic_id})
+    expected = rows_of(
+        spark, FETCH_PARTITIONS, {"broker": "1", "partition": 3, "topic": named[0], "topic_id": named[1]}
+    )
+    assert_df_equality(with_names(spark, rows, FETCH_PARTITIONS, KNOWN), expected, ignore_nullable=True)
+
+
+def test_a_broker_without_a_name_keeps_its_address(spark: SparkSession) -> None:
+    rows = rows_of(
+        spark, EXCHANGES, {"broker": "10.0.0.9:9092", "exchange_no": 1}, {"broker": "10.0.0.1:9092", "exchange_no": 2}
+    )
+    expected = rows_of(
+        spark, EXCHANGES, {"broker": "10.0.0.9:9092", "exchange_no": 1}, {"broker": "1", "exchange_no": 2}
+    )
+    found = with_names(spark, rows, EXCHANGES, KNOWN)
+    assert_df_equality(found, expected, ignore_nullable=True, ignore_row_order=True)
+
+
+def test_what_metadata_itself_says_is_not_rewritten(spark: SparkSession) -> None:
+    rows = rows_of(
+        spark, CLUSTER_METADATA, {"topic": None, "topic_id": "id-orders"}, {"topic": "orders", "topic_id": None}
+    )
+    assert_df_equality(with_names(spark, rows, CLUSTER_METADATA, KNOWN), rows, ignore_nullable=True)
