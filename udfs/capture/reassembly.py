@@ -23,7 +23,16 @@ from udfs.capture.conversation import (
     frame_responses,
     recognise,
 )
-from udfs.capture.framing import FRAME, Stream, bytes_between, grow, stream_end
+from udfs.capture.framing import (
+    FRAME,
+    MAX_FRAME_BYTES,
+    Stream,
+    bytes_between,
+    extent_holding,
+    grow,
+    piece_holding,
+    stream_end,
+)
 from udfs.capture.segments import DIRECTION, UNKNOWN, in_stream_order, lay_out, place, settled_extents, start_direction
 from udfs.capture.sync import report_loss, skip_to
 from udfs.wire.kernel import kernel
@@ -115,6 +124,15 @@ def open_stream(packets, first, end, side, direction, is_final, offsets, arena, 
                 barrier = min(barrier, packets.number[pieces[i, 2]])
     stream = Stream(arena, extents[:n], pieces, packets.time, packets.number, is_final, direction.split)
     return stream, pieces, arena_end, barrier
+
+
+@kernel
+def first_unframed(client, direction, barrier):  # type: ignore[no-untyped-def]
+    """The packet from which on requests are not framed yet: at the barrier, or where a request began that may go on."""
+    if client.is_final or stream_end(client) <= direction.position:
+        return barrier
+    offset = max(direction.position, client.extents[extent_holding(client, direction.position), 0])
+    return min(barrier, client.packets[client.pieces[piece_holding(client, offset), 2]])
 
 
 @kernel
@@ -210,7 +228,12 @@ def converse(packets, is_carried, connections, directions, requests, n_requests,
             requests, n_requests, losses, n_losses = frame_requests(
                 client, directions[2 * c + conn.client], conn, c, apis, requests, n_requests, losses, n_losses
             )
-            barrier = barrier_0 if conn.client == 0 else barrier_1
+            barrier = first_unframed(
+                client, directions[2 * c + conn.client], barrier_0 if conn.client == 0 else barrier_1
+            )
+            answers = directions[2 * c + 1 - conn.client]
+            if answers.highest - answers.position > MAX_FRAME_BYTES:  # a request of a false size is not waited for
+                barrier = NEVER
             responses, n_responses, losses, n_losses = frame_responses(
                 broker, directions[2 * c + 1 - conn.client], conn, c, barrier,
                 requests, n_requests, responses, n_responses, losses, n_losses,

@@ -137,7 +137,7 @@ class OpenRequests(NamedTuple):
     requests: npt.NDArray[np.void]  # FRAME
     keys: npt.NDArray[np.int64]  # sorted; correlation id << 32 | index of the request
     first: npt.NDArray[np.int64]  # [1], index of the first request that may still be answered
-    barrier: int  # number of the packet behind which requests are not framed yet
+    barrier: int  # number of the packet from which on requests are not framed yet
 
 
 @njit(cache=True, nogil=True)
@@ -158,13 +158,13 @@ def open_requests(requests, first, end, barrier):  # type: ignore[no-untyped-def
 def waiting_request(waiting, correlation_id, packet):  # type: ignore[no-untyped-def]
     """Index of the first request that waits for a response with this correlation id, or UNKNOWN.
 
-    packet: the one that brought the response; only what had come before it can be what it answers.
+    packet: the one that brought the response; only what had begun before it can be what it answers.
     """
     at = np.searchsorted(waiting.keys, (correlation_id << 32) + waiting.first[0])
     if at == len(waiting.keys) or waiting.keys[at] >> 32 != correlation_id:
         return UNKNOWN
     index = waiting.keys[at] & 0xFFFFFFFF
-    return index if waiting.requests[index].last_packet < packet else UNKNOWN
+    return index if waiting.requests[index].first_packet < packet else UNKNOWN
 
 
 @kernel
