@@ -11,7 +11,14 @@ import numpy as np
 
 from udfs.capture.conversation import CUT_AT_END, KAFKA, NEVER, UNDECIDED, frame_requests, frame_responses, recognise
 from udfs.capture.found import REQUESTS, Found, is_full, report_loss, with_room
-from udfs.capture.framing import Stream, bytes_between, stream_end
+from udfs.capture.framing import (
+    MAX_FRAME_BYTES,
+    Stream,
+    bytes_between,
+    extent_holding,
+    piece_holding,
+    stream_end,
+)
 from udfs.capture.segments import (
     UNKNOWN,
     Arena,
@@ -111,6 +118,15 @@ def open_stream(
 
 
 @kernel
+def first_unframed(client: Stream, direction: Record) -> int:
+    """The packet from which on requests are not framed yet: at the barrier, or where a request began that may go on."""
+    if client.is_final or stream_end(client) <= direction.position:
+        return client.barrier
+    offset = max(direction.position, client.extents[extent_holding(client, direction.position), 0])
+    return min(client.barrier, client.packets[client.pieces[piece_holding(client, offset), 2]])
+
+
+@kernel
 def leave_out(stream: Stream, direction: Record) -> None:
     """Count what is in hand of a connection that is not Kafka's and pass over it."""
     end = stream_end(stream)
@@ -129,7 +145,10 @@ def talk(
     if conn.protocol == KAFKA:
         client, broker = streams if conn.client == 0 else (streams[1], streams[0])
         found = frame_requests(client, sides[conn.client], conn, apis, found)
-        found = frame_responses(broker, sides[1 - conn.client], conn, client.barrier, found)
+        barrier, answers = first_unframed(client, sides[conn.client]), sides[1 - conn.client]
+        if answers.highest - answers.position > MAX_FRAME_BYTES:  # a request of a false size is not waited for
+            barrier = NEVER
+        found = frame_responses(broker, answers, conn, barrier, found)
     elif conn.protocol != UNDECIDED or streams[0].is_final:
         leave_out(streams[0], sides[0])
         leave_out(streams[1], sides[1])

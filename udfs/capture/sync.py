@@ -138,7 +138,7 @@ class OpenRequests(NamedTuple):
     requests: Records  # FRAME
     keys: Ints  # sorted; correlation id << 32 | index of the request
     first: Ints  # [1], index of the first request that may still be answered
-    barrier: int  # number of the packet behind which requests are not framed yet
+    barrier: int  # number of the packet from which on requests are not framed yet
 
 
 @allocating_kernel
@@ -161,7 +161,7 @@ def open_requests(requests: Records, first: int, end: int, barrier: int) -> Open
 def waiting_request(waiting: OpenRequests, correlation_id: int, packet: int) -> int:
     """Index of the first request that waits for a response with this correlation id, or UNKNOWN.
 
-    packet: the one that brought the response; only what had come before it can be what it answers.
+    packet: the one that brought the response; only what had begun before it can be what it answers.
     """
     key = (correlation_id << 32) + waiting.first[0]
     low, high = 0, len(waiting.keys)
@@ -174,7 +174,7 @@ def waiting_request(waiting: OpenRequests, correlation_id: int, packet: int) -> 
     if low == len(waiting.keys) or waiting.keys[low] >> 32 != correlation_id:
         return UNKNOWN
     index: int = waiting.keys[low] & 0xFFFFFFFF
-    return index if waiting.requests[index].last_packet < packet else UNKNOWN
+    return index if waiting.requests[index].first_packet < packet else UNKNOWN
 
 
 @kernel

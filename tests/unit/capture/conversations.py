@@ -32,8 +32,14 @@ def frame(content: bytes) -> bytes:
     return struct.pack(">i", len(content)) + content
 
 
-def request(correlation_id: int, body: bytes = b"body", *, client_id: bytes | None = b"app", key: int = HEARTBEAT,
-            version: int = 0) -> bytes:  # fmt: skip
+def request(
+    correlation_id: int,
+    body: bytes = b"body",
+    *,
+    client_id: bytes | None = b"app",
+    key: int = HEARTBEAT,
+    version: int = 0,
+) -> bytes:
     """A request frame with header v1."""
     length = -1 if client_id is None else len(client_id)
     return frame(struct.pack(">hhih", key, version, correlation_id, length) + (client_id or b"") + body)
@@ -41,7 +47,9 @@ def request(correlation_id: int, body: bytes = b"body", *, client_id: bytes | No
 
 def produce(correlation_id: int, acks: int, *, version: int = 7) -> bytes:
     transactional_id = struct.pack(">h", -1) if version >= 3 else b""
-    return request(correlation_id, transactional_id + struct.pack(">hii", acks, 30_000, 0), key=PRODUCE, version=version)
+    return request(
+        correlation_id, transactional_id + struct.pack(">hii", acks, 30_000, 0), key=PRODUCE, version=version
+    )
 
 
 def response(correlation_id: int, body: bytes = b"answer") -> bytes:
@@ -73,7 +81,7 @@ OPENING = (Segment(ASKS, flags=SYN), Segment(ANSWERS, flags=SYN | ACK))
 
 @dataclass(frozen=True)
 class Connection:
-    """Endpoints and the sequence number of each side's stream offset 0; the client's address is the lower one by default."""
+    """Endpoints, and each side's sequence number at stream offset 0; the client's address is the lower one."""
 
     client: tuple[str, int] = (CLIENT, 50000)
     broker: tuple[str, int] = (BROKER, 9092)
@@ -96,7 +104,9 @@ def end_bytes(address: str, port: int) -> bytes:
     return b"\0" * 10 + b"\xff\xff" + ipaddress.IPv4Address(address).packed + struct.pack(">H", port)
 
 
-def packets(segments: Iterable[Segment], connection: Connection | None = None, *, first_packet: int = 0) -> list[dict[str, Any]]:
+def packets(
+    segments: Iterable[Segment], connection: Connection | None = None, *, first_packet: int = 0
+) -> list[dict[str, Any]]:
     """Rows of PACKETS; a lost segment takes its place in the stream and a packet number, but is not there."""
     connection = connection or Connection()
     sent, rows = [0, 0], []
@@ -184,9 +194,16 @@ def understand(batches: Iterable[pa.RecordBatch], **chunk_size: int) -> Conversa
             times = (int(row["first_time"]), int(row["last_time"]), int(row["first_packet"]), int(row["last_packet"]))
             found.exchanges.append(
                 Exchange(
-                    keys[row["connection"]], int(row["number"]), int(row["correlation_id"]), None,
-                    content(chunk.arena, row), "orphan", 0, int(row["missing"]), times,
-                )  # fmt: skip
+                    keys[row["connection"]],
+                    int(row["number"]),
+                    int(row["correlation_id"]),
+                    None,
+                    content(chunk.arena, row),
+                    "orphan",
+                    0,
+                    int(row["missing"]),
+                    times,
+                )
             )
         for loss in chunk.losses:
             where = keys[loss["connection"]], int(loss["direction"]), int(loss["stream_offset"]), int(loss["bytes"])
@@ -204,14 +221,16 @@ def exchange_of(chunk: Any, keys: list[tuple[bytes, int]], row: Any) -> Exchange
     ends = [row] if reply is None else [row, reply]
     names = ("first_time", "last_time", "first_packet", "last_packet")
     return Exchange(
-        keys[row["connection"]], int(row["number"]), int(row["correlation_id"]),
+        keys[row["connection"]],
+        int(row["number"]),
+        int(row["correlation_id"]),
         content(chunk.arena, row),
         None if reply is None else content(chunk.arena, reply),
         "answered" if reply is not None else "unanswered" if row["awaits_response"] else "no_response",
         int(row["missing"]),
         0 if reply is None else int(reply["missing"]),
         tuple(int(end[name]) for end in ends for name in names),
-    )  # fmt: skip
+    )
 
 
 def note_connections(found: Conversation, chunk: Any, keys: list[tuple[bytes, int]]) -> None:
@@ -226,7 +245,10 @@ def note_connections(found: Conversation, chunk: Any, keys: list[tuple[bytes, in
                 "protocol": PROTOCOLS[int(row["protocol"])],
                 "client": int(row["client"]) if row["client"] >= 0 else None,
                 "began_before_capture": int(row["syn_sequence"]) < 0,
-                **{name: int(row[name]) for name in ("packets", "requests", "orphan_responses", "first_time", "last_time")},
+                **{
+                    name: int(row[name])
+                    for name in ("packets", "requests", "orphan_responses", "first_time", "last_time")
+                },
                 **counts,
             }
         )
@@ -241,14 +263,14 @@ def accounted(found: Conversation) -> bool:
     )
 
 
-def talk(*segments: Segment, connection: Connection | None = None, is_opened: bool = True, **chunk_size: int) -> Conversation:
+def talk(
+    *segments: Segment, connection: Connection | None = None, is_opened: bool = True, **chunk_size: int
+) -> Conversation:
     """What comes of one connection."""
     rows = packets([*OPENING, *segments] if is_opened else segments, connection)
-    return understand([batch(rows)], **chunk_size)
+    return understand(cut(batch(rows), chunk_size.get("rows", len(rows))), **chunk_size)
 
 
 def shifted(rows: Iterable[dict[str, Any]], by: int) -> list[dict[str, Any]]:
     """The packets later in the capture."""
     return [row | {"packet_no": row["packet_no"] + by, "ts_ns": row["ts_ns"] + by * 1_000_000} for row in rows]
-
-

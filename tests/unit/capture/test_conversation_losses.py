@@ -31,7 +31,9 @@ def in_pieces(payload: bytes, most: int, lost: int) -> list[Segment]:
 
 
 def test_a_gap_inside_a_frame_costs_that_frame_only() -> None:
-    found = talk(asks(request(1)), *in_pieces(LONG, 1000, 3), asks(request(3)), answers(b"".join(map(response, (1, 2, 3)))))
+    found = talk(
+        asks(request(1)), *in_pieces(LONG, 1000, 3), asks(request(3)), answers(b"".join(map(response, (1, 2, 3))))
+    )
     assert answered_ids(found) == [1, 2, 3]
     assert [exchange.request_missing for exchange in found.exchanges] == [0, 1000, 0]
     assert found.exchanges[1].request == LONG[4:3000]
@@ -70,7 +72,9 @@ def test_a_snaplen_cuts_frames_and_loses_none() -> None:
 
 
 def test_a_client_is_known_by_requests_that_a_snaplen_cut() -> None:
-    segments = [s for i in range(3) for s in (asks(request(i, BODY), captured=64), answers(response(i, BODY), captured=64))]
+    segments = [
+        s for i in range(3) for s in (asks(request(i, BODY), captured=64), answers(response(i, BODY), captured=64))
+    ]
     found = talk(*segments, is_opened=False)
     assert answered_ids(found) == [0, 1, 2]
 
@@ -91,9 +95,7 @@ def test_garbage_between_responses_is_stepped_over(garbage: bytes) -> None:
 
 
 def test_a_capture_that_starts_within_a_frame_finds_the_next() -> None:
-    found = talk(
-        asks(LONG[5000:]), asks(request(3)), answers(response(2)[7:] + response(3)), is_opened=False
-    )
+    found = talk(asks(LONG[5000:]), asks(request(3)), answers(response(2)[7:] + response(3)), is_opened=False)
     assert answered_ids(found) == [3]
     assert found.reasons() == [(len(LONG) - 5000, "before_first_frame"), (len(response(2)) - 7, "before_first_frame")]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.unit.capture.conversations import Connection, answers, asks, produce, request, response, talk
+from tests.unit.capture.conversations import Connection, Segment, answers, asks, produce, request, response, talk
 
 JUST_BEFORE_WRAP = Connection(first=(2**32 - 9, 2**32 - 3))
 
@@ -21,7 +23,10 @@ def test_size_and_content_in_separate_segments_are_one_frame() -> None:
 
 def test_bytes_that_come_one_by_one_are_the_same_frames() -> None:
     asked, answered = request(1) + request(2), response(1) + response(2)
-    found = talk(*(asks(asked[i : i + 1]) for i in range(len(asked))), *(answers(answered[i : i + 1]) for i in range(len(answered))))
+    found = talk(
+        *(asks(asked[i : i + 1]) for i in range(len(asked))),
+        *(answers(answered[i : i + 1]) for i in range(len(answered))),
+    )
     assert found.pairs() == [(request(i)[4:], response(i)[4:]) for i in (1, 2)]
 
 
@@ -34,7 +39,9 @@ def test_an_exchange_is_dated_by_the_packets_that_began_and_completed_each_frame
     asked, answered = request(1), response(1)
     found = talk(asks(asked[:4]), asks(asked[4:]), answers(answered[:4]), answers(answered[4:]))
     start = 1_700_000_000_000_000_000
-    milliseconds = [(time - start) // 1_000_000 for time in found.exchanges[0].times[0:2] + found.exchanges[0].times[4:6]]
+    milliseconds = [
+        (time - start) // 1_000_000 for time in found.exchanges[0].times[0:2] + found.exchanges[0].times[4:6]
+    ]
     assert milliseconds == [2, 3, 4, 5]
     assert found.exchanges[0].times[2:4] + found.exchanges[0].times[6:8] == (2, 3, 4, 5)
 
@@ -69,15 +76,39 @@ def test_a_response_nobody_asked_for_is_an_orphan() -> None:
 
 
 def test_a_response_settles_the_requests_before_its_own() -> None:
-    found = talk(asks(b"".join(map(request, range(4)))), answers(response(2)), answers(response(1)), answers(response(3)))
+    found = talk(
+        asks(b"".join(map(request, range(4)))), answers(response(2)), answers(response(1)), answers(response(3))
+    )
     assert statuses(found) == [(1, "orphan"), (0, "unanswered"), (1, "unanswered"), (2, "answered"), (3, "answered")]
 
 
 def test_a_response_answers_no_request_that_was_sent_after_it() -> None:
     """A client that gives every request the same correlation id, captured from the middle on."""
-    found = talk(asks(request(0)), answers(response(0, b"one")), answers(response(0, b"two")), asks(request(0, b"later")))
+    found = talk(
+        asks(request(0)), answers(response(0, b"one")), answers(response(0, b"two")), asks(request(0, b"later"))
+    )
     assert found.pairs()[1:] == [(request(0)[4:], response(0, b"one")[4:]), (request(0, b"later")[4:], None)]
     assert found.exchanges[0].status == "orphan"
+
+
+@pytest.mark.parametrize("rows", [1, 3, 50])
+def test_a_response_waits_for_a_request_of_which_a_part_is_lost_or_late(rows: int) -> None:
+    """A gap is only known to be one when much has come behind it, or the connection has ended."""
+    asked = request(1, bytes(90))
+    lost = [asks(asked[:50]), asks(asked[50:80], is_lost=True), asks(asked[80:]), answers(response(1))]
+    late = [asks(asked[:50]), asks(asked[80:], at=80), answers(response(1)), asks(asked[50:80], at=50)]
+    for segments in (lost, late):
+        found = talk(
+            asks(request(0)),
+            answers(response(0)),
+            *(moved(segment, len(request(0))) for segment in segments),
+            rows=rows,
+        )
+        assert statuses(found) == [(0, "answered"), (1, "answered")]
+
+
+def moved(segment: Segment, by: int) -> Segment:
+    return segment if segment.at is None else replace(segment, at=segment.at + by)
 
 
 def test_one_correlation_id_may_be_used_again() -> None:

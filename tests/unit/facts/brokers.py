@@ -53,7 +53,9 @@ def turns(*frames: bytes) -> list[Segment]:
     return [(answers if i % 2 else asks)(content) for i, content in enumerate(frames) if content]
 
 
-def tables(*segments: Segment, connection: Connection | None = None, rows: int = 50_000) -> dict[str, list[dict[str, Any]]]:
+def tables(
+    *segments: Segment, connection: Connection | None = None, rows: int = 50_000
+) -> dict[str, list[dict[str, Any]]]:
     """Rows of each silver table from one opened connection."""
     packet_rows = batch(packets([*OPENING, *segments], connection))
     return tables_of(cut(packet_rows, rows), rows=rows, payload_bytes=1 << 24 if rows > 100 else 1)

@@ -1,6 +1,6 @@
-"""A slow, obvious model of a broker's fetch session as a capture shows it, and fetches to feed to it and to the product.
+"""A slow, obvious model of a broker's fetch session as a capture shows it, and fetches for it and the product.
 
-The rules are kafka-semantics 3.1 and 3.5: what a full and an incremental fetch do to a session, and in which order it is read.
+The rules are kafka-semantics 3.1 and 3.5: what full and incremental fetches do to a session, in which order it is read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Got:
 
 @dataclass(frozen=True)
 class Fetch:
-    """One fetch; session: (id, epoch) of the request; answer: (session id, error), None when no response was captured."""
+    """One fetch; session: (id, epoch) of the request; answer: (session id, error), None where none was captured."""
 
     session: tuple[int, int]
     wants: tuple[Want, ...] = ()
@@ -111,10 +111,16 @@ class Model:
         returned = first_index([got.partition for got in fetch.gets])
         return [
             Row(
-                f, partition, wanted.get(partition), was_read.index(partition) if partition in was_read else None,
-                returned.get(partition), entry.get("offset", -1), entry.get("max_bytes", -1), entry["high_watermark"],
+                f,
+                partition,
+                wanted.get(partition),
+                was_read.index(partition) if partition in was_read else None,
+                returned.get(partition),
+                entry.get("offset", -1),
+                entry.get("max_bytes", -1),
+                entry["high_watermark"],
                 self.is_known,
-            )  # fmt: skip
+            )
             for partition, entry in self.partitions.items()
         ]
 
@@ -160,7 +166,7 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Wanted, Forgotten, Re
 
 
 def followed(fetches: list[Fetch], *, row_limit: int = 1000, resize: bool = False) -> list[Row]:
-    """What the product makes of the fetches, in calls of `row_limit` rows; `resize` as between two chunks of a capture."""
+    """What the product makes of the fetches, in calls of `row_limit` rows; `resize` as between two chunks."""
     array, wanted, forgotten, returned = fetch_array(fetches)
     sizes = array["wanted_to"] - array["wanted_from"] + array["returned_to"] - array["returned_from"]
     capacity = np.full(len(array), sizes.sum() + 1)
@@ -182,8 +188,13 @@ def product_row(row: np.void, fetches: np.ndarray) -> Row:
         return None if value == NOWHERE else int(value - first)
 
     return Row(
-        int(row["fetch"]), (int(row["topic"]), int(row["partition"])),
-        or_none(row["wanted"], fetch["wanted_from"]), or_none(row["read_position"]),
-        or_none(row["returned"], fetch["returned_from"]), int(row["fetch_offset"]), int(row["partition_max_bytes"]),
-        int(row["high_watermark"]), bool(row["is_known"]),
-    )  # fmt: skip
+        int(row["fetch"]),
+        (int(row["topic"]), int(row["partition"])),
+        or_none(row["wanted"], fetch["wanted_from"]),
+        or_none(row["read_position"]),
+        or_none(row["returned"], fetch["returned_from"]),
+        int(row["fetch_offset"]),
+        int(row["partition_max_bytes"]),
+        int(row["high_watermark"]),
+        bool(row["is_known"]),
+    )

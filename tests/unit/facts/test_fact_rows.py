@@ -29,14 +29,39 @@ def returned(topic: bytes, *partitions: tuple[int, bytes], **values: Any) -> dic
     }
 
 
-def fetched(topics: list[dict[str, Any]], responses: list[dict[str, Any]], *, version: int = 12, correlation_id: int = 1,
-            session: tuple[int, int] = (0, -1), answer: tuple[int, int] = (0, 0), throttle: int = 0,
-            **values: Any) -> tuple[bytes, bytes]:  # fmt: skip
+def fetched(
+    topics: list[dict[str, Any]],
+    responses: list[dict[str, Any]],
+    *,
+    version: int = 12,
+    correlation_id: int = 1,
+    session: tuple[int, int] = (0, -1),
+    answer: tuple[int, int] = (0, 0),
+    throttle: int = 0,
+    **values: Any,
+) -> tuple[bytes, bytes]:
     """A fetch and its response; session and answer: (id, epoch) and (id, error)."""
     return (
-        asked(FETCH_REQUEST, version, correlation_id, topics=topics, max_bytes=5000, session_id=session[0], session_epoch=session[1], **values),
-        answered(FETCH_RESPONSE, version, correlation_id, responses=responses, session_id=answer[0], error_code=answer[1], throttle_time_ms=throttle),
-    )  # fmt: skip
+        asked(
+            FETCH_REQUEST,
+            version,
+            correlation_id,
+            topics=topics,
+            max_bytes=5000,
+            session_id=session[0],
+            session_epoch=session[1],
+            **values,
+        ),
+        answered(
+            FETCH_RESPONSE,
+            version,
+            correlation_id,
+            responses=responses,
+            session_id=answer[0],
+            error_code=answer[1],
+            throttle_time_ms=throttle,
+        ),
+    )
 
 
 def fetch_rows(*exchanges: tuple[bytes, bytes], rows: int = 50_000) -> Rows:
@@ -51,17 +76,25 @@ def test_a_fetch_is_a_row_a_partition_with_what_was_wanted_and_what_came() -> No
     )
     rows = fetch_rows(exchange)
     assert [(row["topic"], row["partition"], row["read_position"], row["request_position"]) for row in rows] == [
-        ("clicks", 1, 0, 0), ("clicks", 0, 1, 1), ("views", 0, 2, 2),
-    ]  # fmt: skip
+        ("clicks", 1, 0, 0),
+        ("clicks", 0, 1, 1),
+        ("views", 0, 2, 2),
+    ]
     assert [row["returned_bytes"] for row in rows] == [0, 2 * len(BATCH), 0]
     assert [row["response_position"] for row in rows] == [None, 1, 0]
-    assert {(row["reader"], row["kind"], row["max_bytes"], row["client_id"]) for row in rows} == {("consumer", "sessionless", 5000, "app")}
+    assert {(row["reader"], row["kind"], row["max_bytes"], row["client_id"]) for row in rows} == {
+        ("consumer", "sessionless", 5000, "app")
+    }
     assert {row["response_record_bytes"] for row in rows} == {2 * len(BATCH)}
     assert [row["fetch_offset"] for row in rows] == [100, 100, 0]
 
 
-@pytest.mark.parametrize(("version", "values"), [(12, {"replica_id": 2}), (17, {"replica_state": {"replica_id": 2, "replica_epoch": 5}})])
-def test_a_follower_is_known_by_its_replica_id_wherever_the_version_has_it(version: int, values: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("version", "values"), [(12, {"replica_id": 2}), (17, {"replica_state": {"replica_id": 2, "replica_epoch": 5}})]
+)
+def test_a_follower_is_known_by_its_replica_id_wherever_the_version_has_it(
+    version: int, values: dict[str, Any]
+) -> None:
     topics = [{"topic_id": TOPIC_ID, **wanted(b"", 0)}] if version > 12 else [wanted(b"t", 0)]
     (row,) = fetch_rows(fetched(topics, [], version=version, **values))
     assert (row["reader"], row["replica_id"]) == ("follower", 2)
@@ -69,12 +102,19 @@ def test_a_follower_is_known_by_its_replica_id_wherever_the_version_has_it(versi
 
 def test_the_rows_of_a_session_name_what_the_fetch_leaves_out() -> None:
     opened = fetched([wanted(b"t", 0, 1)], [returned(b"t", (0, b""), (1, b""))], session=(0, 0), answer=(77, 0))
-    first = fetched([], [returned(b"t", (0, BATCH), high_watermark=300)], correlation_id=2, session=(77, 1), answer=(77, 0))
+    first = fetched(
+        [], [returned(b"t", (0, BATCH), high_watermark=300)], correlation_id=2, session=(77, 1), answer=(77, 0)
+    )
     second = fetched([wanted(b"t", 0, fetch_offset=103)], [], correlation_id=3, session=(77, 2), answer=(77, 0))
     rows = fetch_rows(opened, first, second)
     assert [(row["exchange_no"], row["partition"], row["request_position"]) for row in rows] == [
-        (0, 0, 0), (0, 1, 1), (1, 0, None), (1, 1, None), (2, 1, None), (2, 0, 0),
-    ]  # fmt: skip
+        (0, 0, 0),
+        (0, 1, 1),
+        (1, 0, None),
+        (1, 1, None),
+        (2, 1, None),
+        (2, 0, 0),
+    ]
     assert [row["high_watermark"] for row in rows] == [200, 200, 300, 200, 200, 300]
     assert [row["kind"] for row in rows][::2] == ["full", "incremental", "incremental"]
     assert all(row["session_known"] for row in rows)
@@ -114,29 +154,45 @@ def test_fetched_batches_have_the_offsets_they_say_and_a_cut_one_is_marked() -> 
     found = tables(*turns(*fetched([wanted(b"t", 0)], [returned(b"t", (0, BATCH + BATCH[:30]))])))["record_batches"]
     rows = sorted(found, key=lambda row: row["position"])
     assert [(row["position"], row["base_offset"], row["size_bytes"], row["available_bytes"]) for row in rows] == [
-        (0, 100, len(BATCH), len(BATCH)), (1, 100, len(BATCH), 30),
-    ]  # fmt: skip
-    assert [(row["is_cut"], row["crc_valid"], row["record_count"]) for row in rows] == [(False, True, 3), (True, None, None)]
+        (0, 100, len(BATCH), len(BATCH)),
+        (1, 100, len(BATCH), 30),
+    ]
+    assert [(row["is_cut"], row["crc_valid"], row["record_count"]) for row in rows] == [
+        (False, True, 3),
+        (True, None, None),
+    ]
     assert {row["source"] for row in rows} == {"fetch"}
 
 
 def produced(acks: int, *errors_and_offsets: tuple[int, int], is_answered: bool = True) -> Rows:
     """Batches of a Produce request to partitions 0, 1, ... of two topics."""
     n = len(errors_and_offsets)
-    topics = [{"name": name, "partition_data": [{"index": i, "records": BATCH} for i in range(n)]} for name in (b"a", b"b")]
+    topics = [
+        {"name": name, "partition_data": [{"index": i, "records": BATCH} for i in range(n)]} for name in (b"a", b"b")
+    ]
     responses = [
-        {"name": name, "partition_responses": [{"index": i, "error_code": e, "base_offset": o} for i, (e, o) in reversed(list(enumerate(errors_and_offsets)))]}
+        {
+            "name": name,
+            "partition_responses": [
+                {"index": i, "error_code": e, "base_offset": o}
+                for i, (e, o) in reversed(list(enumerate(errors_and_offsets)))
+            ],
+        }
         for name in (b"b", b"a")
-    ]  # fmt: skip
+    ]
     reply = answered(PRODUCE_RESPONSE, 8, 1, responses=responses) if is_answered else b""
     return tables(*turns(asked(PRODUCE_REQUEST, 8, 1, acks=acks, topic_data=topics), reply))["record_batches"]
 
 
 def test_produced_batches_have_the_offsets_their_response_assigns_partition_by_partition() -> None:
     rows = produced(-1, (0, 1000), (10, -1), (0, 3000))
-    assert sorted((row["topic"], row["partition"], row["base_offset"], row["error_code"]) for row in rows if row["topic"] == "a") == [
-        ("a", 0, 1000, 0), ("a", 1, None, 10), ("a", 2, 3000, 0),
-    ]  # fmt: skip
+    assert sorted(
+        (row["topic"], row["partition"], row["base_offset"], row["error_code"]) for row in rows if row["topic"] == "a"
+    ) == [
+        ("a", 0, 1000, 0),
+        ("a", 1, None, 10),
+        ("a", 2, 3000, 0),
+    ]
     assert {(row["source"], row["acks"]) for row in rows} == {("produce", -1)}
     assert len(rows) == 6
 
@@ -150,29 +206,48 @@ def test_produced_batches_without_response_have_no_offset(acks: int, status: str
 METADATA = turns(
     asked(METADATA_REQUEST, 12, 1),
     answered(
-        METADATA_RESPONSE, 12, 1,
-        brokers=[{"node_id": 3, "host": b"kafka-3", "port": 9092, "rack": b"r1"}, {"node_id": 1, "host": b"kafka-1", "port": 9093}],
+        METADATA_RESPONSE,
+        12,
+        1,
+        brokers=[
+            {"node_id": 3, "host": b"kafka-3", "port": 9092, "rack": b"r1"},
+            {"node_id": 1, "host": b"kafka-1", "port": 9093},
+        ],
         topics=[
             {"name": b"gone", "error_code": 3, "topic_id": bytes(16)},
             {
-                "name": b"t", "topic_id": TOPIC_ID, "is_internal": True,
-                "partitions": [{"partition_index": 4, "leader_id": 3, "leader_epoch": 9, "replica_nodes": [3, 1], "isr_nodes": [3]}],
+                "name": b"t",
+                "topic_id": TOPIC_ID,
+                "is_internal": True,
+                "partitions": [
+                    {"partition_index": 4, "leader_id": 3, "leader_epoch": 9, "replica_nodes": [3, 1], "isr_nodes": [3]}
+                ],
             },
         ],
     ),
-)  # fmt: skip
+)
 
 
 def test_metadata_is_a_row_a_broker_a_partition_and_a_topic_without_any() -> None:
     rows = tables(*METADATA)["cluster_metadata"]
-    by_entry = {kind: sorted((row for row in rows if row["entry"] == kind), key=lambda row: row["position"]) for kind in ("broker", "topic", "partition")}
+    by_entry = {
+        kind: sorted((row for row in rows if row["entry"] == kind), key=lambda row: row["position"])
+        for kind in ("broker", "topic", "partition")
+    }
     assert [(row["node_id"], row["host"], row["port"], row["rack"]) for row in by_entry["broker"]] == [
-        (3, "kafka-3", 9092, "r1"), (1, "kafka-1", 9093, None),
-    ]  # fmt: skip
+        (3, "kafka-3", 9092, "r1"),
+        (1, "kafka-1", 9093, None),
+    ]
     assert [(row["topic"], row["error_code"], row["topic_id"]) for row in by_entry["topic"]] == [("gone", 3, None)]
     (row,) = by_entry["partition"]
     assert (row["topic"], row["topic_id"], row["is_internal"]) == ("t", "AAECAwQFBgcICQoLDA0ODw", True)
-    assert (row["partition"], row["leader_id"], row["leader_epoch"], row["replica_nodes"], row["isr_nodes"]) == (4, 3, 9, [3, 1], [3])
+    assert (row["partition"], row["leader_id"], row["leader_epoch"], row["replica_nodes"], row["isr_nodes"]) == (
+        4,
+        3,
+        9,
+        [3, 1],
+        [3],
+    )
 
 
 def test_the_client_software_is_known_from_the_first_request_that_tells_it_on() -> None:
@@ -182,18 +257,24 @@ def test_the_client_software_is_known_from_the_first_request_that_tells_it_on() 
     )
     for rows in (1, 50_000):
         found = tables(*versions, *METADATA, rows=rows)
-        assert {(row["client_software_name"], row["client_software_version"]) for row in found["connections"]} == {("librdkafka", "2.6")}
+        assert {(row["client_software_name"], row["client_software_version"]) for row in found["connections"]} == {
+            ("librdkafka", "2.6")
+        }
 
 
 def test_a_body_that_cannot_be_decoded_is_an_exchange_and_in_quarantine() -> None:
     found = tables(asks(request(1)), asks(request(2, b"\xff\xff\xff", key=1, version=11)))
     assert [row["status"] for row in found["exchanges"]] == ["unanswered", "unanswered"]
-    assert [(row["direction"], row["reason"], row["exchange_no"]) for row in found["quarantine"]] == [("request", "undecodable", 1)]
+    assert [(row["direction"], row["reason"], row["exchange_no"]) for row in found["quarantine"]] == [
+        ("request", "undecodable", 1)
+    ]
     assert len({row["decode_fault"] for row in found["exchanges"]}) == 2
 
 
 def test_no_table_has_a_byte_of_payload() -> None:
     secret = record_batch(records=b"4111-1111-1111-1111")
-    found = tables(*turns(*fetched([wanted(b"t", 0)], [returned(b"t", (0, secret))])), asks(request(5, b"4111-1111-1111-1111")))
+    found = tables(
+        *turns(*fetched([wanted(b"t", 0)], [returned(b"t", (0, secret))])), asks(request(5, b"4111-1111-1111-1111"))
+    )
     assert sum(map(len, found.values())) > 4
     assert "4111" not in repr(dict(found))

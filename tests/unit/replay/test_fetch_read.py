@@ -51,7 +51,10 @@ def answer(fetches: list[tuple[int, list[Read]]], lanes: list[Lane]) -> Answers:
     )
     fetch_from = np.concatenate([[0], np.cumsum([len(partitions) for _, partitions in fetches])]).astype(np.int64)
     settings_ = Lanes(
-        *(np.array([getattr(lane, name) for lane in lanes], np.int64) for name in ("max_bytes", "partition_max_bytes", "broker_max_bytes", "only_first"))
+        *(
+            np.array([getattr(lane, name) for lane in lanes], np.int64)
+            for name in ("max_bytes", "partition_max_bytes", "broker_max_bytes", "only_first")
+        )
     )
     found: Answers = read_fetches(columns, fetch_from, settings_)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import defaultdict
 from typing import Any
@@ -30,13 +31,33 @@ LANES = FetchLanes(("captured", "small"), lanes_of(AS_CAPTURED, 150), lanes_of(A
 def read(exchange: int, partition: int, returned: int | None, sizes: list[int], **differs: Any) -> dict[str, Any]:
     """One row of READS of which all is known."""
     return {
-        "topic": "t", "partition": partition, "broker": "1", "client_address": "10.0.0.1", "client_id": "app",
-        "reader": "consumer", "connection_id": 5, "exchange_no": exchange, "request_time": 1_000_000 + exchange * 1000,
-        "response_time": 1_000_500 + exchange * 1000, "max_wait_ms": 500, "max_bytes": 1000, "session_known": True,
-        "redirected": False, "refused": False, "throttled": False, "read_position": partition, "partition_max_bytes": 400,
-        "returned_bytes": returned, "bound_known": True, "log_known": True, "batch_sizes": sizes,
-        "available_low": sum(sizes), "available_high": sum(sizes), "first_append": None, "available_first": sum(sizes),
-    } | differs  # fmt: skip
+        "topic": "t",
+        "partition": partition,
+        "broker": "1",
+        "client_address": "10.0.0.1",
+        "client_id": "app",
+        "reader": "consumer",
+        "connection_id": 5,
+        "exchange_no": exchange,
+        "request_time": 1_000_000 + exchange * 1000,
+        "response_time": 1_000_500 + exchange * 1000,
+        "max_wait_ms": 500,
+        "max_bytes": 1000,
+        "session_known": True,
+        "redirected": False,
+        "refused": False,
+        "throttled": False,
+        "read_position": partition,
+        "partition_max_bytes": 400,
+        "returned_bytes": returned,
+        "bound_known": True,
+        "log_known": True,
+        "batch_sizes": sizes,
+        "available_low": sum(sizes),
+        "available_high": sum(sizes),
+        "first_append": None,
+        "available_first": sum(sizes),
+    } | differs
 
 
 def table(rows: Rows) -> pa.Table:
@@ -62,11 +83,19 @@ def many_reads() -> Rows:
                 sizes = [chance.randint(1, 300) for _ in range(chance.randint(0, 4))]
                 rows.append(
                     read(
-                        exchange, chance.randint(0, 9), chance.choice([0, 50, sum(sizes)]) if is_answered else None, sizes,
-                        client_id=client_id, client_address=address, reader=kind, read_position=position,
+                        exchange,
+                        chance.randint(0, 9),
+                        chance.choice([0, 50, sum(sizes)]) if is_answered else None,
+                        sizes,
+                        client_id=client_id,
+                        client_address=address,
+                        reader=kind,
+                        read_position=position,
                         connection_id=chance.choice([-(2**62), 7]) if position == 0 else rows[-1]["connection_id"],
-                        broker=chance.choice("12"), log_known=chance.random() > 0.1, throttled=chance.random() > 0.95,
-                    )  # fmt: skip
+                        broker=chance.choice("12"),
+                        log_known=chance.random() > 0.1,
+                        throttled=chance.random() > 0.95,
+                    )
                 )
     return rows
 
@@ -75,7 +104,11 @@ def many_reads() -> Rows:
 def test_batches_of_any_length_give_the_same_rows(most: int) -> None:
     rows = many_reads()
     assert gold(rows, most) == gold(rows)
-    assert {name: len(found) for name, found in gold(rows).items()}.keys() == {"fidelity", "fetch_fairness", "fetch_consumers"}
+    assert {name: len(found) for name, found in gold(rows).items()}.keys() == {
+        "fidelity",
+        "fetch_fairness",
+        "fetch_consumers",
+    }
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 10_000])
@@ -84,7 +117,7 @@ def test_no_fetch_is_in_two_batches(most: int) -> None:
     batches = list(whole_fetches(table(rows).to_batches(max_chunksize=most)))
     assert pa.Table.from_batches(batches).to_pylist() == rows
     keys = [[(row["connection_id"], row["exchange_no"]) for row in batch.to_pylist()] for batch in batches]
-    assert all(before[-1] != after[0] for before, after in zip(keys, keys[1:], strict=False))
+    assert all(before[-1] != after[0] for before, after in itertools.pairwise(keys))
 
 
 def test_no_reads_give_no_rows() -> None:
@@ -116,16 +149,27 @@ def test_the_memory_bound_is_that_of_kip_74() -> None:
 def test_consumers_and_followers_each_have_their_own_limits() -> None:
     rows = [read(0, p, 200, [200]) for p in (0, 1)] + [read(0, p, 200, [200], reader="follower") for p in (0, 1)]
     found = {(row["reader"], row["scenario"]): row["bytes"] for row in gold(rows)["fetch_consumers"]}
-    assert found == {("consumer", "captured"): 400, ("consumer", "small"): 200, ("follower", "captured"): 400, ("follower", "small"): 400}
+    assert found == {
+        ("consumer", "captured"): 400,
+        ("consumer", "small"): 200,
+        ("follower", "captured"): 400,
+        ("follower", "small"): 400,
+    }
 
 
 def test_fidelity_counts_fetches_with_and_without_records_by_broker() -> None:
     rows = [
-        read(0, 0, 100, [100]), read(1, 0, 90, [100]), read(2, 0, 0, []), read(3, 0, None, [100]), read(4, 0, 100, [100], broker="2"),
+        read(0, 0, 100, [100]),
+        read(1, 0, 90, [100]),
+        read(2, 0, 0, []),
+        read(3, 0, None, [100]),
+        read(4, 0, 100, [100], broker="2"),
         read(5, 0, 100, [100], throttled=True),
-    ]  # fmt: skip
+    ]
     found = {(row["broker"], row["metric"]): row for row in gold(rows)["fidelity"]}
-    summary = {key: (row["checked"], row["agreed"], row["unknown"], sorted(row["reasons"])) for key, row in found.items()}
+    summary = {
+        key: (row["checked"], row["agreed"], row["unknown"], sorted(row["reasons"])) for key, row in found.items()
+    }
     assert summary == {
         ("1", "fetches_with_records"): (2, 1, 1, [("fewer_bytes", 1), ("throttled", 1)]),
         ("1", "empty_fetches"): (1, 1, 1, [("no_response", 1)]),

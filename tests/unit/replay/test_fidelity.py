@@ -19,10 +19,18 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
     """One read of which all is known; `there` is what was available, at least and at most, in bytes."""
     low, high = differs.pop("there", (sum(sizes), sum(sizes)))
     known = {
-        "refused": False, "throttled": False, "session_known": True, "redirected": False, "bound_known": True,
-        "log_known": True, "available_low": low, "available_high": high, "first_append": NEVER, "available_first": low,
+        "refused": False,
+        "throttled": False,
+        "session_known": True,
+        "redirected": False,
+        "bound_known": True,
+        "log_known": True,
+        "available_low": low,
+        "available_high": high,
+        "first_append": NEVER,
+        "available_first": low,
         "returned": returned,
-    }  # fmt: skip
+    }
     limits = {"max_bytes": differs.pop("max_bytes", MOST), "partition_max_bytes": MOST}
     return known | {"sizes": sizes, "limits": limits} | differs
 
@@ -37,17 +45,26 @@ def verdicts(*fetches: list[dict[str, Any]]) -> list[str]:
         return np.array([row["limits"][name] for row in rows], np.int64)
 
     reads = Reads(
-        limit("max_bytes"), limit("partition_max_bytes"),
-        np.array([row["available_high"] for row in rows], np.int64), np.array([row["log_known"] for row in rows], np.int64),
-        ends - counts, ends, np.array([size for row in rows for size in row["sizes"]], np.int64),
-    )  # fmt: skip
+        limit("max_bytes"),
+        limit("partition_max_bytes"),
+        np.array([row["available_high"] for row in rows], np.int64),
+        np.array([row["log_known"] for row in rows], np.int64),
+        ends - counts,
+        ends,
+        np.array([size for row in rows for size in row["sizes"]], np.int64),
+    )
     flags = Known._fields[:6]
     known = Known(
         *(np.array([row[name] for row in rows], np.bool_ if name in flags else np.int64) for name in Known._fields)
     )
     lengths = [len(fetch) for fetch in fetches]
     codes = judge(
-        reads, known, np.repeat(np.arange(len(fetches)), lengths), np.concatenate([[0], np.cumsum(lengths)]), CAPTURED, NEVER
+        reads,
+        known,
+        np.repeat(np.arange(len(fetches)), lengths),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        CAPTURED,
+        NEVER,
     )
     names = {AGREED: "agreed"} | {code: reason.value for reason, code in CODES.items()}
     return [names[int(code)] for code in codes]
@@ -78,7 +95,9 @@ def test_one_partition_that_differs_makes_the_fetch_differ() -> None:
     ],
 )
 @pytest.mark.parametrize("returned", [200, 0])
-def test_what_the_capture_does_not_tell_makes_a_fetch_unknown(differs: dict[str, bool], reason: Reason, returned: int) -> None:
+def test_what_the_capture_does_not_tell_makes_a_fetch_unknown(
+    differs: dict[str, bool], reason: Reason, returned: int
+) -> None:
     assert verdict(read(returned, **differs)) == reason
 
 
@@ -130,13 +149,24 @@ def test_uncertainty_that_changes_no_answer_is_none() -> None:
 
 def test_each_fetch_is_judged_by_itself() -> None:
     assert verdicts([read(200)], [read(0)], [read(200, refused=True), read(200)], [read(200)]) == [
-        "agreed", Reason.FEWER_BYTES, Reason.RESPONSE_ERROR, "agreed",
-    ]  # fmt: skip
+        "agreed",
+        Reason.FEWER_BYTES,
+        Reason.RESPONSE_ERROR,
+        "agreed",
+    ]
 
 
 def test_the_reason_named_is_the_first_that_applies() -> None:
-    everything = read(0, refused=True, throttled=True, session_known=False, redirected=True, bound_known=False, log_known=False)
-    order = [("refused", False), ("throttled", False), ("session_known", True), ("redirected", False), ("bound_known", True)]
+    everything = read(
+        0, refused=True, throttled=True, session_known=False, redirected=True, bound_known=False, log_known=False
+    )
+    order = [
+        ("refused", False),
+        ("throttled", False),
+        ("session_known", True),
+        ("redirected", False),
+        ("bound_known", True),
+    ]
     found = []
     for name, good in order:
         found.append(verdict(everything))

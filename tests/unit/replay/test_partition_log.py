@@ -32,7 +32,9 @@ def tens(*sizes: int, after: int = ALWAYS, before: int = NEVER) -> PartitionLog:
     return log_of(*((10 * i, 10 * i + 9, size, after, before) for i, size in enumerate(sizes)))
 
 
-def read(log: PartitionLog, offset: int, low: int = NO_BOUND, high: int = NO_BOUND, after: int = 0, before: int = 0) -> dict[str, Any]:
+def read(
+    log: PartitionLog, offset: int, low: int = NO_BOUND, high: int = NO_BOUND, after: int = 0, before: int = 0
+) -> dict[str, Any]:
     found: Readable = readable(log, *(np.array([value], np.int64) for value in (offset, low, high, after, before)))
     return {name: values[0].item() for name, values in vars(found).items()}
 
@@ -156,7 +158,9 @@ def obvious_bytes(batches: list[Batch], offset: int, bound: int) -> tuple[int, b
 
 @settings(derandomize=True, max_examples=500, deadline=None)
 @given(logs(), st.integers(0, 25), st.integers(0, 25), st.randoms(use_true_random=False))
-def test_any_read_finds_what_an_obvious_walk_over_the_batches_finds(batches: list[Batch], offset: int, bound: int, random: Any) -> None:
+def test_any_read_finds_what_an_obvious_walk_over_the_batches_finds(
+    batches: list[Batch], offset: int, bound: int, random: Any
+) -> None:
     shuffled = batches * 2
     random.shuffle(shuffled)
     found = read(log_of(*shuffled), offset, bound, bound)

@@ -1,0 +1,224 @@
+"""However a capture is cut into batches, and however TCP carried the bytes, the same exchanges come of it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.capture.conversations import (
+    ANSWERS,
+    ASKS,
+    COUNTS,
+    OPENING,
+    Connection,
+    Conversation,
+    Segment,
+    accounted,
+    answers,
+    asks,
+    batch,
+    cut,
+    frame,
+    packets,
+    request,
+    response,
+    understand,
+)
+from udfs.capture.index import index_capture
+from udfs.capture.packets import read_packets
+
+PROPERTY = settings(derandomize=True, max_examples=150, deadline=None)
+CUTS = [(1, 1), (7, 1), (10_000, 1 << 24), (10_000, 300)]
+PACKETS_OF_REAL_CAPTURES = 1500
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> list[Segment]:
+    """A client that sends requests in segments of any size, and a broker that answers what has come whole."""
+    sizes = draw(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=8))
+    segments: list[Segment] = []
+    for i, (asked, answered) in enumerate(sizes):
+        segments += in_segments(draw, ASKS, request(100 + i, bytes([i]) * asked))
+        segments += in_segments(draw, ANSWERS, response(100 + i, bytes([i]) * answered))
+    return segments
+
+
+def in_segments(draw: st.DrawFn, side: int, payload: bytes) -> list[Segment]:
+    inner = sorted(draw(st.sets(st.integers(1, len(payload) - 1), max_size=3)))
+    bounds = [0, *inner, len(payload)]
+    return [Segment(side, payload[a:b]) for a, b in itertools.pairwise(bounds)]
+
+
+def placed(segments: list[Segment]) -> list[Segment]:
+    """The segments with their places in the stream written out, so that they can be moved."""
+    sent, out = [0, 0], []
+    for segment in segments:
+        out.append(Segment(segment.side, segment.payload, segment.flags, sent[segment.side]))
+        sent[segment.side] += len(segment.payload)
+    return out
+
+
+def opened(segments: list[Segment]) -> Conversation:
+    return understand([batch(packets([*OPENING, *segments]))])
+
+
+@PROPERTY
+@given(talks())
+def test_any_segmentation_gives_each_request_its_response(segments: list[Segment]) -> None:
+    found = opened(segments)
+    sent = [b"".join(s.payload for s in segments if s.side == side) for side in (ASKS, ANSWERS)]
+    framed = [b"".join(frame(pair[side] or b"") for pair in found.pairs()) for side in (0, 1)]
+    assert framed == sent
+    assert {exchange.status for exchange in found.exchanges} == {"answered"}
+
+
+@PROPERTY
+@given(talks(), st.data())
+def test_merged_and_split_segments_give_the_same_exchanges(segments: list[Segment], data: st.DataObject) -> None:
+    merged: list[Segment] = []
+    for segment in segments:
+        if merged and merged[-1].side == segment.side and data.draw(st.booleans()):
+            merged[-1] = Segment(segment.side, merged[-1].payload + segment.payload)
+        else:
+            merged.append(segment)
+    assert opened(merged).pairs() == opened(segments).pairs()
+
+
+@PROPERTY
+@given(talks(), st.data())
+def test_duplicated_segments_change_the_count_of_repeated_bytes_alone(
+    segments: list[Segment], data: st.DataObject
+) -> None:
+    doubled: list[Segment] = []
+    for segment in placed(segments):
+        doubled.append(segment)
+        if data.draw(st.booleans()):
+            doubled.append(data.draw(st.sampled_from(doubled)))
+    found, plain = opened(doubled), opened(segments)
+    assert found.pairs() == plain.pairs()
+    more = sum(len(segment.payload) for segment in doubled) - sum(len(segment.payload) for segment in segments)
+    assert (found.counts["repeated_bytes"], found.counts["framed_bytes"]) == (more, plain.counts["framed_bytes"])
+
+
+@PROPERTY
+@given(talks(), st.randoms(use_true_random=False))
+def test_reordered_segments_of_a_side_give_the_same_exchanges(segments: list[Segment], random_: random.Random) -> None:
+    """Packets overtake each other on the way of one direction; a request still comes before its response."""
+    moved: list[Segment] = []
+    burst: list[Segment] = []
+    for segment in [*placed(segments), None]:
+        if segment is None or (burst and burst[-1].side != segment.side):
+            random_.shuffle(burst)
+            moved += burst
+            burst = []
+        if segment is not None:
+            burst.append(segment)
+    assert opened(moved).pairs() == opened(segments).pairs()
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """A conversation's packets from anywhere on, some lost, doubled, overlapping, late or cut; another may follow."""
+    segments = placed(draw(talks()))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(segments) - 1))
+        one, kind = segments[at], draw(st.sampled_from(["drop", "double", "swap", "cut", "overlap", "garbage"]))
+        if kind == "drop":
+            segments[at : at + 1] = [Segment(one.side, one.payload, one.flags, one.at, is_lost=True)]
+        elif kind == "double":
+            segments.insert(draw(st.integers(at, len(segments))), one)
+        elif kind == "swap":
+            other = draw(st.integers(0, len(segments) - 1))
+            segments[at], segments[other] = segments[other], segments[at]
+        elif kind == "cut":
+            segments[at] = Segment(
+                one.side, one.payload, one.flags, one.at, captured=draw(st.integers(0, len(one.payload)))
+            )
+        elif kind == "overlap" and at + 1 < len(segments) and segments[at + 1].side == one.side:
+            both = Segment(one.side, one.payload + segments[at + 1].payload, one.flags, one.at)
+            segments.insert(draw(st.integers(at + 1, len(segments))), both)
+        elif kind == "garbage":
+            segments[at] = Segment(
+                one.side, draw(st.binary(min_size=1, max_size=len(one.payload) or 1)), one.flags, one.at
+            )
+    opening = list(OPENING) if draw(st.booleans()) else []
+    rows = packets(opening + segments[draw(st.integers(0, 3)) :])
+    if draw(st.booleans()):
+        rows += packets(
+            [*OPENING, asks(request(1)), answers(response(1))], Connection(first=(77, 88)), first_packet=1000
+        )
+    return rows
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(damaged())
+def test_a_damaged_conversation_gives_the_same_however_it_is_cut(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    whole = understand([batch(rows)])
+    assert accounted(whole)
+    for most in (1, 7):
+        assert understand(cut(batch(rows), most), rows=most, payload_bytes=1) == whole
+
+
+def first_packets(path: Path) -> pa.RecordBatch:
+    """The first packets of a capture, by connection and place."""
+    index = index_capture(str(path), range_bytes=1 << 30, buckets=1)
+    batches = read_packets(index.ranges[0], file_no=0, buckets=1, batch_bytes=4 << 20)
+    table = pa.Table.from_batches(list(batches)).slice(0, PACKETS_OF_REAL_CAPTURES)
+    order = [("connection", "ascending"), ("packet_no", "ascending")]
+    return table.sort_by(order).combine_chunks().to_batches()[0]
+
+
+def cut_open(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Each connection without its first packets: the capture starts in mid-stream."""
+    seen: Counter[bytes] = Counter()
+    kept = []
+    for key in rows["connection"].to_pylist():
+        seen[key] += 1
+        kept.append(seen[key] > 9)
+    return rows.filter(pa.array(kept))
+
+
+def lossy(rows: pa.RecordBatch) -> pa.RecordBatch:
+    chance = random.Random(3)  # noqa: S311  (not for secrets)
+    return rows.filter(pa.array([chance.random() > 0.02 for _ in range(rows.num_rows)]))
+
+
+@pytest.mark.parametrize("name", ["mixed", "starve", "sessions", "split", "admin", "sasl"])
+@pytest.mark.parametrize("damage", [lambda rows: rows, cut_open, lossy], ids=["whole", "mid-stream", "lossy"])
+def test_a_real_capture_gives_the_same_however_it_is_cut(shared_captures: Path, name: str, damage: Any) -> None:
+    rows = damage(first_packets(shared_captures / f"{name}.pcap"))
+    whole = understand([rows])
+    assert accounted(whole)
+    assert len(whole.exchanges) > 20
+    for most, payload_bytes in CUTS:
+        assert understand(cut(rows, most), rows=most, payload_bytes=payload_bytes) == whole
+
+
+@pytest.mark.parametrize("name", ["mixed", "starve", "sessions", "split", "admin", "sasl"])
+def test_a_lossy_capture_has_no_exchange_that_the_whole_one_has_not(shared_captures: Path, name: str) -> None:
+    rows = first_packets(shared_captures / f"{name}.pcap")
+    whole, less = understand([rows]), understand([lossy(rows)])
+    known = {
+        (e.connection[0], e.correlation_id, e.request, e.response) for e in whole.exchanges if e.status == "answered"
+    }
+    false = [
+        e.correlation_id
+        for e in less.exchanges
+        if e.status == "answered"
+        and not e.request_missing
+        and not e.response_missing
+        and (e.connection[0], e.correlation_id, e.request, e.response) not in known
+    ]
+    assert false == []
+    assert set(less.counts) == set(COUNTS)
+    assert less.counts["payload_bytes"] < whole.counts["payload_bytes"]
