@@ -69,7 +69,7 @@ def test_the_summary_names_every_capture_lane_and_table(
 def test_the_summary_tells_how_far_consumers_can_be_trusted(answer: subprocess.CompletedProcess[str]) -> None:
     told = re.search(r"^  consumer +fetches with records +([\d,]+) +100 % +0$", answer.stdout, re.MULTILINE)
     assert told, answer.stdout
-    assert int(told[1].replace(",", "")) > 100
+    assert int(told[1].replace(",", "")) > 0
 
 
 def test_stages_are_told_on_stderr_and_spark_is_quiet(answer: subprocess.CompletedProcess[str]) -> None:

@@ -90,7 +90,7 @@ def test_logins_are_known_by_their_headers_alone(spark: SparkSession, screen: st
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_leak_would_be_found(spark: SparkSession, screen: str, lake: Path, tmp_path: Path, secret: bytes) -> None:
-    """In a table whose files are compressed, and not by Delta's log alone, which has columns' least and greatest values."""
+    """In a compressed file of a table, and not in Delta's log alone, which has columns' least and greatest values."""
     x = EXCHANGES
     rows = read_table(spark, str(lake), x)
     (capture_id,) = rows.select(x.capture_id).distinct().first() or ("",)
