@@ -87,10 +87,10 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
     """Install what is not stamped; a stamp is written last, so that an interrupted set-up is done again."""
     fresh = not _is_current(python, pins[:1])
     _say(f"Setting up the Python environment in {VENV} (needed once; a few minutes where nothing is cached) ...")
-    make, install = _commands(python)
     if fresh:
         shutil.rmtree(VENV, ignore_errors=True)
-        _logged(make, "make a virtual environment", "Debian and Ubuntu have it apart: apt install python3-venv.")
+        _logged(_maker(), "make a virtual environment", "Debian and Ubuntu have it apart: apt install python3-venv.")
+    install = _installer(python)
     advice = "Check the network, the proxy or the package index that pip or uv is set to."
     _logged([*install, *KERNEL_PACKAGES, "-c", str(RUN_PINS)], "install the Python packages", advice)
     # Compiling takes a minute, in which the larger packages can be installed; a job waits for its end.
@@ -105,13 +105,21 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
     _say("Done.")
 
 
-def _commands(python: Path) -> tuple[list[str], list[str]]:
-    """The commands that make .venv and that install into it: uv's where there is uv, else Python's own."""
+def _maker() -> list[str]:
+    """The command that makes .venv: uv's where there is uv, else Python's own."""
     uv = shutil.which("uv")
     if uv:
-        make = [uv, "venv", "--quiet", "--python", str(base_python()), str(VENV)]
-        return make, [uv, "pip", "install", "--quiet", "--python", str(python)]
-    return [str(base_python()), "-m", "venv", str(VENV)], [str(python), "-m", "pip", "install", "--quiet"]
+        return [uv, "venv", "--quiet", "--python", str(base_python()), str(VENV)]
+    return [str(base_python()), "-m", "venv", str(VENV)]
+
+
+def _installer(python: Path) -> list[str]:
+    """The command that installs into .venv: uv's, which pip may have to bring first, else pip's, which takes twice as long."""
+    pip = [str(python), "-m", "pip", "install", "--quiet"]
+    uv = shutil.which("uv")
+    if uv is None and subprocess.run([*pip, "uv"], capture_output=True, check=False).returncode == 0:
+        uv = str(python.with_name("uv"))
+    return pip if uv is None else [uv, "pip", "install", "--quiet", "--python", str(python)]
 
 
 def base_python() -> Path:
