@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 
 TABLES_AT_A_TIME = 3
+# Spelled out, for Spark's own parser of types is not to be called from several threads.
+TYPES: Mapping[str, DataType] = {
+    "boolean": BooleanType(),
+    "tinyint": ByteType(),
+    "smallint": ShortType(),
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "double": DoubleType(),
+    "string": StringType(),
+    "timestamp": TimestampType(),
+    "array<int>": ArrayType(IntegerType()),
+    "array<string>": ArrayType(StringType()),
+    "map<string,bigint>": MapType(StringType(), LongType()),
+}
 
 
 def spark_schema(table: Table) -> StructType:
     """The table's columns as Spark types."""
-    schema = StructType()
-    for column in table.columns:
-        schema.add(column, column.type)
-    return schema
+    return StructType([StructField(str(column), TYPES[column.type]) for column in table.columns])
 
 
 def ddl(columns: Iterable[Column]) -> str:

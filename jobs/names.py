@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS
 from schemas.tables.table import Table
@@ -78,7 +79,8 @@ def looked_up(spark: SparkSession, rows: DataFrame, key: str, texts: dict[str, s
     """The rows with the text for their `key` column in the column `into`, null where there is none."""
     if not texts:
         return rows.withColumn(into, F.lit(None).cast("string"))
-    found = spark.createDataFrame(sorted(texts.items()), f"{key} string, {into} string")
+    schema = StructType([StructField(key, StringType()), StructField(into, StringType())])
+    found = spark.createDataFrame(sorted(texts.items()), schema)
     return rows.join(F.broadcast(found), key, "left")
 
 
