@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -15,10 +16,7 @@ from udfs.errors import LakeError
 
 def spark_schema(table: Table) -> StructType:
     """The table's columns as Spark types."""
-    schema = StructType()
-    for column in table.columns:
-        schema.add(column, column.type)
-    return schema
+    return cast(StructType, StructType.fromDDL(ddl(table.columns)))
 
 
 def ddl(columns: Iterable[Column]) -> str:
