@@ -50,11 +50,6 @@ def spark_schema(table: Table) -> StructType:
     return StructType([StructField(str(column), TYPES[column.type]) for column in table.columns])
 
 
-def ddl(columns: Iterable[Column]) -> str:
-    """The columns as in a CREATE TABLE statement."""
-    return ", ".join(f"`{column}` {column.type}" for column in columns)
-
-
 def table_path(lake: str, table: Table) -> str:
     """Where the table is."""
     return f"{lake.rstrip('/')}/{table.layer}/{table.name}"
