@@ -143,6 +143,10 @@ def test_of_two_appends_either_may_have_woken_a_fetch() -> None:
     assert verdict(first | {"returned": 0}, second | {"returned": 100}) == Reason.APPEND_ORDER
 
 
+def test_a_fetch_that_returned_nothing_may_have_ended_before_the_append() -> None:
+    assert verdict(read(0, (100,), there=(0, 100), first_append=5, available_first=100)) == Reason.APPEND_ORDER
+
+
 def test_uncertainty_that_changes_no_answer_is_none() -> None:
     assert verdict(read(100, there=(150, 200), first_append=5, available_first=200, max_bytes=100)) == "agreed"
 
