@@ -114,7 +114,7 @@ def _maker() -> list[str]:
 
 
 def _installer(python: Path) -> list[str]:
-    """The command that installs into .venv: uv's, which pip may have to bring, else pip's, which takes twice as long."""
+    """The command that installs into .venv: uv's, which pip may have to bring, else pip's own, which takes longer."""
     pip = [str(python), "-m", "pip", "install", "--quiet"]
     uv = shutil.which("uv")
     if uv is None and subprocess.run([*pip, "uv"], capture_output=True, check=False).returncode == 0:

@@ -112,7 +112,7 @@ def answer_lines(rows_of: RowsOf) -> Iterable[str]:
 def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     return [
-        row["reader"], row["scenario"], size(row["p99"]), size(row["largest"]), f"{row['empty']:,}",
+        row["reader"], row["scenario"].replace(f"{row['reader']}.", "").replace(",", "  "), size(row["p99"]), size(row["largest"]), f"{row['empty']:,}",
         f"{row['wait']:,.0f} ms", "-" if row["jain"] is None else f"{row['jain']:.2f}", size(row["cut"]),
         size(row["bound"]), f"{row['unknown']:,}",
     ]  # fmt: skip

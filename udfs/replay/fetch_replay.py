@@ -114,11 +114,11 @@ def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
     rows = answered[fetch]
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(fetch_from)[answered])])
     reads = Reads._make([*(column[rows] for column in reads[:-1]), reads.sizes])
+    numbers = partition_numbers(now.index, batch.filter(pa.array(rows)))
     answers = read_fetches(reads, kept, lanes)
     now.reader.note(reads, lanes)
     now.sums = fairness.add(
-        now.sums, partition_numbers(now.index, batch)[rows], numbers_of(batch, READS.request_time, 0)[rows],
-        reads.available, kept, answers,
+        now.sums, numbers, numbers_of(batch, READS.request_time, 0)[rows], reads.available, kept, answers
     )  # fmt: skip
     now.reader.requests += int(answered.sum())
 

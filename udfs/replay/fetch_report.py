@@ -149,6 +149,12 @@ def served_shares(done: Replayed, lane: int) -> npt.NDArray[np.float64]:
     return served
 
 
+def within(counts: npt.NDArray[np.int64], share: float, largest: int) -> int | None:
+    """A quantile of what was counted, which is not above the largest, whatever its bucket's middle."""
+    found = quantile(counts, share)
+    return None if found is None else min(found, largest)
+
+
 def consumer_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
     """Rows of `fetch_consumers`: one a lane."""
     n, m, sums, responses = len(lanes.names), len(done.index), done.sums.partitions, done.sums.responses
@@ -156,7 +162,7 @@ def consumer_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBa
     brokers = len({key.split("\0")[0] for key in done.index})
     t = FETCH_CONSUMERS
     quantiles: dict[str, pa.Array[Any]] = {
-        name: pa.array([quantile(responses.sizes[lane], share) for lane in range(n)], pa.int64())
+        name: pa.array([within(responses.sizes[lane], share, int(responses.largest[lane])) for lane in range(n)], pa.int64())
         for name, share in ((t.response_bytes_p50, 0.5), (t.response_bytes_p95, 0.95), (t.response_bytes_p99, 0.99))
     }
     return rows_of(

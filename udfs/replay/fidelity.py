@@ -67,15 +67,15 @@ def lowest_available(known: Known, fetch: Ints, fetches: int, low_bytes: Ints, n
     """What was there at the least, by the rule that a fetch waits until something is there.
 
     A fetch that finds nothing is parked (DelayedFetch) and read again on the first append that gives it enough. So when
-    it returned records but none were surely there, and one partition alone may have got some, its first append was. Of
-    several partitions the capture cannot tell whose came first: when an append could begin is not when it was done.
+    it returned records but none were surely there, an append to one of its partitions woke it: to the one that may have
+    had any, where there is but one. Between several the capture does not tell: first_append is when an append could come
+    at the earliest, not when it came.
     """
     nothing = np.bincount(fetch, low_bytes, fetches)[fetch] == 0
     answered = np.bincount(fetch, known.returned, fetches)[fetch] > 0
     uncertain = known.first_append < never
     alone = np.bincount(fetch, uncertain, fetches)[fetch] == 1
-    triggers = nothing & answered & uncertain & alone
-    lowest: Ints = np.where(triggers, known.available_first, known.available_low)
+    lowest: Ints = np.where(nothing & answered & uncertain & alone, known.available_first, known.available_low)
     return lowest
 
 
