@@ -92,17 +92,23 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
         _logged(_maker(), "make a virtual environment", "Debian and Ubuntu have it apart: apt install python3-venv.")
     install = _installer(python)
     advice = "Check the network, the proxy or the package index that pip or uv is set to."
-    _logged([*install, *KERNEL_PACKAGES, "-c", str(RUN_PINS)], "install the Python packages", advice)
-    # Compiling takes a minute, in which the larger packages can be installed; a job waits for its end.
-    for part in PARTS:
-        command = [str(python), "-P", "-m", "udfs.warm_up", part]
-        subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if fresh:
+        _logged([*install, *KERNEL_PACKAGES, "-c", str(RUN_PINS)], "install the Python packages", advice)
+        _start_compiling(python)
     wanted = [part for pin in pins for part in ("-r", str(pin))]
     _logged([*install, *wanted], "install the Python packages", advice)
     for pin in pins:
         _stamp(pin).write_text(_digest(pin))
     _SETUP_LOG.unlink(missing_ok=True)
     _say("Done.")
+
+
+def _start_compiling(python: Path) -> None:
+    """Compile the kernels beside the rest of the set-up; a job waits for the end of it, and tells of faults."""
+    for part in PARTS:
+        # A shell leaves it to itself, so that nobody here has to wait for its end.
+        in_background = '"$0" -P -m udfs.warm_up "$1" >/dev/null 2>&1 &'
+        subprocess.run(["/bin/sh", "-c", in_background, str(python), part], check=False)
 
 
 def _maker() -> list[str]:

@@ -37,8 +37,8 @@ class Column(str):
         self.type, self.doc, self.unit, self.nullable = kind, doc, unit, nullable
         return self
 
-    def __getnewargs__(self) -> tuple[str, Type, str, str, bool]:
-        return (str(self), self.type, self.doc, self.unit, self.nullable)
+    def __reduce__(self) -> tuple[object, ...]:
+        return Column, (str(self), self.type, self.doc, self.unit, self.nullable)
 
 
 @dataclass(frozen=True)

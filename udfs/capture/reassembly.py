@@ -123,7 +123,8 @@ def first_unframed(client: Stream, direction: Record) -> int:
     if client.is_final or stream_end(client) <= direction.position:
         return client.barrier
     offset = max(direction.position, client.extents[extent_holding(client, direction.position), 0])
-    return min(client.barrier, client.packets[client.pieces[piece_holding(client, offset), 2]])
+    packet: int = client.packets[client.pieces[piece_holding(client, offset), 2]]
+    return min(client.barrier, packet)
 
 
 @kernel

@@ -216,7 +216,7 @@ def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[
             heapq.heappop(covering)
         if len(covering) == 0:
             continue
-        row = covering[0]
+        row = int(covering[0])
         end = packets.offset[row] + packets.captured[row]
         following = i
         while following < len(rows) and packets.offset[rows[following]] < end:

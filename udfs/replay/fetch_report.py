@@ -162,7 +162,9 @@ def consumer_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBa
     brokers = len({key.split("\0")[0] for key in done.index})
     t = FETCH_CONSUMERS
     quantiles: dict[str, pa.Array[Any]] = {
-        name: pa.array([within(responses.sizes[lane], share, int(responses.largest[lane])) for lane in range(n)], pa.int64())
+        name: pa.array(
+            [within(responses.sizes[lane], share, int(responses.largest[lane])) for lane in range(n)], pa.int64()
+        )
         for name, share in ((t.response_bytes_p50, 0.5), (t.response_bytes_p95, 0.95), (t.response_bytes_p99, 0.99))
     }
     return rows_of(

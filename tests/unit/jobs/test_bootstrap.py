@@ -60,7 +60,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_the_environment_is_set_up_once(machine: Machine) -> None:
     python = bootstrap.prepared_python(machine.run_pins)
-    assert (python, machine.asked()) == (bootstrap.VENV / "bin/python", ["venv --quiet", "pip install"])
+    assert (python, machine.asked()) == (bootstrap.VENV / "bin/python", ["venv --quiet", "pip install", "pip install"])
     assert (bootstrap.prepared_python(machine.run_pins), machine.asked()) == (python, [])
 
 
@@ -69,7 +69,7 @@ def test_changed_pins_make_it_anew(machine: Machine) -> None:
     machine.asked()
     machine.run_pins.write_text("numba==2\n")
     bootstrap.prepared_python(machine.run_pins)
-    assert machine.asked() == ["venv --quiet", "pip install"]
+    assert machine.asked() == ["venv --quiet", "pip install", "pip install"]
 
 
 def test_the_tests_packages_come_on_top(machine: Machine) -> None:
@@ -88,7 +88,7 @@ def test_an_interrupted_set_up_is_done_again(machine: Machine) -> None:
     machine.broken.unlink()
     machine.asked()
     bootstrap.prepared_python(machine.run_pins)
-    assert machine.asked() == ["venv --quiet", "pip install"]
+    assert machine.asked() == ["venv --quiet", "pip install", "pip install"]
 
 
 def test_the_environment_is_not_made_by_its_own_python(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
