@@ -112,9 +112,10 @@ def answer_lines(rows_of: RowsOf) -> Iterable[str]:
 def answer_row(row: Row) -> list[str]:
     """One lane's cells; the reader's own settings without saying again whose they are."""
     lane = row["scenario"].replace(f"{row['reader']}.", "").replace(",", "  ")
+    jain = "-" if row["jain"] is None else f"{row['jain']:.2f}"
     return [
-        row["reader"], lane, size(row["p99"]), size(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms", "-" if row["jain"] is None else f"{row['jain']:.2f}", size(row["cut"]),
-        size(row["bound"]), f"{row['unknown']:,}",
+        row["reader"], lane, size(row["p99"]), size(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms", jain,
+        size(row["cut"]), size(row["bound"]), f"{row['unknown']:,}",
     ]  # fmt: skip
 
 

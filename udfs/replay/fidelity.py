@@ -67,9 +67,9 @@ def lowest_available(known: Known, fetch: Ints, fetches: int, low_bytes: Ints, n
     """What was there at the least, by the rule that a fetch waits until something is there.
 
     A fetch that finds nothing is parked (DelayedFetch) and read again on the first append that gives it enough. So when
-    it returned records but none were surely there, an append to one of its partitions woke it: to the one that may
-    have had any, where there is but one. Between several the capture does not tell: first_append is when an append could come
-    at the earliest, not when it came.
+    it returned records but none were surely there, an append to one of its partitions woke it: to the one that may have
+    had any, where there is but one. Between several the capture does not tell: first_append is when an append could
+    come at the earliest, not when it came.
     """
     nothing = np.bincount(fetch, low_bytes, fetches)[fetch] == 0
     answered = np.bincount(fetch, known.returned, fetches)[fetch] > 0
