@@ -91,6 +91,7 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
     (
         described.write.format("delta")
         .mode("overwrite")
+        .partitionBy(table.replaced_by)  # so that replacing drops files instead of reading them
         .option("replaceWhere", f"{table.replaced_by} = '{replaced}'")
         .save(path)
     )

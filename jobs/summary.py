@@ -114,8 +114,8 @@ def answer_row(row: Row) -> list[str]:
     lane = row["scenario"].replace(f"{row['reader']}.", "").replace(",", "  ")
     jain = "-" if row["jain"] is None else f"{row['jain']:.2f}"
     return [
-        row["reader"], lane, size(row["p99"]), size(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms", jain,
-        size(row["cut"]), size(row["bound"]), f"{row['unknown']:,}",
+        row["reader"], lane, size(row["p99"]), size(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms",
+        jain, size(row["cut"]), size(row["bound"]), f"{row['unknown']:,}",
     ]  # fmt: skip
 
 
