@@ -55,9 +55,8 @@ def lowest(first_append: list[int], returned: list[int]) -> list[int]:
     """The least that was there for the partitions of one fetch, none of which surely had any of their 10 bytes."""
     n = len(returned)
     flags, none = np.zeros(n, np.bool_), np.zeros(n, np.int64)
-    known = Known(
-        flags, flags, ~flags, flags, ~flags, ~flags, none, none + 10, np.array(first_append), none + 10, np.array(returned)
-    )  # fmt: skip
+    appends, got = np.array(first_append), np.array(returned)
+    known = Known(flags, flags, ~flags, flags, ~flags, ~flags, none, none + 10, appends, none + 10, got)
     return lowest_available(known, none, 1, none, NEVER).tolist()
 
 
