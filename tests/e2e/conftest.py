@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ class CapturedLake:
             self._read[asked] = rows.select(*(columns or table.columns)).toArrow().to_pylist()
         return self._read[asked]
 
-    @property
+    @cached_property
     def exchanges(self) -> dict[Key, dict[str, Any]]:
         """Every request by server, client and correlation id, with its exchange's columns."""
         c, x = CONNECTIONS, EXCHANGES
