@@ -63,7 +63,7 @@ def test_the_summary_names_every_capture_lane_and_table(
         assert f"  {lake}/{table.layer}/{table.name}\n" in answer.stdout
         assert (lake / table.layer / table.name / "_delta_log").is_dir()
     assert re.search(r"^  consumer +captured ", answer.stdout, re.MULTILINE)
-    assert re.search(r"^  consumer +consumer\.fetch\.max\.bytes=64KiB ", answer.stdout, re.MULTILINE)
+    assert re.search(r"^  consumer +fetch\.max\.bytes=64KiB ", answer.stdout, re.MULTILINE)
 
 
 def test_the_summary_tells_how_far_consumers_can_be_trusted(answer: subprocess.CompletedProcess[str]) -> None:
