@@ -90,6 +90,9 @@ EXCHANGES = table(
     status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
     error_code=C("smallint", "Top-level error of the response, else its first partition error", nullable=True),
     throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
+    fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
+    fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227)", nullable=True),
+    fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227)", nullable=True),
     decode_fault=C("string", "Why the body could not be decoded", nullable=True),
 )  # fmt: skip
 

@@ -154,6 +154,10 @@ def test_limits_and_session_of_a_fetch_are_what_the_broker_logged(lake: Captured
         rows = told.get(exchange_of(exchange), [])
         without_rows += [] if rows else [line]
         asked = {str(column): line.request[name] for column, name in names.items()}
+        x = EXCHANGES
+        assert [exchange[x.fetch_max_bytes], exchange[x.fetch_session_id], exchange[x.fetch_session_epoch]] == [
+            line.request["maxBytes"], line.request["sessionId"], line.request["sessionEpoch"],
+        ], line.key  # fmt: skip
         replica = line.request.get("replicaState", line.request).get("replicaId", -1)
         asked |= {"replica_id": replica, "reader": "consumer" if replica < 0 else "follower"}
         is_answered = exchange["status"] == "answered"

@@ -55,6 +55,9 @@ class Exchanges:
     api_version: Ints
     error: Ints
     throttle: Ints
+    fetch_max_bytes: Ints
+    fetch_session_id: Ints
+    fetch_session_epoch: Ints
     fault: Ints
     software: tuple[Ints, Ints]
 
@@ -101,7 +104,8 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
         server=server.take(connection), client=client.take(connection),
         api_key=_field(frames.requests, request, "api_key", -1),
         api_version=_field(frames.requests, request, "api_version", -1),
-        error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
+        error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
+        fetch_session_id=np.full(n, UNKNOWN), fetch_session_epoch=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
         software=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
     )  # fmt: skip
 
@@ -222,6 +226,11 @@ def present_bytes(size: Ints, missing: Ints) -> Ints:
     return present
 
 
+def known(values: Ints) -> pa.Array[Any]:
+    """The values, null where they are UNKNOWN."""
+    return nullable(values, values != UNKNOWN)
+
+
 def exchange_rows(exchanges: Exchanges) -> pa.RecordBatch:
     """The rows of the table `exchanges`."""
     keys, versions = exchanges.api_key, exchanges.api_version
@@ -244,8 +253,11 @@ def exchange_rows(exchanges: Exchanges) -> pa.RecordBatch:
             EXCHANGES.response_bytes: present_bytes(exchanges.of_response("size"), response_missing),
             EXCHANGES.missing_bytes: request_missing + response_missing,
             EXCHANGES.status: status(exchanges),
-            EXCHANGES.error_code: nullable(exchanges.error, exchanges.error != UNKNOWN),
-            EXCHANGES.throttle_time_ms: nullable(exchanges.throttle, exchanges.throttle != UNKNOWN),
+            EXCHANGES.error_code: known(exchanges.error),
+            EXCHANGES.throttle_time_ms: known(exchanges.throttle),
+            EXCHANGES.fetch_max_bytes: known(exchanges.fetch_max_bytes),
+            EXCHANGES.fetch_session_id: known(exchanges.fetch_session_id),
+            EXCHANGES.fetch_session_epoch: known(exchanges.fetch_session_epoch),
             EXCHANGES.decode_fault: fault_names(exchanges.fault),
         },
     )

@@ -59,6 +59,10 @@ def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
     asked, bodies = request_bodies(exchanges, which)
     request = decode(FETCH_REQUEST, arena, *bodies)
     asked_ok = note_faults(exchanges, asked, request.fault)
+    limits = request.levels[""]
+    exchanges.fetch_max_bytes[asked[asked_ok]] = limits.column("max_bytes")[asked_ok]
+    exchanges.fetch_session_id[asked[asked_ok]] = limits.column("session_id")[asked_ok]
+    exchanges.fetch_session_epoch[asked[asked_ok]] = limits.column("session_epoch")[asked_ok]
     answered, bodies = response_bodies(exchanges, which)
     response = decode(FETCH_RESPONSE, arena, *bodies)
     answered_ok = note_faults(exchanges, answered, response.fault)
