@@ -50,7 +50,7 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
         opens = packets.flags[row] & SYN != 0 and packets.flags[row] & ACK == 0
         if opens and conn.packets > 0 and conn.syn_sequence != packets.sequence[row]:
             break
-        if opens:
+        if opens and conn.packets == 0:
             conn.syn_sequence, conn.client = packets.sequence[row], packets.direction[row]
         if packets.offset[row] == UNKNOWN:
             conn.first_time = packets.time[row] if conn.packets == 0 else min(conn.first_time, packets.time[row])
