@@ -106,6 +106,13 @@ def test_no_rows_take_the_place_of_rows(spark: SparkSession, tmp_path: Path) -> 
     assert offsets_in(spark, str(tmp_path)) == []
 
 
+def test_rows_of_another_capture_set_cannot_slip_in(spark: SparkSession, tmp_path: Path) -> None:
+    write_table(quarantined(spark, "b", 7), str(tmp_path), QUARANTINE, "b")
+    mixed = quarantined(spark, "a", 1).union(quarantined(spark, "b", 2))
+    with pytest.raises(SparkError, match="REPLACE_WHERE"), spark_failures_told():
+        write_table(mixed, str(tmp_path), QUARANTINE, "a")
+
+
 def test_the_order_of_columns_is_the_declarations(spark: SparkSession, tmp_path: Path) -> None:
     rows = quarantined(spark, "a", 1)
     write_table(rows.select(*reversed(rows.columns)), str(tmp_path), QUARANTINE, "a")
