@@ -1,6 +1,6 @@
 """The page docs/tables.md, made from the declarations in schemas/tables.
 
-    python -m jobs.table_docs
+python -m jobs.table_docs
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ _FETCH = {
     "max_wait_ms": C("int", "Longest wait the request allows", "ms"),
     "max_bytes": C("int", "Most record bytes the response may have", "bytes"),
     "session_known": C("boolean", "All partitions that the fetch wanted are known"),
-    "redirected": C("boolean", "The broker sent the consumer to another replica, or refused the partition with an "
-                               "error"),
+    "redirected": C(
+        "boolean", "The broker sent the consumer to another replica, or refused the partition with an error"
+    ),
     "refused": C("boolean", "The response has a top-level error"),
     "throttled": C("boolean", "The broker held the response back for a quota"),
     "read_position": C("int", "Place in the order in which the broker reads"),

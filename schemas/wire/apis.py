@@ -21,7 +21,8 @@ class Api:
     bears_credentials: bool = False
 
 
-# fmt: off  (a table)
+# A table.
+# fmt: off
 APIS = (
     Api(0, "PRODUCE", 0, 13, 9),
     Api(1, "FETCH", 0, 18, 12),

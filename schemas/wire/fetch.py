@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# fmt: off  (one line a field, nested as in Kafka's JSON)
+# One line a field, nested as in Kafka's JSON.
+# fmt: off
 
 FETCH_REQUEST = Message("FetchRequest", api_key=1, versions="0-18", flexible="12+", fields=(
     Field("cluster_id", "string", "12+", nullable="12+", tagged="12+", tag=0, default="null"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# fmt: off  (one line a field, nested as in Kafka's JSON)
+# One line a field, nested as in Kafka's JSON.
+# fmt: off
 
 METADATA_REQUEST = Message("MetadataRequest", api_key=3, versions="0-13", flexible="9+", fields=(
     Field("topics", "[]MetadataRequestTopic", "0+", nullable="1+", fields=(

@@ -10,6 +10,7 @@ import pytest
 
 CHECKS = {
     "style": ["ruff", "check"],
+    "format": ["ruff", "format", "--check", "-q"],
     "types": ["mypy"],
     "imports": ["lint-imports"],
 }

@@ -50,9 +50,7 @@ def examples(message: Message, version: int) -> list[Struct]:
 
 def test_kafka_writes_what_it_reads_byte_for_byte_as_encoded_here(kafka_clients: Path, run_java: RunJava) -> None:
     sent = [
-        (message, version, value)
-        for message, version in spoken(kafka_clients)
-        for value in examples(message, version)
+        (message, version, value) for message, version in spoken(kafka_clients) for value in examples(message, version)
     ]
     bodies = [encode(message, version, value) for message, version, value in sent]
     lines = [line(message, version, body) for (message, version, _), body in zip(sent, bodies, strict=True)]

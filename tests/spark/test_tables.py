@@ -131,9 +131,12 @@ def test_all_differences_from_the_declaration_are_told_at_once(spark: SparkSessi
 
 
 def test_a_table_of_other_columns_is_neither_read_nor_written_over(spark: SparkSession, tmp_path: Path) -> None:
-    other = declare("quarantine", "silver", "Of another version.", ("id",), "id", id=Spec("string", "An id"))
-    write_table(spark.createDataFrame([("a",)], spark_schema(other)), str(tmp_path), other, "a")
-    with pytest.raises(LakeError, match=r"no column `capture_id`.*unknown column `id`.*Use another --lake"):
+    columns = {"id": Spec("string", "An id"), "size": Spec("int", "A size")}
+    other = declare("quarantine", "silver", "Of another version.", ("id",), "id", **columns)
+    write_table(spark.createDataFrame([("a", 1)], spark_schema(other)), str(tmp_path), other, "a")
+    with pytest.raises(
+        LakeError, match=r"no column `capture_id`.*unknown column `id`; unknown column `size`.*Use another --lake"
+    ):
         read_table(spark, str(tmp_path), QUARANTINE)
     with pytest.raises((LakeError, SparkError)), spark_failures_told():
         write_table(quarantined(spark, "a", 1), str(tmp_path), QUARANTINE, "a")

@@ -170,9 +170,7 @@ def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: Ints) 
     return Carried(result.endpoints[-1], connection, directions, still_open, request_bytes, kept_packets)
 
 
-def frames(
-    batches: Iterable[pa.RecordBatch], *, rows: int = 50_000, payload_bytes: int = 16 << 20
-) -> Iterator[Frames]:
+def frames(batches: Iterable[pa.RecordBatch], *, rows: int = 50_000, payload_bytes: int = 16 << 20) -> Iterator[Frames]:
     """Frames of every connection in the packet batches, which come sorted by connection and place in the capture.
 
     rows, payload_bytes: how much to work on at a time; the frames do not depend on it. Memory is bounded by it and by
@@ -189,9 +187,7 @@ def frames(
         yield run_chunk(packets, [carried.endpoints], carried, is_last=True)[0]
 
 
-def run_chunk(
-    packets: Packets, endpoints: list[bytes], carried: Carried, *, is_last: bool
-) -> tuple[Frames, Ints]:
+def run_chunk(packets: Packets, endpoints: list[bytes], carried: Carried, *, is_last: bool) -> tuple[Frames, Ints]:
     """Run the kernel over a chunk behind what was carried; the frames, and the rows whose bytes are still needed."""
     held = len(carried.request_bytes)
     arena = Arena(np.empty(held + int(packets.captured.sum()), np.uint8), np.full(1, held))

@@ -97,6 +97,14 @@ def request_packet(stream: Stream, offset: int) -> int:
 
 
 @kernel
+def earliest_request(stream: Stream, state: int, offset: int) -> int:
+    """The first packet by which the request can be there that `probe` found or waits for at `offset`, or NEVER."""
+    if state == HOLE or offset >= stream_end(stream):
+        return NEVER
+    return request_packet(stream, offset)
+
+
+@kernel
 def probe(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> tuple[int, int]:
     """Whether this side sends requests: (COMPLETE, where the first begins), (WAIT, ...) or (HOLE, ...) for no."""
     state, offset = find_request(stream, direction.position, direction.position + PROBE_BYTES, apis, is_client)
@@ -115,18 +123,20 @@ def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records,
     if conn.client != 0:
         state_1, offset_1 = probe(streams[1], directions[1], apis, conn.client == 1)
     held = max(stream_end(streams[0]), 0) + max(stream_end(streams[1]), 0)
-    packet_0 = request_packet(streams[0], offset_0) if state_0 == COMPLETE else NEVER
-    packet_1 = request_packet(streams[1], offset_1) if state_1 == COMPLETE else NEVER
+    packet_0 = earliest_request(streams[0], state_0, offset_0)
+    packet_1 = earliest_request(streams[1], state_1, offset_1)
     tls = min(tls_packet(streams[0]), tls_packet(streams[1]))
-    if tls < min(packet_0, packet_1):
+    first = min(tls, packet_0, packet_1)
+    is_settled = first <= min(streams[0].barrier, streams[1].barrier)  # nothing can come to light before it
+    if is_settled and tls < min(packet_0, packet_1):
         conn.protocol = TLS
-    elif packet_0 != packet_1:
+    elif is_settled and packet_0 != packet_1 and (state_0 if packet_0 < packet_1 else state_1) == COMPLETE:
         conn.client = 0 if packet_0 < packet_1 else 1
         conn.protocol = KAFKA
         side = conn.client
         skip_to(streams[side], directions[side], offset_0 if side == 0 else offset_1, BEFORE_FIRST_FRAME)
         directions[side].is_synced = 1
-    elif held > 0 and ((state_0 == HOLE and state_1 == HOLE) or held > 2 * MAX_FRAME_BYTES):
+    elif held > 0 and ((is_settled and state_0 == HOLE and state_1 == HOLE) or held > 2 * MAX_FRAME_BYTES):
         conn.protocol = OTHER
 
 
@@ -166,11 +176,13 @@ def read_header(arena: Bytes, frame: Record, apis: Shorts) -> None:
 
 
 @kernel
-def reason_of(state: int, stream: Stream) -> int:
-    """The reason to give for bytes that could not be framed."""
+def reason_of(state: int, stream: Stream, position: int) -> int:
+    """The reason to give for bytes from `position` on that could not be framed."""
     if state == IMPLAUSIBLE:
         return IMPLAUSIBLE_HEADER
-    return CUT_AT_END if stream.is_final else BEHIND_GAP
+    last = len(stream.extents) - 1
+    is_at_end = extent_holding(stream, position) == last and stream.extents[last, 0] <= position
+    return CUT_AT_END if is_at_end else BEHIND_GAP
 
 
 @allocating_kernel
@@ -191,7 +203,7 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
         if state == WAIT:
             break
         if state in (HOLE, IMPLAUSIBLE):
-            lose_sync(stream, direction, reason_of(state, stream))
+            lose_sync(stream, direction, reason_of(state, stream, direction.position))
             continue
         date(stream, frame)
         take(frame, direction)
@@ -268,7 +280,7 @@ def frame_responses(stream: Stream, direction: Record, conn: Record, barrier: in
         if state == WAIT:
             break
         if state in (HOLE, IMPLAUSIBLE):
-            lose_sync(stream, direction, reason_of(state, stream))
+            lose_sync(stream, direction, reason_of(state, stream, direction.position))
             continue
         take(frame, direction)
         pair(conn, match, frame, found)

@@ -12,10 +12,7 @@ from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import allocating_kernel, kernel
 
 LOSS = np.dtype(
-    [
-        (name, np.int64)
-        for name in ("connection", "direction", "stream_offset", "bytes", "reason", "time", "packet")
-    ],
+    [(name, np.int64) for name in ("connection", "direction", "stream_offset", "bytes", "reason", "time", "packet")],
     align=True,
 )
 REQUESTS, RESPONSES, LOSSES = range(3)

@@ -137,9 +137,7 @@ def leave_out(stream: Stream, direction: Record) -> None:
 
 
 @allocating_kernel
-def talk(
-    conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Shorts, found: Found
-) -> Found:
+def talk(conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Shorts, found: Found) -> Found:
     """Take a connection as far as what is in hand of both sides, DIRECTION[2], allows."""
     if conn.protocol == UNDECIDED:
         recognise(conn, streams, sides, apis)

@@ -208,9 +208,7 @@ def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array[Any] 
 def status(exchanges: Exchanges) -> pa.Array[Any]:
     """How each exchange ended."""
     awaits = exchanges.of_request("awaits_response", 1)
-    code = np.select(
-        [exchanges.request == UNKNOWN, exchanges.response != UNKNOWN, awaits == 0], [3, 0, 1], default=2
-    )
+    code = np.select([exchanges.request == UNKNOWN, exchanges.response != UNKNOWN, awaits == 0], [3, 0, 1], default=2)
     return pa.array(["answered", "no_response", "unanswered", "orphan_response"]).take(code)
 
 
@@ -268,5 +266,3 @@ def api_names(keys: Ints) -> pa.Array[Any]:
     last = max(API_NAMES)
     texts = [API_NAMES.get(key) for key in range(last + 1)] + [None]
     return pa.array(texts, pa.string()).take(np.where((keys >= 0) & (keys <= last), keys, last + 1))
-
-

@@ -156,4 +156,3 @@ def learn_software(exchanges: Exchanges, which: Ints, carried: ClientSoftware) -
             carried.name = int(by_connection[-1]) if n else ABSENT
         else:
             carried.version = int(by_connection[-1]) if n else ABSENT
-

@@ -79,9 +79,7 @@ class Names:
         return _look_up(self.texts, hashes), _look_up(self.topic_ids, hashes)
 
 
-def _distinct(
-    arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints
-) -> Iterator[tuple[int, bytes]]:
+def _distinct(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> Iterator[tuple[int, bytes]]:
     distinct, first = np.unique(hashes, return_index=True)
     for value, at in zip(distinct.tolist(), first.tolist(), strict=True):
         if value != ABSENT:

@@ -174,5 +174,3 @@ def note_verdicts(
     names = brokers.dictionary.to_pylist()
     for (broker, records, code), count in zip(distinct.tolist(), counts.tolist(), strict=True):
         verdicts[names[broker], bool(records), code] += count
-
-

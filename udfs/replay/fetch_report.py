@@ -190,5 +190,3 @@ def consumer_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBa
             **quantiles,
         },
     )
-
-

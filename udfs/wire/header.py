@@ -84,9 +84,7 @@ def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
 
 
 @kernel
-def request_header(
-    arena: Bytes, start: int, end: int, apis: Shorts
-) -> tuple[int, int, int, int, int, int, int]:
+def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[int, int, int, int, int, int, int]:
     """(fault, api_key, api_version, correlation_id, client_id_start, client_id_length, body_start).
 
     A null client id has length -1. What a cut header does not tell is -1, and so is body_start with any fault. An API

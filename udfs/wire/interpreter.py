@@ -94,8 +94,16 @@ def _span(code: Ints, pc: int, arena: Bytes, offset: int, limit: int, row: int, 
 
 @kernel
 def _open_array(
-    code: Ints, pc: int, arena: Bytes, offset: int, limit: int, row: int, depth: int, levels: Ints, stack: Ints, out:
-    Ints
+    code: Ints,
+    pc: int,
+    arena: Bytes,
+    offset: int,
+    limit: int,
+    row: int,
+    depth: int,
+    levels: Ints,
+    stack: Ints,
+    out: Ints,
 ) -> tuple[int, int, int, int]:
     """Read a count and take the rows of its elements: (offset or fault, pc, row, depth)."""
     offset, count = length(arena, offset, limit, cell(code, pc + 2))

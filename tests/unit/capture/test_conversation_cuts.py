@@ -34,6 +34,7 @@ from tests.unit.capture.conversations import (
 )
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
+from udfs.capture.segments import REORDER_BYTES
 
 PROPERTY = settings(derandomize=True, max_examples=150, deadline=None)
 CUTS = [(1, 1), (7, 1), (10_000, 1 << 24), (10_000, 300)]
@@ -167,6 +168,28 @@ def test_a_damaged_conversation_gives_the_same_however_it_is_cut(rows: list[dict
     assert accounted(whole)
     for most in (1, 7):
         assert understand(cut(batch(rows), most), rows=most, payload_bytes=1) == whole
+
+
+ONCE_CUT_DIFFERENTLY = {
+    # The side that was recognised was the one whose first request came whole, not the one that asked first.
+    "a_request_that_is_cut_came_first": [
+        Segment(ANSWERS, request(0, b"12")[:-1]),
+        Segment(ASKS, request(0, b"1")),
+    ],
+    # The end of a connection in the same chunk turned a gap into the end of the capture.
+    "a_size_that_a_gap_cuts": [
+        Segment(ASKS, request(0) + b"\0\0"),
+        Segment(ASKS, b"12", at=2 * REORDER_BYTES),
+        Segment(ASKS, b"34", at=4 * REORDER_BYTES),
+    ],
+}
+
+
+@pytest.mark.parametrize("segments", ONCE_CUT_DIFFERENTLY.values(), ids=ONCE_CUT_DIFFERENTLY)
+def test_what_was_once_told_differently_when_cut_is_told_the_same(segments: list[Segment]) -> None:
+    rows = packets(segments) + packets([Segment(ASKS)], Connection(client=("10.0.0.1", 50001)), first_packet=100)
+    rows.sort(key=lambda row: row["connection"])
+    assert understand(cut(batch(rows), 1), rows=1, payload_bytes=1) == understand([batch(rows)])
 
 
 def first_packets(path: Path) -> pa.RecordBatch:

@@ -104,9 +104,7 @@ def test_a_response_header_has_tags_when_the_request_was_flexible_but_for_api_ve
     assert (found[0], found[1], found[2] - start) == (DecodeFault.OK, 42, body)
 
 
-@pytest.mark.parametrize(
-    ("api_key", "error", "version"), [(API_VERSIONS, 35, 0), (API_VERSIONS, 0, 5), (FETCH, 35, 5)]
-)
+@pytest.mark.parametrize(("api_key", "error", "version"), [(API_VERSIONS, 35, 0), (API_VERSIONS, 0, 5), (FETCH, 35, 5)])
 def test_a_broker_that_does_not_know_the_version_of_api_versions_answers_in_version_0(
     api_key: int, error: int, version: int
 ) -> None:
