@@ -125,7 +125,8 @@ def _installer(python: Path) -> list[str]:
     uv = shutil.which("uv")
     if uv is None and subprocess.run([*pip, "uv"], capture_output=True, check=False).returncode == 0:
         uv = str(python.with_name("uv"))
-    return pip if uv is None else [uv, "pip", "install", "--quiet", "--python", str(python)]
+    # pip compiles what it installs; uv leaves that to the first import, which may not be allowed to keep it.
+    return pip if uv is None else [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python)]
 
 
 def base_python() -> Path:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.version import decoder
 from schemas.tables.silver import CAPTURES
 from udfs.capture.index import CaptureIndex, index_capture
 from udfs.capture.packets import PACKETS, read_packets
@@ -150,6 +151,7 @@ def capture_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
             t.last_time: None if index.last_ts_ns is None else index.last_ts_ns // 1000,
             t.faults: [f"{fault.reason} at byte {fault.offset}" for fault in index.faults],
             t.unread_bytes: sum(fault.bytes_not_read for fault in index.faults),
+            t.decoder: decoder(),
         }
         for file_no, index in enumerate(plan.indexes)
     ]

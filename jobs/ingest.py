@@ -6,6 +6,8 @@ log's content or a broker's state; that is replay's.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,10 +15,11 @@ from pyspark.sql import functions as F
 
 from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
 from jobs.kernels import ready_session
-from jobs.lake import delete_folder, read_table, spark_schema, write_table, write_tables
+from jobs.lake import delete_folder, has_table, read_table, side_by_side, spark_schema, write_table
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
 from jobs.run import Run
+from jobs.version import decoder
 from schemas.tables.silver import CAPTURES, CLUSTER_METADATA, CONNECTIONS, EXCHANGES, SILVER
 from schemas.tables.table import Table
 from udfs.errors import LakeError
@@ -30,18 +33,39 @@ def main(run: Run) -> None:
     ingest(ready_session(run, "refetch ingest"), run)
 
 
-def ingest(spark: SparkSession, run: Run) -> str:
-    """Write the silver tables of the run's captures; returns the capture id. Raises CaptureError and LakeError."""
+def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
+    """Write the silver tables of the run's captures; returns the capture id. Raises CaptureError and LakeError.
+
+    keep: leave them as they are where this decoder has written them for the same files before.
+    """
     with stage("index", spark):
         plan = plan_capture(index_captures(spark, run.captures), spark.sparkContext.defaultParallelism)
+    if not (keep and is_ingested(spark, run.lake, plan)):
+        decode(spark, run, plan)
+    check_sums(spark, run.lake, plan.capture_id)
+    return plan.capture_id
+
+
+def is_ingested(spark: SparkSession, lake: str, plan: CapturePlan) -> bool:
+    """Whether the silver tables are there and hold these very files, read by this decoder: `captures` came last."""
+    if not all(has_table(spark, lake, table) for table in SILVER):
+        return False
+    t = CAPTURES
+    rows = read_table(spark, lake, t).where(F.col(t.capture_id) == plan.capture_id).select(t.path, t.decoder).collect()
+    if sorted(map(tuple, rows)) != sorted((index.path, decoder()) for index in plan.indexes):
+        return False
+    sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
+    return True
+
+
+def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> None:
+    """From planned captures to silver tables."""
     staging = f"{run.lake}/_staging/{plan.capture_id}"
     with stage("decode", spark):
         packed_rows(spark, plan).write.mode("overwrite").partitionBy(PACKED_TABLE).parquet(staging)
     with stage("silver", spark):
         write_silver(spark, run.lake, plan, staging)
     delete_folder(spark, staging)
-    check_sums(spark, run.lake, plan.capture_id)
-    return plan.capture_id
 
 
 def write_silver(spark: SparkSession, lake: str, plan: CapturePlan, staging: str) -> None:
@@ -52,7 +76,7 @@ def write_silver(spark: SparkSession, lake: str, plan: CapturePlan, staging: str
     def write(table: Table) -> None:
         write_table(with_names(spark, unpacked(staged, table), table, names), lake, table, plan.capture_id)
 
-    write_tables(spark, [partial(write, table) for table in SILVER if table is not CAPTURES])
+    side_by_side(spark, [partial(write, table) for table in SILVER if table is not CAPTURES])
     write_table(capture_rows(spark, plan), lake, CAPTURES, plan.capture_id)
 
 
@@ -65,17 +89,20 @@ def unpacked(staged: DataFrame, table: Table) -> DataFrame:
 def check_sums(spark: SparkSession, lake: str, capture_id: str) -> None:
     """Compare the bytes of captures, connections and exchanges. Raises LakeError where a byte is unaccounted for."""
 
-    def total(table: Table, *columns: str) -> int:
+    def sums(table: Table, **columns: Sequence[str]) -> DataFrame:
         rows = read_table(spark, lake, table).where(F.col(table.replaced_by) == capture_id)
-        return int(rows.agg(F.coalesce(F.sum(sum(F.col(c) for c in columns)), F.lit(0))).first()[0])  # type: ignore[index,arg-type]
+        totals = {name: F.sum(sum((F.col(c) for c in added), F.lit(0))) for name, added in columns.items()}
+        return rows.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items()))
 
-    captured = total(CAPTURES, CAPTURES.tcp_captured_bytes)
-    t = CONNECTIONS
-    followed = total(t, t.payload_bytes)
-    parts = total(t, t.framed_bytes, t.unframed_bytes, t.repeated_bytes, t.late_bytes)
-    framed, exchanged = total(t, t.framed_bytes), total(EXCHANGES, EXCHANGES.request_bytes, EXCHANGES.response_bytes)
-    if not captured == followed == parts or framed != exchanged:
+    c, x = CONNECTIONS, EXCHANGES
+    parts = (c.framed_bytes, c.unframed_bytes, c.repeated_bytes, c.late_bytes)
+    of_connections = sums(c, followed=[c.payload_bytes], parts=parts, framed=[c.framed_bytes])
+    of_exchanges = sums(x, exchanged=[x.request_bytes, x.response_bytes])
+    one_row = sums(CAPTURES, captured=[CAPTURES.tcp_captured_bytes]).crossJoin(of_connections).crossJoin(of_exchanges)
+    captured, followed, in_parts, framed, exchanged = one_row.collect()[0]
+    if not captured == followed == in_parts or framed != exchanged:
         raise LakeError(
             f"{lake}: bytes are unaccounted for in capture {capture_id}: {captured} captured, {followed} followed, "
-            f"{parts} in parts; {framed} framed, {exchanged} in exchanges. This is a fault of refetch: please report it"
+            f"{in_parts} in parts; {framed} framed, {exchanged} in exchanges. "
+            "This is a fault of refetch: please report it"
         )

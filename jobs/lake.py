@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
@@ -28,7 +29,8 @@ from pyspark.sql.types import (
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 
-TABLES_AT_A_TIME = 3
+T = TypeVar("T")
+TASKS_AT_A_TIME = 3
 # Spelled out, for Spark's own parser of types is not to be called from several threads.
 TYPES: Mapping[str, DataType] = {
     "boolean": BooleanType(),
@@ -55,10 +57,15 @@ def table_path(lake: str, table: Table) -> str:
     return f"{lake.rstrip('/')}/{table.layer}/{table.name}"
 
 
+def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
+    """Whether the lake has the table."""
+    return DeltaTable.isDeltaTable(spark, table_path(lake, table))
+
+
 def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     """The table's rows. Raises LakeError where it is not there, or has not the declared columns."""
     path = table_path(lake, table)
-    if not DeltaTable.isDeltaTable(spark, path):
+    if not has_table(spark, lake, table):
         raise LakeError(f"{path}: no such table; run `ingest` with captures and this --lake first")
     rows = spark.read.format("delta").load(path)
     check_columns(rows, table, path)
@@ -97,11 +104,10 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
     )
 
 
-def write_tables(spark: SparkSession, writes: Iterable[Callable[[], None]]) -> None:
-    """Run writes of different tables side by side: each is many short jobs, which leave cores idle between them."""
-    with ThreadPoolExecutor(max_workers=TABLES_AT_A_TIME) as pool:
-        for done in [pool.submit(inheritable_thread_target(spark)(write)) for write in writes]:
-            done.result()
+def side_by_side(spark: SparkSession, tasks: Iterable[Callable[[], T]]) -> list[T]:
+    """Run tasks of many short Spark jobs at the same time: alone, each leaves cores idle. Returns what they return."""
+    with ThreadPoolExecutor(max_workers=TASKS_AT_A_TIME) as pool:
+        return [done.result() for done in [pool.submit(inheritable_thread_target(spark)(task)) for task in tasks]]
 
 
 def comment(column: Column) -> str:

@@ -1,4 +1,4 @@
-"""pipeline: ingest, then replay, then print what was found."""
+"""pipeline: ingest what was not ingested before, then replay, then print what was found."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ from jobs.summary import summary
 def main(run: Run) -> None:
     """Run the jobs one after the other and print the summary to stdout."""
     spark = ready_session(run, "refetch pipeline")
-    capture_id = ingest(spark, run)
+    capture_id = ingest(spark, run, keep=True)
     run_id = replay(spark, run, capture_id)
     sys.stdout.write(summary(spark, run.lake, capture_id, run_id))

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from jobs.fetch_limits import fetch_lanes, replayed
 from jobs.ingest import unpacked
 from jobs.kernels import ready_session
-from jobs.lake import read_table, write_table, write_tables
+from jobs.lake import read_table, side_by_side, write_table
 from jobs.progress import stage
 from jobs.run import Run
 from jobs.scenario import CAPTURED_LANE, Lane, Scenario
@@ -77,7 +77,7 @@ def replay_fetch_limits(spark: SparkSession, run: Run, capture_id: str, run_name
     def write(table: Table) -> None:
         write_table(unpacked(packed, table), run.lake, table, run_name)
 
-    write_tables(spark, [partial(write, table) for table in (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS)])
+    side_by_side(spark, [partial(write, table) for table in (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS)])
     packed.unpersist()
 
 

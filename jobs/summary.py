@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake import read_table, table_path
+from jobs.lake import read_table, side_by_side, table_path
 from jobs.units import format_bytes
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY, GOLD, RUNS
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, QUARANTINE, SILVER
@@ -24,56 +26,125 @@ RowsOf = Callable[[Table], DataFrame]
 """A table's rows that belong to the run."""
 
 
+@dataclass(frozen=True)
+class Found:
+    """What the tables hold of a run, in a few rows each."""
+
+    captures: list[Row]
+    apis: list[Row]
+    connections: list[Row]
+    quarantine: list[Row]
+    fidelity: list[Row]
+    lanes: list[Row]
+    runs: list[Row]
+
+
 def summary(spark: SparkSession, lake: str, capture_id: str, run_id: str) -> str:
     """The screen as text, from the tables alone."""
-
-    def rows_of(table: Table) -> DataFrame:
-        key = run_id if table.layer == "gold" else capture_id
-        return read_table(spark, lake, table).where(F.col(table.replaced_by) == key)
-
+    found = look_up(spark, lake, capture_id, run_id)
     paths = (f"  {table_path(lake, table)}" for table in (*SILVER, *GOLD))
     parts = (
-        ["Read", *read_lines(rows_of)],
-        ["Lost", *lost_lines(rows_of)],
-        ["Fidelity: the replay of the captured settings against the capture", *fidelity_lines(rows_of)],
-        [ANSWERS, *answer_lines(rows_of)],
+        ["Read", *read_lines(found)],
+        ["Lost", *lost_lines(found)],
+        ["Fidelity: the replay of the captured settings against the capture", *fidelity_lines(found)],
+        [ANSWERS, *answer_lines(found)],
         ["Tables", *paths, f"  run {run_id}, capture {capture_id}"],
     )
     return "\n".join(line for part in parts for line in ("", *part)) + "\n"
 
 
-def read_lines(rows_of: RowsOf) -> Iterable[str]:
+def look_up(spark: SparkSession, lake: str, capture_id: str, run_id: str) -> Found:
+    """Ask every table once, side by side."""
+
+    def rows_of(table: Table) -> DataFrame:
+        key = run_id if table.layer == "gold" else capture_id
+        return read_table(spark, lake, table).where(F.col(table.replaced_by) == key)
+
+    def answer(query: Callable[[RowsOf], DataFrame]) -> list[Row]:
+        return query(rows_of).collect()
+
+    queries = (captures, apis, connections, quarantine, fidelity, lanes, runs)
+    return Found(*side_by_side(spark, [partial(answer, query) for query in queries]))
+
+
+def captures(rows_of: RowsOf) -> DataFrame:
+    """The first files."""
+    return rows_of(CAPTURES).orderBy(CAPTURES.file_no).limit(MOST_LINES)
+
+
+def apis(rows_of: RowsOf) -> DataFrame:
+    """(api_name, count), the most frequent first."""
+    x = EXCHANGES
+    return rows_of(x).groupBy(x.api_name).count().orderBy(F.desc("count"), x.api_name)
+
+
+def connections(rows_of: RowsOf) -> DataFrame:
+    """Connections and bytes by protocol."""
+    c = CONNECTIONS
+    sums = (c.payload_bytes, c.unframed_bytes, c.late_bytes, c.missing_bytes)
+    counted = (F.count("*").alias("connections"), *(F.sum(column).alias(column) for column in sums))
+    return rows_of(c).groupBy(c.protocol).agg(*counted).orderBy(c.protocol)
+
+
+def quarantine(rows_of: RowsOf) -> DataFrame:
+    """(reason, rows, bytes)."""
+    q = QUARANTINE
+    return rows_of(q).groupBy(q.reason).agg(F.count("*"), F.sum(q.bytes)).orderBy(q.reason)
+
+
+def fidelity(rows_of: RowsOf) -> DataFrame:
+    """A row per reader, broker and metric."""
+    return rows_of(FIDELITY)
+
+
+def runs(rows_of: RowsOf) -> DataFrame:
+    """The run's own row."""
+    return rows_of(RUNS)
+
+
+def lanes(rows_of: RowsOf) -> DataFrame:
+    """A row per reader and lane."""
+    c, f = FETCH_CONSUMERS, FETCH_FAIRNESS
+    by_lane = rows_of(c).groupBy(c.reader, c.scenario).agg(
+        F.max(c.response_bytes_p99).alias("p99"), F.max(c.response_bytes_max).alias("largest"),
+        F.min(c.jain_index).alias("jain"), F.sum(c.empty_though_available).alias("empty"),
+        F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.memory_bound_bytes).alias("bound"),
+        F.sum(c.unknown_requests).alias("unknown"),
+    )  # fmt: skip
+    waits = rows_of(f).groupBy(f.reader, f.scenario).agg(F.max(f.longest_wait_ms).alias("wait"))
+    return by_lane.join(waits, [str(c.reader), str(c.scenario)])
+
+
+def read_lines(found: Found) -> Iterable[str]:
     """What the captures held."""
     t = CAPTURES
-    for row in rows_of(t).orderBy(t.file_no).limit(MOST_LINES).collect():
+    for row in found.captures:
         yield f"  {row[t.path]}: {row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
         yield from (f"    damaged: {fault}" for fault in row[t.faults])
-    x = EXCHANGES
-    apis = rows_of(x).groupBy(x.api_name).count().orderBy(F.desc("count"), x.api_name).collect()
-    names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in apis)
-    yield f"  {sum(row[1] for row in apis):,} exchanges: {names}"
+    names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in found.apis)
+    yield f"  {sum(row[1] for row in found.apis):,} exchanges: {names}"
 
 
-def lost_lines(rows_of: RowsOf) -> Iterable[str]:
+def lost_lines(found: Found) -> Iterable[str]:
     """What of it could not be decoded."""
-    c, q = CONNECTIONS, QUARANTINE
-    sums = ("payload_bytes", "unframed_bytes", "late_bytes", "missing_bytes")
-    (total,) = rows_of(c).agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in sums)).collect()
-    protocols = rows_of(c).groupBy(c.protocol).count().orderBy(c.protocol).collect()
-    yield "  connections: " + ", ".join(f"{row[1]:,} {row[0]}" for row in protocols)
+    c = CONNECTIONS
+
+    def total(*columns: str) -> str:
+        return size(sum(row[column] for row in found.connections for column in columns))
+
+    yield "  connections: " + ", ".join(f"{row['connections']:,} {row[c.protocol]}" for row in found.connections)
     yield (
-        f"  {size(total['unframed_bytes'] + total['late_bytes'])} of {size(total['payload_bytes'])} in no Kafka frame, "
-        f"{size(total['missing_bytes'])} missing from the capture"
+        f"  {total(c.unframed_bytes, c.late_bytes)} of {total(c.payload_bytes)} in no Kafka frame, "
+        f"{total(c.missing_bytes)} missing from the capture"
     )
-    reasons = rows_of(q).groupBy(q.reason).agg(F.count("*"), F.sum(q.bytes)).orderBy(q.reason).collect()
-    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in reasons)
+    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in found.quarantine)
 
 
-def fidelity_lines(rows_of: RowsOf) -> Iterable[str]:
+def fidelity_lines(found: Found) -> Iterable[str]:
     """How often the captured settings give what was captured."""
     t = FIDELITY
     by_kind: dict[tuple[str, str], Counter[str]] = {}
-    for row in rows_of(t).collect():
+    for row in found.fidelity:
         counts = by_kind.setdefault((row[t.reader], row[t.metric]), Counter())
         counts.update({name: row[name] for name in (t.checked, t.agreed, t.unknown)})
         counts.update({f"reason {reason}": count for reason, count in row[t.reasons].items()})
@@ -88,23 +159,13 @@ def fidelity_lines(rows_of: RowsOf) -> Iterable[str]:
     return aligned(["reader", "fetches", "checked", "equal", "unknown", "reasons"], table)
 
 
-def answer_lines(rows_of: RowsOf) -> Iterable[str]:
+def answer_lines(found: Found) -> Iterable[str]:
     """What each lane would do to consumers and to followers."""
-    c, f, r = FETCH_CONSUMERS, FETCH_FAIRNESS, RUNS
-    (run,) = rows_of(r).collect()
-    lanes = run[r.lanes]
-    by_lane = rows_of(c).groupBy(c.reader, c.scenario).agg(
-        F.max(c.response_bytes_p99).alias("p99"), F.max(c.response_bytes_max).alias("largest"),
-        F.min(c.jain_index).alias("jain"), F.sum(c.empty_though_available).alias("empty"),
-        F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.memory_bound_bytes).alias("bound"),
-        F.sum(c.unknown_requests).alias("unknown"),
-    )  # fmt: skip
-    waits = rows_of(f).groupBy(f.reader, f.scenario).agg(F.max(f.longest_wait_ms).alias("wait"))
-    rows = by_lane.join(waits, [str(c.reader), str(c.scenario)]).collect()
-    table = [answer_row(row) for row in sorted(rows, key=lambda row: (row[c.reader], lanes.index(row[c.scenario])))]
+    c, order = FETCH_CONSUMERS, found.runs[0][RUNS.lanes]
+    rows = sorted(found.lanes, key=lambda row: (row[c.reader], order.index(row[c.scenario])))
     return aligned(
         ["reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown"],
-        distinct_lanes(table),
+        distinct_lanes([answer_row(row) for row in rows]),
         ANSWER_NOTES,
     )
 

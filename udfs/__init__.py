@@ -8,18 +8,24 @@ import tempfile
 from pathlib import Path
 
 
+def code_digest(*packages: Path) -> str:
+    """16 hex digits that change with any Python source of the packages."""
+    digest = hashlib.sha256()
+    for package in packages:
+        for source in sorted(package.rglob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def kernel_cache_dir(package: Path) -> str:
     """Where numba keeps the machine code of this version of the kernels.
 
     Numba compares the time stamp of the file that a cached kernel is in, not of the files whose functions it has
     inlined: a change to one of those would go unnoticed. So the folder is named after the content of all of them.
     """
-    digest = hashlib.sha256()
-    for source in sorted(package.rglob("*.py")):
-        digest.update(source.read_bytes())
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     base = home if os.access(home, os.W_OK) or os.access(home.parent, os.W_OK) else Path(tempfile.gettempdir())
-    return str(base / "refetch" / f"kernels-{digest.hexdigest()[:16]}")
+    return str(base / "refetch" / f"kernels-{code_digest(package)}")
 
 
 # Numba reads this when it is first imported, which only modules below this one do.

@@ -36,6 +36,7 @@ CAPTURES = table(
     last_time=C("timestamp", "Time of the last packet", "UTC", nullable=True),
     faults=C("array<string>", "What could not be read of the file, and at which byte"),
     unread_bytes=C("bigint", "Bytes of the file that could not be read", "bytes"),
+    decoder=C("string", "refetch's version and a digest of its decoder: `pipeline` keeps rows of the same decoder"),
 )  # fmt: skip
 
 CONNECTIONS = table(
