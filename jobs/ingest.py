@@ -14,13 +14,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
+from jobs.capture_quality import quality_rows
 from jobs.kernels import ready_session
-from jobs.lake import delete_folder, has_table, read_table, side_by_side, spark_schema, write_table
+from jobs.lake import delete_folder, has_table, of_capture, read_table, side_by_side, spark_schema, write_table
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
 from jobs.run import Run
 from jobs.version import decoder
-from schemas.tables.silver import CAPTURES, CLUSTER_METADATA, CONNECTIONS, EXCHANGES, SILVER
+from schemas.tables.silver import (
+    CAPTURE_QUALITY,
+    CAPTURES,
+    CLUSTER_METADATA,
+    CONNECTIONS,
+    DECODED,
+    EXCHANGES,
+    FETCH_PARTITIONS,
+    SILVER,
+)
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import unpack
@@ -76,7 +86,11 @@ def write_silver(spark: SparkSession, lake: str, plan: CapturePlan, staging: str
     def write(table: Table) -> None:
         write_table(with_names(spark, unpacked(staged, table), table, names), lake, table, plan.capture_id)
 
-    side_by_side(spark, [partial(write, table) for table in SILVER if table is not CAPTURES])
+    side_by_side(spark, [partial(write, table) for table in DECODED])
+    told_by = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
+    connections, exchanges, fetches = (of_capture(spark, lake, table, plan.capture_id) for table in told_by)
+    quality = quality_rows(connections, exchanges, fetches, plan.capture_id)
+    write_table(quality, lake, CAPTURE_QUALITY, plan.capture_id)
     write_table(capture_rows(spark, plan), lake, CAPTURES, plan.capture_id)
 
 
@@ -90,7 +104,7 @@ def check_sums(spark: SparkSession, lake: str, capture_id: str) -> None:
     """Compare the bytes of captures, connections and exchanges. Raises LakeError where a byte is unaccounted for."""
 
     def sums(table: Table, **columns: Sequence[str]) -> DataFrame:
-        rows = read_table(spark, lake, table).where(F.col(table.replaced_by) == capture_id)
+        rows = of_capture(spark, lake, table, capture_id)
         totals = {name: F.sum(sum((F.col(c) for c in added), F.lit(0))) for name, added in columns.items()}
         return rows.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items()))
 

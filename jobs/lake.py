@@ -72,6 +72,11 @@ def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     return rows.select(*table.columns)
 
 
+def of_capture(spark: SparkSession, lake: str, table: Table, capture_id: str) -> DataFrame:
+    """A silver table's rows of one capture set."""
+    return read_table(spark, lake, table).where(F.col(table.replaced_by) == capture_id)
+
+
 def check_columns(rows: DataFrame, table: Table, where: str) -> None:
     """Compare with the declaration. Raises LakeError that lists every difference."""
     found = {f.name: f.dataType.simpleString() for f in rows.schema}

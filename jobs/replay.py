@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from jobs.fetch_limits import fetch_lanes, replayed
 from jobs.ingest import unpacked
 from jobs.kernels import ready_session
-from jobs.lake import read_table, side_by_side, write_table
+from jobs.lake import of_capture, read_table, side_by_side, write_table
 from jobs.progress import stage
 from jobs.run import Run
 from jobs.scenario import CAPTURED_LANE, Lane, Scenario
@@ -79,11 +79,6 @@ def replay_fetch_limits(spark: SparkSession, run: Run, capture_id: str, run_name
 
     side_by_side(spark, [partial(write, table) for table in (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS)])
     packed.unpersist()
-
-
-def of_capture(spark: SparkSession, lake: str, table: Table, capture_id: str) -> DataFrame:
-    """A silver table's rows of one capture set."""
-    return read_table(spark, lake, table).where(F.col(table.replaced_by) == capture_id)
 
 
 def run_rows(spark: SparkSession, run: Run, capture_id: str, run_name: str) -> DataFrame:

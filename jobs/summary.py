@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from jobs.lake import read_table, side_by_side, table_path
 from jobs.units import format_bytes
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY, GOLD, RUNS
-from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, QUARANTINE, SILVER
+from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHANGES, QUARANTINE, SILVER
 from schemas.tables.table import Table
 
 MOST_LINES = 20
@@ -32,6 +32,7 @@ class Found:
 
     captures: list[Row]
     apis: list[Row]
+    quality: list[Row]
     connections: list[Row]
     quarantine: list[Row]
     fidelity: list[Row]
@@ -63,7 +64,7 @@ def look_up(spark: SparkSession, lake: str, capture_id: str, run_id: str) -> Fou
     def answer(query: Callable[[RowsOf], DataFrame]) -> list[Row]:
         return query(rows_of).collect()
 
-    queries = (captures, apis, connections, quarantine, fidelity, lanes, runs)
+    queries = (captures, apis, quality, connections, quarantine, fidelity, lanes, runs)
     return Found(*side_by_side(spark, [partial(answer, query) for query in queries]))
 
 
@@ -78,12 +79,16 @@ def apis(rows_of: RowsOf) -> DataFrame:
     return rows_of(x).groupBy(x.api_name).count().orderBy(F.desc("count"), x.api_name)
 
 
+def quality(rows_of: RowsOf) -> DataFrame:
+    """The row of the capture set."""
+    q = CAPTURE_QUALITY
+    return rows_of(q).where(F.col(q.connection_id).isNull())
+
+
 def connections(rows_of: RowsOf) -> DataFrame:
-    """Connections and bytes by protocol."""
+    """(protocol, count)."""
     c = CONNECTIONS
-    sums = (c.payload_bytes, c.unframed_bytes, c.late_bytes, c.missing_bytes)
-    counted = (F.count("*").alias("connections"), *(F.sum(column).alias(column) for column in sums))
-    return rows_of(c).groupBy(c.protocol).agg(*counted).orderBy(c.protocol)
+    return rows_of(c).groupBy(c.protocol).count().orderBy(c.protocol)
 
 
 def quarantine(rows_of: RowsOf) -> DataFrame:
@@ -127,15 +132,16 @@ def read_lines(found: Found) -> Iterable[str]:
 
 def lost_lines(found: Found) -> Iterable[str]:
     """What of it could not be decoded."""
-    c = CONNECTIONS
-
-    def total(*columns: str) -> str:
-        return size(sum(row[column] for row in found.connections for column in columns))
-
-    yield "  connections: " + ", ".join(f"{row['connections']:,} {row[c.protocol]}" for row in found.connections)
+    q, (row,) = CAPTURE_QUALITY, found.quality
+    yield "  connections: " + ", ".join(f"{count:,} {protocol}" for protocol, count in found.connections)
     yield (
-        f"  {total(c.unframed_bytes, c.late_bytes)} of {total(c.payload_bytes)} in no Kafka frame, "
-        f"{total(c.missing_bytes)} missing from the capture"
+        f"  {size(row[q.quarantined_bytes])} of {size(row[q.payload_bytes] - row[q.foreign_bytes])} in no Kafka frame, "
+        f"{size(row[q.missing_bytes])} missing from the capture"
+    )
+    yield (
+        f"  {row[q.unanswered_requests]:,} requests without response, {row[q.orphan_responses]:,} responses without "
+        f"request, {row[q.cut_exchanges]:,} cut; {row[q.fetches_of_unknown_sessions]:,} of {row[q.fetches]:,} fetches "
+        "in sessions from before the capture"
     )
     yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in found.quarantine)
 

@@ -40,6 +40,7 @@ def shared_captures() -> Path:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on two cores for all lanes, with the product's own properties and fewer, smaller tasks."""
     # Imported here because the unit lane does without Spark.
+    from jobs.kernels import BRIEF_CONF
     from jobs.spark import spark_session
 
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
@@ -47,8 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": warehouse.as_uri(),
-        # Queries of a test are over before Java's second compiler would pay.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        **BRIEF_CONF,
         # A worker that hangs fails its test instead of the whole lane. Kernels that are not cached compile first.
         "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "600",
         "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",

@@ -227,4 +227,33 @@ QUARANTINE = table(
     packet=C("bigint", "The packet that brought it: file_no << 40 | packet number"),
 )  # fmt: skip
 
-SILVER = (CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA, QUARANTINE)
+CAPTURE_QUALITY = table(
+    "capture_quality", "silver", "What the capture lacks: one row a connection, and one for the capture set.",
+    ("capture_id", "connection_id"), "capture_id",
+    capture_id=CAPTURE_ID,
+    scope=C("string", "connection or capture set"),
+    connection_id=C("bigint", "The connection; null in the row of the capture set", nullable=True),
+    protocol=C("string", "The connection's, as in connections", nullable=True),
+    broker=C("string", "The connection's, as in connections", nullable=True),
+    client=C("string", "The connection's, as in connections", nullable=True),
+    connections=C("bigint", "TCP connections"),
+    foreign_connections=C("bigint", "... that are TLS, another protocol or without payload that tells"),
+    connections_begun_before=C("bigint", "... that the capture does not show being opened"),
+    payload_bytes=C("bigint", "Captured TCP payload", "bytes"),
+    repeated_bytes=C("bigint", "... that was captured before", "bytes"),
+    foreign_bytes=C("bigint", "... of foreign connections", "bytes"),
+    quarantined_bytes=C("bigint", "... of Kafka connections that is in no frame", "bytes"),
+    missing_bytes=C("bigint", "Bytes the streams had that the capture does not", "bytes"),
+    missing_share=C("double", "missing_bytes of all bytes that the streams had"),
+    exchanges=C("bigint", "Requests, and responses nobody asked for"),
+    unanswered_requests=C("bigint", "... requests whose response is not in the capture"),
+    orphan_responses=C("bigint", "... responses whose request is not in the capture"),
+    cut_exchanges=C("bigint", "... with missing bytes"),
+    undecoded_exchanges=C("bigint", "... with a body that could not be decoded"),
+    fetches=C("bigint", "Fetches that name a partition or whose session does"),
+    fetches_of_unknown_sessions=C("bigint", "... in a session whose beginning the capture does not show (KIP-227)"),
+)  # fmt: skip
+
+DECODED = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA, QUARANTINE)
+"""What is decoded from packets, one table beside the other."""
+SILVER = (CAPTURES, CAPTURE_QUALITY, *DECODED)

@@ -22,18 +22,19 @@ RunJava = Callable[..., str]
 @pytest.fixture(scope="session")
 def jar() -> Jar:
     """The file of a Maven artifact `group:name:version`."""
+    return find_jar
+
+
+def find_jar(artifact: str) -> Path:
+    """The file of a Maven artifact, fetched where it is not there yet."""
     given = os.environ.get("REFETCH_ORACLE_JARS")
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "refetch" / "oracle-jars"
     folder = Path(given) if given else cache
-
-    def found(artifact: str) -> Path:
-        _, name, version = artifact.split(":")
-        path = folder / f"{name}-{version}.jar"
-        if not path.exists():
-            _fetch(artifact, folder)
-        return path
-
-    return found
+    _, name, version = artifact.split(":")
+    path = folder / f"{name}-{version}.jar"
+    if not path.exists():
+        _fetch(artifact, folder)
+    return path
 
 
 def _fetch(artifact: str, folder: Path) -> None:

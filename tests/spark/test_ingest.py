@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -13,10 +14,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 import jobs.capture_plan
 import jobs.ingest
-from jobs.lake import table_path
+from jobs.lake import of_capture, table_path
 from jobs.run import Run
 from jobs.scenario_file import resolve_scenario
-from schemas.tables.silver import CAPTURES, FETCH_PARTITIONS, RECORD_BATCHES, SILVER
+from schemas.tables.silver import (
+    CAPTURE_QUALITY,
+    CAPTURES,
+    CONNECTIONS,
+    EXCHANGES,
+    FETCH_PARTITIONS,
+    RECORD_BATCHES,
+    SILVER,
+)
 from schemas.tables.table import Table
 from tests.lakes import Row, lake_rows
 from udfs.capture.index import index_capture
@@ -26,6 +35,7 @@ MOST_RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 Silver = dict[str, list[Row]]
+Rows = list[dict[str, Any]]
 Ingest = Callable[..., Silver]
 
 
@@ -149,3 +159,56 @@ def test_capture_sets_stand_side_by_side(
     rows = lake_rows(spark, str(tmp_path), SILVER)
     assert {name: [row for row in of if row[0] != other] for name, of in rows.items()} == expected
     assert all(any(row[0] == other for row in rows[table.name]) for table in (CAPTURES, FETCH_PARTITIONS))
+
+
+@pytest.fixture(scope="module")
+def damaged(spark: SparkSession, capture: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
+    """The tables of a capture that lacks every 40th packet and the first 300."""
+    folder = tmp_path_factory.mktemp("damaged")
+    content = capture.read_bytes()
+    packets, at = [], 24
+    while at + 16 <= len(content):
+        size = 16 + int.from_bytes(content[at + 8 : at + 12], "little")
+        packets.append(content[at : at + size])
+        at += size
+    kept = [packet for n, packet in enumerate(packets) if n >= 300 and n % 40]
+    (folder / "damaged.pcap").write_bytes(content[:24] + b"".join(kept))
+    capture_id = jobs.ingest.ingest(spark, run_into(folder / "lake", folder / "damaged.pcap"))
+    tables = (CAPTURE_QUALITY, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
+    return {
+        table.name: of_capture(spark, str(folder / "lake"), table, capture_id).toArrow().to_pylist() for table in tables
+    }
+
+
+def test_quality_tells_of_each_connection_what_the_other_tables_show(damaged: dict[str, Rows]) -> None:
+    q, c, x, f = CAPTURE_QUALITY, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+    told = {row[q.connection_id]: row for row in damaged[q.name]}
+    assert len(told) == len(damaged[c.name]) + 1
+    for row in damaged[c.name]:
+        found = told[row[c.connection_id]]
+        exchanges = [e for e in damaged[x.name] if e[x.connection_id] == row[c.connection_id]]
+        fetches = {
+            r[f.exchange_no]: r[f.session_known] for r in damaged[f.name] if r[f.connection_id] == row[c.connection_id]
+        }
+        assert found[q.scope] == "connection"
+        assert found[q.missing_bytes] == row[c.missing_bytes]
+        assert found[q.exchanges] == len(exchanges)
+        assert found[q.unanswered_requests] == sum(e[x.status] == "unanswered" for e in exchanges)
+        assert found[q.orphan_responses] == sum(e[x.status] == "orphan_response" for e in exchanges)
+        assert found[q.cut_exchanges] == sum(e[x.missing_bytes] > 0 for e in exchanges)
+        assert (found[q.fetches], found[q.fetches_of_unknown_sessions]) == (
+            len(fetches),
+            sum(not known for known in fetches.values()),
+        )
+
+
+def test_quality_of_a_capture_set_is_the_sum_of_its_connections(damaged: dict[str, Rows]) -> None:
+    q = CAPTURE_QUALITY
+    (total,) = (row for row in damaged[q.name] if row[q.scope] == "capture set")
+    connections = [row for row in damaged[q.name] if row[q.scope] == "connection"]
+    counts = [c for c in q.columns if c.type == "bigint" and c != q.connection_id]
+    assert {c: total[c] for c in counts} == {c: sum(row[c] for row in connections) for c in counts}
+    lacking = (q.missing_bytes, q.connections_begun_before, q.unanswered_requests, q.fetches_of_unknown_sessions)
+    assert all(total[c] > 0 for c in lacking), "the damage shows"
+    streamed = total[q.payload_bytes] - total[q.repeated_bytes] + total[q.missing_bytes]
+    assert total[q.missing_share] == total[q.missing_bytes] / streamed

@@ -1,0 +1,50 @@
+"""Benchmarks, each beside its peer in the same run: medians of five rounds, on one core.
+
+    python -m tests.bench [decode] [capture]
+
+Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
+that is not there is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.bench import capture, decode
+from tests.bench.capture_frames import fetches, full_fetches, packets
+from udfs.capture.chunks import frames
+
+CAPTURES = Path(__file__).resolve().parents[3] / "shared" / "captures"
+SESSIONS, SPLIT = CAPTURES / "sessions.pcap", CAPTURES / "split.pcap"
+PORTS = (29092, 29093, 29094)
+
+
+def kafka_frames(path: Path) -> int:
+    """How many Kafka frames a capture holds."""
+    return sum(len(c.requests) - int(c.requests["is_open"].sum()) + len(c.responses) for c in frames(packets(path)))
+
+
+def decoding() -> Iterator[str]:
+    """Fetches as captured, most of them incremental and all but empty, and full ones."""
+    yield decode.compare(f"Fetch frames of {SESSIONS.name}", fetches(SESSIONS))
+    for partitions in (10, 50):
+        yield decode.compare(f"full fetches v12 of {partitions} partitions", full_fetches(partitions, 12))
+
+
+def reading() -> Iterator[str]:
+    """Many small frames, and few large ones."""
+    for path in (SESSIONS, SPLIT):
+        yield capture.compare(path, PORTS, kafka_frames(path))
+
+
+BENCHMARKS = {"decode": decoding, "capture": reading}
+
+if __name__ == "__main__":
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # children inherit it
+    for name in sys.argv[1:] or BENCHMARKS:
+        for lines in BENCHMARKS[name]():
+            sys.stdout.write(lines + "\n\n")
+            sys.stdout.flush()
