@@ -23,6 +23,7 @@ from udfs.capture.ranges import PacketRange
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.build import facts
+from udfs.facts.pseudonyms import Pseudonyms
 
 RANGE_BYTES = 32 << 20
 # Connections are spread over shards by this many buckets: enough to even out, few enough to count in every file.
@@ -90,7 +91,7 @@ def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.i
     return shard_of
 
 
-def packed_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
+def packed_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
     """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
     ranges = [(i, n, pickle.dumps(r)) for n, index in enumerate(plan.indexes) for i, r in enumerate(index.ranges)]
     work = spark.createDataFrame(
@@ -108,7 +109,7 @@ def packed_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
                     yield packets.set_column(0, "shard", shard)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from facts(batches, capture_id)
+        yield from facts(batches, capture_id, pseudonyms)
 
     packets = work.repartitionById(max(len(ranges), 1), "task").mapInArrow(read_ranges, PACKET_COLUMNS)
     return (
@@ -126,7 +127,7 @@ def _spark_type(kind: pa.DataType) -> str:
 PACKET_COLUMNS = ", ".join(f"{'shard' if f.name == 'bucket' else f.name} {_spark_type(f.type)}" for f in PACKETS)
 
 
-def capture_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
+def capture_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
     """Rows of the table `captures`."""
     t = CAPTURES
     rows: list[dict[str, object]] = [
@@ -151,7 +152,7 @@ def capture_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
             t.last_time: None if index.last_ts_ns is None else index.last_ts_ns // 1000,
             t.faults: [f"{fault.reason} at byte {fault.offset}" for fault in index.faults],
             t.unread_bytes: sum(fault.bytes_not_read for fault in index.faults),
-            t.decoder: decoder(),
+            t.decoder: decoder(pseudonyms),
         }
         for file_no, index in enumerate(plan.indexes)
     ]

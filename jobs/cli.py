@@ -103,6 +103,12 @@ def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
         default=[],
         help="a setting in force at capture time that it cannot tell; repeatable",
     )
+    if name in READS_CAPTURES:
+        add(
+            "--pseudonymise",
+            metavar="KEYFILE",
+            help="replace names of topics, clients and hosts by keyed hashes",
+        )
     add("--master", metavar="URL", help="Spark master (default: that of spark-submit, else local[*])")
     add(
         "--conf",
@@ -118,6 +124,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is told, checked. Raises ScenarioError and ArgumentError."""
     # Imported here because --help and parse() have to work without third-party packages.
     from jobs.inputs import resolve_captures
+    from jobs.pseudonym_key import pseudonyms_by
     from jobs.run import Run, absolute_lake, spark_properties
     from jobs.scenario_file import resolve_scenario
 
@@ -129,6 +136,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         lake=absolute_lake(arguments.lake or scenario.lake or "lake"),
         run_at=arguments.run_at or datetime.now(UTC),
         master=arguments.master,
+        pseudonyms=pseudonyms_by(getattr(arguments, "pseudonymise", None)),
         spark_conf=spark_properties(arguments.conf),
     )
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
 from jobs.capture_quality import quality_rows
 from jobs.kernels import ready_session
-from jobs.lake import delete_folder, has_table, of_capture, read_table, side_by_side, spark_schema, write_table
+from jobs.lake import delete_folder, has_table, of_capture, side_by_side, spark_schema, write_table
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
 from jobs.run import Run
@@ -50,19 +50,19 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     """
     with stage("index", spark):
         plan = plan_capture(index_captures(spark, run.captures), spark.sparkContext.defaultParallelism)
-    if not (keep and is_ingested(spark, run.lake, plan)):
+    if not (keep and is_ingested(spark, run, plan)):
         decode(spark, run, plan)
     check_sums(spark, run.lake, plan.capture_id)
     return plan.capture_id
 
 
-def is_ingested(spark: SparkSession, lake: str, plan: CapturePlan) -> bool:
+def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
     """Whether the silver tables are there and hold these very files, read by this decoder: `captures` came last."""
-    if not all(has_table(spark, lake, table) for table in SILVER):
+    if not all(has_table(spark, run.lake, table) for table in SILVER):
         return False
     t = CAPTURES
-    rows = read_table(spark, lake, t).where(F.col(t.capture_id) == plan.capture_id).select(t.path, t.decoder).collect()
-    if sorted(map(tuple, rows)) != sorted((index.path, decoder()) for index in plan.indexes):
+    rows = of_capture(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
+    if sorted(map(tuple, rows)) != sorted((index.path, decoder(run.pseudonyms)) for index in plan.indexes):
         return False
     sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
     return True
@@ -72,26 +72,26 @@ def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> None:
     """From planned captures to silver tables."""
     staging = f"{run.lake}/_staging/{plan.capture_id}"
     with stage("decode", spark):
-        packed_rows(spark, plan).write.mode("overwrite").partitionBy(PACKED_TABLE).parquet(staging)
+        packed_rows(spark, plan, run.pseudonyms).write.mode("overwrite").partitionBy(PACKED_TABLE).parquet(staging)
     with stage("silver", spark):
-        write_silver(spark, run.lake, plan, staging)
+        write_silver(spark, run, plan, staging)
     delete_folder(spark, staging)
 
 
-def write_silver(spark: SparkSession, lake: str, plan: CapturePlan, staging: str) -> None:
+def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staging: str) -> None:
     """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
     staged = spark.read.schema(f"{PACKED_ROWS} binary, `{PACKED_TABLE}` string").parquet(staging)
     names = learn_names(unpacked(staged, CLUSTER_METADATA), unpacked(staged, CONNECTIONS))
 
     def write(table: Table) -> None:
-        write_table(with_names(spark, unpacked(staged, table), table, names), lake, table, plan.capture_id)
+        write_table(with_names(spark, unpacked(staged, table), table, names), run.lake, table, plan.capture_id)
 
     side_by_side(spark, [partial(write, table) for table in DECODED])
     told_by = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
-    connections, exchanges, fetches = (of_capture(spark, lake, table, plan.capture_id) for table in told_by)
+    connections, exchanges, fetches = (of_capture(spark, run.lake, table, plan.capture_id) for table in told_by)
     quality = quality_rows(connections, exchanges, fetches, plan.capture_id)
-    write_table(quality, lake, CAPTURE_QUALITY, plan.capture_id)
-    write_table(capture_rows(spark, plan), lake, CAPTURES, plan.capture_id)
+    write_table(quality, run.lake, CAPTURE_QUALITY, plan.capture_id)
+    write_table(capture_rows(spark, plan, run.pseudonyms), run.lake, CAPTURES, plan.capture_id)
 
 
 def unpacked(staged: DataFrame, table: Table) -> DataFrame:

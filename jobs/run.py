@@ -10,6 +10,7 @@ from pathlib import Path
 from jobs.paths import is_uri
 from jobs.scenario import Scenario
 from udfs.errors import ArgumentError
+from udfs.facts.pseudonyms import Pseudonyms
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Run:
     lake: the lake's folder, absolute, or a URI.
     run_at: the clock of the run, aware, UTC.
     master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
+    pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
     spark_conf: Spark properties given on the command line, which go before refetch's own.
     """
 
@@ -28,6 +30,7 @@ class Run:
     lake: str
     run_at: datetime
     master: str | None = None
+    pseudonyms: Pseudonyms | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 

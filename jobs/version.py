@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from jobs.paths import ROOT
 from udfs import code_digest
+from udfs.facts.pseudonyms import Pseudonyms
 
 VERSION = "0.1.0"
 
 
-@cache
-def decoder() -> str:
-    """The version, and a digest of all code that decides what silver rows a capture gives."""
-    return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas')}"
+def decoder(pseudonyms: Pseudonyms | None) -> str:
+    """The version, a digest of all code that decides what silver rows a capture gives, and the key of pseudonyms."""
+    named = "" if pseudonyms is None else f"+{pseudonyms.key_id}"
+    return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas')}{named}"

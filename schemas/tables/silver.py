@@ -8,12 +8,14 @@ from schemas.tables.table import table
 CAPTURE_ID = C("string", "The capture set: a hash of the content of its files")
 CONNECTION_ID = C("bigint", "The TCP connection: a hash of its endpoints and of how often they had connected before")
 EXCHANGE_NO = C("bigint", "The request's number in its connection from 0; responses nobody asked for are -1, -2, ...")
-BROKER = C("string", "The broker's node id where Metadata responses tell it, else its address and port")
-CLIENT_ID = C("string", "client.id of the request", nullable=True)
-CLIENT_ADDRESS = C("string", "The client's IP address")
+BROKER = C(
+    "string", "The broker's node id where Metadata responses tell it, else its address and port", names="endpoint"
+)
+CLIENT_ID = C("string", "client.id of the request", nullable=True, names="client")
+CLIENT_ADDRESS = C("string", "The client's IP address", names="host")
 REQUEST_TIME = C("timestamp", "When the last byte of the request was captured", "UTC", nullable=True)
 RESPONSE_TIME = C("timestamp", "When the last byte of the response was captured", "UTC", nullable=True)
-TOPIC = C("string", "Topic name; the topic id where no Metadata response of the capture set names it")
+TOPIC = C("string", "Topic name; the topic id where no Metadata response of the capture set names it", names="topic")
 TOPIC_ID = C("string", "Topic id as Kafka prints it (url-safe base64)", nullable=True)
 PARTITION = C("int", "Partition of the topic")
 
@@ -46,9 +48,10 @@ CONNECTIONS = table(
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
     protocol=C("string", "kafka, tls, other, or unknown where no payload tells"),
-    broker=C("string", "The broker as in exchanges; null where the connection is not Kafka's", nullable=True),
-    server=C("string", "Address and port of the side that was connected to", nullable=True),
-    client=C("string", "Address and port of the side that connected", nullable=True),
+    broker=C("string", "The broker as in exchanges; null where the connection is not Kafka's", nullable=True,
+             names="endpoint"),
+    server=C("string", "Address and port of the side that was connected to", nullable=True, names="endpoint"),
+    client=C("string", "Address and port of the side that connected", nullable=True, names="endpoint"),
     client_software_name=C("string", "As the client's ApiVersions request says (KIP-511)", nullable=True),
     client_software_version=C("string", "As the client's ApiVersions request says (KIP-511)", nullable=True),
     began_before_capture=C("boolean", "The capture does not show the connection being opened"),
@@ -198,10 +201,10 @@ CLUSTER_METADATA = table(
     entry=C("string", "broker or partition; topic for a topic without partitions"),
     position=C("int", "Place in the response among entries of its kind, from 0"),
     node_id=C("int", "The broker's node id", nullable=True),
-    host=C("string", "The host the broker advertises", nullable=True),
+    host=C("string", "The host the broker advertises", nullable=True, names="host"),
     port=C("int", "The port the broker advertises", nullable=True),
-    rack=C("string", "The broker's rack", nullable=True),
-    topic=C("string", "Topic name", nullable=True),
+    rack=C("string", "The broker's rack", nullable=True, names="host"),
+    topic=C("string", "Topic name", nullable=True, names="topic"),
     topic_id=TOPIC_ID,
     is_internal=C("boolean", "An internal topic of Kafka", nullable=True),
     partition=C("int", "Partition of the topic", nullable=True),
@@ -234,8 +237,8 @@ CAPTURE_QUALITY = table(
     scope=C("string", "connection or capture set"),
     connection_id=C("bigint", "The connection; null in the row of the capture set", nullable=True),
     protocol=C("string", "The connection's, as in connections", nullable=True),
-    broker=C("string", "The connection's, as in connections", nullable=True),
-    client=C("string", "The connection's, as in connections", nullable=True),
+    broker=C("string", "The connection's, as in connections", nullable=True, names="endpoint"),
+    client=C("string", "The connection's, as in connections", nullable=True, names="endpoint"),
     connections=C("bigint", "TCP connections"),
     foreign_connections=C("bigint", "... that are TLS, another protocol or without payload that tells"),
     connections_begun_before=C("bigint", "... that the capture does not show being opened"),

@@ -24,21 +24,31 @@ Type = Literal[
 ]
 
 
+Naming = Literal["", "topic", "client", "host", "endpoint"]
+"""What a column's values are names of; an endpoint is a host and its port."""
+
+
 class Column(str):
-    """A column's name, with its type (spelled as in Spark SQL), meaning, unit and whether it can be null."""
+    """A column's name, with its type (spelled as in Spark SQL), meaning, unit and whether it can be null.
+
+    names: what its values name, where they are names that users gave, and so may have to be replaced.
+    """
 
     type: Type
     doc: str
     unit: str
     nullable: bool
+    names: Naming
 
-    def __new__(cls, name: str, kind: Type, doc: str, unit: str = "", nullable: bool = False) -> Column:
+    def __new__(
+        cls, name: str, kind: Type, doc: str, unit: str = "", nullable: bool = False, names: Naming = ""
+    ) -> Column:
         self = super().__new__(cls, name)
-        self.type, self.doc, self.unit, self.nullable = kind, doc, unit, nullable
+        self.type, self.doc, self.unit, self.nullable, self.names = kind, doc, unit, nullable, names
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Column, (str(self), self.type, self.doc, self.unit, self.nullable)
+        return Column, (str(self), self.type, self.doc, self.unit, self.nullable, self.names)
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,7 @@ class Spec:
     doc: str
     unit: str = ""
     nullable: bool = False
+    names: Naming = ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ def table(
     name: str, layer: Literal["silver", "gold"], doc: str, key: tuple[str, ...], replaced_by: str, **columns: Spec
 ) -> Table:
     """Declare a table: `columns` in the order they are to stand."""
-    named = {n: Column(n, spec.type, spec.doc, spec.unit, spec.nullable) for n, spec in columns.items()}
+    named = {n: Column(n, spec.type, spec.doc, spec.unit, spec.nullable, spec.names) for n, spec in columns.items()}
     unknown = [part for part in (*key, replaced_by) if part not in named]
     if unknown:
         raise ValueError(f"table {name}: key names {', '.join(unknown)}, which is no column")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,8 +15,9 @@ import jobs.ingest
 from jobs.cli import run_command
 from jobs.lake import read_table, write_table
 from jobs.spark import spark_log
-from schemas.tables.silver import EXCHANGES
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from udfs.facts.arrow_tables import unpack
+from udfs.facts.pseudonyms import KNOWN_TO_ALL
 
 PASSWORD, CARD = b"s3cr3t-pa55", b"4111111111111111"
 SECRETS = (PASSWORD, CARD)
@@ -43,12 +44,12 @@ def buffers_of(table: pa.Table) -> Iterator[bytes]:
             yield from (buffer.to_pybytes() for buffer in chunk.buffers() if buffer is not None)
 
 
-def leaks(folder: Path) -> list[tuple[str, bytes]]:
+def leaks(folder: Path, secrets: Iterable[bytes] = SECRETS) -> list[tuple[str, bytes]]:
     """(file, secret) of every file below the folder that has a secret in it."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     assert files
     return [
-        (path.name, secret) for path in files for secret in SECRETS if any(secret in text for text in texts_of(path))
+        (path.name, secret) for path in files for secret in secrets if any(secret in text for text in texts_of(path))
     ]
 
 
@@ -99,3 +100,34 @@ def test_a_leak_would_be_found(spark: SparkSession, screen: str, lake: Path, tmp
     found = leaks(tmp_path)
     assert {told for _, told in found} == {secret}
     assert [name for name, _ in found if name.endswith(".parquet")]
+
+
+def test_with_a_key_no_name_of_a_topic_client_or_host_is_in_the_lake(
+    spark: SparkSession, shared_captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even in the staging files."""
+    monkeypatch.setattr(jobs.ingest, "delete_folder", lambda spark, path: None)
+    (tmp_path / "key").write_text("one secret key of ours\n")
+    plain, called = tmp_path / "plain", tmp_path / "called"
+    capture = [f"--captures={shared_captures / 'sasl.pcap'}"]
+    assert run_command(["ingest", *capture, f"--lake={plain}"]) == 0
+    assert run_command(["ingest", *capture, f"--lake={called}", f"--pseudonymise={tmp_path / 'key'}"]) == 0
+    rows = read_table(spark, str(plain), EXCHANGES).select(EXCHANGES.client_id).distinct().collect()
+    topics = read_table(spark, str(plain), FETCH_PARTITIONS).select(FETCH_PARTITIONS.topic).distinct().collect()
+    not_ours = {*KNOWN_TO_ALL, "rdkafka"}  # a default client.id, and part of its software's name
+    names = {row[0].encode() for row in (*rows, *topics) if row[0] and row[0] not in not_ours} | {b"127.0.0.1"}
+    assert len(names) > 3
+    assert {name for _, name in leaks(plain, names)} == names
+    assert leaks(called, {*names, b"one secret key of ours"}) == []
+
+
+@pytest.mark.parametrize(("key", "told"), [(None, "No such file"), ("short", "expected at least 16")])
+def test_a_key_that_is_missing_or_short_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str | None, told: str
+) -> None:
+    if key is not None:
+        (tmp_path / "key").write_text(key)
+    (tmp_path / "a.pcap").touch()
+    arguments = ["ingest", f"--captures={tmp_path / 'a.pcap'}", f"--pseudonymise={tmp_path / 'key'}"]
+    assert run_command(arguments) == 2
+    assert told in capsys.readouterr().err

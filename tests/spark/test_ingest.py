@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,10 @@ from schemas.tables.silver import (
     RECORD_BATCHES,
     SILVER,
 )
-from schemas.tables.table import Table
+from schemas.tables.table import Column, Table
 from tests.lakes import Row, lake_rows
 from udfs.capture.index import index_capture
+from udfs.facts.pseudonyms import Pseudonyms
 
 SAMPLE_BYTES = 400_000
 MOST_RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -36,6 +38,7 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 Silver = dict[str, list[Row]]
 Rows = list[dict[str, Any]]
+BROKER, TOPIC = "broker", "topic"
 Ingest = Callable[..., Silver]
 
 
@@ -111,6 +114,28 @@ def test_a_second_run_leaves_the_same_tables(
     for _ in range(2):
         jobs.ingest.ingest(spark, run_into(tmp_path, capture))
     assert lake_rows(spark, str(tmp_path), SILVER) == expected
+
+
+def test_pseudonyms_take_the_place_of_names_and_change_nothing_else(
+    spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path
+) -> None:
+    pseudonyms = Pseudonyms(b"a key of our own")
+    jobs.ingest.ingest(spark, replace(run_into(tmp_path, capture), pseudonyms=pseudonyms))
+    decoder = CAPTURES.columns.index(CAPTURES.decoder)
+
+    def called(table: Table, row: Row) -> Row:
+        if table is CAPTURES:
+            return (*row[:decoder], f"{row[decoder]}+{pseudonyms.key_id}", *row[decoder + 1 :])
+        return tuple(new_name(column, value, row) for column, value in zip(table.columns, row, strict=True))
+
+    def new_name(column: Column, value: Any, row: Row) -> Any:
+        is_id = value is None or (column == BROKER and value.isdigit()) or (column == TOPIC and row.count(value) > 1)
+        return value if is_id or not column.names else pseudonyms.of(column.names, value)
+
+    found = lake_rows(spark, str(tmp_path), SILVER)
+    for table in SILVER:
+        assert sorted(map(repr, found[table.name])) == sorted(repr(called(table, row)) for row in expected[table.name])
+    assert found != expected
 
 
 class Killed(BaseException):

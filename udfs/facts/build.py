@@ -17,6 +17,7 @@ from udfs.facts.exchanges import exchange_rows, exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
 from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows
 from udfs.facts.names import Names
+from udfs.facts.pseudonyms import Pseudonyms
 
 PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
 
@@ -30,15 +31,18 @@ class Carried:
     software: ClientSoftware = field(default_factory=ClientSoftware)
 
 
-def facts(batches: Iterable[pa.RecordBatch], capture_id: str, **chunk_size: int) -> Iterator[pa.RecordBatch]:
+def facts(
+    batches: Iterable[pa.RecordBatch], capture_id: str, pseudonyms: Pseudonyms | None = None, **chunk_size: int
+) -> Iterator[pa.RecordBatch]:
     """Rows of PACKED from packet batches that come sorted by connection and place in the capture.
 
+    pseudonyms: what to call topics, clients and hosts; as the capture does where there are none.
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.chunks.frames`; the rows do not depend on them.
     """
     carried = Carried()
     for chunk in frames(batches, **chunk_size):
         for table, rows in tables_of(chunk, capture_id, carried):
-            yield from pack(table, rows)
+            yield from pack(table, rows if pseudonyms is None else pseudonyms.of_rows(table, rows))
         if len(chunk.connections) == chunk.finished:
             carried.session, carried.software = FollowedSession(), ClientSoftware()
 

@@ -1,0 +1,56 @@
+"""Names of topics, clients and hosts replaced by keyed hashes: equal names stay equal across tables and runs.
+
+HMAC-SHA-256 (RFC 2104) under a key that only the user has: without it a name can be neither read nor guessed.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.tables.table import Column, Table
+
+DIGITS = 16
+KNOWN_TO_ALL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+"""Kafka's own topics: their names say nothing of their users, and replays have rules for them."""
+
+
+@dataclass(frozen=True)
+class Pseudonyms:
+    """What to call things under one key. The key is never shown."""
+
+    key: bytes = field(repr=False)
+
+    @property
+    def key_id(self) -> str:
+        """Tells keys apart without telling them."""
+        return pseudonym(self.key, "key", "")
+
+    def of_rows(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """A table's rows with every column that names somebody's topic, client or host replaced."""
+        columns = [self._of_column(column, rows[str(column)]) for column in table.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+    def _of_column(self, column: Column, values: pa.Array[Any]) -> pa.Array[Any]:
+        if not column.names:
+            return values
+        encoded = values.dictionary_encode()
+        called = [self.of(column.names, str(name)) for name in encoded.dictionary.to_pylist()]
+        return pa.array(called, pa.string()).take(encoded.indices)
+
+    def of(self, kind: str, name: str) -> str:
+        """The pseudonym of one name: `topic-…`, `client-…`, `host-…`; an endpoint keeps its port."""
+        if kind == "endpoint":
+            host, _, port = name.rpartition(":")
+            return f"{self.of('host', host.strip('[]'))}:{port}"
+        return name if name in KNOWN_TO_ALL or not name else pseudonym(self.key, kind, name)
+
+
+@lru_cache(maxsize=1 << 16)
+def pseudonym(key: bytes, kind: str, name: str) -> str:
+    """The kind and 64 bits of the keyed hash of kind and name."""
+    return f"{kind}-{hmac.digest(key, f'{kind}:{name}'.encode(), 'sha256').hex()[:DIGITS]}"
