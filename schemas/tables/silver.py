@@ -212,6 +212,40 @@ CLUSTER_METADATA = table(
     error_code=C("smallint", "The entry's error", nullable=True),
 )  # fmt: skip
 
+TOPIC_CHANGES = table(
+    "topic_changes", "silver",
+    "One row a topic that a request asks to make, delete or grow, or a partition that it asks to move; also those that "
+    "were refused.",
+    ("capture_id", "connection_id", "exchange_no", "position"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    exchange_no=EXCHANGE_NO,
+    broker=BROKER,
+    client_address=CLIENT_ADDRESS,
+    client_id=CLIENT_ID,
+    request_time=REQUEST_TIME,
+    response_time=RESPONSE_TIME,
+    kind=C("string", "create_topic, delete_topic, create_partitions, reassign_partition, or auto_create: a Metadata "
+                     "request that names the topic and allows to make it, and a response that does not show it"),
+    position=C("int", "Place in the request among its topics, or partitions to be moved, from 0"),
+    topic=TOPIC,
+    topic_id=TOPIC_ID,
+    partition=C("int", "Partition to be moved", nullable=True),
+    num_partitions=C("int", "Partitions asked for, -1 for the broker's default; all there shall be where some are "
+                            "added",
+                     nullable=True),
+    replication_factor=C("smallint", "Replication factor asked for, -1 for the broker's default", nullable=True),
+    assignments=C("array<string>", "PARTITION:BROKER,BROKER,... of each partition that the request places itself; null "
+                                   "where Kafka is to place them, or a move is to be cancelled",
+                  nullable=True),
+    validate_only=C("boolean", "Nothing is to be done, only checked", nullable=True),
+    error_code=C("smallint", "The error of the topic or partition, else of the whole response; null without an answer",
+                 nullable=True),
+    answered_num_partitions=C("int", "Partitions of the new topic as the response says", nullable=True),
+    answered_replication_factor=C("smallint", "Replication factor of the new topic as the response says",
+                                  nullable=True),
+)  # fmt: skip
+
 QUARANTINE = table(
     "quarantine", "silver", "One row a thing that could not be decoded, with the reason; no content.",
     ("capture_id", "connection_id", "direction", "stream_offset"), "capture_id",
@@ -227,4 +261,13 @@ QUARANTINE = table(
     packet=C("bigint", "The packet that brought it: file_no << 40 | packet number"),
 )  # fmt: skip
 
-SILVER = (CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA, QUARANTINE)
+SILVER = (
+    CAPTURES,
+    CONNECTIONS,
+    EXCHANGES,
+    FETCH_PARTITIONS,
+    RECORD_BATCHES,
+    CLUSTER_METADATA,
+    TOPIC_CHANGES,
+    QUARANTINE,
+)
