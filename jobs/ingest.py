@@ -20,7 +20,7 @@ from jobs.names import learn_names, with_names
 from jobs.progress import stage
 from jobs.run import Run
 from jobs.version import decoder
-from schemas.tables.silver import CAPTURES, CLUSTER_METADATA, CONNECTIONS, EXCHANGES, SILVER
+from schemas.tables.silver import CAPTURES, CLUSTER_METADATA, CONNECTIONS, EXCHANGES, SILVER, TOPIC_CHANGES
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import unpack
@@ -71,7 +71,7 @@ def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> None:
 def write_silver(spark: SparkSession, lake: str, plan: CapturePlan, staging: str) -> None:
     """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
     staged = spark.read.schema(f"{PACKED_ROWS} binary, `{PACKED_TABLE}` string").parquet(staging)
-    names = learn_names(unpacked(staged, CLUSTER_METADATA), unpacked(staged, CONNECTIONS))
+    names = learn_names(*(unpacked(staged, table) for table in (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)))
 
     def write(table: Table) -> None:
         write_table(with_names(spark, unpacked(staged, table), table, names), lake, table, plan.capture_id)

@@ -13,7 +13,7 @@ CLIENT_ID = C("string", "client.id of the request", nullable=True)
 CLIENT_ADDRESS = C("string", "The client's IP address")
 REQUEST_TIME = C("timestamp", "When the last byte of the request was captured", "UTC", nullable=True)
 RESPONSE_TIME = C("timestamp", "When the last byte of the response was captured", "UTC", nullable=True)
-TOPIC = C("string", "Topic name; the topic id where no Metadata response of the capture set names it")
+TOPIC = C("string", "Topic name; the topic id where no response of the capture set names it")
 TOPIC_ID = C("string", "Topic id as Kafka prints it (url-safe base64)", nullable=True)
 PARTITION = C("int", "Partition of the topic")
 
@@ -89,7 +89,7 @@ EXCHANGES = table(
     response_bytes=C("bigint", "The response's bytes in the capture, its 4-byte size included", "bytes"),
     missing_bytes=C("bigint", "Bytes of both that the capture does not have", "bytes"),
     status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
-    error_code=C("smallint", "Top-level error of the response, else its first partition error", nullable=True),
+    error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition", nullable=True),
     throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
     fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227)", nullable=True),

@@ -24,7 +24,7 @@ from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
 from udfs.facts.connections import connection_rows, quarantine_rows, software_by_connection
 from udfs.facts.exchanges import exchange_rows, exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
-from udfs.facts.messages import decode_both
+from udfs.facts.messages import decode_both, note_answers
 from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows
 from udfs.facts.names import Names
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
@@ -70,6 +70,7 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
     yield TOPIC_CHANGES, auto_created_topics(exchanges, metadata)
     for rows in topic_change_rows(exchanges):
         yield TOPIC_CHANGES, rows
+    note_answers(exchanges)
     yield EXCHANGES, exchange_rows(exchanges)
     yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, told_before))
     for rows in quarantine_rows(exchanges):

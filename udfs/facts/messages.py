@@ -6,11 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.declared import Declared
+from schemas.wire.declared import (
+    CONSUMER_GROUP_HEARTBEAT,
+    FIND_COORDINATOR,
+    JOIN_GROUP,
+    LIST_OFFSETS,
+    SHARE_FETCH,
+    SYNC_GROUP,
+    Declared,
+)
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies
 from udfs.wire.arrays import Ints
 from udfs.wire.messages import Decoded, decode
 
+WITHOUT_ROWS = (LIST_OFFSETS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH)
 ERROR_CODE, THROTTLE = "error_code", "throttle_time_ms"
 
 
@@ -21,6 +30,14 @@ class Messages(NamedTuple):
     request: Decoded
     answered: Ints
     response: Decoded
+
+
+def note_answers(exchanges: Exchanges) -> None:
+    """Decode what no table is made of, for its faults, errors and throttle times."""
+    for declared in WITHOUT_ROWS:
+        which = exchanges.of_api(declared.request.api_key)
+        if len(which):
+            decode_both(exchanges, declared, which)
 
 
 def decode_both(exchanges: Exchanges, declared: Declared, which: Ints) -> Messages:
