@@ -30,6 +30,7 @@ from schemas.tables.silver import (
     EXCHANGES,
     FETCH_PARTITIONS,
     SILVER,
+    TOPIC_CHANGES,
 )
 from schemas.tables.table import Table
 from udfs.errors import LakeError
@@ -81,7 +82,7 @@ def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> None:
 def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staging: str) -> None:
     """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
     staged = spark.read.schema(f"{PACKED_ROWS} binary, `{PACKED_TABLE}` string").parquet(staging)
-    names = learn_names(unpacked(staged, CLUSTER_METADATA), unpacked(staged, CONNECTIONS))
+    names = learn_names(*(unpacked(staged, table) for table in (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)))
 
     def write(table: Table) -> None:
         write_table(with_names(spark, unpacked(staged, table), table, names), run.lake, table, plan.capture_id)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS
+from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, TOPIC_CHANGES
 from schemas.tables.table import Table
 
 
@@ -22,10 +22,11 @@ class Names:
     broker_of: dict[str, str]
 
 
-def learn_names(metadata: DataFrame, connections: DataFrame) -> Names:
-    """What Metadata responses say; it grows with the cluster, not with the traffic."""
+def learn_names(metadata: DataFrame, changes: DataFrame, connections: DataFrame) -> Names:
+    """What Metadata, CreateTopics and DeleteTopics responses say; it grows with the cluster, not with the traffic."""
     m, c = CLUSTER_METADATA, CONNECTIONS
-    topics = metadata.select(m.topic, m.topic_id).where(F.col(m.topic).isNotNull() & F.col(m.topic_id).isNotNull())
+    topics = metadata.select(m.topic, m.topic_id).union(changes.select(TOPIC_CHANGES.topic, TOPIC_CHANGES.topic_id))
+    topics = topics.where(F.col(m.topic).isNotNull() & F.col(m.topic_id).isNotNull())
     brokers = metadata.where(F.col(m.node_id).isNotNull()).select(m.host, m.port, m.node_id)
     servers = connections.where(F.col(c.server).isNotNull()).select(c.server)
     pairs = [(row[0], row[1]) for row in topics.distinct().collect()]

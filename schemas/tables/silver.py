@@ -15,7 +15,7 @@ CLIENT_ID = C("string", "client.id of the request", nullable=True, names="client
 CLIENT_ADDRESS = C("string", "The client's IP address", names="host")
 REQUEST_TIME = C("timestamp", "When the last byte of the request was captured", "UTC", nullable=True)
 RESPONSE_TIME = C("timestamp", "When the last byte of the response was captured", "UTC", nullable=True)
-TOPIC = C("string", "Topic name; the topic id where no Metadata response of the capture set names it", names="topic")
+TOPIC = C("string", "Topic name; the topic id where no response of the capture set names it", names="topic")
 TOPIC_ID = C("string", "Topic id as Kafka prints it (url-safe base64)", nullable=True)
 PARTITION = C("int", "Partition of the topic")
 
@@ -92,7 +92,7 @@ EXCHANGES = table(
     response_bytes=C("bigint", "The response's bytes in the capture, its 4-byte size included", "bytes"),
     missing_bytes=C("bigint", "Bytes of both that the capture does not have", "bytes"),
     status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
-    error_code=C("smallint", "Top-level error of the response, else its first partition error", nullable=True),
+    error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition", nullable=True),
     throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
     fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227)", nullable=True),
@@ -215,6 +215,40 @@ CLUSTER_METADATA = table(
     error_code=C("smallint", "The entry's error", nullable=True),
 )  # fmt: skip
 
+TOPIC_CHANGES = table(
+    "topic_changes", "silver",
+    "One row a topic that a request asks to make, delete or grow, or a partition that it asks to move; also those that "
+    "were refused.",
+    ("capture_id", "connection_id", "exchange_no", "position"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    exchange_no=EXCHANGE_NO,
+    broker=BROKER,
+    client_address=CLIENT_ADDRESS,
+    client_id=CLIENT_ID,
+    request_time=REQUEST_TIME,
+    response_time=RESPONSE_TIME,
+    kind=C("string", "create_topic, delete_topic, create_partitions, reassign_partition, or auto_create: a Metadata "
+                     "request that names the topic and allows to make it, and a response that does not show it"),
+    position=C("int", "Place in the request among its topics, or partitions to be moved, from 0"),
+    topic=TOPIC,
+    topic_id=TOPIC_ID,
+    partition=C("int", "Partition to be moved", nullable=True),
+    num_partitions=C("int", "Partitions asked for, -1 for the broker's default; all there shall be where some are "
+                            "added",
+                     nullable=True),
+    replication_factor=C("smallint", "Replication factor asked for, -1 for the broker's default", nullable=True),
+    assignments=C("array<string>", "PARTITION:BROKER,BROKER,... of each partition that the request places itself; null "
+                                   "where Kafka is to place them, or a move is to be cancelled",
+                  nullable=True),
+    validate_only=C("boolean", "Nothing is to be done, only checked", nullable=True),
+    error_code=C("smallint", "The error of the topic or partition, else of the whole response; null without an answer",
+                 nullable=True),
+    answered_num_partitions=C("int", "Partitions of the new topic as the response says", nullable=True),
+    answered_replication_factor=C("smallint", "Replication factor of the new topic as the response says",
+                                  nullable=True),
+)  # fmt: skip
+
 QUARANTINE = table(
     "quarantine", "silver", "One row a thing that could not be decoded, with the reason; no content.",
     ("capture_id", "connection_id", "direction", "stream_offset"), "capture_id",
@@ -257,6 +291,6 @@ CAPTURE_QUALITY = table(
     fetches_of_unknown_sessions=C("bigint", "... in a session whose beginning the capture does not show (KIP-227)"),
 )  # fmt: skip
 
-DECODED = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA, QUARANTINE)
+DECODED = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA, TOPIC_CHANGES, QUARANTINE)
 """What is decoded from packets, one table beside the other."""
 SILVER = (CAPTURES, CAPTURE_QUALITY, *DECODED)

@@ -39,7 +39,7 @@ def examples(message: Message, version: int) -> list[Struct]:
     """Some values of a message, gathered so that Java need be started only once."""
     found: list[Struct] = []
 
-    @settings(max_examples=10, phases=[Phase.generate])
+    @settings(max_examples=5, phases=[Phase.generate])
     @given(value=message_values(message, version))
     def gather(value: Struct) -> None:
         found.append(value)

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.lake import spark_schema
 from jobs.names import Names, learn_names, name_brokers, with_names
-from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, TOPIC_CHANGES
 from schemas.tables.table import Table
 
 KNOWN = Names({"id-orders": "orders"}, {"orders": "id-orders"}, {"10.0.0.1:9092": "1"})
@@ -59,15 +59,21 @@ def test_names_are_learnt_from_metadata_anywhere_in_the_capture_set(spark: Spark
         {"entry": "partition", "topic": "of an old version", "partition": 1},
     )  # fmt: skip
     connections = rows_of(spark, CONNECTIONS, {"server": "10.0.0.1:9092"}, {"server": None})
-    assert learn_names(metadata, connections) == KNOWN
+    assert learn_names(metadata, rows_of(spark, TOPIC_CHANGES), connections) == KNOWN
 
 
 def test_a_topic_made_again_under_its_name_has_no_id_by_name(spark: SparkSession) -> None:
     metadata = rows_of(
         spark, CLUSTER_METADATA, {"topic": "orders", "topic_id": "id-1"}, {"topic": "orders", "topic_id": "id-2"}
     )
-    names = learn_names(metadata, rows_of(spark, CONNECTIONS))
+    names = learn_names(metadata, rows_of(spark, TOPIC_CHANGES), rows_of(spark, CONNECTIONS))
     assert (names.topic_of, names.id_of) == ({"id-1": "orders", "id-2": "orders"}, {})
+
+
+def test_a_topic_is_also_known_from_the_answer_to_its_creation(spark: SparkSession) -> None:
+    changes = rows_of(spark, TOPIC_CHANGES, {"topic": "orders", "topic_id": "id-1"}, {"topic": "refused"})
+    names = learn_names(rows_of(spark, CLUSTER_METADATA), changes, rows_of(spark, CONNECTIONS))
+    assert (names.topic_of, names.id_of) == ({"id-1": "orders"}, {"orders": "id-1"})
 
 
 @pytest.mark.parametrize(

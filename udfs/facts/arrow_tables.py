@@ -68,6 +68,12 @@ def rows_of(table: Table, columns: Mapping[str, pa.Array[Any] | npt.NDArray[np.g
     return pa.RecordBatch.from_arrays([_cast(columns[f.name], f.type) for f in schema], schema=schema)
 
 
+def nulls_besides(table: Table, given: Iterable[str], rows: int) -> dict[str, pa.Array[Any]]:
+    """The columns of the table that are not given, all null."""
+    there = set(given)
+    return {f.name: pa.nulls(rows, f.type) for f in arrow_schema(table) if f.name not in there}
+
+
 def _cast(values: pa.Array[Any] | npt.NDArray[np.generic], kind: pa.DataType) -> pa.Array[Any]:
     array = values if isinstance(values, pa.Array) else pa.array(values)
     return array if array.type == kind else pc.cast(array, kind)

@@ -7,19 +7,30 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
+from schemas.tables.silver import (
+    CLUSTER_METADATA,
+    CONNECTIONS,
+    EXCHANGES,
+    FETCH_PARTITIONS,
+    QUARANTINE,
+    RECORD_BATCHES,
+    TOPIC_CHANGES,
+)
 from schemas.tables.table import Table
+from schemas.wire.declared import METADATA
 from udfs.capture.chunks import Frames, frames
 from udfs.facts.arrow_tables import pack
 from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
 from udfs.facts.connections import connection_rows, quarantine_rows, software_by_connection
 from udfs.facts.exchanges import exchange_rows, exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
+from udfs.facts.messages import decode_both, note_answers
 from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows
 from udfs.facts.names import Names
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 
-PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
 
 
 @dataclass
@@ -57,8 +68,13 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
         yield FETCH_PARTITIONS, rows
     yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), "fetch")
     yield RECORD_BATCHES, batch_rows(exchanges, produced_fields(exchanges, exchanges.of_api(PRODUCE)), "produce")
-    for rows in metadata_rows(exchanges, exchanges.of_api(METADATA)):
+    metadata = decode_both(exchanges, METADATA, exchanges.of_api(METADATA.request.api_key))
+    for rows in metadata_rows(exchanges, metadata):
         yield CLUSTER_METADATA, rows
+    yield TOPIC_CHANGES, auto_created_topics(exchanges, metadata)
+    for rows in topic_change_rows(exchanges):
+        yield TOPIC_CHANGES, rows
+    note_answers(exchanges)
     yield EXCHANGES, exchange_rows(exchanges)
     yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, told_before))
     for rows in quarantine_rows(exchanges):

@@ -12,10 +12,10 @@ import pyarrow as pa
 from schemas.tables.silver import CLUSTER_METADATA
 from schemas.tables.table import Column
 from schemas.wire.api_versions import API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE
-from schemas.wire.metadata import METADATA_RESPONSE
-from udfs.facts.arrow_tables import arrow_schema, rows_of
+from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
 from udfs.facts.fetches import position_in_message
+from udfs.facts.messages import Messages
 from udfs.facts.names import ABSENT
 from udfs.wire.arrays import Ints
 from udfs.wire.messages import Decoded, Level, decode
@@ -28,17 +28,11 @@ SHARED = (
 )
 
 
-def metadata_rows(exchanges: Exchanges, which: Ints) -> Iterator[pa.RecordBatch]:
-    """Rows of `cluster_metadata` for the Metadata exchanges `which`."""
-    answered, bodies = response_bodies(exchanges, which)
-    decoded = decode(METADATA_RESPONSE, exchanges.frames.arena, *bodies)
-    fine = note_faults(exchanges, answered, decoded.fault)
-    top = decoded.levels[""]
-    exchanges.error[answered[fine]] = top.column("error_code")[fine]
-    exchanges.throttle[answered[fine]] = top.column("throttle_time_ms")[fine]
-    yield broker_rows(exchanges, answered, decoded)
-    yield topic_rows(exchanges, answered, decoded)
-    yield partition_rows(exchanges, answered, decoded)
+def metadata_rows(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
+    """Rows of `cluster_metadata` for decoded Metadata exchanges."""
+    yield broker_rows(exchanges, messages.answered, messages.response)
+    yield topic_rows(exchanges, messages.answered, messages.response)
+    yield partition_rows(exchanges, messages.answered, messages.response)
 
 
 def entry_rows(
@@ -51,8 +45,7 @@ def entry_rows(
         str(CLUSTER_METADATA.position): position,
         **{str(name): values for name, values in columns.items()},
     }
-    absent = {f.name: pa.nulls(len(exchange), f.type) for f in arrow_schema(CLUSTER_METADATA) if f.name not in given}
-    return rows_of(CLUSTER_METADATA, given | absent)
+    return rows_of(CLUSTER_METADATA, given | nulls_besides(CLUSTER_METADATA, given, len(exchange)))
 
 
 def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.RecordBatch:

@@ -60,13 +60,18 @@ class Names:
             self.texts.setdefault(value, raw.decode("utf-8", "replace"))
         return hashes
 
-    def learn_topics(self, arena: Bytes, topics: Level, name: str = "topic") -> Ints:
-        """Remember the topics of a level by id where they have one, else by name; returns their hashes."""
+    def learn_ids(self, arena: Bytes, topics: Level) -> Ints:
+        """Remember the ids of the topics of a level; returns their hashes, ABSENT for a topic without."""
         starts, lengths = topics.span("topic_id")
         by_id = hash_spans(arena, starts, lengths)
         by_id[by_id == ZERO_ID] = ABSENT
         for value, raw in _distinct(arena, starts, lengths, by_id):
             self.topic_ids.setdefault(value, topic_id_text(raw))
+        return by_id
+
+    def learn_topics(self, arena: Bytes, topics: Level, name: str = "topic") -> Ints:
+        """Remember the topics of a level by id where they have one, else by name; returns their hashes."""
+        by_id = self.learn_ids(arena, topics)
         by_name = self.learn(arena, *topics.span(name))
         return np.where(by_id != ABSENT, by_id, by_name)
 

@@ -20,6 +20,7 @@ from udfs.wire.program import (
     LEVEL_WIDTH,
     NEXT_ELEMENT,
     NEXT_TAG,
+    NULLABLE,
     PARENTS,
     SPAN,
     TAGS,
@@ -61,11 +62,16 @@ def _ints(code: Ints, pc: int, arena: Bytes, offset: int, limit: int, row: int, 
 
 
 @kernel
-def _bool(code: Ints, pc: int, arena: Bytes, offset: int, limit: int, row: int, out: Ints) -> int:
+def _byte(code: Ints, pc: int, arena: Bytes, offset: int, limit: int, row: int, out: Ints) -> tuple[int, int]:
+    """Read a bool, or whether a struct is there: a negative byte for null (KIP-893). (offset or fault, pc)."""
     if offset >= limit:
-        return _TRUNCATED
-    put(out, cell(code, pc + 1) + row, cell(arena, offset) != 0)
-    return offset + 1
+        return _TRUNCATED, pc
+    value = signed(arena, offset, 1)
+    if cell(code, pc) == BOOL:
+        put(out, cell(code, pc + 1) + row, value != 0)
+        return offset + 1, pc + 2
+    put(out, cell(code, pc + 1) + row, value < 0)
+    return offset + 1, cell(code, pc + 2) if value < 0 else pc + 3
 
 
 @kernel
@@ -205,9 +211,8 @@ def _run_frame(
         elif operation == UUID:
             offset = _uuid(code, pc, offset, limit, row, out)
             pc += 3
-        elif operation == BOOL:
-            offset = _bool(code, pc, arena, offset, limit, row, out)
-            pc += 2
+        elif operation in (BOOL, NULLABLE):
+            offset, pc = _byte(code, pc, arena, offset, limit, row, out)
         elif operation == NEXT_TAG:
             offset, pc, limit, depth = _next_tag(code, pc, arena, offset, limit, depth, stack)
         else:  # END_TAG

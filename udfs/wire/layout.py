@@ -70,6 +70,8 @@ def _columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Colum
             yield Column(child, PARENT, -1)
             yield from _columns(element_fields(field), child, "")
         elif field.fields:
+            if is_nullable_struct(field):
+                yield Column(level, name + ".is_null", int(field.default == "null"))
             yield from _columns(field.fields, level, name + ".")
         elif is_span(field):
             yield Column(level, name + ".start", 0)
@@ -107,6 +109,11 @@ def is_array(field: Field) -> bool:
 def is_span(field: Field) -> bool:
     """Whether the field is bytes of the arena rather than a number."""
     return field.type in _SPANS
+
+
+def is_nullable_struct(field: Field) -> bool:
+    """Whether the field is a struct that can be null as a whole."""
+    return bool(field.fields) and not is_array(field) and field.nullable != "none"
 
 
 def is_in(version: int, versions: str) -> bool:

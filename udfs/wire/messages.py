@@ -24,7 +24,7 @@ class Level:
 
     Numbers are columns of their name; a string, bytes, records or uuid is the pair NAME.start, NAME.length of offsets
     into the arena; an array is NAME.count here and a level of its own. Fields of a struct are dotted:
-    `replica_state.replica_id`.
+    `replica_state.replica_id`; one that can be null as a whole has NAME.is_null as well.
     """
 
     path: str

@@ -24,6 +24,7 @@ from udfs.wire.layout import (
     element_path,
     is_array,
     is_in,
+    is_nullable_struct,
     is_span,
     lay_out,
     newest_version,
@@ -41,6 +42,7 @@ NEXT_ELEMENT = 6  # the loop's body
 TAGS = 7  # behind the tag section
 NEXT_TAG = 8  # behind the tag section, number of known tags; then tag, subroutine of each
 END_TAG = 9  # the section's NEXT_TAG
+NULLABLE = 10  # column of is_null, behind the struct
 
 UUID_BYTES = 16
 
@@ -96,6 +98,8 @@ def least_bytes(fields: Sequence[Field], version: int, flexible: bool) -> int:
 def _least_bytes(field: Field, version: int, flexible: bool) -> int:
     if is_array(field) or is_span(field):
         return UUID_BYTES if field.type == "uuid" else _prefix(field, flexible) or 1
+    if is_nullable_struct(field):
+        return 1
     if field.fields:
         return least_bytes(field.fields, version, flexible)
     return INT_WIDTHS.get(field.type, 1)
@@ -167,6 +171,8 @@ class _Assembler:
         name = prefix + field.name
         if is_array(field):
             self._array(field, version, level, name)
+        elif is_nullable_struct(field):
+            self._nullable_struct(field, version, level, name)
         elif field.fields:
             self._struct(field.fields, version, level, name + ".")
         elif field.type in INT_WIDTHS:
@@ -181,6 +187,13 @@ class _Assembler:
             self._emit(_prefix(field, self._is_flexible(version)), is_in(version, field.nullable))
         else:
             raise TypeError(f"{self.message.name}: the decoder knows no type {field.type}, of {name}")
+
+    def _nullable_struct(self, field: Field, version: int, level: str, name: str) -> None:
+        self._emit(NULLABLE)
+        self._emit_column(level, name + ".is_null")
+        body = self._emit(0)
+        self._struct(field.fields, version, level, name + ".")
+        self.code[body - 1] = len(self.code)
 
     def _array(self, field: Field, version: int, level: str, name: str) -> None:
         flexible = self._is_flexible(version)

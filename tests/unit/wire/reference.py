@@ -12,21 +12,16 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from schemas.wire.api_versions import API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE
-from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
-from schemas.wire.metadata import METADATA_REQUEST, METADATA_RESPONSE
-from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from udfs.wire.messages import Decoded, decode
 
-MESSAGES = (
-    FETCH_REQUEST, FETCH_RESPONSE, PRODUCE_REQUEST, PRODUCE_RESPONSE,
-    METADATA_REQUEST, METADATA_RESPONSE, API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE,
-)  # fmt: skip
+MESSAGES = tuple(message for declared in DECLARED for message in declared)
 MESSAGE_VERSIONS = [
     (message, version) for message in MESSAGES for version in range(int(message.versions.split("-")[1]) + 1)
 ]
 UNKNOWN_TAGS = "unknown tags"
+SPANS = ("string", "bytes", "records", "uuid")
 WIDTHS = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
 Struct = dict[str, Any]
 
@@ -42,10 +37,10 @@ def default(field: Field) -> Any:
     if field.type.startswith("[]"):
         return None if field.default == "null" else []
     if field.fields:
-        return {inner.name: default(inner) for inner in field.fields}
-    if field.type in ("string", "records", "uuid"):
+        return None if field.default == "null" else {inner.name: default(inner) for inner in field.fields}
+    if field.type in SPANS:
         # A uuid's default, sixteen zeros, is nowhere in the arena: such a span is null.
-        return None if field.default == "null" or field.type != "string" else b""
+        return None if field.default == "null" or field.type in ("records", "uuid") else b""
     return field.default == "true" if field.type == "bool" else int(field.default or "0", 0)
 
 
@@ -74,13 +69,23 @@ def encode_value(kind: str, fields: tuple[Field, ...], value: Any, version: int,
     return length + (value or b"")
 
 
+def encode_field(field: Field, value: Any, version: int, flexible: bool) -> bytes:
+    if not is_nullable_struct(field, version):
+        return encode_value(field.type, field.fields, value, version, flexible)
+    return b"\xff" if value is None else b"\1" + encode_struct(field.fields, value, version, flexible)
+
+
+def is_nullable_struct(field: Field, version: int) -> bool:
+    return bool(field.fields) and not field.type.startswith("[]") and within(version, field.nullable)
+
+
 def encode_struct(fields: tuple[Field, ...], value: Struct, version: int, flexible: bool) -> bytes:
     out, tagged = b"", list(value.get(UNKNOWN_TAGS, []))
     for field in fields:
         is_tagged = within(version, field.tagged)
         if not within(version, field.versions) or (is_tagged and value[field.name] == default(field)):
             continue
-        encoded = encode_value(field.type, field.fields, value[field.name], version, flexible)
+        encoded = encode_field(field, value[field.name], version, flexible)
         if is_tagged:
             tagged.append((field.tag, encoded))
         else:
@@ -97,12 +102,14 @@ def encode(message: Message, version: int, value: Struct) -> bytes:
 
 
 def values(field_type: str, field: Field, version: int, flexible: bool) -> st.SearchStrategy[Any]:
-    nullable = within(version, field.nullable)
+    # Of an array, not its elements can be null but the array.
+    nullable = within(version, field.nullable) and field_type == field.type
     if field_type.startswith("[]"):
         elements = st.lists(values(field_type[2:], field, version, flexible), max_size=3)
         return st.none() | elements if nullable else elements
     if field.fields:
-        return structs(field.fields, version, flexible)
+        struct_values = structs(field.fields, version, flexible)
+        return st.none() | struct_values if nullable else struct_values
     if field_type in WIDTHS:
         bits = 8 * WIDTHS[field_type] - 1
         return st.integers(-(2**bits), 2**bits - 1)
@@ -111,7 +118,7 @@ def values(field_type: str, field: Field, version: int, flexible: bool) -> st.Se
     if field_type == "uuid":
         # All zeros in a tagged uuid would be its default, and so not be sent.
         return st.binary(min_size=16, max_size=16).filter(any)
-    text = st.binary(max_size=200) if field_type == "records" else st.text(max_size=40).map(str.encode)
+    text = st.binary(max_size=200) if field_type in ("bytes", "records") else st.text(max_size=40).map(str.encode)
     return st.none() | text if nullable else text
 
 
@@ -139,7 +146,7 @@ def expected(fields: tuple[Field, ...], value: Struct, version: int) -> Struct:
         if field.fields and field.type.startswith("[]"):
             found[field.name] = known and [expected(field.fields, element, version) for element in known]
         elif field.fields:
-            found[field.name] = expected(field.fields, known, version) if field.name in value else known
+            found[field.name] = expected(field.fields, known, version) if value.get(field.name) else known
         else:
             found[field.name] = known
     return found
@@ -161,10 +168,11 @@ def _read(field: Field, decoded: Decoded, arena: np.ndarray, level: str, row: in
     if field.type.startswith("[]"):
         return _read_array(field, decoded, arena, level, row, name)
     if field.fields:
+        if field.nullable != "none" and rows.column(name + ".is_null")[row]:
+            return None
         return _read_struct(field.fields, decoded, arena, level, row, name + ".")
-    if field.type in ("string", "records", "uuid"):
-        start, length = (int(column[row]) for column in rows.span(name))
-        return None if length < 0 else arena[start : start + length].tobytes()
+    if field.type in SPANS:
+        return _read_span(*rows.span(name), arena, row)
     value = int(rows.column(name)[row])
     return bool(value) if field.type == "bool" else value
 
@@ -178,7 +186,14 @@ def _read_array(field: Field, decoded: Decoded, arena: np.ndarray, level: str, r
         return None
     if field.fields:
         return [_read_struct(field.fields, decoded, arena, path, int(element), "") for element in elements]
+    if field.type.removeprefix("[]") in SPANS:
+        return [_read_span(*decoded.levels[path].span("value"), arena, int(element)) for element in elements]
     return [int(value) for value in decoded.levels[path].column("value")[elements]]
+
+
+def _read_span(starts: np.ndarray, lengths: np.ndarray, arena: np.ndarray, row: int) -> bytes | None:
+    start, length = int(starts[row]), int(lengths[row])
+    return None if length < 0 else arena[start : start + length].tobytes()
 
 
 def lay_in_arena(frames: list[bytes], between: bytes = b"") -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -42,6 +42,12 @@ def mixed_frames(message: Message, values: list[tuple[int, Struct]]) -> tuple[np
     return (*lay_in_arena(frames, b"\xff"), np.array([version for version, _ in values], np.int16))
 
 
+def level_above(path: str, decoded: Decoded) -> str:
+    """The level that holds a level's array, be it in a struct."""
+    above = path.rpartition(".")[0]
+    return above if above in decoded.levels else level_above(above, decoded)
+
+
 def concatenated(parts: list[Decoded]) -> tuple[list[int], dict[str, dict[str, list[int]]]]:
     """Faults and columns of consecutive batches, with parents counted from the first batch on."""
     faults: list[int] = []
@@ -50,7 +56,7 @@ def concatenated(parts: list[Decoded]) -> tuple[list[int], dict[str, dict[str, l
         before = {path: len(found["parent"]) for path, found in columns.items()}
         faults += decoded.fault.tolist()
         for path, level in decoded.levels.items():
-            above = before.get(path.rpartition(".")[0], 0) if path else len(faults) - len(decoded.fault)
+            above = before.get(level_above(path, decoded), 0) if path else len(faults) - len(decoded.fault)
             found = columns.setdefault(path, {})
             for name, column in level.columns.items():
                 found.setdefault(name, []).extend((column + above * (name == "parent")).tolist())

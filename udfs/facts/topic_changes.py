@@ -1,0 +1,199 @@
+"""Requests that make, delete, grow or move topics, and their answers, as rows of `topic_changes`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.tables.silver import TOPIC_CHANGES
+from schemas.tables.table import Column
+from schemas.wire.declared import ALTER_PARTITION_REASSIGNMENTS, CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from udfs.capture.segments import UNKNOWN
+from udfs.facts.arrow_tables import nullable, nulls_besides, rows_of
+from udfs.facts.batches import key_of, match
+from udfs.facts.exchanges import Exchanges, known, shared_columns
+from udfs.facts.fetches import pick, position_in_message
+from udfs.facts.messages import Messages, decode_both
+from udfs.facts.names import ABSENT
+from udfs.wire.arrays import Bools, Ints
+from udfs.wire.messages import Decoded, Level
+
+NO_COUNT = -1  # Kafka's default of counts in a CreateTopics response
+
+
+def topic_change_rows(exchanges: Exchanges) -> Iterator[pa.RecordBatch]:
+    """Rows of `topic_changes` for all but Metadata exchanges."""
+    for declared, rows_from in (
+        (CREATE_TOPICS, created_topics),
+        (DELETE_TOPICS, deleted_topics),
+        (CREATE_PARTITIONS, created_partitions),
+        (ALTER_PARTITION_REASSIGNMENTS, reassigned_partitions),
+    ):
+        which = exchanges.of_api(declared.request.api_key)
+        if len(which):
+            yield from rows_from(exchanges, decode_both(exchanges, declared, which))
+
+
+def change_rows(
+    exchanges: Exchanges, kind: str, exchange: Ints, columns: Mapping[Column, pa.Array[Any] | Ints | Bools]
+) -> pa.RecordBatch:
+    """Rows of one kind; columns that such a request does not have are null. exchange: int64, of each row."""
+    shared = shared_columns(exchanges, exchange)
+    kinds = {str(TOPIC_CHANGES.kind): pa.array([kind] * len(exchange), pa.string())}
+    given = {**shared, **kinds, **{str(name): values for name, values in columns.items()}}
+    return rows_of(TOPIC_CHANGES, {**given, **nulls_besides(TOPIC_CHANGES, given, len(exchange))})
+
+
+def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
+    """A row a topic of CreateTopics requests."""
+    topics, answer = messages.request.levels["topics"], messages.response.levels["topics"]
+    name = learnt(exchanges, topics)
+    exchange = messages.asked[topics.parent]
+    row = answer_of(exchange, name, messages.answered[answer.parent], learnt(exchanges, answer))
+    t = TOPIC_CHANGES
+    placed = messages.request.levels["topics.assignments"]
+    assignments = assignment_texts(messages.request, "topics.assignments", placed.column("partition_index"))
+    yield change_rows(exchanges, "create_topic", exchange, {
+        t.position: position_in_message(topics, topics.parent),
+        t.topic: exchanges.names.texts_of(name),
+        t.topic_id: topic_ids(exchanges, answer, row),
+        t.num_partitions: topics.column("num_partitions"),
+        t.replication_factor: topics.column("replication_factor"),
+        t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
+        t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
+        t.error_code: known(pick(answer.column("error_code"), row, UNKNOWN)),
+        t.answered_num_partitions: counts(answer, "num_partitions", row),
+        t.answered_replication_factor: counts(answer, "replication_factor", row),
+    })  # fmt: skip
+
+
+def deleted_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
+    """A row a topic of DeleteTopics requests, which name topics up to version 5 and name or identify them from 6 on."""
+    answer = messages.response.levels["responses"]
+    answered, answer_name = messages.answered[answer.parent], learnt(exchanges, answer)
+    answer_id = exchanges.names.learn_ids(exchanges.frames.arena, answer)
+    for path, name_field in (("topic_names", "value"), ("topics", "name")):
+        topics = messages.request.levels[path]
+        exchange, name = messages.asked[topics.parent], learnt(exchanges, topics, name_field)
+        asked_id = np.full(topics.rows, ABSENT)
+        if path == "topics":
+            asked_id = exchanges.names.learn_ids(exchanges.frames.arena, topics)
+        by_id = answer_of(exchange, asked_id, answered, answer_id)
+        row = np.where(asked_id != ABSENT, by_id, answer_of(exchange, name, answered, answer_name))
+        ids = np.where(asked_id != ABSENT, asked_id, pick(answer_id, row, ABSENT))
+        t = TOPIC_CHANGES
+        yield change_rows(exchanges, "delete_topic", exchange, {
+            t.position: position_in_message(topics, topics.parent),
+            t.topic: exchanges.names.texts_of(np.where(name != ABSENT, name, pick(answer_name, row, ABSENT))),
+            t.topic_id: exchanges.names.topic_columns(ids)[1],
+            t.error_code: known(pick(answer.column("error_code"), row, UNKNOWN)),
+        })  # fmt: skip
+
+
+def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
+    """A row a topic of CreatePartitions requests; assignments are of the partitions to come, the last ones."""
+    topics, answer = messages.request.levels["topics"], messages.response.levels["results"]
+    name = learnt(exchanges, topics)
+    exchange = messages.asked[topics.parent]
+    row = answer_of(exchange, name, messages.answered[answer.parent], learnt(exchanges, answer))
+    placed = messages.request.levels["topics.assignments"]
+    first_new = topics.column("count") - topics.column("assignments.count")
+    partition = first_new[placed.parent] + position_in_message(placed, placed.parent)
+    assignments = assignment_texts(messages.request, "topics.assignments", partition)
+    t = TOPIC_CHANGES
+    yield change_rows(exchanges, "create_partitions", exchange, {
+        t.position: position_in_message(topics, topics.parent),
+        t.topic: exchanges.names.texts_of(name),
+        t.num_partitions: topics.column("count"),
+        t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
+        t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
+        t.error_code: known(pick(answer.column("error_code"), row, UNKNOWN)),
+    })  # fmt: skip
+
+
+def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
+    """A row a partition of AlterPartitionReassignments requests; null assignments cancel (KIP-455)."""
+    topics, level = messages.request.levels["topics"], messages.request.levels["topics.partitions"]
+    answer_topics, answer = messages.response.levels["responses"], messages.response.levels["responses.partitions"]
+    name, frame = learnt(exchanges, topics)[level.parent], topics.parent[level.parent]
+    exchange, partition = messages.asked[frame], level.column("partition_index")
+    row = match(
+        key_of(exchange, name, partition),
+        key_of(
+            messages.answered[answer_topics.parent[answer.parent]],
+            learnt(exchanges, answer_topics)[answer.parent],
+            answer.column("partition_index"),
+        ),
+    )
+    # A request that is refused as a whole has no error of a partition.
+    refused = np.zeros(len(exchanges), np.int64)
+    refused[messages.answered] = messages.response.levels[""].column("error_code")
+    error = pick(answer.column("error_code"), row, UNKNOWN)
+    is_refused = ((error == 0) | (error == UNKNOWN)) & (refused[exchange] != 0)
+    moved = assignment_texts(messages.request, "topics.partitions", partition, "replicas")
+    t = TOPIC_CHANGES
+    yield change_rows(exchanges, "reassign_partition", exchange, {
+        t.position: position_in_message(level, frame),
+        t.topic: exchanges.names.texts_of(name),
+        t.partition: partition,
+        t.assignments: grouped(moved, np.arange(level.rows), level.column("replicas.count") >= 0),
+        t.error_code: known(np.where(is_refused, refused[exchange], error)),
+    })  # fmt: skip
+
+
+def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBatch:
+    """A row a topic that a Metadata request names, allows to be made, and whose response does not show it."""
+    topics, answer = messages.request.levels["topics"], messages.response.levels["topics"]
+    name = learnt(exchanges, topics)
+    exchange = messages.asked[topics.parent]
+    row = answer_of(exchange, name, messages.answered[answer.parent], learnt(exchanges, answer))
+    error = pick(answer.column("error_code"), row, UNKNOWN)
+    allowed = messages.request.levels[""].column("allow_auto_topic_creation")[topics.parent] == 1
+    wanted = np.flatnonzero(allowed & (name != ABSENT) & (error != 0))
+    t = TOPIC_CHANGES
+    return change_rows(exchanges, "auto_create", exchange[wanted], {
+        t.position: position_in_message(topics, topics.parent)[wanted],
+        t.topic: exchanges.names.texts_of(name[wanted]),
+        t.error_code: known(error[wanted]),
+    })  # fmt: skip
+
+
+def learnt(exchanges: Exchanges, level: Level, name: str = "name") -> Ints:
+    """Hashes of a level's names, ABSENT for a null one."""
+    return exchanges.names.learn(exchanges.frames.arena, *level.span(name))
+
+
+def answer_of(exchange: Ints, topic: Ints, answered: Ints, answer: Ints) -> Ints:
+    """Row of the response that is about the same topic of the same exchange; UNKNOWN where there is none."""
+    return match(key_of(exchange, topic, np.zeros_like(topic)), key_of(answered, answer, np.zeros_like(answer)))
+
+
+def topic_ids(exchanges: Exchanges, answer: Level, rows: Ints) -> pa.Array[Any]:
+    """Ids of the topics in `rows` of a response's level; null where there is no row or no id."""
+    ids = exchanges.names.learn_ids(exchanges.frames.arena, answer)
+    return exchanges.names.topic_columns(pick(ids, rows, ABSENT))[1]
+
+
+def counts(answer: Level, name: str, rows: Ints) -> pa.Array[Any]:
+    """A count of the response; null where it has none: older versions, topics not made."""
+    count = pick(answer.column(name), rows, NO_COUNT)
+    return nullable(count, count != NO_COUNT)
+
+
+def assignment_texts(request: Decoded, path: str, partition: Ints, nodes: str = "broker_ids") -> pa.Array[Any]:
+    """PARTITION:BROKER,BROKER,... of each row of a level."""
+    brokers = request.levels[f"{path}.{nodes}"]
+    ids = grouped(pa.array(brokers.column("value")).cast(pa.string()), brokers.parent, np.full(len(partition), True))
+    parts = [pa.array(partition).cast(pa.string()), pc.binary_join(ids, ",")]
+    texts: pa.Array[Any] = pc.binary_join_element_wise(*parts, ":")  # type: ignore[call-overload]  # the stubs lack ":"
+    return texts
+
+
+def grouped(values: pa.Array[Any], parent: Ints, there: Bools) -> pa.Array[Any]:
+    """Values as a list by parent, null where not `there`; parent: int64, ascending."""
+    offsets = np.searchsorted(parent, np.arange(len(there) + 1))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(~there))
