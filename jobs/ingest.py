@@ -18,6 +18,7 @@ from jobs.kernels import ready_session
 from jobs.lake import delete_folder, has_table, read_table, side_by_side, spark_schema, write_table
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
+from jobs.request_log_plan import are_request_logs, logged_rows
 from jobs.run import Run
 from jobs.version import decoder
 from schemas.tables.silver import CAPTURES, CLUSTER_METADATA, CONNECTIONS, EXCHANGES, SILVER
@@ -61,8 +62,9 @@ def is_ingested(spark: SparkSession, lake: str, plan: CapturePlan) -> bool:
 def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> None:
     """From planned captures to silver tables."""
     staging = f"{run.lake}/_staging/{plan.capture_id}"
+    rows_of = logged_rows if are_request_logs(plan.indexes) else packed_rows
     with stage("decode", spark):
-        packed_rows(spark, plan).write.mode("overwrite").partitionBy(PACKED_TABLE).parquet(staging)
+        rows_of(spark, plan).write.mode("overwrite").partitionBy(PACKED_TABLE).parquet(staging)
     with stage("silver", spark):
         write_silver(spark, run.lake, plan, staging)
     delete_folder(spark, staging)

@@ -31,7 +31,11 @@ SHARED = (
 def metadata_rows(exchanges: Exchanges, which: Ints) -> Iterator[pa.RecordBatch]:
     """Rows of `cluster_metadata` for the Metadata exchanges `which`."""
     answered, bodies = response_bodies(exchanges, which)
-    decoded = decode(METADATA_RESPONSE, exchanges.frames.arena, *bodies)
+    yield from decoded_metadata_rows(exchanges, answered, decode(METADATA_RESPONSE, exchanges.frames.arena, *bodies))
+
+
+def decoded_metadata_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> Iterator[pa.RecordBatch]:
+    """The same for decoded responses of the exchanges `answered`; what they say of their exchange is noted with it."""
     fine = note_faults(exchanges, answered, decoded.fault)
     top = decoded.levels[""]
     exchanges.error[answered[fine]] = top.column("error_code")[fine]
