@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as pa_json
 
+from udfs.arrow import text_bytes
 from udfs.wire.arrays import Bools
 
 LEAST_BLOCK_BYTES = 1 << 10
@@ -31,25 +32,27 @@ def parsed(lines: pa.Array[Any], schema: pa.Schema) -> tuple[pa.StructArray, Boo
 
 
 def _no_objects(schema: pa.Schema) -> pa.StructArray:
-    empty: pa.StructArray = pa.array([], pa.struct(schema))
-    return empty
+    empty: Any = pa.array([], pa.struct(list(schema)))
+    found: pa.StructArray = empty
+    return found
 
 
 def _read(lines: pa.Array[Any], schema: pa.Schema) -> pa.StructArray | None:
     """All the lines' objects, or None where one line has not exactly one."""
     if not len(lines):
         return _no_objects(schema)
-    _, offsets, content = lines.buffers()
-    ends = np.frombuffer(memoryview(offsets), np.int32)
-    first, size = int(ends[lines.offset]), int(ends[lines.offset + len(lines)] - ends[lines.offset])
+    offsets, content = text_bytes(lines)
+    text = content[offsets[0] : offsets[-1]]
+    read_json: Any = pa_json.read_json  # its stub takes no buffer
     try:
-        table = pa_json.read_json(
-            pa.BufferReader(content.slice(first, size)),
+        table = read_json(
+            pa.BufferReader(text.data),
             parse_options=pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            read_options=pa_json.ReadOptions(use_threads=False, block_size=max(size + 1, LEAST_BLOCK_BYTES)),
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=max(len(text) + 1, LEAST_BLOCK_BYTES)),
         )
     except pa.ArrowInvalid:
         return None
     if table.num_rows != len(lines):
         return None
-    return table.select(schema.names).combine_chunks().to_struct_array().combine_chunks()
+    found: pa.StructArray = table.select(schema.names).combine_chunks().to_struct_array().combine_chunks()
+    return found

@@ -6,12 +6,13 @@ that of Kafka 2.8 and later (KIP-673); it has sizes in the place of records.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from udfs.arrow import array_of, flags, strings_of
+from udfs.arrow import compute as pc
 from udfs.capture.timestamps import LAST_SECOND
 from udfs.wire.arrays import Bools, Bytes, Ints
 
@@ -22,7 +23,7 @@ PREFIX = (
     r"^.*?(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?"
     r'.*?Completed request:\{(?P<forwarded>"isForwarded":true)?'
 )
-NEWLINE, BRACE, SPACE = b"\n}\x20"
+NEWLINE, CARRIAGE_RETURN, BRACE, SPACE = b"\n\r}\x20"
 NS_PER_SECOND = 1_000_000_000
 # What is wrong with a line; `udfs.facts.reasons` has the words.
 FINE, NO_REQUEST, NO_TIME, NO_JSON = range(4)
@@ -43,11 +44,18 @@ class Lines(NamedTuple):
     forwarded: Bools
     json: pa.Array[Any]
 
+    def take(self, rows: Ints) -> Lines:
+        """Some of the lines."""
+        return Lines(
+            self.number[rows], self.size[rows], self.fault[rows], self.completed[rows], self.forwarded[rows],
+            self.json.take(array_of(rows)),
+        )  # fmt: skip
+
 
 def lines_of(block: bytes) -> Lines:
     """The lines of a block. Bytes that are not UTF-8 become U+FFFD."""
     raw, starts, ends = _split(_text(block))
-    whole = _strings(raw, np.append(starts, len(raw)))
+    whole = strings_of(raw, np.append(starts, len(raw)))
     prefix = pc.binary_slice(whole.view(pa.binary()), 0, PREFIX_BYTES)
     marker = pc.find_substring(prefix, MARKER).to_numpy(zero_copy_only=False).astype(np.int64)
     completed, timed, forwarded = _told_before(prefix)
@@ -60,12 +68,9 @@ def lines_of(block: bytes) -> Lines:
         np.select([~has_json, ~timed], [NO_REQUEST, NO_TIME], default=FINE),
         completed,
         forwarded,
-        _strings(json, np.append(starts, len(raw))),
+        strings_of(json, np.append(starts, len(raw))),
     )
-    there = ends - starts > (raw[starts] == ord("\r"))
-    return Lines(
-        *(column.filter(pa.array(there)) if isinstance(column, pa.Array) else column[there] for column in found)
-    )
+    return found.take(np.flatnonzero(ends - starts > (raw[starts] == CARRIAGE_RETURN)))
 
 
 def _text(block: bytes) -> bytes:
@@ -84,11 +89,6 @@ def _split(block: bytes) -> tuple[Bytes, Ints, Ints]:
     return raw, np.append(0, ends[:-1] + 1), ends
 
 
-def _strings(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(raw)]
-    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
-
-
 def _told_before(prefix: pa.Array[Any]) -> tuple[Ints, Bools, Bools]:
     """(time in ns, is it there, is the request forwarded) by line. A log has no zone: its clock is taken to be UTC."""
     parts = pc.extract_regex(prefix, PREFIX)
@@ -98,8 +98,7 @@ def _told_before(prefix: pa.Array[Any]) -> tuple[Ints, Bools, Bools]:
     second = pc.fill_null(seconds, -1).to_numpy()
     nanos = pc.utf8_rpad(fraction, 9, "0").cast(pa.int64()).to_numpy()
     is_there = (second >= 0) & (second < LAST_SECOND)
-    is_forwarded = cast(Bools, pc.not_equal(forwarded, "").to_numpy(zero_copy_only=False))
-    return np.where(is_there, second * NS_PER_SECOND + nanos, 0), is_there, is_forwarded
+    return np.where(is_there, second * NS_PER_SECOND + nanos, 0), is_there, flags(pc.not_equal(forwarded, ""))
 
 
 def _last_brace(raw: Bytes, ends: Ints) -> Ints:

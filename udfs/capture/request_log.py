@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from udfs.arrow import array_of, flags, valid
+from udfs.arrow import compute as pc
 from udfs.capture.endpoints import logged_connection
 from udfs.capture.json_lines import parsed
 from udfs.capture.line_blocks import LineBlock, line_blocks
-from udfs.capture.log_lines import FINE, NO_JSON, Lines, lines_of
+from udfs.capture.log_lines import FINE, NO_JSON, lines_of
 from udfs.capture.packets import open_range
 from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import open_stored
@@ -54,22 +55,22 @@ error_code, throttle_time_ms: of the response, null where it has none at the top
 json:             the line's object, of the APIs whose bodies are read
 """
 
-ENVELOPE = pa.schema(
-    {
-        "requestHeader": pa.struct(
-            {
-                "requestApiKey": pa.int16(),
-                "requestApiVersion": pa.int16(),
-                "correlationId": pa.int32(),
-                "clientId": pa.string(),
-            }
-        ),
-        "response": pa.struct({"errorCode": pa.int16(), "throttleTimeMs": pa.int32()}),
-        "connection": pa.string(),
-        "totalTimeMs": pa.float64(),
-        "clientInformation": pa.struct({"softwareName": pa.string(), "softwareVersion": pa.string()}),
-    }
-)
+
+def _struct(**fields: pa.DataType) -> pa.StructType:
+    return pa.struct(list(fields.items()))
+
+
+_ENVELOPE: list[tuple[str, pa.DataType]] = [
+    (
+        "requestHeader",
+        _struct(requestApiKey=pa.int16(), requestApiVersion=pa.int16(), correlationId=pa.int32(), clientId=pa.string()),
+    ),
+    ("response", _struct(errorCode=pa.int16(), throttleTimeMs=pa.int32())),
+    ("connection", pa.string()),
+    ("totalTimeMs", pa.float64()),
+    ("clientInformation", _struct(softwareName=pa.string(), softwareVersion=pa.string())),
+]
+ENVELOPE = pa.schema(_ENVELOPE)
 COLUMNS = {
     "api_key": ("requestHeader", "requestApiKey"),
     "api_version": ("requestHeader", "requestApiVersion"),
@@ -103,33 +104,32 @@ def read_requests(
 
 def _requests(block: LineBlock, file_no: int, file_rank: int, bodies_of: tuple[int, ...]) -> pa.RecordBatch:
     lines = lines_of(block.content)
-    kept = np.flatnonzero(~lines.forwarded)
-    lines = Lines(*(c.take(pa.array(kept)) if isinstance(c, pa.Array) else c[kept] for c in lines))
+    lines = lines.take(np.flatnonzero(~lines.forwarded))
     readable = np.flatnonzero(lines.fault == FINE)
-    json = pc.replace_substring(lines.json.take(pa.array(readable)), NO_RESPONSE, NULL_RESPONSE)
+    json = pc.replace_substring(lines.json.take(array_of(readable)), NO_RESPONSE, NULL_RESPONSE)
     objects, is_read = parsed(json, ENVELOPE)
     columns, taken, is_whole = _told(objects)
     found = readable[is_read][is_whole]
     fault = lines.fault.copy()
     fault[np.setdiff1d(readable, found)] = NO_JSON
 
-    row = np.full(len(kept), -1)
+    row = np.full(len(lines.number), -1)
     row[found] = np.flatnonzero(is_whole)
-    at = pa.array(row, mask=row < 0)
+    at = array_of(row, row >= 0)
     told = {name: values.take(at) for name, values in columns.items()}
     wanted = pc.is_in(told["api_key"], value_set=pa.array(bodies_of, pa.int16()))
-    line_json = json.take(pa.array(np.flatnonzero(is_read))).take(at)
+    line_json = json.take(array_of(np.flatnonzero(is_read))).take(at)
     told |= {
         "connection": pc.fill_null(told["connection"], ""),
         "answered": pc.fill_null(told["answered"], False),
         "json": pc.if_else(wanted, line_json, None),
-        "taken": pc.fill_null(pa.array(taken).take(at), 0),
-        "file_rank": pa.array(np.full(len(kept), file_rank)),
-        "file_no": pa.array(np.full(len(kept), file_no)),
-        "line_no": pa.array(lines.number + block.first_line),
-        "size": pa.array(lines.size),
-        "fault": pa.array(fault),
-        "completed": pa.array(lines.completed),
+        "taken": pc.fill_null(array_of(taken).take(at), 0),
+        "file_rank": array_of(np.full(len(lines.number), file_rank)),
+        "file_no": array_of(np.full(len(lines.number), file_no)),
+        "line_no": array_of(lines.number + block.first_line),
+        "size": array_of(lines.size),
+        "fault": array_of(fault),
+        "completed": array_of(lines.completed),
     }
     return pa.RecordBatch.from_arrays([told[f.name].cast(f.type) for f in LOGGED_REQUESTS], schema=LOGGED_REQUESTS)
 
@@ -145,7 +145,7 @@ def _told(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]], Ints, Bool
     in_range = (ms >= 0) & (ms < MOST_TAKEN_MS)  # false for NaN
     whole = in_range & _are_connections(columns["connection"])
     for name in NEEDED:
-        whole &= columns[name].is_valid().to_numpy(zero_copy_only=False)
+        whole &= valid(columns[name])
     taken = np.rint(np.where(in_range, ms, 0) * NS_PER_MS).astype(np.int64)
     return columns, taken, whole
 
@@ -154,5 +154,4 @@ def _are_connections(texts: pa.Array[Any]) -> Bools:
     """Which texts name a connection; each distinct one is looked at once."""
     coded = texts.dictionary_encode()
     fine = pa.array([logged_connection(text) is not None for text in coded.dictionary.to_pylist()], pa.bool_())
-    found: Bools = pc.fill_null(fine.take(coded.indices), False).to_numpy(zero_copy_only=False)
-    return found
+    return flags(pc.fill_null(fine.take(coded.indices), False))

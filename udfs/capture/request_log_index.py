@@ -41,8 +41,8 @@ def index_request_log(path: str, *, range_bytes: int, buckets: int) -> CaptureIn
     if MARKER.encode() not in head:
         if FREE_TEXT.search(head):
             raise CaptureError(
-                f"{path}: a request log in free text, as Kafka before 2.8 writes it. refetch reads request logs in JSON "
-                "(KIP-673); for older brokers capture packets with `tcpdump -s 0`."
+                f"{path}: a request log in free text, as Kafka before 2.8 writes it. refetch reads request logs in "
+                "JSON (KIP-673); for older brokers capture packets with `tcpdump -s 0`."
             )
         return None
     return _index(path, range_bytes, buckets)
@@ -68,10 +68,8 @@ def _index(path: str, range_bytes: int, buckets: int) -> CaptureIndex:
         compression = identify_compression(buffered.peek(4)[:4])
         stream = open_stream(buffered, compression, faults)
         for block in line_blocks(stream, block_bytes=min(BLOCK_BYTES, range_bytes)):
-            is_far = (
-                compression is Compression.NONE and block.first_byte >= starts[-1][0] + range_bytes if starts else True
-            )
-            if is_far:
+            may_cut = compression is Compression.NONE
+            if not starts or (may_cut and block.first_byte >= starts[-1][0] + range_bytes):
                 starts.append((block.first_byte, block.first_line))
             found = lines_of(block.content)
             lines, forwarded = lines + len(found.number), forwarded + int(found.forwarded.sum())

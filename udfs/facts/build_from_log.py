@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE
 from schemas.tables.table import Table
@@ -14,6 +14,8 @@ from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.message import Message
 from schemas.wire.metadata import METADATA_REQUEST, METADATA_RESPONSE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
+from udfs.arrow import array_of
+from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import nullable, pack, rows_of, timestamps
 from udfs.facts.batches import first_errors
 from udfs.facts.build import FETCH, METADATA, PRODUCE, Carried
@@ -57,7 +59,7 @@ def tables_of(
     texts, lines = Texts(), chunk.requests
     software = [texts.add(known_software(lines, name)) for name in ("software_name", "software_version")]
     which = {key: np.flatnonzero(ints(lines, "api_key") == key) for key in MESSAGES}
-    bodies = {key: read_bodies(*MESSAGES[key], lines["json"].take(pa.array(which[key])), texts) for key in MESSAGES}
+    bodies = {key: read_bodies(*MESSAGES[key], lines["json"].take(array_of(which[key])), texts) for key in MESSAGES}
     exchanges = exchanges_of(frames_of(chunk, connection, texts), capture_id, carried.names)
     for hashes, spans in zip(exchanges.software, software, strict=True):
         hashes[:] = carried.names.learn(exchanges.frames.arena, *spans)
@@ -132,15 +134,15 @@ def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBa
     """A row of `quarantine` a line whose request is in an exchange but whose messages could not be read."""
     rows = np.flatnonzero(exchanges.fault)
     return line_rows(
-        exchanges.capture_id, lines.take(pa.array(rows)), exchanges.connection_id[rows],
-        pa.array(exchanges.number[rows]), pa.array([Reason.UNDECODABLE.value] * len(rows), pa.string()),
+        exchanges.capture_id, lines.take(array_of(rows)), exchanges.connection_id[rows],
+        array_of(exchanges.number[rows]), pa.array([Reason.UNDECODABLE.value] * len(rows), pa.string()),
         timestamps(exchanges.of_request("last_time")[rows]),
     )  # fmt: skip
 
 
 def line_rows(
-    capture_id: str, lines: pa.RecordBatch, connection_id: Ints, exchange_no: pa.Array[pa.Int64Scalar],
-    reason: pa.Array[pa.StringScalar], time: pa.Array[pa.TimestampScalar],
+    capture_id: str, lines: pa.RecordBatch, connection_id: Ints, exchange_no: pa.Array[Any],
+    reason: pa.Array[Any], time: pa.Array[Any],
 ) -> pa.RecordBatch:  # fmt: skip
     """Rows of `quarantine` for lines: where they are, never what they say."""
     t, n, number = QUARANTINE, lines.num_rows, line_numbers(lines)

@@ -65,7 +65,7 @@ def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
 def fetch_messages(
     exchanges: Exchanges, asked: Ints, request: Decoded, answered: Ints, response: Decoded
 ) -> FetchMessages:
-    """Decoded Fetch bodies of the exchanges `asked` and `answered`; what they say of their exchange is noted with it."""
+    """Decoded Fetch bodies of the exchanges `asked` and `answered`, which are told what the bodies say of them."""
     arena, names = exchanges.frames.arena, exchanges.names
     asked_ok = note_faults(exchanges, asked, request.fault)
     limits = request.levels[""]

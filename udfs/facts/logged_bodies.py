@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas.wire.message import Field, Message
+from udfs.arrow import array_of, text_bytes, valid
+from udfs.arrow import compute as pc
 from udfs.capture.json_lines import parsed
 from udfs.wire.arrays import Bools, Bytes, Ints
 from udfs.wire.layout import INT_WIDTHS, PARENT, VALUE, default_value, element_fields, element_path, is_array, is_span
@@ -23,7 +24,7 @@ from udfs.wire.messages import Decoded, Level
 
 NULL, UNREADABLE_ID = -1, -2
 UUID_BYTES, UUID_CHARACTERS = 16, 22
-INTS = {name: pa.int8() if width == 1 else pa.from_numpy_dtype(f"i{width}") for name, width in INT_WIDTHS.items()}
+INTS = {name: pa.from_numpy_dtype(np.dtype(f"i{width}")) for name, width in INT_WIDTHS.items()}
 
 
 @dataclass
@@ -39,23 +40,21 @@ class Texts:
 
     def add(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
         """(starts, lengths) of the texts in the arena; length NULL for null."""
-        _, offsets, content = texts.buffers()
-        ends = np.frombuffer(memoryview(offsets or b""), np.int32)[texts.offset : texts.offset + len(texts) + 1]
-        ends = ends.astype(np.int64) if len(ends) else np.zeros(1, np.int64)
+        ends, content = text_bytes(texts)
         starts = self.size + ends[:-1] - ends[0]
-        self._append(np.frombuffer(memoryview(content or b""), np.uint8)[ends[0] : ends[-1]])
-        return starts, np.where(_valid(texts), np.diff(ends), NULL)
+        self._append(content[ends[0] : ends[-1]])
+        return starts, np.where(valid(texts), np.diff(ends), NULL)
 
     def add_ids(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
         """The same for ids, which are sixteen bytes on the wire; length UNREADABLE_ID for a text that is none."""
         coded = texts.dictionary_encode()
-        ids = [id_bytes(text) for text in coded.dictionary.to_pylist()]
+        ids = [id_bytes(text) for text in coded.dictionary.to_pylist() if text is not None]
         known = np.array([found is not None for found in ids] + [False])
         starts = self.size + UUID_BYTES * np.arange(len(ids) + 1)
         self._append(np.frombuffer(b"".join(found or bytes(UUID_BYTES) for found in ids), np.uint8))
         code = pc.fill_null(coded.indices, len(ids)).to_numpy()
         lengths = np.where(known[code], UUID_BYTES, UNREADABLE_ID)
-        return starts[code], np.where(_valid(texts), lengths, NULL)
+        return starts[code], np.where(valid(texts), lengths, NULL)
 
     def _append(self, part: Bytes) -> None:
         self.parts.append(part)
@@ -70,11 +69,6 @@ def id_bytes(text: str) -> bytes | None:
         return base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
         return None
-
-
-def _valid(values: pa.Array[Any]) -> Bools:
-    found: Bools = values.is_valid().to_numpy(zero_copy_only=False)
-    return found
 
 
 def json_name(declared: Field) -> str:
@@ -116,25 +110,22 @@ def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts
     schema = pa.schema([("request", arrow_struct(request.fields)), ("response", arrow_struct(response.fields))])
     objects, read = parsed(lines, schema)
     found = _bodies(request, response, objects, read, texts)
-    no_request = np.flatnonzero(~_valid(pc.struct_field(objects, "request")))
-    bad_ids = (
-        _bodies_with_bad_ids(found.request),
-        np.flatnonzero(found.answered)[_bodies_with_bad_ids(found.response)],
-    )
-    wrong = np.unique(np.concatenate([no_request, *bad_ids]))
+    no_request = np.flatnonzero(~valid(pc.struct_field(objects, "request")))
+    answers = np.flatnonzero(found.answered)[_bodies_with_bad_ids(found.response)]
+    wrong = np.unique(np.concatenate([no_request, _bodies_with_bad_ids(found.request), answers]))
     if not len(wrong):
         return found
     sound = np.ones(len(objects), np.bool_)
     sound[wrong] = False
     still_read = read.copy()
     still_read[read] = sound
-    return _bodies(request, response, objects.filter(pa.array(sound)), still_read, texts)
+    return _bodies(request, response, objects.filter(array_of(sound)), still_read, texts)
 
 
 def _bodies(request: Message, response: Message, objects: pa.StructArray, read: Bools, texts: Texts) -> LoggedBodies:
     asked, answers = pc.struct_field(objects, "request"), pc.struct_field(objects, "response")
-    answered = _valid(answers)
-    came = answers.filter(pa.array(answered))
+    answered = valid(answers)
+    came = answers.filter(array_of(answered))
     return LoggedBodies(read, answered, _decoded(request, asked, texts), _decoded(response, came, texts))
 
 
@@ -171,8 +162,8 @@ def _columns(
 
 
 def _ints(values: pa.Array[Any], missing: int) -> Ints:
-    found: Ints = pc.fill_null(values.cast(pa.int64()), missing).to_numpy()
-    return found
+    # A copy can be written, as the decoder's columns can: for others the kernels would be compiled once more.
+    return np.array(pc.fill_null(values.cast(pa.int64()), missing).to_numpy())
 
 
 def _bodies_with_bad_ids(decoded: Decoded) -> Ints:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from udfs.arrow import array_of, flags
+from udfs.arrow import compute as pc
 from udfs.capture.chunks import Frames, chunks, packet_number
 from udfs.capture.conversation import CONNECTION, KAFKA
 from udfs.capture.endpoints import logged_connection
@@ -32,7 +33,7 @@ class LoggedConnection:
 
 @dataclass(frozen=True)
 class LogChunk:
-    """Lines of a log, sorted by connection: those that tell a request, those that cannot be read, and if it ends here."""
+    """Lines of a log, sorted by connection: those that tell a request, and those that cannot be read."""
 
     requests: pa.RecordBatch
     unreadable: pa.RecordBatch
@@ -63,9 +64,9 @@ def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]
     """(connection of each line, names of the connections); the first is the carried one, if there is one."""
     changes = np.zeros(0, np.int64)
     if len(names) > 1:
-        changes = np.flatnonzero(pc.not_equal(names[1:], names[:-1]).to_numpy(zero_copy_only=False)) + 1
+        changes = np.flatnonzero(flags(pc.not_equal(names[1:], names[:-1]))) + 1
     starts = np.append(np.zeros(min(len(names), 1), np.int64), changes)
-    found: list[str] = names.take(pa.array(starts)).to_pylist()
+    found = [str(name) for name in names.take(array_of(starts)).to_pylist()]
     run = np.zeros(len(names), np.int64)
     run[changes] = 1
     run = np.cumsum(run)
@@ -99,7 +100,7 @@ def frames_of(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frame
 
 def _request_frames(lines: pa.RecordBatch, texts: Texts) -> Records:
     frames = _frames(lines.num_rows)
-    answered = lines["answered"].to_numpy(zero_copy_only=False)
+    answered = flags(lines["answered"])
     for name in ("api_key", "api_version", "correlation_id"):
         frames[name] = ints(lines, name)
     frames["client_id_start"], frames["client_id_length"] = texts.add(lines["client_id"])
@@ -111,7 +112,7 @@ def _request_frames(lines: pa.RecordBatch, texts: Texts) -> Records:
 
 
 def _response_frames(lines: pa.RecordBatch) -> Records:
-    request = np.flatnonzero(lines["answered"].to_numpy(zero_copy_only=False))
+    request = np.flatnonzero(flags(lines["answered"]))
     frames = _frames(len(request))
     frames["correlation_id"] = ints(lines, "correlation_id")[request]
     frames["first_time"] = frames["last_time"] = ints(lines, "completed")[request]

@@ -35,7 +35,7 @@ def metadata_rows(exchanges: Exchanges, which: Ints) -> Iterator[pa.RecordBatch]
 
 
 def decoded_metadata_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> Iterator[pa.RecordBatch]:
-    """The same for decoded responses of the exchanges `answered`; what they say of their exchange is noted with it."""
+    """The same for decoded responses of the exchanges `answered`, which are told what the responses say of them."""
     fine = note_faults(exchanges, answered, decoded.fault)
     top = decoded.levels[""]
     exchanges.error[answered[fine]] = top.column("error_code")[fine]
