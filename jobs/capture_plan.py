@@ -20,6 +20,7 @@ from schemas.tables.silver import CAPTURES
 from udfs.capture.index import CaptureIndex, index_capture
 from udfs.capture.packets import PACKETS, read_packets
 from udfs.capture.ranges import PacketRange
+from udfs.capture.request_log_index import index_request_log
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.build import facts
@@ -61,7 +62,7 @@ def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for file in files:
             content, fault = None, None
             try:
-                content = pickle.dumps(index_capture(file["path"], range_bytes=RANGE_BYTES, buckets=BUCKETS))
+                content = pickle.dumps(index_file(file["path"]))
             except CaptureError as error:
                 fault = str(error)
             columns: list[pa.Array[Any]] = [
@@ -70,6 +71,12 @@ def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 pa.array([fault], pa.string()),
             ]
             yield pa.RecordBatch.from_arrays(columns, ["file_no", "content", "fault"])
+
+
+def index_file(path: str) -> CaptureIndex:
+    """Index a capture or request log. Raises CaptureError where the file is neither."""
+    size = {"range_bytes": RANGE_BYTES, "buckets": BUCKETS}
+    return index_request_log(path, **size) or index_capture(path, **size)
 
 
 def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int) -> CapturePlan:
@@ -139,6 +146,8 @@ def capture_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms 
             t.format: index.format,
             t.compression: index.compression,
             t.size_bytes: index.size_bytes,
+            t.log_lines: index.log_lines,
+            t.forwarded_lines: index.forwarded_lines,
             t.packets: index.counts.packets,
             t.tcp_packets: index.counts.tcp,
             t.other_packets: index.counts.packets

@@ -19,6 +19,7 @@ from jobs.kernels import ready_session
 from jobs.lake import delete_folder, has_table, of_capture, side_by_side, spark_schema, write_table
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
+from jobs.request_log_plan import are_request_logs, logged_rows
 from jobs.run import Run
 from jobs.version import decoder
 from schemas.tables.silver import (
@@ -72,8 +73,10 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
 def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> None:
     """From planned captures to silver tables."""
     staging = f"{run.lake}/_staging/{plan.capture_id}"
+    rows_of = logged_rows if are_request_logs(plan.indexes) else packed_rows
     with stage("decode", spark):
-        packed_rows(spark, plan, run.pseudonyms).write.mode("overwrite").partitionBy(PACKED_TABLE).parquet(staging)
+        packed = rows_of(spark, plan, run.pseudonyms)
+        packed.write.mode("overwrite").partitionBy(PACKED_TABLE).parquet(staging)
     with stage("silver", spark):
         write_silver(spark, run, plan, staging)
     delete_folder(spark, staging)

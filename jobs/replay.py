@@ -24,7 +24,8 @@ from jobs.version import VERSION
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.table import Table
-from udfs.errors import LakeError
+from udfs.capture.request_log_index import REQUEST_LOG
+from udfs.errors import CaptureError, LakeError
 from udfs.facts.arrow_tables import arrow_schema
 
 FETCH_MAX_BYTES = "fetch_max_bytes"
@@ -51,14 +52,27 @@ def run_id(capture_id: str, scenario: Scenario) -> str:
 
 
 def replay(spark: SparkSession, run: Run, capture_id: str) -> str:
-    """Write the gold tables of one capture set; returns the run id. Raises LakeError."""
+    """Write the gold tables of one capture set; returns the run id. Raises LakeError, and CaptureError where the
+    captures do not tell what the replay needs.
+    """
     run_name = run_id(capture_id, run.scenario)
     algorithms = run.scenario.algorithms or (FETCH_MAX_BYTES,)
     if FETCH_MAX_BYTES in algorithms:
+        check_batch_sizes(spark, run.lake, capture_id)
         with stage("replay fetch_max_bytes", spark):
             replay_fetch_limits(spark, run, capture_id, run_name)
     write_table(run_rows(spark, run, capture_id, run_name), run.lake, RUNS, run_name)
     return run_name
+
+
+def check_batch_sizes(spark: SparkSession, lake: str, capture_id: str) -> None:
+    """Raises CaptureError where the capture set cannot tell the sizes of record batches."""
+    captures = of_capture(spark, lake, CAPTURES, capture_id)
+    if captures.where(F.col(CAPTURES.format) == REQUEST_LOG).first() is not None:
+        raise CaptureError(
+            f"{lake}: capture {capture_id} is of request logs, which do not tell the sizes of record batches that the "
+            "replay of fetch.max.bytes needs: capture packets with `tcpdump -s 0` for it. The silver tables are whole"
+        )
 
 
 def lanes_of(scenario: Scenario) -> list[Lane]:

@@ -124,10 +124,18 @@ def read_lines(found: Found) -> Iterable[str]:
     """What the captures held."""
     t = CAPTURES
     for row in found.captures:
-        yield f"  {row[t.path]}: {row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
+        yield f"  {row[t.path]}: {read_of(row)}"
         yield from (f"    damaged: {fault}" for fault in row[t.faults])
     names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in found.apis)
     yield f"  {sum(row[1] for row in found.apis):,} exchanges: {names}"
+
+
+def read_of(row: Row) -> str:
+    """How much a file held."""
+    t = CAPTURES
+    if row[t.log_lines]:
+        return f"{row[t.log_lines]:,} lines of a request log"
+    return f"{row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
 
 
 def lost_lines(found: Found) -> Iterable[str]:

@@ -8,7 +8,7 @@ class RefetchError(Exception):
 
 
 class CaptureError(RefetchError):
-    """A capture cannot be opened, is of no known format, or changed while it was read."""
+    """A capture cannot be opened, is of no known format, changed while it was read, or does not tell what is asked."""
 
 
 class ArgumentError(RefetchError):

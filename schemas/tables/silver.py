@@ -6,15 +6,29 @@ from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
 CAPTURE_ID = C("string", "The capture set: a hash of the content of its files")
-CONNECTION_ID = C("bigint", "The TCP connection: a hash of its endpoints and of how often they had connected before")
+CONNECTION_ID = C(
+    "bigint",
+    "The TCP connection: a hash of its endpoints and of how often they had connected before, or "
+    "of a request log's name for it",
+)
 EXCHANGE_NO = C("bigint", "The request's number in its connection from 0; responses nobody asked for are -1, -2, ...")
 BROKER = C(
     "string", "The broker's node id where Metadata responses tell it, else its address and port", names="endpoint"
 )
 CLIENT_ID = C("string", "client.id of the request", nullable=True, names="client")
 CLIENT_ADDRESS = C("string", "The client's IP address", names="host")
-REQUEST_TIME = C("timestamp", "When the last byte of the request was captured", "UTC", nullable=True)
-RESPONSE_TIME = C("timestamp", "When the last byte of the response was captured", "UTC", nullable=True)
+REQUEST_TIME = C(
+    "timestamp",
+    "When the last byte of the request was captured, or had come as the broker logged it",
+    "UTC",
+    nullable=True,
+)
+RESPONSE_TIME = C(
+    "timestamp",
+    "When the last byte of the response was captured, or had been sent as the broker logged it",
+    "UTC",
+    nullable=True,
+)
 TOPIC = C("string", "Topic name; the topic id where no response of the capture set names it", names="topic")
 TOPIC_ID = C("string", "Topic id as Kafka prints it (url-safe base64)", nullable=True)
 PARTITION = C("int", "Partition of the topic")
@@ -25,17 +39,19 @@ CAPTURES = table(
     file_no=C("int", "The file's place in the capture set, by path"),
     path=C("string", "Where the file was read from"),
     content_hash=C("string", "SHA-256 of the file as stored"),
-    format=C("string", "pcap or pcapng"),
+    format=C("string", "pcap, pcapng or request_log"),
     compression=C("string", "none, gzip or zstd"),
     size_bytes=C("bigint", "Size of the file as stored", "bytes"),
-    packets=C("bigint", "Packets in the file"),
+    log_lines=C("bigint", "Lines of a request log that are not blank; else 0"),
+    forwarded_lines=C("bigint", "... of requests that a broker had forwarded and logged itself: not counted again"),
+    packets=C("bigint", "Packets in the file; 0 in a request log, as the counts and bytes that follow"),
     tcp_packets=C("bigint", "Packets that are TCP segments"),
     other_packets=C("bigint", "Packets of other protocols, fragments and link types that are not read"),
     malformed_packets=C("bigint", "Packets whose headers contradict themselves or are cut by the snaplen"),
     tcp_payload_bytes=C("bigint", "TCP payload on the wire", "bytes"),
     tcp_captured_bytes=C("bigint", "TCP payload in the file; less where the snaplen cut packets", "bytes"),
-    first_time=C("timestamp", "Time of the first packet", "UTC", nullable=True),
-    last_time=C("timestamp", "Time of the last packet", "UTC", nullable=True),
+    first_time=C("timestamp", "Time of the first packet or line", "UTC", nullable=True),
+    last_time=C("timestamp", "Time of the last packet or line", "UTC", nullable=True),
     faults=C("array<string>", "What could not be read of the file, and at which byte"),
     unread_bytes=C("bigint", "Bytes of the file that could not be read", "bytes"),
     decoder=C("string", "refetch's version and a digest of its decoder: `pipeline` keeps rows of the same decoder"),
@@ -55,9 +71,9 @@ CONNECTIONS = table(
     client_software_name=C("string", "As the client's ApiVersions request says (KIP-511)", nullable=True),
     client_software_version=C("string", "As the client's ApiVersions request says (KIP-511)", nullable=True),
     began_before_capture=C("boolean", "The capture does not show the connection being opened"),
-    first_time=C("timestamp", "Time of the first packet", "UTC"),
-    last_time=C("timestamp", "Time of the last packet", "UTC"),
-    packets=C("bigint", "Packets with payload or SYN, FIN, RST"),
+    first_time=C("timestamp", "Time of the first packet, or logged request", "UTC"),
+    last_time=C("timestamp", "Time of the last packet, or logged response", "UTC"),
+    packets=C("bigint", "Packets with payload or SYN, FIN, RST; 0 in a request log, as all bytes"),
     requests=C("bigint", "Requests seen"),
     orphan_responses=C("bigint", "Responses to requests that are not in the capture"),
     payload_bytes=C("bigint", "Captured TCP payload of both directions", "bytes"),
@@ -86,10 +102,13 @@ EXCHANGES = table(
     correlation_id=C("int", "Correlation id of both"),
     request_time=REQUEST_TIME,
     response_time=RESPONSE_TIME,
-    request_packet=C("bigint", "Packet that completed the request: file_no << 40 | packet number", nullable=True),
-    response_packet=C("bigint", "Packet that completed the response: file_no << 40 | packet number", nullable=True),
-    request_bytes=C("bigint", "The request's bytes in the capture, its 4-byte size included", "bytes"),
-    response_bytes=C("bigint", "The response's bytes in the capture, its 4-byte size included", "bytes"),
+    request_packet=C("bigint", "Packet that completed the request, or log line: file_no << 40 | number", nullable=True),
+    response_packet=C("bigint", "Packet that completed the response, or log line: file_no << 40 | number",
+                      nullable=True),
+    request_bytes=C("bigint", "The request's bytes in the capture, its 4-byte size included; 0 in a request log",
+                    "bytes"),
+    response_bytes=C("bigint", "The response's bytes in the capture, its 4-byte size included; 0 in a request log",
+                     "bytes"),
     missing_bytes=C("bigint", "Bytes of both that the capture does not have", "bytes"),
     status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
     error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition", nullable=True),
@@ -253,15 +272,17 @@ QUARANTINE = table(
     "quarantine", "silver", "One row a thing that could not be decoded, with the reason; no content.",
     ("capture_id", "connection_id", "direction", "stream_offset"), "capture_id",
     capture_id=CAPTURE_ID,
-    connection_id=CONNECTION_ID,
-    direction=C("string", "request, response, or unknown before the client is known"),
-    stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have", "bytes"),
+    connection_id=C("bigint", "As in connections; 0 for a line of a request log that names none"),
+    direction=C("string", "request, response, or unknown before the client is known; line in a request log"),
+    stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have; of a line the "
+                              "same as packet", "bytes"),
     exchange_no=C("bigint", "The exchange it belongs to; null for bytes in no frame", nullable=True),
     reason=C("string", "Why: see the module udfs.facts.reasons"),
     bytes=C("bigint", "Bytes in hand that the reason concerns", "bytes"),
     missing_bytes=C("bigint", "Bytes of the frame that the capture does not have", "bytes"),
-    time=C("timestamp", "When the first of the bytes was captured", "UTC"),
-    packet=C("bigint", "The packet that brought it: file_no << 40 | packet number"),
+    time=C("timestamp", "When the first of the bytes was captured; null for a line that does not tell", "UTC",
+           nullable=True),
+    packet=C("bigint", "The packet that brought it, or the line from 0: file_no << 40 | number"),
 )  # fmt: skip
 
 CAPTURE_QUALITY = table(

@@ -32,6 +32,8 @@ class CaptureIndex:
     tcp_payload_captured:    TCP payload bytes in the file
     tcp_payload_on_wire:     TCP payload bytes before the snaplen cut
     bucket_payload_bytes:    int64[buckets], `tcp_payload_captured` by bucket of the connection
+    log_lines:               of a request log: lines that are not blank
+    forwarded_lines:         ... of which so many are of requests that another broker had forwarded
     """
 
     path: str
@@ -51,6 +53,8 @@ class CaptureIndex:
     bucket_payload_bytes: np.ndarray
     ranges: list[PacketRange]
     faults: list[CaptureFault]
+    log_lines: int = 0
+    forwarded_lines: int = 0
 
 
 def index_capture(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:

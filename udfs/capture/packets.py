@@ -66,7 +66,7 @@ def read_packets(r: PacketRange, *, file_no: int, buckets: int, batch_bytes: int
     Raises CaptureError where the file can no longer be read the way it was indexed.
     """
     with open_stored(r.path) as stored:
-        window = StreamWindow(_open_range(stored, r), base=r.first_byte, length=r.length, capacity=batch_bytes)
+        window = StreamWindow(open_range(stored, r), base=r.first_byte, length=r.length, capacity=batch_bytes)
         walk = PacketWalk(
             window,
             CaptureFormat(r.format),
@@ -87,7 +87,7 @@ def read_packets(r: PacketRange, *, file_no: int, buckets: int, batch_bytes: int
             )
 
 
-def _open_range(stored: io.FileIO, r: PacketRange) -> ByteStream:
+def open_range(stored: io.FileIO, r: PacketRange) -> ByteStream:
     """The uncompressed stream of a stored file from the range's first byte on."""
     compression = Compression(r.compression)
     if compression is Compression.NONE:

@@ -55,16 +55,23 @@ class FetchMessages:
 
 def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
     """Decode the Fetch exchanges `which`; faults are noted with them."""
-    arena, names = exchanges.frames.arena, exchanges.names
+    arena = exchanges.frames.arena
     asked, bodies = request_bodies(exchanges, which)
     request = decode(FETCH_REQUEST, arena, *bodies)
+    answered, bodies = response_bodies(exchanges, which)
+    return fetch_messages(exchanges, asked, request, answered, decode(FETCH_RESPONSE, arena, *bodies))
+
+
+def fetch_messages(
+    exchanges: Exchanges, asked: Ints, request: Decoded, answered: Ints, response: Decoded
+) -> FetchMessages:
+    """Decoded Fetch bodies of the exchanges `asked` and `answered`, which are told what the bodies say of them."""
+    arena, names = exchanges.frames.arena, exchanges.names
     asked_ok = note_faults(exchanges, asked, request.fault)
     limits = request.levels[""]
     exchanges.fetch_max_bytes[asked[asked_ok]] = limits.column("max_bytes")[asked_ok]
     exchanges.fetch_session_id[asked[asked_ok]] = limits.column("session_id")[asked_ok]
     exchanges.fetch_session_epoch[asked[asked_ok]] = limits.column("session_epoch")[asked_ok]
-    answered, bodies = response_bodies(exchanges, which)
-    response = decode(FETCH_RESPONSE, arena, *bodies)
     answered_ok = note_faults(exchanges, answered, response.fault)
     top = response.levels[""]
     exchanges.error[answered[answered_ok]] = top.column("error_code")[answered_ok]

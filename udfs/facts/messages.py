@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,9 @@ class Messages(NamedTuple):
     request: Decoded
     answered: Ints
     response: Decoded
+
+
+MessagesOf = Callable[[Exchanges, Declared, Ints], Messages]
 
 
 def note_answers(exchanges: Exchanges) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from udfs.capture.conversation import BEFORE_FIRST_FRAME, BEHIND_GAP, CUT_AT_END, IMPLAUSIBLE_HEADER
+from udfs.capture.log_lines import NO_JSON, NO_REQUEST, NO_TIME
 
 
 class Reason(StrEnum):
@@ -17,7 +18,13 @@ class Reason(StrEnum):
     CUT_FRAME = "cut_frame"  # some of the frame's bytes are not in the capture
     UNDECODABLE = "undecodable"  # the body is not what its API and version say; exchanges.decode_fault tells more
     ORPHAN_RESPONSE = "orphan_response"  # without its request a response cannot be decoded
+    NO_REQUEST_LINE = "no_request_line"  # a line of a request log that is about no request
+    LINE_WITHOUT_TIME = "line_without_time"  # ... that does not tell when the response was sent
+    LINE_NOT_READABLE = "line_not_readable"  # ... whose JSON is cut or not what Kafka writes
 
+
+OF_LINE = {NO_REQUEST: Reason.NO_REQUEST_LINE, NO_TIME: Reason.LINE_WITHOUT_TIME, NO_JSON: Reason.LINE_NOT_READABLE}
+"""By the capture layer's code of a line's fault."""
 
 OF_LOSS = {
     BEFORE_FIRST_FRAME: Reason.BEFORE_FIRST_FRAME,

@@ -17,7 +17,7 @@ from udfs.facts.arrow_tables import nullable, nulls_besides, rows_of
 from udfs.facts.batches import key_of, match
 from udfs.facts.exchanges import Exchanges, known, shared_columns
 from udfs.facts.fetches import pick, position_in_message
-from udfs.facts.messages import Messages, decode_both
+from udfs.facts.messages import Messages, MessagesOf, decode_both
 from udfs.facts.names import ABSENT
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.messages import Decoded, Level
@@ -25,8 +25,8 @@ from udfs.wire.messages import Decoded, Level
 NO_COUNT = -1  # Kafka's default of counts in a CreateTopics response
 
 
-def topic_change_rows(exchanges: Exchanges) -> Iterator[pa.RecordBatch]:
-    """Rows of `topic_changes` for all but Metadata exchanges."""
+def topic_change_rows(exchanges: Exchanges, decoded: MessagesOf = decode_both) -> Iterator[pa.RecordBatch]:
+    """Rows of `topic_changes` for all but Metadata exchanges; decoded: gives the messages of an API's exchanges."""
     for declared, rows_from in (
         (CREATE_TOPICS, created_topics),
         (DELETE_TOPICS, deleted_topics),
@@ -35,7 +35,7 @@ def topic_change_rows(exchanges: Exchanges) -> Iterator[pa.RecordBatch]:
     ):
         which = exchanges.of_api(declared.request.api_key)
         if len(which):
-            yield from rows_from(exchanges, decode_both(exchanges, declared, which))
+            yield from rows_from(exchanges, decoded(exchanges, declared, which))
 
 
 def change_rows(

@@ -21,3 +21,4 @@ class DecodeFault(IntEnum):
     BAD_FRAME = 10  # start and end are no range of the arena
     BAD_MAGIC = 11  # a record batch of a format other than 0, 1 or 2
     BAD_BATCH_SIZE = 12  # a record batch smaller than its own header
+    BAD_JSON = 13  # a request log's line whose messages are not what their API has

@@ -77,7 +77,7 @@ def _columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Colum
             yield Column(level, name + ".start", 0)
             yield Column(level, name + ".length", _default_length(field))
         else:
-            yield Column(level, name, _default_value(field))
+            yield Column(level, name, default_value(field))
 
 
 def _default_length(field: Field) -> int:
@@ -85,7 +85,8 @@ def _default_length(field: Field) -> int:
     return -1 if field.default == "null" or field.type in ("uuid", "records") else 0
 
 
-def _default_value(field: Field) -> int:
+def default_value(field: Field) -> int:
+    """The number where a frame does not set it."""
     if field.type == "bool":
         return int(field.default == "true")
     return int(field.default or "0", 0)

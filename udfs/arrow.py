@@ -1,0 +1,47 @@
+"""Arrow's own functions and arrays over numpy's, without the stubs: those know neither plain values nor numpy there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from udfs.wire.arrays import Bools, Bytes, Ints
+
+compute: Any = pyarrow.compute
+
+
+def array_of(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.Array[Any]:
+    """The values as an Arrow array, null where not `known`."""
+    make: Any = pa.array
+    found: pa.Array[Any] = make(values, mask=None if known is None else ~known)
+    return found
+
+
+def strings_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
+    """Texts over the bytes they are in, which are not copied: text i is raw[offsets[i] : offsets[i + 1]]."""
+    buffers = [None, *(pa.py_buffer(part.data) for part in (offsets.astype(np.int32), np.ascontiguousarray(raw)))]
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+def text_bytes(texts: pa.Array[Any]) -> tuple[Ints, Bytes]:
+    """A string column as (int64[n + 1] offsets, the bytes they point into); a null one is empty, nothing is copied."""
+    _, ends, content = texts.buffers()
+    if not len(texts):
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    offsets = np.frombuffer(memoryview(ends or b""), np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return offsets.astype(np.int64), np.frombuffer(memoryview(content or b""), np.uint8)
+
+
+def flags(column: pa.Array[Any]) -> Bools:
+    """A boolean column without nulls as bool[n]."""
+    found: Bools = column.to_numpy(zero_copy_only=False)
+    return found
+
+
+def valid(column: pa.Array[Any]) -> Bools:
+    """Where the column is not null: bool[n]."""
+    return flags(column.is_valid())

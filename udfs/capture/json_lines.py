@@ -1,0 +1,58 @@
+"""JSON objects, one a line, as Arrow structs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import json as pa_json
+
+from udfs.arrow import text_bytes
+from udfs.wire.arrays import Bools
+
+LEAST_BLOCK_BYTES = 1 << 10
+
+
+def parsed(lines: pa.Array[Any], schema: pa.Schema) -> tuple[pa.StructArray, Bools]:
+    """(the objects of the lines that can be read, which those are: bool[n]).
+
+    lines: string[n], each one object and the newline at its end. A line is not read where it is not one object, names
+    a key twice, or has another type in a field of the schema; other fields are passed over, absent ones are null. The
+    lines are read at once; only where one of them is at fault they are halved until it is found.
+    """
+    found = _read(lines, schema)
+    if found is not None:
+        return found, np.ones(len(lines), np.bool_)
+    if len(lines) == 1:
+        return _no_objects(schema), np.zeros(1, np.bool_)
+    half = len(lines) // 2
+    (first, first_read), (second, second_read) = parsed(lines[:half], schema), parsed(lines[half:], schema)
+    return pa.concat_arrays([first, second]), np.concatenate([first_read, second_read])
+
+
+def _no_objects(schema: pa.Schema) -> pa.StructArray:
+    empty: Any = pa.array([], pa.struct(list(schema)))
+    found: pa.StructArray = empty
+    return found
+
+
+def _read(lines: pa.Array[Any], schema: pa.Schema) -> pa.StructArray | None:
+    """All the lines' objects, or None where one line has not exactly one."""
+    if not len(lines):
+        return _no_objects(schema)
+    offsets, content = text_bytes(lines)
+    text = content[offsets[0] : offsets[-1]]
+    read_json: Any = pa_json.read_json  # its stub takes no buffer
+    try:
+        table = read_json(
+            pa.BufferReader(text.data),
+            parse_options=pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=max(len(text) + 1, LEAST_BLOCK_BYTES)),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(lines):
+        return None
+    found: pa.StructArray = table.select(schema.names).combine_chunks().to_struct_array().combine_chunks()
+    return found

@@ -1,0 +1,56 @@
+"""A stream in blocks of whole lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from udfs.capture.storage import ByteStream
+
+# The Metadata of 200,000 partitions is a line of about 40 MB.
+MOST_LINE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class LineBlock:
+    """Whole lines and where they begin: `first_byte` of the stream, `first_line` from 0."""
+
+    first_byte: int
+    first_line: int
+    content: bytes
+
+
+def line_blocks(
+    stream: ByteStream, *, first_byte: int = 0, first_line: int = 0, length: int | None = None, block_bytes: int
+) -> Iterator[LineBlock]:
+    """The next `length` bytes of a stream, about `block_bytes` at a time; None: to the end.
+
+    Of a line longer than MOST_LINE_BYTES only so much is given. The last line may lack its end.
+    """
+    at, line, held = first_byte, first_line, b""
+    for fresh in _reads(stream, length, block_bytes):
+        read = len(fresh)
+        if len(held) == MOST_LINE_BYTES:  # within a line that is cut: only its end matters
+            fresh = fresh[fresh.find(b"\n") :] if b"\n" in fresh else b""
+        data = held + fresh
+        end = data.rfind(b"\n") + 1
+        if end:
+            block = LineBlock(at, line, data[:end])
+            yield block
+            line += block.content.count(b"\n")
+        first_byte += read
+        at = first_byte - (len(data) - end) if end else at
+        held = data[end:][:MOST_LINE_BYTES]
+    if held:
+        yield LineBlock(at, line, held)
+
+
+def _reads(stream: ByteStream, length: int | None, block_bytes: int) -> Iterator[bytes]:
+    buffer = bytearray(block_bytes)
+    left = length
+    while left is None or left > 0:
+        size = stream.readinto(memoryview(buffer)[: block_bytes if left is None else min(left, block_bytes)])
+        if size == 0:
+            return
+        left = None if left is None else left - size
+        yield bytes(buffer[:size])

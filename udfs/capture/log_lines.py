@@ -1,0 +1,118 @@
+"""Lines of brokers' request logs (kafka.request.logger, kafka-semantics section 7): what each tells of its request.
+
+A line is `[TIME] LEVEL Completed request:{JSON} (LOGGER)`, written when the response has been sent. The JSON form is
+that of Kafka 2.8 and later (KIP-673); it has sizes in the place of records.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.arrow import array_of, flags, strings_of
+from udfs.arrow import compute as pc
+from udfs.capture.timestamps import LAST_SECOND
+from udfs.wire.arrays import Bools, Bytes, Ints
+
+MARKER = "Completed request:{"
+# A layout may put thread and logger before the message; what is further away is not looked for.
+PREFIX_BYTES = 256
+PREFIX = (
+    r"^.*?(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?"
+    r'.*?Completed request:\{(?P<forwarded>"isForwarded":true)?'
+)
+NEWLINE, CARRIAGE_RETURN, BRACE, SPACE = b"\n\r}\x20"
+NS_PER_SECOND = 1_000_000_000
+# What is wrong with a line; `udfs.facts.reasons` has the words.
+FINE, NO_REQUEST, NO_TIME, NO_JSON = range(4)
+
+
+class Lines(NamedTuple):
+    """Lines of a block, blank ones left out.
+
+    number: int64[n], place in the block from 0, blank lines counted. size: int64[n], bytes as stored, without the end
+    of the line. fault: int8[n]. completed: int64[n], ns since 1970, 0 where not told. forwarded: bool[n]. json:
+    string[n], each with a newline at its end; blank where there is none.
+    """
+
+    number: Ints
+    size: Ints
+    fault: Ints
+    completed: Ints
+    forwarded: Bools
+    json: pa.Array[Any]
+
+    def take(self, rows: Ints) -> Lines:
+        """Some of the lines."""
+        return Lines(
+            self.number[rows], self.size[rows], self.fault[rows], self.completed[rows], self.forwarded[rows],
+            self.json.take(array_of(rows)),
+        )  # fmt: skip
+
+
+def lines_of(block: bytes) -> Lines:
+    """The lines of a block. Bytes that are not UTF-8 become U+FFFD."""
+    raw, starts, ends = _split(_text(block))
+    whole = strings_of(raw, np.append(starts, len(raw)))
+    prefix = pc.binary_slice(whole.view(pa.binary()), 0, PREFIX_BYTES)
+    marker = pc.find_substring(prefix, MARKER).to_numpy(zero_copy_only=False).astype(np.int64)
+    completed, timed, forwarded = _told_before(prefix)
+    begin, end = starts + marker + len(MARKER) - 1, _last_brace(raw, ends) + 1
+    has_json = (marker >= 0) & (end > begin)
+    json = _blanked(raw, begin[has_json], end[has_json], ends)
+    found = Lines(
+        np.arange(len(ends)),
+        ends - starts,
+        np.select([~has_json, ~timed], [NO_REQUEST, NO_TIME], default=FINE),
+        completed,
+        forwarded,
+        strings_of(json, np.append(starts, len(raw))),
+    )
+    return found.take(np.flatnonzero(ends - starts > (raw[starts] == CARRIAGE_RETURN)))
+
+
+def _text(block: bytes) -> bytes:
+    """The block as UTF-8 that ends with its last line's end."""
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        block = block.decode("utf-8", "replace").encode()
+    return block if block.endswith(b"\n") else block + b"\n"
+
+
+def _split(block: bytes) -> tuple[Bytes, Ints, Ints]:
+    """(bytes, start of each line, its newline)."""
+    raw = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(raw == NEWLINE)
+    return raw, np.append(0, ends[:-1] + 1), ends
+
+
+def _told_before(prefix: pa.Array[Any]) -> tuple[Ints, Bools, Bools]:
+    """(time in ns, is it there, is the request forwarded) by line. A log has no zone: its clock is taken to be UTC."""
+    parts = pc.extract_regex(prefix, PREFIX)
+    day, time, fraction, forwarded = (pc.fill_null(pc.struct_field(parts, i), b"").cast(pa.string()) for i in range(4))
+    instant = pc.binary_join_element_wise(day, time, " ")
+    seconds = pc.strptime(instant, format="%Y-%m-%d %H:%M:%S", unit="s", error_is_null=True).cast(pa.int64())
+    second = pc.fill_null(seconds, -1).to_numpy()
+    nanos = pc.utf8_rpad(fraction, 9, "0").cast(pa.int64()).to_numpy()
+    is_there = (second >= 0) & (second < LAST_SECOND)
+    return np.where(is_there, second * NS_PER_SECOND + nanos, 0), is_there, flags(pc.not_equal(forwarded, ""))
+
+
+def _last_brace(raw: Bytes, ends: Ints) -> Ints:
+    """Place of the last closing brace before each line's end, -1 for none."""
+    braces = np.append(np.flatnonzero(raw == BRACE), -1)
+    found: Ints = braces[np.searchsorted(braces[:-1], ends) - 1]
+    return found
+
+
+def _blanked(raw: Bytes, begins: Ints, ends: Ints, newlines: Ints) -> Bytes:
+    """The bytes with all but the given spans and the newlines blanked."""
+    edges = np.zeros(len(raw) + 1, np.int8)
+    edges[begins] += 1
+    edges[ends] -= 1
+    blanked = np.where(np.cumsum(edges[:-1], dtype=np.int8) > 0, raw, np.uint8(SPACE))
+    blanked[newlines] = NEWLINE
+    return blanked

@@ -1,0 +1,157 @@
+"""Reading a range of a request log: the requests its lines tell, one row a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.arrow import array_of, flags, valid
+from udfs.arrow import compute as pc
+from udfs.capture.endpoints import logged_connection
+from udfs.capture.json_lines import parsed
+from udfs.capture.line_blocks import LineBlock, line_blocks
+from udfs.capture.log_lines import FINE, NO_JSON, lines_of
+from udfs.capture.packets import open_range
+from udfs.capture.ranges import PacketRange
+from udfs.capture.storage import open_stored
+from udfs.wire.arrays import Bools, Ints
+
+MOST_TAKEN_MS = 1e12
+NS_PER_MS = 1e6
+
+_REQUEST: list[tuple[str, pa.DataType]] = [
+    ("connection", pa.string()),
+    ("file_rank", pa.int32()),
+    ("file_no", pa.int32()),
+    ("line_no", pa.int64()),
+    ("size", pa.int32()),
+    ("fault", pa.int8()),
+    ("completed", pa.int64()),
+    ("taken", pa.int64()),
+    ("api_key", pa.int16()),
+    ("api_version", pa.int16()),
+    ("correlation_id", pa.int32()),
+    ("client_id", pa.string()),
+    ("software_name", pa.string()),
+    ("software_version", pa.string()),
+    ("answered", pa.bool_()),
+    ("error_code", pa.int16()),
+    ("throttle_time_ms", pa.int32()),
+    ("json", pa.string()),
+]
+LOGGED_REQUESTS = pa.schema(_REQUEST)
+"""One line of a request log.
+
+connection:       as the log names it, unique among a broker's connections; empty where the line cannot be read
+file_rank:        place of the file by the time of its first line: so rotated files follow each other
+line_no, size:    place in the file from 0, bytes as stored
+fault:            FINE, or why the line cannot be read; then the columns below are 0 or null
+completed, taken: ns: when the response had been sent (since 1970), and how long that was after the request had come
+answered:         false for a produce request with acks=0
+error_code, throttle_time_ms: of the response, null where it has none at the top
+json:             the line's object, of the APIs whose bodies are read
+"""
+
+
+def _struct(**fields: pa.DataType) -> pa.StructType:
+    return pa.struct(list(fields.items()))
+
+
+_ENVELOPE: list[tuple[str, pa.DataType]] = [
+    (
+        "requestHeader",
+        _struct(requestApiKey=pa.int16(), requestApiVersion=pa.int16(), correlationId=pa.int32(), clientId=pa.string()),
+    ),
+    ("response", _struct(errorCode=pa.int16(), throttleTimeMs=pa.int32())),
+    ("connection", pa.string()),
+    ("totalTimeMs", pa.float64()),
+    ("clientInformation", _struct(softwareName=pa.string(), softwareVersion=pa.string())),
+]
+ENVELOPE = pa.schema(_ENVELOPE)
+COLUMNS = {
+    "api_key": ("requestHeader", "requestApiKey"),
+    "api_version": ("requestHeader", "requestApiVersion"),
+    "correlation_id": ("requestHeader", "correlationId"),
+    "client_id": ("requestHeader", "clientId"),
+    "software_name": ("clientInformation", "softwareName"),
+    "software_version": ("clientInformation", "softwareVersion"),
+    "error_code": ("response", "errorCode"),
+    "throttle_time_ms": ("response", "throttleTimeMs"),
+}
+NEEDED = ("api_key", "api_version", "correlation_id", "connection")
+NO_RESPONSE, NULL_RESPONSE = '"response":"",', '"response":null,'  # up to Kafka 4.3, and later
+
+
+def read_requests(
+    r: PacketRange, *, file_no: int, file_rank: int, bodies_of: tuple[int, ...], block_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """The requests of a range of a log, in file order, as batches of LOGGED_REQUESTS.
+
+    bodies_of: keys of the APIs whose lines are handed on whole. block_bytes: how much is held at once; it moves the
+    cuts between batches, never the rows. A request that one broker forwarded to another is left out where it came in
+    the second time. Raises CaptureError where the file cannot be read.
+    """
+    with open_stored(r.path) as stored:
+        stream = open_range(stored, r)
+        for block in line_blocks(
+            stream, first_byte=r.first_byte, first_line=r.first_packet, length=r.length, block_bytes=block_bytes
+        ):
+            yield _requests(block, file_no, file_rank, bodies_of)
+
+
+def _requests(block: LineBlock, file_no: int, file_rank: int, bodies_of: tuple[int, ...]) -> pa.RecordBatch:
+    lines = lines_of(block.content)
+    lines = lines.take(np.flatnonzero(~lines.forwarded))
+    readable = np.flatnonzero(lines.fault == FINE)
+    json = pc.replace_substring(lines.json.take(array_of(readable)), NO_RESPONSE, NULL_RESPONSE)
+    objects, is_read = parsed(json, ENVELOPE)
+    columns, taken, is_whole = _told(objects)
+    found = readable[is_read][is_whole]
+    fault = lines.fault.copy()
+    fault[np.setdiff1d(readable, found)] = NO_JSON
+
+    row = np.full(len(lines.number), -1)
+    row[found] = np.flatnonzero(is_whole)
+    at = array_of(row, row >= 0)
+    told = {name: values.take(at) for name, values in columns.items()}
+    wanted = pc.is_in(told["api_key"], value_set=pa.array(bodies_of, pa.int16()))
+    line_json = json.take(array_of(np.flatnonzero(is_read))).take(at)
+    told |= {
+        "connection": pc.fill_null(told["connection"], ""),
+        "answered": pc.fill_null(told["answered"], False),
+        "json": pc.if_else(wanted, line_json, None),
+        "taken": pc.fill_null(array_of(taken).take(at), 0),
+        "file_rank": array_of(np.full(len(lines.number), file_rank)),
+        "file_no": array_of(np.full(len(lines.number), file_no)),
+        "line_no": array_of(lines.number + block.first_line),
+        "size": array_of(lines.size),
+        "fault": array_of(fault),
+        "completed": array_of(lines.completed),
+    }
+    return pa.RecordBatch.from_arrays([told[f.name].cast(f.type) for f in LOGGED_REQUESTS], schema=LOGGED_REQUESTS)
+
+
+def _told(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]], Ints, Bools]:
+    """(columns of the requests, time they took in ns, which of them tell all that a request must have)."""
+    columns = {
+        name: pc.struct_field(pc.struct_field(objects, outer), inner) for name, (outer, inner) in COLUMNS.items()
+    }
+    columns["connection"] = pc.struct_field(objects, "connection")
+    columns["answered"] = pc.struct_field(objects, "response").is_valid()
+    ms = pc.fill_null(pc.struct_field(objects, "totalTimeMs"), -1.0).to_numpy(zero_copy_only=False)
+    in_range = (ms >= 0) & (ms < MOST_TAKEN_MS)  # false for NaN
+    whole = in_range & _are_connections(columns["connection"])
+    for name in NEEDED:
+        whole &= valid(columns[name])
+    taken = np.rint(np.where(in_range, ms, 0) * NS_PER_MS).astype(np.int64)
+    return columns, taken, whole
+
+
+def _are_connections(texts: pa.Array[Any]) -> Bools:
+    """Which texts name a connection; each distinct one is looked at once."""
+    coded = texts.dictionary_encode()
+    fine = pa.array([logged_connection(text) is not None for text in coded.dictionary.to_pylist()], pa.bool_())
+    return flags(pc.fill_null(fine.take(coded.indices), False))

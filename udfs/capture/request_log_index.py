@@ -1,0 +1,92 @@
+"""The index pass of a request log: one sequential read that recognises it, counts its lines and cuts it into ranges."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+
+from udfs.capture import pcap, pcapng
+from udfs.capture.compression import Compression, identify_compression, open_stream
+from udfs.capture.faults import CaptureFault
+from udfs.capture.index import CaptureIndex
+from udfs.capture.line_blocks import line_blocks
+from udfs.capture.log_lines import FINE, MARKER, lines_of
+from udfs.capture.ranges import PacketRange
+from udfs.capture.storage import HashedFile, open_stored
+from udfs.capture.tally import PacketCounts
+from udfs.errors import CaptureError
+
+REQUEST_LOG = "request_log"
+"""The format's name in the table `captures`."""
+
+HEAD_BYTES = 1 << 20
+BLOCK_BYTES = 8 << 20
+READ_BYTES = 1 << 16
+# The text forms before KIP-673: of Kafka 1.0 to 2.7, and older.
+FREE_TEXT = re.compile(rb"Completed request:\s*(RequestHeader\(|Name:)")
+NO_PACKETS = PacketCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def index_request_log(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex | None:
+    """Read a request log once and return its index; None where the file is none. For the arguments see `index_capture`.
+
+    A log's connections are not known before it is read: its bytes are spread over the buckets evenly. Raises
+    CaptureError where the file cannot be read, or is a request log in the free text of Kafka before 2.8.
+    """
+    head = _head(path)
+    if head.startswith(pcapng.MAGIC) or head[:4] in pcap.MAGICS:
+        return None
+    if MARKER.encode() not in head:
+        if FREE_TEXT.search(head):
+            raise CaptureError(
+                f"{path}: a request log in free text, as Kafka before 2.8 writes it. refetch reads request logs in "
+                "JSON (KIP-673); for older brokers capture packets with `tcpdump -s 0`."
+            )
+        return None
+    return _index(path, range_bytes, buckets)
+
+
+def _head(path: str) -> bytes:
+    """The first bytes of a file, uncompressed."""
+    with open_stored(path) as raw:
+        buffered = io.BufferedReader(raw, READ_BYTES)
+        stream = open_stream(buffered, identify_compression(buffered.peek(4)[:4]), [])
+        head = bytearray(HEAD_BYTES)
+        return bytes(head[: stream.readinto(memoryview(head))])
+
+
+def _index(path: str, range_bytes: int, buckets: int) -> CaptureIndex:
+    faults: list[CaptureFault] = []
+    starts: list[tuple[int, int]] = []
+    lines = forwarded = end = 0
+    first = last = None
+    with open_stored(path) as raw:
+        stored = HashedFile(raw)
+        buffered = io.BufferedReader(stored, READ_BYTES)
+        compression = identify_compression(buffered.peek(4)[:4])
+        stream = open_stream(buffered, compression, faults)
+        for block in line_blocks(stream, block_bytes=min(BLOCK_BYTES, range_bytes)):
+            may_cut = compression is Compression.NONE
+            if not starts or (may_cut and block.first_byte >= starts[-1][0] + range_bytes):
+                starts.append((block.first_byte, block.first_line))
+            found = lines_of(block.content)
+            lines, forwarded = lines + len(found.number), forwarded + int(found.forwarded.sum())
+            end = block.first_byte + len(block.content)
+            times = found.completed[found.fault == FINE]
+            if len(times):
+                first = min(int(times.min()), first or int(times.min()))
+                last = max(int(times.max()), last or 0)
+    ends = [at for at, _ in starts[1:]] + [end]
+    return CaptureIndex(
+        path=path, sha256=stored.sha256, size_bytes=stored.size_bytes, stream_bytes=end, header_bytes=0,
+        format=REQUEST_LOG, compression=compression.value, link_types=(), snaplen=0,
+        first_ts_ns=first, last_ts_ns=last, counts=NO_PACKETS, tcp_payload_captured=0, tcp_payload_on_wire=0,
+        bucket_payload_bytes=np.full(buckets, end // buckets, np.int64),
+        ranges=[
+            PacketRange(path, compression.value, REQUEST_LOG, False, at, stop - at, line, b"")
+            for (at, line), stop in zip(starts, ends, strict=True)
+        ],
+        faults=faults, log_lines=lines, forwarded_lines=forwarded,
+    )  # fmt: skip

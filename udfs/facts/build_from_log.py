@@ -1,0 +1,168 @@
+"""The ingest step for request logs: lines of whole connections in, packed rows of the silver tables out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, TOPIC_CHANGES
+from schemas.tables.table import Table
+from schemas.wire.declared import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    FETCH,
+    METADATA,
+    PRODUCE,
+    Declared,
+)
+from udfs.arrow import array_of
+from udfs.arrow import compute as pc
+from udfs.facts.arrow_tables import nullable, pack, rows_of, timestamps
+from udfs.facts.build import Carried
+from udfs.facts.connections import connection_rows, software_by_connection
+from udfs.facts.exchanges import Exchanges, exchange_rows, exchanges_of
+from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
+from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
+from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, ints, line_numbers, log_chunks
+from udfs.facts.messages import Messages, response_errors
+from udfs.facts.metadata import ClientSoftware, metadata_rows
+from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.reasons import OF_LINE, Reason
+from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
+from udfs.wire.arrays import Ints
+from udfs.wire.faults import DecodeFault
+
+READ = (FETCH, PRODUCE, METADATA, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ALTER_PARTITION_REASSIGNMENTS)
+"""The APIs whose bodies are read."""
+READ_KEYS = tuple(declared.request.api_key for declared in READ)
+
+NO_SOFTWARE = "unknown"  # org.apache.kafka.common.network.ClientInformation.UNKNOWN_NAME_OR_VERSION
+
+
+def log_facts(
+    batches: Iterable[pa.RecordBatch],
+    capture_id: str,
+    pseudonyms: Pseudonyms | None = None,
+    *,
+    rows: int = 50_000,
+    size: int = 16 << 20,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of PACKED from batches of LOGGED_REQUESTS that come sorted by connection, file_rank and line_no.
+
+    rows, size: lines and bytes to work on at a time; the rows do not depend on them.
+    """
+    carried, connection = Carried(), LoggedConnection()
+    for chunk in log_chunks(batches, rows, size):
+        for table, found in tables_of(chunk, capture_id, carried, connection):
+            yield from pack(table, found if pseudonyms is None else pseudonyms.of_rows(table, found))
+
+
+def tables_of(
+    chunk: LogChunk, capture_id: str, carried: Carried, connection: LoggedConnection
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of each table from one chunk of lines."""
+    texts, lines = Texts(), chunk.requests
+    software = [texts.add(known_software(lines, name)) for name in ("software_name", "software_version")]
+    which = {api: np.flatnonzero(ints(lines, "api_key") == api.request.api_key) for api in READ}
+    bodies = {api: read_bodies(*api, lines["json"].take(array_of(which[api])), texts) for api in READ}
+    exchanges = exchanges_of(frames_of(chunk, connection, texts), capture_id, carried.names)
+    for hashes, spans in zip(exchanges.software, software, strict=True):
+        hashes[:] = carried.names.learn(exchanges.frames.arena, *spans)
+    exchanges.error[:], exchanges.throttle[:] = ints(lines, "error_code"), ints(lines, "throttle_time_ms")
+    note_unread(exchanges, which, bodies)
+    messages = {api: messages_of(which[api], bodies[api]) for api in READ}
+    yield from fetch_tables(exchanges, messages[FETCH], carried)
+    for api in READ[1:]:
+        exchanges.error[messages[api].answered] = response_errors(messages[api])
+    for found in metadata_rows(exchanges, messages[METADATA]):
+        yield CLUSTER_METADATA, found
+    yield TOPIC_CHANGES, auto_created_topics(exchanges, messages[METADATA])
+    for found in topic_change_rows(exchanges, lambda _, api, __: messages[api]):
+        yield TOPIC_CHANGES, found
+    yield EXCHANGES, exchange_rows(exchanges)
+    yield CONNECTIONS, connection_rows(exchanges, told_software(exchanges, carried))
+    yield QUARANTINE, unreadable_rows(chunk.unreadable, capture_id)
+    yield QUARANTINE, undecodable_rows(exchanges, lines)
+
+
+def known_software(lines: pa.RecordBatch, name: str) -> pa.StringArray:
+    """What clients said of themselves, null where they did not."""
+    found: pa.StringArray = pc.if_else(pc.equal(lines[name], NO_SOFTWARE), None, lines[name])
+    return found
+
+
+def note_unread(exchanges: Exchanges, which: dict[Declared, Ints], bodies: dict[Declared, LoggedBodies]) -> None:
+    """Note with their exchanges the bodies that could not be read."""
+    for api, lines in which.items():
+        exchanges.fault[lines[~bodies[api].read]] = int(DecodeFault.BAD_JSON)
+
+
+def messages_of(which: Ints, bodies: LoggedBodies) -> Messages:
+    """The bodies of the exchanges `which` that could be read."""
+    asked = which[bodies.read]
+    return Messages(asked, bodies.request, asked[bodies.answered], bodies.response)
+
+
+def fetch_tables(exchanges: Exchanges, messages: Messages, carried: Carried) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Rows of `fetch_partitions`."""
+    for rows in fetch_rows(exchanges, fetch_messages(exchanges, *messages), carried.session):
+        yield FETCH_PARTITIONS, rows
+    if exchanges.frames.finished == len(exchanges.frames.connections):
+        carried.session = FollowedSession()
+
+
+def told_software(exchanges: Exchanges, carried: Carried) -> tuple[Ints, Ints]:
+    """Hashes of the software by connection; `carried` is brought up to date."""
+    found = software_by_connection(exchanges, (carried.software.name, carried.software.version))
+    if len(found[0]):
+        carried.software = ClientSoftware(int(found[0][-1]), int(found[1][-1]))
+    return found
+
+
+def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
+    """A row of `quarantine` a line that tells no request."""
+    reasons = pa.array([None, *(OF_LINE[code].value for code in sorted(OF_LINE))])
+    time = ints(lines, "completed")
+    nothing = np.zeros(lines.num_rows, np.int64)
+    return line_rows(
+        capture_id, lines, nothing, nullable(nothing, nothing < 0), reasons.take(lines["fault"]),
+        timestamps(time, time > 0),
+    )  # fmt: skip
+
+
+def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBatch:
+    """A row of `quarantine` a line whose request is in an exchange but whose messages could not be read."""
+    rows = np.flatnonzero(exchanges.fault)
+    return line_rows(
+        exchanges.capture_id, lines.take(array_of(rows)), exchanges.connection_id[rows],
+        array_of(exchanges.number[rows]), pa.array([Reason.UNDECODABLE.value] * len(rows), pa.string()),
+        timestamps(exchanges.of_request("last_time")[rows]),
+    )  # fmt: skip
+
+
+def line_rows(
+    capture_id: str, lines: pa.RecordBatch, connection_id: Ints, exchange_no: pa.Array[Any],
+    reason: pa.Array[Any], time: pa.Array[Any],
+) -> pa.RecordBatch:  # fmt: skip
+    """Rows of `quarantine` for lines: where they are, never what they say."""
+    t, n, number = QUARANTINE, lines.num_rows, line_numbers(lines)
+    return rows_of(
+        t,
+        {
+            t.capture_id: pa.array([capture_id] * n, pa.string()),
+            t.connection_id: connection_id,
+            t.direction: pa.array(["line"] * n, pa.string()),
+            t.stream_offset: number,
+            t.exchange_no: exchange_no,
+            t.reason: reason,
+            t.bytes: ints(lines, "size"),
+            t.missing_bytes: np.zeros(n, np.int64),
+            t.time: time,
+            t.packet: number,
+        },
+    )

@@ -1,0 +1,186 @@
+"""Messages as request logs write them (org.apache.kafka.common.message.*JsonConverter), as the decoder would give them.
+
+The JSON has the fields of Kafka's own schemas, so the declarations in schemas/wire say what is read and how it nests.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.wire.message import Field, Message
+from udfs.arrow import array_of, text_bytes, valid
+from udfs.arrow import compute as pc
+from udfs.capture.json_lines import parsed
+from udfs.wire.arrays import Bools, Bytes, Ints
+from udfs.wire.layout import INT_WIDTHS, PARENT, VALUE, default_value, element_fields, element_path, is_array, is_span
+from udfs.wire.messages import Decoded, Level
+
+NULL, UNREADABLE_ID = -1, -2
+UUID_BYTES, UUID_CHARACTERS = 16, 22
+INTS = {name: pa.from_numpy_dtype(np.dtype(f"i{width}")) for name, width in INT_WIDTHS.items()}
+
+
+@dataclass
+class Texts:
+    """Texts laid one behind the other, so that they can be told by spans as those of frames are."""
+
+    parts: list[Bytes] = field(default_factory=list)
+    size: int = 0
+
+    def arena(self) -> Bytes:
+        """All of them, uint8."""
+        return np.concatenate([np.zeros(0, np.uint8), *self.parts])
+
+    def add(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
+        """(starts, lengths) of the texts in the arena; length NULL for null."""
+        ends, content = text_bytes(texts)
+        starts = self.size + ends[:-1] - ends[0]
+        self._append(content[ends[0] : ends[-1]])
+        return starts, np.where(valid(texts), np.diff(ends), NULL)
+
+    def add_ids(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
+        """The same for ids, which are sixteen bytes on the wire; length UNREADABLE_ID for a text that is none."""
+        coded = texts.dictionary_encode()
+        ids = [id_bytes(text) for text in coded.dictionary.to_pylist() if text is not None]
+        known = np.array([found is not None for found in ids] + [False])
+        starts = self.size + UUID_BYTES * np.arange(len(ids) + 1)
+        self._append(np.frombuffer(b"".join(found or bytes(UUID_BYTES) for found in ids), np.uint8))
+        code = pc.fill_null(coded.indices, len(ids)).to_numpy()
+        lengths = np.where(known[code], UUID_BYTES, UNREADABLE_ID)
+        return starts[code], np.where(valid(texts), lengths, NULL)
+
+    def _append(self, part: Bytes) -> None:
+        self.parts.append(part)
+        self.size += len(part)
+
+
+def id_bytes(text: str) -> bytes | None:
+    """An id as Kafka prints it (org.apache.kafka.common.Uuid), in bytes; None for another text."""
+    if len(text) != UUID_CHARACTERS:
+        return None
+    try:
+        return base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        return None
+
+
+def json_name(declared: Field) -> str:
+    """The field's key: Kafka's name, and the size in the place of records."""
+    first, *rest = declared.name.split("_")
+    return "recordsSizeInBytes" if declared.type == "records" else first + "".join(part.capitalize() for part in rest)
+
+
+def arrow_struct(fields: Sequence[Field]) -> pa.StructType:
+    """The Arrow type of a message's or struct's JSON."""
+    return pa.struct([pa.field(json_name(declared), _arrow_type(declared)) for declared in fields])
+
+
+def _arrow_type(declared: Field) -> pa.DataType:
+    scalar = declared.type.removeprefix("[]")
+    if declared.fields:
+        kind: pa.DataType = arrow_struct(declared.fields)
+    elif scalar == "records":
+        kind = pa.int32()
+    elif scalar == "bool":
+        kind = pa.bool_()
+    else:
+        kind = INTS.get(scalar, pa.string())
+    return pa.list_(kind) if is_array(declared) else kind
+
+
+@dataclass(frozen=True)
+class LoggedBodies:
+    """Requests and responses of one API's lines: read: bool[lines], bodies that could be read; answered: bool[read]."""
+
+    read: Bools
+    answered: Bools
+    request: Decoded
+    response: Decoded
+
+
+def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts: Texts) -> LoggedBodies:
+    """Decode the lines of an API; the texts go to `texts`, to whose arena the spans refer."""
+    schema = pa.schema([("request", arrow_struct(request.fields)), ("response", arrow_struct(response.fields))])
+    objects, read = parsed(lines, schema)
+    found = _bodies(request, response, objects, read, texts)
+    no_request = np.flatnonzero(~valid(pc.struct_field(objects, "request")))
+    answers = np.flatnonzero(found.answered)[_bodies_with_bad_ids(found.response)]
+    wrong = np.unique(np.concatenate([no_request, _bodies_with_bad_ids(found.request), answers]))
+    if not len(wrong):
+        return found
+    sound = np.ones(len(objects), np.bool_)
+    sound[wrong] = False
+    still_read = read.copy()
+    still_read[read] = sound
+    return _bodies(request, response, objects.filter(array_of(sound)), still_read, texts)
+
+
+def _bodies(request: Message, response: Message, objects: pa.StructArray, read: Bools, texts: Texts) -> LoggedBodies:
+    asked, answers = pc.struct_field(objects, "request"), pc.struct_field(objects, "response")
+    answered = valid(answers)
+    came = answers.filter(array_of(answered))
+    return LoggedBodies(read, answered, _decoded(request, asked, texts), _decoded(response, came, texts))
+
+
+def _decoded(message: Message, bodies: pa.StructArray, texts: Texts) -> Decoded:
+    levels: dict[str, Level] = {"": Level("", {PARENT: np.arange(len(bodies))})}
+    for path, name, values in _columns(message.fields, bodies, "", "", texts):
+        levels.setdefault(path, Level(path, {})).columns[name] = values
+    return Decoded(np.zeros(len(bodies), np.int8), np.full(len(bodies), -1), levels)
+
+
+def _columns(
+    fields: Sequence[Field], rows: pa.Array[Any], path: str, prefix: str, texts: Texts
+) -> Iterator[tuple[str, str, Ints]]:
+    """(level, name, values) of the columns of `fields`, of which `rows` are the structs, or the values of VALUE."""
+    for declared in fields:
+        name = prefix + declared.name
+        values = rows if declared.name == VALUE else pc.struct_field(rows, json_name(declared))
+        if is_array(declared):
+            child = element_path(path, name)
+            yield path, f"{name}.count", _ints(pc.list_value_length(values), NULL)
+            yield child, PARENT, _ints(pc.list_parent_indices(values), 0)
+            yield from _columns(element_fields(declared), pc.list_flatten(values), child, "", texts)
+        elif declared.fields:
+            yield from _columns(declared.fields, values, path, f"{name}.", texts)
+        elif declared.type == "records":
+            yield path, f"{name}.start", np.zeros(len(values), np.int64)
+            yield path, f"{name}.length", _ints(values, NULL)
+        elif is_span(declared):
+            starts, lengths = texts.add_ids(values) if declared.type == "uuid" else texts.add(values)
+            yield path, f"{name}.start", starts
+            yield path, f"{name}.length", lengths
+        else:
+            yield path, name, _ints(values, default_value(declared))
+
+
+def _ints(values: pa.Array[Any], missing: int) -> Ints:
+    # A copy can be written, as the decoder's columns can: for others the kernels would be compiled once more.
+    return np.array(pc.fill_null(values.cast(pa.int64()), missing).to_numpy())
+
+
+def _bodies_with_bad_ids(decoded: Decoded) -> Ints:
+    """Bodies with an id that is none."""
+    found = [np.zeros(0, np.int64)]
+    for path, level in decoded.levels.items():
+        for name, lengths in level.columns.items():
+            if name.endswith(".length"):
+                found.append(_bodies_of(decoded, path, np.flatnonzero(lengths == UNREADABLE_ID)))
+    return np.unique(np.concatenate(found))
+
+
+def _bodies_of(decoded: Decoded, path: str, rows: Ints) -> Ints:
+    """The bodies that rows of a level belong to."""
+    while path:
+        rows = decoded.levels[path].parent[rows]
+        path = path.rpartition(".")[0]
+        while path not in decoded.levels:  # the array is in a struct
+            path = path.rpartition(".")[0]
+    return rows
