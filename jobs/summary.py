@@ -81,7 +81,7 @@ def apis(rows_of: RowsOf) -> DataFrame:
 def connections(rows_of: RowsOf) -> DataFrame:
     """Connections and bytes by protocol."""
     c = CONNECTIONS
-    sums = (c.payload_bytes, c.unframed_bytes, c.late_bytes, c.missing_bytes)
+    sums = (c.payload_bytes, c.unframed_bytes, c.late_bytes, c.missing_bytes, c.doubled_packets)
     counted = (F.count("*").alias("connections"), *(F.sum(column).alias(column) for column in sums))
     return rows_of(c).groupBy(c.protocol).agg(*counted).orderBy(c.protocol)
 
@@ -120,7 +120,11 @@ def read_lines(found: Found) -> Iterable[str]:
     t = CAPTURES
     for row in found.captures:
         yield f"  {row[t.path]}: {row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
+        if row[t.clock_offset_us]:
+            yield f"    capture point {row[t.point]}, its times {row[t.clock_offset_us] / 1000:+,.3f} ms"
         yield from (f"    damaged: {fault}" for fault in row[t.faults])
+    if doubled := sum(row[CONNECTIONS.doubled_packets] for row in found.connections):
+        yield f"  {doubled:,} packets seen at two capture points, counted once"
     names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in found.apis)
     yield f"  {sum(row[1] for row in found.apis):,} exchanges: {names}"
 

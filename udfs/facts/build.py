@@ -31,7 +31,7 @@ class Carried:
 
 
 def facts(batches: Iterable[pa.RecordBatch], capture_id: str, **chunk_size: int) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED from packet batches that come sorted by connection and place in the capture.
+    """Rows of PACKED from packet batches that come sorted by connection and in the order of PACKETS.
 
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.chunks.frames`; the rows do not depend on them.
     """
