@@ -62,6 +62,7 @@ CONNECTION = np.dtype(
             "run",  # of packets, in the call that reports it
             "incarnation",  # 0, 1, ...: how often the same endpoints had connected before
             "syn_sequence",  # of the client's SYN, or UNKNOWN when the capture does not show it
+            "is_accepted",  # a SYN with ACK was seen
             "lowest_0",  # lowest sequence number that either side was seen to send, or UNKNOWN
             "lowest_1",
             "client",  # the direction that sends requests, or UNKNOWN

@@ -24,8 +24,9 @@ OVERLAP_NS = 10_000_000
 # Files share packets where so many of the smaller sample, and so large a part of it, are in both at a steady distance.
 LEAST_SHARED, LEAST_PART = 4, 0.005
 STEADY_NS = 100_000_000
-# How far behind the first point's the packets of the next are put, beside what their distance varies by.
-BEHIND_NS = 1_000_000
+# How far behind the first point's packets those of the next are put, beside half of what their distance varies by: no
+# further, or a request that the first point lost would come behind its response.
+BEHIND_NS = 20_000
 # A packet in more files than this is no ground to compare them by.
 MOST_COPIES = 8
 FARTHEST_NS = 1 << 61
@@ -166,6 +167,6 @@ def clocks_of(points: Sequence[int], shared: Shared) -> list[tuple[int, int]]:
             low, high = np.quantile(apart[(lower == partner) & (higher == point)], (0.05, 0.95)).astype(np.int64).tolist()
             if count > most:
                 most, offset = count, clocks[partner][0] - (low + high) // 2
-            delay = max(delay, clocks[partner][1] + high - low + BEHIND_NS)
+            delay = max(delay, clocks[partner][1] + (high - low) // 2 + BEHIND_NS)
         clocks.append((offset, delay))
     return clocks

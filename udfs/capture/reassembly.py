@@ -57,12 +57,13 @@ def note_sequence(conn: Record, side: int, sequence: int) -> None:
 def opened(packets: Packets, conn: Record, row: int) -> bool:
     """Whether the client's SYN in `row` opened the connection whose packets stand before it already.
 
-    One capture point lost it, and another's packets come a little later: then its sequence number is right before the
-    lowest one seen. The number with which the same endpoints connect again is ahead of that (RFC 6528).
+    One capture point lost it, and another's packets come a little later. Then all that the client was seen to send
+    follows the SYN's sequence number, or it was seen to send nothing and its SYN was answered. The number with which
+    the same endpoints connect again is ahead of what was sent (RFC 6528).
     """
     lowest = conn.lowest_0 if packets.direction[row] == 0 else conn.lowest_1
     if conn.syn_sequence != UNKNOWN or lowest == UNKNOWN:
-        return False
+        return bool(conn.syn_sequence == UNKNOWN and conn.is_accepted)
     return 0 < signed_distance(lowest, packets.sequence[row]) <= FIRST_FLIGHT
 
 
@@ -83,6 +84,7 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
         if opens and conn.syn_sequence == UNKNOWN:
             conn.syn_sequence = packets.sequence[row]
         if packets.offset[row] == UNKNOWN:
+            conn.is_accepted |= packets.flags[row] & (SYN | ACK) == SYN | ACK
             note_sequence(conn, packets.direction[row], packets.sequence[row])
             conn.first_time = packets.time[row] if conn.packets == 0 else min(conn.first_time, packets.time[row])
             conn.last_time = max(conn.last_time, packets.time[row])

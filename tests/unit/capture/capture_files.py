@@ -22,6 +22,8 @@ from udfs.facts.build import facts
 RECORD = struct.Struct("<IIII")
 FILE_HEADER_BYTES, LINK_TYPE_AT = 24, 20
 MICROSECONDS = 1_000_000
+# Of the captures in tests/captures: Ethernet and IPv4 headers without options come before it.
+SOURCE_PORT_AT, BROKER_PORTS = 34, range(29092, 29095)
 NUMBERS_OF_PACKETS = {"request_packet", "response_packet", "packet"}
 """Columns that say in which file a packet is."""
 
@@ -106,3 +108,14 @@ def tables_of(packets: pa.RecordBatch, **chunk_size: int) -> Tables:
         tables[table.name] = [{k: v for k, v in row.items() if k not in NUMBERS_OF_PACKETS} for row in rows]
     assert all(set(row) <= set(arrow_schema(t).names) for t in SILVER for row in tables[t.name])
     return tables
+
+
+def at_client(packets: Iterable[Packet], delay_us: int) -> list[Packet]:
+    """What was captured at the brokers as clients see it, so far away: they send earlier and get answers later."""
+
+    def time(packet: Packet) -> int:
+        (source,) = struct.unpack_from(">H", packet.data, SOURCE_PORT_AT)
+        return microseconds(packet) + (delay_us if source in BROKER_PORTS else -delay_us)
+
+    moved = [by_clock([packet], lambda _, at=time(packet): at)[0] for packet in packets]
+    return sorted(moved, key=microseconds)
