@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.version import decoder
 from schemas.tables.silver import CAPTURES
+from udfs.capture.frame_dump import MAGICS, dump_format, index_frames, read_frames
 from udfs.capture.index import CaptureIndex, index_capture
 from udfs.capture.packets import PACKETS, read_packets
 from udfs.capture.points import FileOrder, file_orders, in_time_order
@@ -35,7 +36,7 @@ ENVELOPE = "file_no int, content binary, fault string"
 
 @dataclass(frozen=True)
 class CapturePlan:
-    """A capture set, ready to be read: its files' indexes and orders by place in the set, and the shard of each bucket."""
+    """A capture set, ready to be read: its files' indexes and orders by place in it, and the shard of each bucket."""
 
     capture_id: str
     indexes: tuple[CaptureIndex, ...]
@@ -62,7 +63,8 @@ def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for file in files:
             content, fault = None, None
             try:
-                content = pickle.dumps(index_capture(file["path"], range_bytes=RANGE_BYTES, buckets=BUCKETS))
+                index = index_frames if dump_format(file["path"]) else index_capture
+                content = pickle.dumps(index(file["path"], range_bytes=RANGE_BYTES, buckets=BUCKETS))
             except CaptureError as error:
                 fault = str(error)
             columns: list[pa.Array[Any]] = [
@@ -74,8 +76,17 @@ def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int) -> CapturePlan:
-    """Put indexed files in order and cut the work on them for so many cores."""
+    """Put indexed files in order and cut the work on them for so many cores.
+
+    Raises CaptureError for frame dumps beside captured packets: what is in both would count twice.
+    """
     indexes = in_time_order(indexes)
+    dumps = [index.path for index in indexes if index.format in MAGICS.values()]
+    if 0 < len(dumps) < len(indexes):
+        raise CaptureError(
+            f"{', '.join(dumps)}: frame dumps cannot be read together with captured packets, for what both have would "
+            "count twice. Read them in runs of their own."
+        )
     digest = hashlib.sha256("".join(index.sha256 for index in indexes).encode())
     weights = np.sum([index.bucket_payload_bytes for index in indexes], axis=0)
     shards = max(cores, min(int(weights.sum()) // SHARD_BYTES, BUCKETS))
@@ -107,9 +118,7 @@ def packed_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
             for task in tasks:
                 part: PacketRange = pickle.loads(task["content"])  # noqa: S301  # the plan is this job's own
                 n = task["file_no"]
-                for packets in read_packets(
-                    part, file_no=n, buckets=BUCKETS, batch_bytes=BATCH_BYTES, order=orders[n]
-                ):
+                for packets in packets_of(part, n, orders[n]):
                     shard = pa.array(shard_of[packets["bucket"].to_numpy()])
                     yield packets.set_column(0, "shard", shard)
 
@@ -122,6 +131,13 @@ def packed_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
         .sortWithinPartitions("connection", "sort_ns", "file_no", "packet_no")
         .mapInArrow(follow_connections, "`table` string, rows binary")
     )
+
+
+def packets_of(part: PacketRange, file_no: int, order: FileOrder) -> Iterator[pa.RecordBatch]:
+    """The packets, or frames, of a range."""
+    if part.format in MAGICS.values():
+        return read_frames(part, file_no=file_no, buckets=BUCKETS, order=order)
+    return read_packets(part, file_no=file_no, buckets=BUCKETS, batch_bytes=BATCH_BYTES, order=order)
 
 
 def _spark_type(kind: pa.DataType) -> str:
@@ -158,7 +174,7 @@ def capture_rows(spark: SparkSession, plan: CapturePlan) -> DataFrame:
             t.doubled_packets: index.doubled_packets,
             t.point: plan.orders[file_no].point,
             t.clock_offset_us: plan.orders[file_no].offset_ns // 1000,
-            t.faults: [f"{fault.reason} at byte {fault.offset}" for fault in index.faults],
+            t.faults: [f"{fault.reason} at {fault.unit} {fault.offset}" for fault in index.faults],
             t.unread_bytes: sum(fault.bytes_not_read for fault in index.faults),
             t.decoder: decoder(),
         }

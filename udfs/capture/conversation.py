@@ -65,6 +65,7 @@ CONNECTION = np.dtype(
             "is_accepted",  # a SYN with ACK was seen
             "lowest_0",  # lowest sequence number that either side was seen to send, or UNKNOWN
             "lowest_1",
+            "name",  # by which frames that were not captured as packets tell their connection
             "client",  # the direction that sends requests, or UNKNOWN
             "protocol",
             "packets",
@@ -81,7 +82,7 @@ CONNECTION = np.dtype(
 
 @kernel
 def tls_packet(stream: Stream) -> int:
-    """Place of the packet by which the first bytes in hand are a TLS record header (RFC 8446, section 5.1), or NEVER."""
+    """Place of the packet by which what is in hand begins with a TLS record header (RFC 8446, 5.1), or NEVER."""
     if len(stream.extents) == 0 or stream.extents[0, 1] - stream.extents[0, 0] < 3:
         return NEVER
     offset, start = stream.extents[0, 0], stream.extents[0, 2]

@@ -1,18 +1,18 @@
 """Several capture files as one capture: which follow one another, which saw the same packets, whose clock counts.
 
-A *capture point* is a place that packets were captured at. Its files (`tcpdump -C`, `-G`) follow one another. Two points
-see the packets between them both, by clocks that differ. Which packets two files share is told by their samples
+A *capture point* is a place that packets were captured at. Its files (`tcpdump -C`, `-G`) follow one another. Two
+points see the packets between them both, by clocks that differ. Which packets two files share is told by their samples
 (`udfs.capture.fingerprints`); how far clocks are apart, by the times of those.
 
-The files' packets are put in one order in which those of a point keep theirs. Of two points that share packets, those of
-the second come a little later: where both have a byte, the first tells when it was there, and the second fills gaps.
+The files' packets are put in one order in which those of a point keep theirs. Of two points that share packets, those
+of the second come a little later: where both have a byte, the first tells when it was there, and the second fills gaps.
 """
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -36,9 +36,9 @@ FARTHEST_NS = 1 << 61
 class FileOrder:
     """How the packets of a file are dated and ordered among those of the others.
 
-    point: number of the capture point, from 0; offset_ns: added to the file's times, puts them on the clock of the first
-    point that it shares packets with; after_ns: no packet is ordered before this time; delay_ns: they are ordered so
-    much later than they are dated.
+    point: number of the capture point, from 0; offset_ns: added to the file's times, puts them on the clock of the
+    first point that it shares packets with; after_ns: no packet is ordered before this time; delay_ns: they are ordered
+    so much later than they are dated.
     """
 
     point: int = 0
@@ -52,7 +52,7 @@ ALONE = FileOrder()
 
 @dataclass(frozen=True)
 class Shared:
-    """Packets that two files have: int64[n] each, numbers of the files, first < second, and times second - first, ns."""
+    """Packets that two files have, int64[n] each: the files, first < second, and the ns between their times."""
 
     first: Ints
     second: Ints
@@ -131,16 +131,22 @@ def points_of(indexes: Sequence[CaptureIndex], sharing: set[tuple[int, int]]) ->
     found = []
     for number, index in enumerate(indexes):
         fitting = [
-            (len(os.path.commonprefix([index.path, indexes[files[-1]].path])), indexes[files[-1]].last_ts_ns or 0, -point)
+            (likeness(index, last := indexes[files[-1]]), last.last_ts_ns or 0, -point)
             for point, files in enumerate(points)
             if not any((file, number) in sharing for file in files) and follows(index, indexes[files[-1]])
-        ]  # fmt: skip
+        ]
         point = -max(fitting)[2] if fitting else len(points)
         if point == len(points):
             points.append([])
         points[point].append(number)
         found.append(point)
     return found
+
+
+def likeness(index: CaptureIndex, other: CaptureIndex) -> int:
+    """How many characters the paths of two files have in common at their beginning."""
+    pairs = zip(index.path, other.path, strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def follows(index: CaptureIndex, before: CaptureIndex) -> bool:
@@ -164,7 +170,8 @@ def clocks_of(points: Sequence[int], shared: Shared) -> list[tuple[int, int]]:
         partners, counts = np.unique(lower[higher == point], return_counts=True)
         offset = delay = most = 0
         for partner, count in zip(partners.tolist(), counts.tolist(), strict=True):
-            low, high = np.quantile(apart[(lower == partner) & (higher == point)], (0.05, 0.95)).astype(np.int64).tolist()
+            distances = apart[(lower == partner) & (higher == point)]
+            low, high = np.quantile(distances, (0.05, 0.95)).astype(np.int64).tolist()
             if count > most:
                 most, offset = count, clocks[partner][0] - (low + high) // 2
             delay = max(delay, clocks[partner][1] + (high - low) // 2 + BEHIND_NS)

@@ -1,7 +1,7 @@
 """Packets in, frames out: the kernel that takes a chunk of packets through every connection in it.
 
-The chunk's packets are sorted by connection and, inside one, by their place (`udfs.capture.points`). The last connection of a
-chunk may go on in the next; its state, the bytes not framed yet and its open requests are carried over
+The chunk's packets are sorted by connection and, inside one, by their place (`udfs.capture.points`). The last
+connection of a chunk may go on in the next; its state, the bytes not framed yet and its open requests are carried over
 (`udfs.capture.chunks`).
 """
 
@@ -35,6 +35,9 @@ from udfs.wire.arrays import Ints, Record, Records, Shorts
 from udfs.wire.kernel import allocating_kernel, kernel
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
+# Beyond the flags of a TCP header: the row is a frame, a request or a response, and `sequence` names its connection.
+ASKED, ANSWERED = 0x1000, 0x2000
+IS_FRAME = ASKED | ANSWERED
 # A SYN that comes this far before the lowest sequence number seen is taken for the one that opened the connection.
 FIRST_FLIGHT = 65_536
 # So many requests of a connection may wait for an answer when a chunk ends; far more than any client leaves open.
@@ -68,6 +71,14 @@ def opened(packets: Packets, conn: Record, row: int) -> bool:
 
 
 @kernel
+def introduce(packets: Packets, conn: Record, row: int) -> None:
+    """Take from a connection's first frame what is told of it: its name, that it is Kafka's, and who is the client."""
+    is_request = packets.flags[row] & ASKED != 0
+    conn.name, conn.protocol = packets.sequence[row], KAFKA
+    conn.client = packets.direction[row] if is_request else 1 - packets.direction[row]
+
+
+@kernel
 def connection_end(packets: Packets, conn: Record, first: int) -> int:
     """Index behind the last packet, from `first` on, of one connection.
 
@@ -76,6 +87,11 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
     """
     row = first
     while row < len(packets.run) and packets.run[row] == conn.run:
+        if packets.flags[row] & IS_FRAME != 0:
+            if conn.packets > 0 and conn.name != packets.sequence[row]:
+                break
+            if conn.packets == 0:
+                introduce(packets, conn, row)
         opens = packets.flags[row] & SYN != 0 and packets.flags[row] & ACK == 0
         if opens and conn.packets > 0 and conn.syn_sequence != packets.sequence[row] and not opened(packets, conn, row):
             break
@@ -105,17 +121,22 @@ def place_packets(packets: Packets, first: int, end: int, side: int, direction: 
             continue
         sequence = packets.sequence[row]
         is_syn = packets.flags[row] & SYN != 0
+        is_frame = packets.flags[row] & IS_FRAME != 0
         sequence = (sequence + 1) & 0xFFFFFFFF if is_syn else sequence
         if direction.is_started == 0 and (is_syn or packets.wire[row] > 0):
             start_direction(direction, sequence)
-            direction.is_synced = is_syn
+            direction.is_synced = is_syn or is_frame
         if packets.wire[row] == 0:
             continue
         if packets.offset[row] == UNKNOWN:
             direction.payload_bytes += packets.captured[row]
             direction.point = min(direction.point, packets.point[row])
             packets.point[row] -= direction.point
-            packets.offset[row] = place(direction, sequence, packets.wire[row])
+            if is_frame:
+                packets.offset[row] = direction.highest
+                direction.highest += packets.wire[row]
+            else:
+                packets.offset[row] = place(direction, sequence, packets.wire[row])
         if packets.offset[row] == UNKNOWN:
             direction.late_bytes += packets.captured[row]
             continue
@@ -139,7 +160,7 @@ def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int)
 def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, end: int, direction: Record) -> None:
     """Count the packets among `rows`, of [first, end), that bring no piece and were not counted before.
 
-    A packet that goes before them takes none of their bytes later on, so what they bring is known once they are laid out.
+    Packets that come later take none of their bytes, so what they bring is known once they are laid out.
     """
     brings = np.zeros(end - first, np.bool_)
     for i in range(len(pieces)):
@@ -166,7 +187,7 @@ def open_stream(
     return Stream(
         arena.data, extents[:settled], pieces, packets.time, packets.place, packets.number, barrier, is_final,
         direction.split,
-    )
+    )  # fmt: skip
 
 
 @kernel
@@ -232,7 +253,7 @@ def new_connection(connections: Records, directions: Records, index: int, run: i
     repeats = index > 0 and connections[index - 1].run == run
     conn.incarnation = connections[index - 1].incarnation + 1 if repeats else 0
     conn.index, conn.run, conn.syn_sequence, conn.client = index, run, UNKNOWN, UNKNOWN
-    conn.lowest_0 = conn.lowest_1 = UNKNOWN
+    conn.name = conn.lowest_0 = conn.lowest_1 = UNKNOWN
     conn.first_open = requests
     for side in (2 * index, 2 * index + 1):
         directions[side].lost_from = UNKNOWN

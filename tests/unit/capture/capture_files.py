@@ -113,9 +113,11 @@ def tables_of(packets: pa.RecordBatch, **chunk_size: int) -> Tables:
 def at_client(packets: Iterable[Packet], delay_us: int) -> list[Packet]:
     """What was captured at the brokers as clients see it, so far away: they send earlier and get answers later."""
 
-    def time(packet: Packet) -> int:
+    def is_sent_by_broker(packet: Packet) -> bool:
         (source,) = struct.unpack_from(">H", packet.data, SOURCE_PORT_AT)
-        return microseconds(packet) + (delay_us if source in BROKER_PORTS else -delay_us)
+        return source in BROKER_PORTS
 
-    moved = [by_clock([packet], lambda _, at=time(packet): at)[0] for packet in packets]
-    return sorted(moved, key=microseconds)
+    packets = list(packets)
+    answers = by_clock(filter(is_sent_by_broker, packets), lambda time: time + delay_us)
+    requests = by_clock((p for p in packets if not is_sent_by_broker(p)), lambda time: time - delay_us)
+    return sorted([*requests, *answers], key=microseconds)

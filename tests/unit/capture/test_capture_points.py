@@ -79,9 +79,7 @@ def test_rotated_files_give_the_tables_of_the_whole(
 
 
 @pytest.mark.parametrize("apart", [3_000, -40_000, HOUR], ids=["3 ms", "-40 ms", "an hour"])
-def test_two_points_give_the_tables_of_the_first(
-    capture: Capture, tmp_path: Path, apart: int
-) -> None:
+def test_two_points_give_the_tables_of_the_first(capture: Capture, tmp_path: Path, apart: int) -> None:
     link_type, packets = capture
     one = store(tmp_path / "one.pcap", link_type, packets)
     other = store(tmp_path / "other.pcap", link_type, by_clock(packets, jittery(apart, 80, 1)))
