@@ -17,8 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.version import decoder
 from schemas.tables.silver import CAPTURES
+from udfs.capture.frame_dump import MAGICS, dump_format, index_frames, read_frames
 from udfs.capture.index import CaptureIndex, index_capture
 from udfs.capture.packets import PACKETS, read_packets
+from udfs.capture.points import FileOrder, file_orders, in_time_order
 from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_index import index_request_log
 from udfs.errors import CaptureError
@@ -36,10 +38,11 @@ ENVELOPE = "file_no int, content binary, fault string"
 
 @dataclass(frozen=True)
 class CapturePlan:
-    """A capture set, ready to be read: its files' indexes by place in the set, and the shard of each bucket."""
+    """A capture set, ready to be read: its files' indexes and orders by place in it, and the shard of each bucket."""
 
     capture_id: str
     indexes: tuple[CaptureIndex, ...]
+    orders: tuple[FileOrder, ...]
     shard_of_bucket: npt.NDArray[np.int32]
     shards: int
 
@@ -74,17 +77,29 @@ def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def index_file(path: str) -> CaptureIndex:
-    """Index a capture or request log. Raises CaptureError where the file is neither."""
+    """Index a frame dump, request log or capture. Raises CaptureError where the file is none of them."""
     size = {"range_bytes": RANGE_BYTES, "buckets": BUCKETS}
+    if dump_format(path):
+        return index_frames(path, **size)
     return index_request_log(path, **size) or index_capture(path, **size)
 
 
 def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int) -> CapturePlan:
-    """Cut the work on indexed files for so many cores."""
+    """Put indexed files in order and cut the work on them for so many cores.
+
+    Raises CaptureError for frame dumps beside captured packets: what is in both would count twice.
+    """
+    indexes = in_time_order(indexes)
+    dumps = [index.path for index in indexes if index.format in MAGICS.values()]
+    if 0 < len(dumps) < len(indexes):
+        raise CaptureError(
+            f"{', '.join(dumps)}: frame dumps cannot be read together with captured packets, for what both have would "
+            "count twice. Read them in runs of their own."
+        )
     digest = hashlib.sha256("".join(index.sha256 for index in indexes).encode())
     weights = np.sum([index.bucket_payload_bytes for index in indexes], axis=0)
     shards = max(cores, min(int(weights.sum()) // SHARD_BYTES, BUCKETS))
-    return CapturePlan(digest.hexdigest()[:16], indexes, pack_shards(weights, shards), shards)
+    return CapturePlan(digest.hexdigest()[:16], indexes, file_orders(indexes), pack_shards(weights, shards), shards)
 
 
 def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int32]:
@@ -104,14 +119,15 @@ def packed_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
     work = spark.createDataFrame(
         [(i, n, c) for i, (_, n, c) in enumerate(ranges)], "task int, file_no int, content binary"
     )
-    shard_of, capture_id = plan.shard_of_bucket, plan.capture_id
+    shard_of, capture_id, orders = plan.shard_of_bucket, plan.capture_id, plan.orders
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             tasks: list[dict[str, Any]] = batch.to_pylist()
             for task in tasks:
                 part: PacketRange = pickle.loads(task["content"])  # noqa: S301  # the plan is this job's own
-                for packets in read_packets(part, file_no=task["file_no"], buckets=BUCKETS, batch_bytes=BATCH_BYTES):
+                n = task["file_no"]
+                for packets in packets_of(part, n, orders[n]):
                     shard = pa.array(shard_of[packets["bucket"].to_numpy()])
                     yield packets.set_column(0, "shard", shard)
 
@@ -121,9 +137,16 @@ def packed_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
     packets = work.repartitionById(max(len(ranges), 1), "task").mapInArrow(read_ranges, PACKET_COLUMNS)
     return (
         packets.repartitionById(plan.shards, "shard")
-        .sortWithinPartitions("connection", "file_no", "packet_no")
+        .sortWithinPartitions("connection", "sort_ns", "file_no", "packet_no")
         .mapInArrow(follow_connections, "`table` string, rows binary")
     )
+
+
+def packets_of(part: PacketRange, file_no: int, order: FileOrder) -> Iterator[pa.RecordBatch]:
+    """The packets, or frames, of a range."""
+    if part.format in MAGICS.values():
+        return read_frames(part, file_no=file_no, buckets=BUCKETS, order=order)
+    return read_packets(part, file_no=file_no, buckets=BUCKETS, batch_bytes=BATCH_BYTES, order=order)
 
 
 def _spark_type(kind: pa.DataType) -> str:
@@ -159,7 +182,10 @@ def capture_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms 
             t.tcp_captured_bytes: index.tcp_payload_captured,
             t.first_time: None if index.first_ts_ns is None else index.first_ts_ns // 1000,
             t.last_time: None if index.last_ts_ns is None else index.last_ts_ns // 1000,
-            t.faults: [f"{fault.reason} at byte {fault.offset}" for fault in index.faults],
+            t.doubled_packets: index.doubled_packets,
+            t.point: plan.orders[file_no].point,
+            t.clock_offset_us: plan.orders[file_no].offset_ns // 1000,
+            t.faults: [f"{fault.reason} at {fault.unit} {fault.offset}" for fault in index.faults],
             t.unread_bytes: sum(fault.bytes_not_read for fault in index.faults),
             t.decoder: decoder(pseudonyms),
         }

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from udfs.errors import ArgumentError
 
-SUFFIXES = tuple(f"{name}{packed}" for name in (".pcap", ".pcapng", ".cap") for packed in ("", ".gz", ".zst"))
+PACKED_SUFFIXES = tuple(f"{name}{packed}" for name in (".pcap", ".pcapng", ".cap") for packed in ("", ".gz", ".zst"))
+SUFFIXES = (*PACKED_SUFFIXES, ".parquet", ".arrow")
 """How the names of captures in a folder end; a file that is named itself may have any name."""
 
 

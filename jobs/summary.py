@@ -86,9 +86,10 @@ def quality(rows_of: RowsOf) -> DataFrame:
 
 
 def connections(rows_of: RowsOf) -> DataFrame:
-    """(protocol, count)."""
+    """(protocol, connections, packets seen twice)."""
     c = CONNECTIONS
-    return rows_of(c).groupBy(c.protocol).count().orderBy(c.protocol)
+    counts = (F.count("*").alias("connections"), F.sum(c.doubled_packets).alias(c.doubled_packets))
+    return rows_of(c).groupBy(c.protocol).agg(*counts).orderBy(c.protocol)
 
 
 def quarantine(rows_of: RowsOf) -> DataFrame:
@@ -125,7 +126,11 @@ def read_lines(found: Found) -> Iterable[str]:
     t = CAPTURES
     for row in found.captures:
         yield f"  {row[t.path]}: {read_of(row)}"
+        if row[t.clock_offset_us]:
+            yield f"    capture point {row[t.point]}, its times {row[t.clock_offset_us] / 1000:+,.3f} ms"
         yield from (f"    damaged: {fault}" for fault in row[t.faults])
+    if doubled := sum(row[CONNECTIONS.doubled_packets] for row in found.connections):
+        yield f"  {doubled:,} packets seen at two capture points, counted once"
     names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in found.apis)
     yield f"  {sum(row[1] for row in found.apis):,} exchanges: {names}"
 
@@ -141,7 +146,7 @@ def read_of(row: Row) -> str:
 def lost_lines(found: Found) -> Iterable[str]:
     """What of it could not be decoded."""
     q, (row,) = CAPTURE_QUALITY, found.quality
-    yield "  connections: " + ", ".join(f"{count:,} {protocol}" for protocol, count in found.connections)
+    yield "  connections: " + ", ".join(f"{count:,} {protocol}" for protocol, count, _ in found.connections)
     yield (
         f"  {size(row[q.quarantined_bytes])} of {size(row[q.payload_bytes] - row[q.foreign_bytes])} in no Kafka frame, "
         f"{size(row[q.missing_bytes])} missing from the capture"

@@ -36,22 +36,30 @@ PARTITION = C("int", "Partition of the topic")
 CAPTURES = table(
     "captures", "silver", "One row a capture file.", ("capture_id", "file_no"), "capture_id",
     capture_id=CAPTURE_ID,
-    file_no=C("int", "The file's place in the capture set, by path"),
+    file_no=C("int", "The file's place in the capture set, by the time of its first packet"),
     path=C("string", "Where the file was read from"),
     content_hash=C("string", "SHA-256 of the file as stored"),
-    format=C("string", "pcap, pcapng or request_log"),
+    format=C("string", "pcap, pcapng, request_log, or of a frame dump parquet or arrow"),
     compression=C("string", "none, gzip or zstd"),
     size_bytes=C("bigint", "Size of the file as stored", "bytes"),
     log_lines=C("bigint", "Lines of a request log that are not blank; else 0"),
     forwarded_lines=C("bigint", "... of requests that a broker had forwarded and logged itself: not counted again"),
-    packets=C("bigint", "Packets in the file; 0 in a request log, as the counts and bytes that follow"),
+    packets=C("bigint", "Packets in the file; of a frame dump, here and below, its rows; of a request log 0, here and "
+                        "below"),
     tcp_packets=C("bigint", "Packets that are TCP segments"),
     other_packets=C("bigint", "Packets of other protocols, fragments and link types that are not read"),
-    malformed_packets=C("bigint", "Packets whose headers contradict themselves or are cut by the snaplen"),
+    malformed_packets=C("bigint", "Packets whose headers contradict themselves or are cut by the snaplen; rows that "
+                                  "are wrong"),
     tcp_payload_bytes=C("bigint", "TCP payload on the wire", "bytes"),
     tcp_captured_bytes=C("bigint", "TCP payload in the file; less where the snaplen cut packets", "bytes"),
-    first_time=C("timestamp", "Time of the first packet or line", "UTC", nullable=True),
-    last_time=C("timestamp", "Time of the last packet or line", "UTC", nullable=True),
+    first_time=C("timestamp", "Time of the first packet or line, by the file's own clock", "UTC", nullable=True),
+    last_time=C("timestamp", "Time of the last packet or line, by the file's own clock", "UTC", nullable=True),
+    doubled_packets=C("bigint", "TCP packets with payload that the file has twice within 10 ms, as `-i any` sees them "
+                                "on two interfaces"),
+    point=C("int", "Capture point, from 0: the files of one follow one another, those of two saw the same packets or "
+                   "the same time"),
+    clock_offset_us=C("bigint", "Added to the file's times everywhere else: puts them on the clock of the first point "
+                                "that saw the same packets", "microseconds"),
     faults=C("array<string>", "What could not be read of the file, and at which byte"),
     unread_bytes=C("bigint", "Bytes of the file that could not be read", "bytes"),
     decoder=C("string", "refetch's version and a digest of its decoder: `pipeline` keeps rows of the same decoder"),
@@ -83,6 +91,9 @@ CONNECTIONS = table(
     repeated_bytes=C("bigint", "... that was captured before: retransmissions, overlaps", "bytes"),
     late_bytes=C("bigint", "... that came too late or too far away to be placed in the stream", "bytes"),
     missing_bytes=C("bigint", "Bytes the stream had that the capture does not", "bytes"),
+    repeated_packets=C("bigint", "Packets of which every byte was captured before: retransmissions, and packets seen "
+                                 "twice"),
+    doubled_packets=C("bigint", "... by a capture point before theirs: the same packet in the files of two points"),
 )  # fmt: skip
 
 EXCHANGES = table(

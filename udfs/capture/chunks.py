@@ -50,10 +50,11 @@ class Carried:
     requests: Records = field(default_factory=lambda: np.zeros(0, FRAME))
     request_bytes: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     packets: Packets | None = None
+    next_place: int = 0
 
 
 def packet_number(file_no: Ints, packet_no: Ints) -> Ints:
-    """A packet's place in the capture set as one sortable int64."""
+    """File and packet number as one int64."""
     return (file_no << FILE_BITS) | packet_no
 
 
@@ -102,7 +103,9 @@ def read_chunk(batch: pa.RecordBatch, carried: Carried) -> tuple[Packets, list[b
         run=run,
         direction=column["direction"],
         time=column["ts_ns"],
+        place=np.arange(carried.next_place, carried.next_place + len(run)),
         number=packet_number(column["file_no"], column["packet_no"]),
+        point=column["point"],
         sequence=column["seq"],
         flags=column["flags"],
         wire=column["payload_bytes"],
@@ -157,7 +160,9 @@ def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: Ints) 
         run=np.zeros(len(row), np.int64),
         direction=packets.direction[row],
         time=packets.time[row],
+        place=packets.place[row],
         number=packets.number[row],
+        point=np.full(len(row), UNKNOWN),
         sequence=packets.sequence[row],
         flags=np.zeros(len(row), np.int64),
         wire=length,
@@ -167,11 +172,12 @@ def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: Ints) 
         payload=gather(packets.payload, packets.source[row] + skip, length),
     )
     directions = result.directions[-2:].copy()
-    return Carried(result.endpoints[-1], connection, directions, still_open, request_bytes, kept_packets)
+    next_place = int(packets.place[-1]) + 1
+    return Carried(result.endpoints[-1], connection, directions, still_open, request_bytes, kept_packets, next_place)
 
 
 def frames(batches: Iterable[pa.RecordBatch], *, rows: int = 50_000, payload_bytes: int = 16 << 20) -> Iterator[Frames]:
-    """Frames of every connection in the packet batches, which come sorted by connection and place in the capture.
+    """Frames of every connection in the packet batches, which come sorted by connection and in the order of PACKETS.
 
     rows, payload_bytes: how much to work on at a time; the frames do not depend on it. Memory is bounded by it and by
     what is not decided yet: at most one frame (100 MiB) and REORDER_BYTES a direction.

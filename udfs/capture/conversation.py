@@ -62,6 +62,10 @@ CONNECTION = np.dtype(
             "run",  # of packets, in the call that reports it
             "incarnation",  # 0, 1, ...: how often the same endpoints had connected before
             "syn_sequence",  # of the client's SYN, or UNKNOWN when the capture does not show it
+            "is_accepted",  # a SYN with ACK was seen
+            "lowest_0",  # lowest sequence number that either side was seen to send, or UNKNOWN
+            "lowest_1",
+            "name",  # by which frames that were not captured as packets tell their connection
             "client",  # the direction that sends requests, or UNKNOWN
             "protocol",
             "packets",
@@ -78,30 +82,30 @@ CONNECTION = np.dtype(
 
 @kernel
 def tls_packet(stream: Stream) -> int:
-    """The packet by which the first bytes in hand are a TLS record header (RFC 8446, section 5.1), or NEVER."""
+    """Place of the packet by which what is in hand begins with a TLS record header (RFC 8446, 5.1), or NEVER."""
     if len(stream.extents) == 0 or stream.extents[0, 1] - stream.extents[0, 0] < 3:
         return NEVER
     offset, start = stream.extents[0, 0], stream.extents[0, 2]
     first, major, minor = stream.arena[start], stream.arena[start + 1], stream.arena[start + 2]
     is_tls = 20 <= first <= 23 and major == 3 and minor <= 4
-    return int(stream.packets[stream.pieces[piece_holding(stream, offset + 2), 2]]) if is_tls else NEVER
+    return int(stream.places[stream.pieces[piece_holding(stream, offset + 2), 2]]) if is_tls else NEVER
 
 
 @kernel
-def request_packet(stream: Stream, offset: int) -> int:
-    """The packet that brought the end of the header of the request that begins at `offset`."""
+def request_place(stream: Stream, offset: int) -> int:
+    """Place of the packet that brought the end of the header of the request that begins at `offset`."""
     extent = extent_holding(stream, offset)
     needed = SIZE_BYTES + min(size_at(stream, extent, offset), HEADER_BYTES)
     last = min(offset + needed, stream.extents[extent, 1]) - 1
-    return int(stream.packets[stream.pieces[piece_holding(stream, last), 2]])
+    return int(stream.places[stream.pieces[piece_holding(stream, last), 2]])
 
 
 @kernel
 def earliest_request(stream: Stream, state: int, offset: int) -> int:
-    """The first packet by which the request can be there that `probe` found or waits for at `offset`, or NEVER."""
+    """Place of the first packet by which the request can be there that `probe` found or waits for, or NEVER."""
     if state == HOLE or offset >= stream_end(stream):
         return NEVER
-    return request_packet(stream, offset)
+    return request_place(stream, offset)
 
 
 @kernel
@@ -123,15 +127,15 @@ def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records,
     if conn.client != 0:
         state_1, offset_1 = probe(streams[1], directions[1], apis, conn.client == 1)
     held = max(stream_end(streams[0]), 0) + max(stream_end(streams[1]), 0)
-    packet_0 = earliest_request(streams[0], state_0, offset_0)
-    packet_1 = earliest_request(streams[1], state_1, offset_1)
+    place_0 = earliest_request(streams[0], state_0, offset_0)
+    place_1 = earliest_request(streams[1], state_1, offset_1)
     tls = min(tls_packet(streams[0]), tls_packet(streams[1]))
-    first = min(tls, packet_0, packet_1)
+    first = min(tls, place_0, place_1)
     is_settled = first <= min(streams[0].barrier, streams[1].barrier)  # nothing can come to light before it
-    if is_settled and tls < min(packet_0, packet_1):
+    if is_settled and tls < min(place_0, place_1):
         conn.protocol = TLS
-    elif is_settled and packet_0 != packet_1 and (state_0 if packet_0 < packet_1 else state_1) == COMPLETE:
-        conn.client = 0 if packet_0 < packet_1 else 1
+    elif is_settled and place_0 != place_1 and (state_0 if place_0 < place_1 else state_1) == COMPLETE:
+        conn.client = 0 if place_0 < place_1 else 1
         conn.protocol = KAFKA
         side = conn.client
         skip_to(streams[side], directions[side], offset_0 if side == 0 else offset_1, BEFORE_FIRST_FRAME)
@@ -225,12 +229,12 @@ def next_response(stream: Stream, direction: Record, waiting: OpenRequests, fram
     if state not in (COMPLETE, CUT):
         return state, UNKNOWN
     date(stream, frame)
-    if frame.last_packet > waiting.barrier:
+    if frame.last_place > waiting.barrier:
         return WAIT, UNKNOWN
     if frame.prefix < SIZE_BYTES:
         return HOLE, UNKNOWN
     frame.correlation_id = signed(stream.arena, frame.start, SIZE_BYTES)
-    match = waiting_request(waiting, frame.correlation_id, frame.last_packet)
+    match = waiting_request(waiting, frame.correlation_id, frame.last_place)
     if match == UNKNOWN and state == COMPLETE:
         behind = direction.position + SIZE_BYTES + frame.size
         extent = extent_holding(stream, direction.position)
@@ -261,7 +265,7 @@ def pair(conn: Record, match: int, frame: Record, found: Found) -> None:
 
 @allocating_kernel
 def frame_responses(stream: Stream, direction: Record, conn: Record, barrier: int, found: Found) -> Found:
-    """Frame the broker's side and pair it with the requests; barrier: number of the first packet not framed there."""
+    """Frame the broker's side and pair it with the requests; barrier: place of the first packet not framed there."""
     found = with_room(found)  # before the requests are indexed: no more come, so they stay where they are
     waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS], barrier)
     while direction.position < stream_end(stream):

@@ -18,6 +18,11 @@ class FaultReason(StrEnum):
     compression_cut:           the file ends within a gzip member or zstd frame; every stored byte was taken in
     compression_damaged:       bytes that are no gzip or zstd data, or fail its checks
     compression_excessive:     the file expands more than 1,024 times, beyond the first GiB
+    row_without_value:          rows of a frame dump in which a column that every row needs is null
+    direction_unknown:          rows of a frame dump that are neither `request` nor `response`
+    timestamp_implausible:      rows of a frame dump from before 1970 or after 2116
+    address_malformed:          rows of a frame dump with an address that is no IP address and port
+    rows_damaged:               rows of a frame dump that cannot be read
     """
 
     FILE_EMPTY = "file_empty"
@@ -29,6 +34,11 @@ class FaultReason(StrEnum):
     COMPRESSION_CUT = "compression_cut"
     COMPRESSION_DAMAGED = "compression_damaged"
     COMPRESSION_EXCESSIVE = "compression_excessive"
+    ROW_WITHOUT_VALUE = "row_without_value"
+    DIRECTION_UNKNOWN = "direction_unknown"
+    TIMESTAMP_IMPLAUSIBLE = "timestamp_implausible"
+    ADDRESS_MALFORMED = "address_malformed"
+    ROWS_DAMAGED = "rows_damaged"
 
 
 @dataclass(frozen=True)
@@ -36,10 +46,11 @@ class CaptureFault:
     """One place where reading stopped.
 
     offset:         byte at which it stopped: of the stored file for the `compression_*` reasons, else of the
-                    uncompressed stream
+                    uncompressed stream; of a frame dump the first such row
     bytes_not_read: bytes from there to the end of the same file or stream; they gave no packet
     """
 
     reason: FaultReason
     offset: int
     bytes_not_read: int
+    unit: str = "byte"

@@ -36,8 +36,10 @@ FRAME = np.dtype(
             "missing",  # bytes of the frame, its size included, that are not there
             "first_time",  # ns: packet that brought the first byte
             "last_time",  # ns: packet by which all that is there had come
-            "first_packet",
-            "last_packet",
+            "first_packet",  # number of the packet that brought the first byte
+            "last_packet",  # ... of the one by which all that is there had come
+            "first_place",  # place of the packet that brought the first byte
+            "last_place",
             "api_key",
             "api_version",
             "correlation_id",
@@ -60,8 +62,9 @@ class Stream(NamedTuple):
     extents: Ints  # [n, 3] stream offset, end, arena position
     pieces: Ints  # [m, 3] stream offset, length, packet row; also of what is not settled yet
     times: Ints  # by packet row, ns
-    packets: Ints  # by packet row, the packet's number in the capture
-    barrier: int  # number of the first packet not settled
+    places: Ints  # by packet row, the packet's place among all
+    packets: Ints  # by packet row, the packet's number
+    barrier: int  # place of the first packet not settled
     is_final: bool  # no more packets will come
     split: int  # stream offset where a piece begins but no segment, or UNKNOWN
 
@@ -164,13 +167,15 @@ def date(stream: Stream, frame: Record) -> None:
     row = stream.pieces[first, 2]
     frame.first_time = frame.last_time = stream.times[row]
     frame.first_packet = frame.last_packet = stream.packets[row]
+    frame.first_place = frame.last_place = stream.places[row]
     end = frame.stream_offset + SIZE_BYTES + frame.size
     for i in range(first + 1, len(stream.pieces)):
         if stream.pieces[i, 0] >= end:
             break
         row = stream.pieces[i, 2]
         frame.last_time = max(frame.last_time, stream.times[row])
-        frame.last_packet = max(frame.last_packet, stream.packets[row])
+        if stream.places[row] > frame.last_place:
+            frame.last_place, frame.last_packet = stream.places[row], stream.packets[row]
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 from udfs.capture.compression import Compression, identify_compression, open_stream
 from udfs.capture.faults import CaptureFault
 from udfs.capture.file_header import HEAD_BYTES, read_file_header
+from udfs.capture.fingerprints import PacketSample
 from udfs.capture.packet_walk import TO_THE_END, PacketWalk
 from udfs.capture.ranges import PacketRange, cut_ranges
 from udfs.capture.storage import ByteStream, HashedFile, StreamWindow, open_stored
@@ -32,6 +33,8 @@ class CaptureIndex:
     tcp_payload_captured:    TCP payload bytes in the file
     tcp_payload_on_wire:     TCP payload bytes before the snaplen cut
     bucket_payload_bytes:    int64[buckets], `tcp_payload_captured` by bucket of the connection
+    doubled_packets:         packets with payload that the file has twice, as `-i any` sees them on two interfaces
+    sample:                  of the packets, by which files are compared
     log_lines:               of a request log: lines that are not blank
     forwarded_lines:         ... of which so many are of requests that another broker had forwarded
     """
@@ -51,6 +54,8 @@ class CaptureIndex:
     tcp_payload_captured: int
     tcp_payload_on_wire: int
     bucket_payload_bytes: np.ndarray
+    doubled_packets: int
+    sample: PacketSample
     ranges: list[PacketRange]
     faults: list[CaptureFault]
     log_lines: int = 0
@@ -105,6 +110,8 @@ def index_capture(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
         tcp_payload_captured=captured,
         tcp_payload_on_wire=on_wire,
         bucket_payload_bytes=tally.bucket_payload_bytes,
+        doubled_packets=tally.fingerprints.doubled_packets,
+        sample=tally.fingerprints.sample,
         ranges=ranges,
         faults=faults,
     )

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from udfs.capture.compression import Compression, open_stream
 from udfs.capture.packet_walk import CaptureFormat, PacketWalk
+from udfs.capture.points import ALONE, FileOrder
 from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import ByteStream, StreamWindow, open_stored
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpTable
 from udfs.errors import CaptureError
+from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import copy_bytes
 
@@ -22,6 +24,8 @@ COLUMNS: list[tuple[str, pa.DataType]] = [
     ("bucket", pa.int32()),
     ("connection", pa.binary()),
     ("direction", pa.int8()),
+    ("sort_ns", pa.int64()),
+    ("point", pa.int32()),
     ("file_no", pa.int32()),
     ("packet_no", pa.int64()),
     ("ts_ns", pa.int64()),
@@ -31,14 +35,17 @@ COLUMNS: list[tuple[str, pa.DataType]] = [
     ("payload", pa.binary()),
 ]
 PACKETS = pa.schema(COLUMNS)
-"""One TCP packet that carries payload, SYN, FIN or RST.
+LAST_NS = 1 << 62
+"""One TCP packet that carries payload, SYN, FIN or RST; in a connection by (sort_ns, file_no, packet_no).
 
 bucket:        FNV-1a (64 bits) of `connection` modulo the number of buckets
 connection:    36 bytes: the lower endpoint, then the higher; an endpoint is 16 bytes of address (IPv4 as
                ::ffff:a.b.c.d) and the port, big endian; lower in byte order
 direction:     0 = sent by the lower endpoint, 1 = by the higher
+sort_ns:       orders the packets of several files and never goes back within one (`udfs.capture.points`)
+point:         capture point
 packet_no:     of all the file's packets, from 0
-ts_ns:         ns since 1970-01-01 UTC; 0 where the capture holds no time
+ts_ns:         ns since 1970-01-01 UTC on the clock of the first point; 0 where the capture holds no time
 seq:           sequence number as sent, 0 to 2**32 - 1
 flags:         the TCP header's 12 bits, FIN = 1, SYN = 2, RST = 4
 payload_bytes: on the wire
@@ -56,12 +63,15 @@ def gather(chunk: np.ndarray, starts: np.ndarray, offsets: np.ndarray, gathered:
         copy_bytes(chunk, starts[i], offsets[i + 1] - offsets[i], gathered, offsets[i])
 
 
-def read_packets(r: PacketRange, *, file_no: int, buckets: int, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+def read_packets(
+    r: PacketRange, *, file_no: int, buckets: int, batch_bytes: int, order: FileOrder = ALONE
+) -> Iterator[pa.RecordBatch]:
     """The TCP packets of a range that matter to a connection, in file order, as batches of schema PACKETS.
 
     file_no:     goes into every row
     batch_bytes: bytes of the capture held at once; a batch's payload is no longer, unless one record is. It moves the
                  cuts between batches, never the rows.
+    order:       the file's place among others
 
     Raises CaptureError where the file can no longer be read the way it was indexed.
     """
@@ -75,8 +85,11 @@ def read_packets(r: PacketRange, *, file_no: int, buckets: int, batch_bytes: int
             packet_no=r.first_packet,
         )
         table = TcpTable(buckets)
+        latest = r.latest_ns
         while walk.advance():
-            batch = _batch(walk, *table.parse(window.chunk, walk.packets), file_no)
+            running = np.maximum.accumulate(np.maximum(walk.packets["ts_ns"], latest))
+            latest = int(running[-1]) if len(running) else latest
+            batch = _batch(walk, *table.parse(window.chunk, walk.packets), running, file_no, order)
             if batch.num_rows:
                 yield batch
         end = r.first_byte + r.length
@@ -98,15 +111,20 @@ def open_range(stored: io.FileIO, r: PacketRange) -> ByteStream:
     return stream
 
 
-def _batch(walk: PacketWalk, tcp_packets: np.ndarray, connections: np.ndarray, file_no: int) -> pa.RecordBatch:
+def _batch(
+    walk: PacketWalk, tcp_packets: np.ndarray, connections: np.ndarray, running: Ints, file_no: int, order: FileOrder
+) -> pa.RecordBatch:
+    """running: int64[n], ns, latest time of a packet of the file up to each one."""
     kept = np.flatnonzero(tcp_packets["kept"])
-    tcp = tcp_packets[kept]
+    tcp, times = tcp_packets[kept], walk.packets["ts_ns"][kept]
     values = {
         "bucket": tcp["bucket"],
         "direction": tcp["direction"],
+        "sort_ns": np.maximum(_shifted(running[kept], order.offset_ns), order.after_ns) + order.delay_ns,
+        "point": np.full(len(kept), order.point, np.int32),
         "file_no": np.full(len(kept), file_no, np.int32),
         "packet_no": kept + (walk.packet_no - len(walk.packets)),
-        "ts_ns": walk.packets["ts_ns"][kept],
+        "ts_ns": np.where(times == 0, 0, _shifted(times, order.offset_ns)) if order.offset_ns else times,
         "seq": tcp["seq"],
         "flags": tcp["flags"],
         "payload_bytes": tcp["payload_bytes"],
@@ -115,6 +133,12 @@ def _batch(walk: PacketWalk, tcp_packets: np.ndarray, connections: np.ndarray, f
     columns["connection"] = _connections(connections[kept])
     columns["payload"] = _payloads(walk.window.chunk, tcp)
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)
+
+
+def _shifted(times: Ints, by: int) -> Ints:
+    """The times later by so many ns, those beyond the year 2116 taken for it: they leave room for the sum."""
+    shifted: Ints = np.minimum(times, LAST_NS) + by
+    return shifted
 
 
 def _connections(connections: np.ndarray) -> pa.Array[Any]:

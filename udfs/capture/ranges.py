@@ -18,6 +18,7 @@ class PacketRange:
 
     first_byte, length: in the uncompressed stream
     first_packet:       number in the file of the first packet
+    latest_ns:          latest time of a packet of the file before those of the range; 0 where there is none
     interfaces:         little endian int64[n, 4] (packet_table) of the section in force at `first_byte`
     """
 
@@ -28,6 +29,7 @@ class PacketRange:
     first_byte: int
     length: int
     first_packet: int
+    latest_ns: int
     interfaces: bytes
 
     def interface_table(self) -> np.ndarray:
@@ -48,17 +50,19 @@ def cut_ranges(
     A range ends before the first record that begins `range_bytes` or more behind its first byte.
     """
     ranges = []
-    begun = _begin_range(walk, path, compression)
+    latest = 0
+    begun = _begin_range(walk, path, compression, latest)
     while walk.advance(begun.first_byte + range_bytes):
         visit(walk.window.chunk, walk.packets)
+        latest = int(walk.packets["ts_ns"].max(initial=latest))
         if walk.at_stop:
             ranges.append(_end_range(begun, walk))
-            begun = _begin_range(walk, path, compression)
+            begun = _begin_range(walk, path, compression, latest)
     ranges.append(_end_range(begun, walk))
     return [r for r in ranges if r.length > 0]
 
 
-def _begin_range(walk: PacketWalk, path: str, compression: Compression) -> PacketRange:
+def _begin_range(walk: PacketWalk, path: str, compression: Compression, latest_ns: int) -> PacketRange:
     return PacketRange(
         path=path,
         compression=compression.value,
@@ -67,6 +71,7 @@ def _begin_range(walk: PacketWalk, path: str, compression: Compression) -> Packe
         first_byte=walk.offset,
         length=0,
         first_packet=walk.packet_no,
+        latest_ns=latest_ns,
         interfaces=walk.interfaces.astype("<i8").tobytes(),
     )
 

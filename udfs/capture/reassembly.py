@@ -1,7 +1,7 @@
 """Packets in, frames out: the kernel that takes a chunk of packets through every connection in it.
 
-The chunk's packets are sorted by connection and, inside one, by their place in the capture. The last connection of a
-chunk may go on in the next; its state, the bytes not framed yet and its open requests are carried over
+The chunk's packets are sorted by connection and, inside one, by their place (`udfs.capture.points`). The last
+connection of a chunk may go on in the next; its state, the bytes not framed yet and its open requests are carried over
 (`udfs.capture.chunks`).
 """
 
@@ -27,6 +27,7 @@ from udfs.capture.segments import (
     lay_out,
     place,
     settled_extents,
+    signed_distance,
     start_direction,
 )
 from udfs.capture.sync import skip_to
@@ -34,8 +35,47 @@ from udfs.wire.arrays import Ints, Record, Records, Shorts
 from udfs.wire.kernel import allocating_kernel, kernel
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
+# Beyond the flags of a TCP header: the row is a frame, a request or a response, and `sequence` names its connection.
+ASKED, ANSWERED = 0x1000, 0x2000
+IS_FRAME = ASKED | ANSWERED
+# A SYN that comes this far before the lowest sequence number seen is taken for the one that opened the connection.
+FIRST_FLIGHT = 65_536
 # So many requests of a connection may wait for an answer when a chunk ends; far more than any client leaves open.
 MAX_OPEN_REQUESTS = 1000
+
+
+@kernel
+def note_sequence(conn: Record, side: int, sequence: int) -> None:
+    """Keep the lowest sequence number that a side was seen to send."""
+    lowest = conn.lowest_0 if side == 0 else conn.lowest_1
+    if lowest != UNKNOWN and signed_distance(sequence, lowest) >= 0:
+        return
+    if side == 0:
+        conn.lowest_0 = sequence
+    else:
+        conn.lowest_1 = sequence
+
+
+@kernel
+def opened(packets: Packets, conn: Record, row: int) -> bool:
+    """Whether the client's SYN in `row` opened the connection whose packets stand before it already.
+
+    One capture point lost it, and another's packets come a little later. Then all that the client was seen to send
+    follows the SYN's sequence number, or it was seen to send nothing and its SYN was answered. The number with which
+    the same endpoints connect again is ahead of what was sent (RFC 6528).
+    """
+    lowest = conn.lowest_0 if packets.direction[row] == 0 else conn.lowest_1
+    if conn.syn_sequence != UNKNOWN or lowest == UNKNOWN:
+        return bool(conn.syn_sequence == UNKNOWN and conn.is_accepted)
+    return 0 < signed_distance(lowest, packets.sequence[row]) <= FIRST_FLIGHT
+
+
+@kernel
+def introduce(packets: Packets, conn: Record, row: int) -> None:
+    """Take from a connection's first frame what is told of it: its name, that it is Kafka's, and who is the client."""
+    is_request = packets.flags[row] & ASKED != 0
+    conn.name, conn.protocol = packets.sequence[row], KAFKA
+    conn.client = packets.direction[row] if is_request else 1 - packets.direction[row]
 
 
 @kernel
@@ -47,12 +87,21 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
     """
     row = first
     while row < len(packets.run) and packets.run[row] == conn.run:
+        if packets.flags[row] & IS_FRAME != 0:
+            if conn.packets > 0 and conn.name != packets.sequence[row]:
+                break
+            if conn.packets == 0:
+                introduce(packets, conn, row)
         opens = packets.flags[row] & SYN != 0 and packets.flags[row] & ACK == 0
-        if opens and conn.packets > 0 and conn.syn_sequence != packets.sequence[row]:
+        if opens and conn.packets > 0 and conn.syn_sequence != packets.sequence[row] and not opened(packets, conn, row):
             break
         if opens and conn.packets == 0:
-            conn.syn_sequence, conn.client = packets.sequence[row], packets.direction[row]
+            conn.client = packets.direction[row]
+        if opens and conn.syn_sequence == UNKNOWN:
+            conn.syn_sequence = packets.sequence[row]
         if packets.offset[row] == UNKNOWN:
+            conn.is_accepted |= packets.flags[row] & (SYN | ACK) == SYN | ACK
+            note_sequence(conn, packets.direction[row], packets.sequence[row])
             conn.first_time = packets.time[row] if conn.packets == 0 else min(conn.first_time, packets.time[row])
             conn.last_time = max(conn.last_time, packets.time[row])
             conn.packets += 1
@@ -72,15 +121,22 @@ def place_packets(packets: Packets, first: int, end: int, side: int, direction: 
             continue
         sequence = packets.sequence[row]
         is_syn = packets.flags[row] & SYN != 0
+        is_frame = packets.flags[row] & IS_FRAME != 0
         sequence = (sequence + 1) & 0xFFFFFFFF if is_syn else sequence
         if direction.is_started == 0 and (is_syn or packets.wire[row] > 0):
             start_direction(direction, sequence)
-            direction.is_synced = is_syn
+            direction.is_synced = is_syn or is_frame
         if packets.wire[row] == 0:
             continue
         if packets.offset[row] == UNKNOWN:
             direction.payload_bytes += packets.captured[row]
-            packets.offset[row] = place(direction, sequence, packets.wire[row])
+            direction.point = min(direction.point, packets.point[row])
+            packets.point[row] -= direction.point
+            if is_frame:
+                packets.offset[row] = direction.highest
+                direction.highest += packets.wire[row]
+            else:
+                packets.offset[row] = place(direction, sequence, packets.wire[row])
         if packets.offset[row] == UNKNOWN:
             direction.late_bytes += packets.captured[row]
             continue
@@ -91,13 +147,28 @@ def place_packets(packets: Packets, first: int, end: int, side: int, direction: 
 
 @kernel
 def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int) -> int:
-    """Number of the first packet that brought a piece of an extent behind the settled ones."""
+    """Place of the first packet that brought a piece of an extent behind the settled ones."""
     barrier = NEVER
     if settled < len(extents):
         for i in range(len(pieces)):
             if pieces[i, 0] >= extents[settled, 0]:
-                barrier = min(barrier, packets.number[pieces[i, 2]])
+                barrier = min(barrier, packets.place[pieces[i, 2]])
     return barrier
+
+
+@allocating_kernel
+def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, end: int, direction: Record) -> None:
+    """Count the packets among `rows`, of [first, end), that bring no piece and were not counted before.
+
+    Packets that come later take none of their bytes, so what they bring is known once they are laid out.
+    """
+    brings = np.zeros(end - first, np.bool_)
+    for i in range(len(pieces)):
+        brings[pieces[i, 2] - first] = True
+    for row in rows:
+        if not brings[row - first] and packets.point[row] != UNKNOWN and packets.captured[row] > 0:
+            direction.repeated_packets += 1
+            direction.doubled_packets += packets.point[row] > 0
 
 
 @allocating_kernel
@@ -110,21 +181,23 @@ def open_stream(
     rows = in_order(rows[:n], packets.offset)
     pieces, extents, repeated = lay_out(rows, packets, direction.position, arena)
     direction.repeated_bytes += repeated
+    count_repeated(packets, rows, pieces, first, end, direction)
     settled = settled_extents(extents, direction.highest, direction.position, is_final)
     barrier = first_unsettled(packets, pieces, extents, settled)
     return Stream(
-        arena.data, extents[:settled], pieces, packets.time, packets.number, barrier, is_final, direction.split
-    )
+        arena.data, extents[:settled], pieces, packets.time, packets.place, packets.number, barrier, is_final,
+        direction.split,
+    )  # fmt: skip
 
 
 @kernel
 def first_unframed(client: Stream, direction: Record) -> int:
-    """The packet from which on requests are not framed yet: at the barrier, or where a request began that may go on."""
+    """Place from which on requests are not framed yet: at the barrier, or where a request began that may go on."""
     if client.is_final or stream_end(client) <= direction.position:
         return client.barrier
     offset = max(direction.position, client.extents[extent_holding(client, direction.position), 0])
-    packet: int = client.packets[client.pieces[piece_holding(client, offset), 2]]
-    return min(client.barrier, packet)
+    place: int = client.places[client.pieces[piece_holding(client, offset), 2]]
+    return min(client.barrier, place)
 
 
 @kernel
@@ -180,11 +253,13 @@ def new_connection(connections: Records, directions: Records, index: int, run: i
     repeats = index > 0 and connections[index - 1].run == run
     conn.incarnation = connections[index - 1].incarnation + 1 if repeats else 0
     conn.index, conn.run, conn.syn_sequence, conn.client = index, run, UNKNOWN, UNKNOWN
+    conn.name = conn.lowest_0 = conn.lowest_1 = UNKNOWN
     conn.first_open = requests
     for side in (2 * index, 2 * index + 1):
         directions[side].lost_from = UNKNOWN
         directions[side].outlier = UNKNOWN
         directions[side].split = UNKNOWN
+        directions[side].point = NEVER
 
 
 @allocating_kernel

@@ -10,6 +10,7 @@ import numpy as np
 from udfs.capture import pcap, pcapng
 from udfs.capture.compression import Compression, identify_compression, open_stream
 from udfs.capture.faults import CaptureFault
+from udfs.capture.fingerprints import NO_SAMPLE
 from udfs.capture.index import CaptureIndex
 from udfs.capture.line_blocks import line_blocks
 from udfs.capture.log_lines import FINE, MARKER, lines_of
@@ -84,8 +85,9 @@ def _index(path: str, range_bytes: int, buckets: int) -> CaptureIndex:
         format=REQUEST_LOG, compression=compression.value, link_types=(), snaplen=0,
         first_ts_ns=first, last_ts_ns=last, counts=NO_PACKETS, tcp_payload_captured=0, tcp_payload_on_wire=0,
         bucket_payload_bytes=np.full(buckets, end // buckets, np.int64),
+        doubled_packets=0, sample=NO_SAMPLE,
         ranges=[
-            PacketRange(path, compression.value, REQUEST_LOG, False, at, stop - at, line, b"")
+            PacketRange(path, compression.value, REQUEST_LOG, False, at, stop - at, line, 0, b"")
             for (at, line), stop in zip(starts, ends, strict=True)
         ],
         faults=faults, log_lines=lines, forwarded_lines=forwarded,

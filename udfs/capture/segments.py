@@ -51,6 +51,9 @@ DIRECTION = np.dtype(
             "repeated_bytes",
             "late_bytes",
             "missing_bytes",  # bytes the stream must have had that the capture does not
+            "repeated_packets",  # packets of which every byte had been captured before
+            "doubled_packets",  # ... at a capture point that goes before theirs
+            "point",  # the first of the capture points that saw this direction
         )
     ],
     align=True,
@@ -63,7 +66,9 @@ class Packets(NamedTuple):
     run: Ints  # number of the run of packets with the same endpoints
     direction: Ints
     time: Ints
-    number: Ints  # place in the capture set
+    place: Ints  # among all packets, in the order in which they are taken
+    number: Ints  # file and packet number, by which people find it
+    point: Ints  # capture point; once placed, less the first that saw its direction; UNKNOWN for what is carried over
     sequence: Ints
     flags: Ints
     wire: Ints  # payload bytes the packet had on the wire

@@ -138,7 +138,7 @@ class OpenRequests(NamedTuple):
     requests: Records  # FRAME
     keys: Ints  # sorted; correlation id << 32 | index of the request
     first: Ints  # [1], index of the first request that may still be answered
-    barrier: int  # number of the packet from which on requests are not framed yet
+    barrier: int  # place of the packet from which on requests are not framed yet
 
 
 @allocating_kernel
@@ -158,10 +158,10 @@ def open_requests(requests: Records, first: int, end: int, barrier: int) -> Open
 
 
 @kernel
-def waiting_request(waiting: OpenRequests, correlation_id: int, packet: int) -> int:
+def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> int:
     """Index of the first request that waits for a response with this correlation id, or UNKNOWN.
 
-    packet: the one that brought the response; only what had begun before it can be what it answers.
+    place: of the packet that brought the response; only what had begun before it can be what it answers.
     """
     key = (correlation_id << 32) + waiting.first[0]
     low, high = 0, len(waiting.keys)
@@ -174,7 +174,7 @@ def waiting_request(waiting: OpenRequests, correlation_id: int, packet: int) -> 
     if low == len(waiting.keys) or waiting.keys[low] >> 32 != correlation_id:
         return UNKNOWN
     index: int = waiting.keys[low] & 0xFFFFFFFF
-    return index if waiting.requests[index].first_packet < packet else UNKNOWN
+    return index if waiting.requests[index].first_place < place else UNKNOWN
 
 
 @kernel
@@ -194,10 +194,10 @@ def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenReque
             return IMPLAUSIBLE
         begin, _, start = extent_at(stream, extent)
         correlation_id = signed(stream.arena, start + candidate - begin + SIZE_BYTES, SIZE_BYTES)
-        packet = stream.packets[stream.pieces[piece_holding(stream, candidate + 2 * SIZE_BYTES - 1), 2]]
-        if packet > waiting.barrier:
+        place = stream.places[stream.pieces[piece_holding(stream, candidate + 2 * SIZE_BYTES - 1), 2]]
+        if place > waiting.barrier:
             return WAIT
-        if waiting_request(waiting, correlation_id, packet) != UNKNOWN:
+        if waiting_request(waiting, correlation_id, place) != UNKNOWN:
             return COMPLETE
         if not may_chain:
             return IMPLAUSIBLE

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from udfs.capture.fingerprints import Fingerprints
 from udfs.capture.packet_table import (
     FRAGMENT,
     HEADERS_CUT,
@@ -83,10 +84,12 @@ class Tally:
     """Running counts of a capture.
 
     bucket_payload_bytes: int64[buckets], captured TCP payload by bucket of the connection
+    fingerprints:         by which packets are known again
     """
 
     def __init__(self, buckets: int) -> None:
         self.bucket_payload_bytes = np.zeros(buckets, np.int64)
+        self.fingerprints = Fingerprints()
         self._headers = TcpTable(buckets)
         self._verdicts = np.zeros(VERDICTS, np.int64)
         self._link_types = np.zeros(LINK_TYPES, np.bool_)
@@ -94,7 +97,8 @@ class Tally:
 
     def add(self, chunk: np.ndarray, packets: np.ndarray) -> None:
         """Count `packets` (PACKET[n]), which lie in `chunk`."""
-        tcp_packets, _ = self._headers.parse(chunk, packets)
+        tcp_packets, connections = self._headers.parse(chunk, packets)
+        self.fingerprints.add(chunk, packets, tcp_packets, connections)
         tally_packets(packets, tcp_packets, self._verdicts, self.bucket_payload_bytes, self._link_types, self._totals)
 
     @property

@@ -24,6 +24,7 @@ TCP_PACKET = np.dtype(
         ("bucket", np.int32),
         ("flags", np.int16),  # the header's 12 bits: reserved, AE, CWR ... FIN
         ("seq", np.int64),
+        ("header_offset", np.int64),  # of the TCP header in the chunk
         ("payload_offset", np.int64),  # in the chunk
         ("payload_captured", np.int32),  # bytes in the chunk
         ("payload_bytes", np.int32),  # bytes on the wire
@@ -97,6 +98,7 @@ def _parse_tcp(
     verdict, payload = _check_tcp(chunk, transport, end, ip_end, wire_end)
     if verdict != TCP_SEGMENT:
         return verdict
+    tcp["header_offset"] = transport
     tcp["seq"] = u32(chunk, transport + 4, True)
     tcp["flags"] = u16(chunk, transport + 12, True) & 0x0FFF
     tcp["payload_offset"] = payload

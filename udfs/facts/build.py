@@ -45,7 +45,7 @@ class Carried:
 def facts(
     batches: Iterable[pa.RecordBatch], capture_id: str, pseudonyms: Pseudonyms | None = None, **chunk_size: int
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED from packet batches that come sorted by connection and place in the capture.
+    """Rows of PACKED from packet batches that come sorted by connection and in the order of PACKETS.
 
     pseudonyms: what to call topics, clients and hosts; as the capture does where there are none.
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.chunks.frames`; the rows do not depend on them.

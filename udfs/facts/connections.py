@@ -18,7 +18,10 @@ from udfs.facts.reasons import OF_LOSS, Reason
 from udfs.wire.arrays import Ints
 
 PROTOCOLS = pa.array(["unknown", "kafka", "tls", "other"])
-COUNTED = ("payload_bytes", "framed_bytes", "unframed_bytes", "repeated_bytes", "late_bytes", "missing_bytes")
+COUNTED = (
+    "payload_bytes", "framed_bytes", "unframed_bytes", "repeated_bytes", "late_bytes", "missing_bytes",
+    "repeated_packets", "doubled_packets",
+)  # fmt: skip
 
 
 def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.RecordBatch:

@@ -25,6 +25,7 @@ REASONS = {
     CUT_AT_END: "cut_at_end",
 }
 COUNTS = ("payload_bytes", "framed_bytes", "unframed_bytes", "repeated_bytes", "late_bytes", "missing_bytes")
+PACKET_COUNTS = ("repeated_packets", "doubled_packets")
 Batches = list[pa.RecordBatch]
 
 
@@ -120,6 +121,8 @@ def packets(
                 "bucket": 0,
                 "connection": connection.key,
                 "direction": connection.direction(segment.side),
+                "sort_ns": 1_700_000_000_000_000_000 + number * 1_000_000,
+                "point": 0,
                 "file_no": 0,
                 "packet_no": number,
                 "ts_ns": 1_700_000_000_000_000_000 + number * 1_000_000,
@@ -250,6 +253,7 @@ def note_connections(found: Conversation, chunk: Any, keys: list[tuple[bytes, in
                     for name in ("packets", "requests", "orphan_responses", "first_time", "last_time")
                 },
                 **counts,
+                **{name: int(sides[name].sum()) for name in PACKET_COUNTS},
             }
         )
 

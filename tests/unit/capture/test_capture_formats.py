@@ -163,7 +163,7 @@ def test_a_skippable_zstd_frame_may_come_first(tmp_path: Path) -> None:
 
 def test_rows_have_the_declared_columns_and_plain_types(tmp_path: Path) -> None:
     assert [str(field.type) for field in PACKETS] == [
-        "int32", "binary", "int8", "int32", "int64", "int64", "int64", "int16", "int32", "binary",
+        "int32", "binary", "int8", "int64", "int32", "int32", "int64", "int64", "int64", "int16", "int32", "binary",
     ]  # fmt: skip
     [row] = rows_of(tmp_path, pcap([ethernet(ipv4(tcp(seq=0xFFFF_FFFF)))]))
     assert (row["file_no"], row["packet_no"], row["seq"], row["payload_bytes"]) == (3, 0, 0xFFFF_FFFF, 5)

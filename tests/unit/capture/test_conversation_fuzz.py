@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.capture.conversations import Connection, accounted, batch, cut, request, response, understand
+from udfs.capture.reassembly import ANSWERED, ASKED
 
 FUZZ = settings(derandomize=True, max_examples=400, deadline=None)
 
@@ -25,6 +26,7 @@ sequences = st.one_of(
     st.integers(0, 300),
     st.sampled_from([2**32 - 1, 2**31, 2**31 - 1, 1 << 26, (1 << 26) + 1, 1 << 22]),
 )
+flags = st.one_of(st.integers(0, 255), st.sampled_from([ASKED, ANSWERED]))
 
 
 @st.composite
@@ -37,7 +39,7 @@ def hostile_packets(draw: st.DrawFn) -> list[dict[str, Any]]:
                 st.sampled_from(connections),
                 st.integers(0, 1),
                 sequences,
-                st.integers(0, 255),
+                flags,
                 payloads,
                 st.integers(0, 90),
             ),
@@ -51,6 +53,8 @@ def hostile_packets(draw: st.DrawFn) -> list[dict[str, Any]]:
             "bucket": 0,
             "connection": key,
             "direction": direction,
+            "sort_ns": n * 1000,
+            "point": n % 3,
             "file_no": n // 9,
             "packet_no": n,
             "ts_ns": n * 1000,

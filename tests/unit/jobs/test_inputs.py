@@ -52,7 +52,7 @@ def test_every_name_that_leads_nowhere_is_told(folder: Path) -> None:
         "  gone.pcap: there is no such file or folder",
         "  *.pcapng: no file matches this pattern",
         "  none: no capture in this folder; looked for names ending in .pcap, .pcap.gz, .pcap.zst, .pcapng, "
-        ".pcapng.gz, .pcapng.zst, .cap, .cap.gz, .cap.zst",
+        ".pcapng.gz, .pcapng.zst, .cap, .cap.gz, .cap.zst, .parquet, .arrow",
     ]
 
 

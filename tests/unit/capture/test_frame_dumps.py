@@ -1,0 +1,224 @@
+"""Frames that another tool saw give what packets give, and what is wrong with them is told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.unit.capture.capture_files import Tables, rows_in_order, sample_capture, store, tables_of
+from tests.unit.capture.conversations import accounted, frame, request, response, understand
+from tests.unit.capture.frame_dumps import DUMP, dumped, packets_in_order, write_arrow, write_parquet
+from udfs.capture.frame_dump import dump_format, index_frames
+from udfs.errors import CaptureError
+
+AT = 1_700_000_000_000_000_000
+SAME = ("exchanges", "fetch_partitions", "record_batches", "cluster_metadata", "quarantine")
+
+
+@pytest.fixture(scope="module", params=["mixed", "starve"])
+def capture(
+    request: pytest.FixtureRequest, repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> pa.RecordBatch:
+    folder = tmp_path_factory.mktemp("capture")
+    return rows_in_order([store(folder / "whole.pcap", *sample_capture(repository, request.param))])
+
+
+@pytest.fixture(scope="module")
+def expected(capture: pa.RecordBatch) -> Tables:
+    return tables_of(capture)
+
+
+def only(tables: Tables) -> Tables:
+    return {name: tables[name] for name in SAME}
+
+
+def test_a_dump_gives_the_tables_of_the_packets(capture: pa.RecordBatch, expected: Tables, tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "frames", dumped([capture]), row_group_size=100)
+    assert only(tables_of(packets_in_order([path]))) == only(expected)
+
+
+def test_an_arrow_file_of_other_types_gives_the_same(capture: pa.RecordBatch, expected: Tables, tmp_path: Path) -> None:
+    table = dumped([capture])
+    types: dict[str, Any] = {
+        "connection": pa.large_binary(), "direction": pa.large_string(), "timestamp": pa.int64(),
+        "frame": pa.large_binary(), "client_address": pa.large_string(), "broker": pa.string(),
+    }  # fmt: skip
+    columns = {name: table[name].cast(kind) for name, kind in types.items()}
+    columns["broker"] = columns["broker"].dictionary_encode()
+    path = write_arrow(tmp_path / "frames", pa.table({"more": pa.nulls(table.num_rows), **columns}))
+    assert only(tables_of(packets_in_order([path]))) == only(expected)
+
+
+def test_files_ranges_and_chunks_do_not_matter(capture: pa.RecordBatch, expected: Tables, tmp_path: Path) -> None:
+    table = dumped([capture])
+    half = table.num_rows // 2
+    paths = [
+        write_parquet(tmp_path / "late", table.slice(half), row_group_size=50),
+        write_arrow(tmp_path / "early", table.slice(0, half)),
+    ]
+    rows = packets_in_order(paths, range_bytes=10_000)
+    assert only(tables_of(rows)) == only(expected)
+    assert only(tables_of(rows, rows=7, payload_bytes=1)) == only(expected)
+
+
+def test_rows_are_taken_by_time_whatever_their_order(capture: pa.RecordBatch, expected: Tables, tmp_path: Path) -> None:
+    table = dumped([capture])
+    backwards = table.take(pa.array(range(table.num_rows - 1, -1, -1)))
+    times = table["timestamp"].cast(pa.int64()).to_pylist()
+    table = backwards if len(set(times)) == len(times) else table.take(by_name(table))
+    assert only(tables_of(packets_in_order([write_parquet(tmp_path / "frames", table)]))) == only(expected)
+
+
+def by_name(table: pa.Table) -> Any:
+    return pa.compute.sort_indices(table, [("connection", "descending"), ("timestamp", "ascending")])
+
+
+def rows(*frames: tuple[str, bytes], **columns: Any) -> pa.Table:
+    """A connection's frames, a millisecond apart."""
+    given = [
+        {"connection": "one", "direction": direction, "timestamp": AT + i * 1_000_000, "frame": content}
+        for i, (direction, content) in enumerate(frames)
+    ]
+    return pa.Table.from_pylist(given, pa.schema(list(DUMP)[:4]))
+
+
+def understood(tmp_path: Path, *frames: tuple[str, bytes]) -> Any:
+    found = understand([packets_in_order([write_parquet(tmp_path / "frames", rows(*frames))])])
+    assert accounted(found)
+    return found
+
+
+def answered(found: Any) -> list[int]:
+    return [exchange.correlation_id for exchange in found.exchanges if exchange.status == "answered"]
+
+
+def test_a_cut_frame_costs_that_frame_alone(tmp_path: Path) -> None:
+    long = request(2, bytes(5000))
+    found = understood(
+        tmp_path, ("request", request(1)), ("request", long[:100]), ("request", request(3)),
+        *(("response", response(i)) for i in (1, 2, 3)),
+    )  # fmt: skip
+    assert answered(found) == [1, 2, 3]
+    assert [exchange.request_missing for exchange in found.exchanges] == [0, len(long) - 100, 0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        bytes.fromhex("15030300") + bytes(12), b"\0\0\0\1abc", frame(b"no header here"), request(9) + b"more than it",
+        b"\xff" * 40, b"\0\0", frame(b""),
+    ],
+    ids=["TLS", "too short", "no header", "too long", "negative", "no size", "empty"],
+)  # fmt: skip
+def test_a_malformed_frame_is_quarantined_and_the_next_is_read(tmp_path: Path, wrong: bytes) -> None:
+    found = understood(
+        tmp_path, ("request", request(1)), ("request", wrong), ("request", request(2)),
+        ("response", response(1)), ("response", response(2)),
+    )  # fmt: skip
+    assert answered(found) == [1, 2]
+    assert sum(size for size, _ in found.reasons()) in (len(wrong), len(b"more than it"))
+
+
+def test_a_frame_without_a_byte_is_missing(tmp_path: Path) -> None:
+    found = understood(tmp_path, ("request", request(1)), ("request", b""), ("request", request(2)))
+    assert [exchange.correlation_id for exchange in found.exchanges] == [1, 2]
+    assert found.only["missing_bytes"] == 4
+
+
+def test_who_is_the_client_is_told_and_not_guessed(tmp_path: Path) -> None:
+    """Neither request gives a client id, and the first is of an API that nobody knows yet."""
+    unknown = request(1, client_id=None, key=900, version=3)
+    found = understood(tmp_path, ("response", response(0)), ("request", unknown), ("response", response(1)))
+    assert answered(found) == [1]
+    assert (found.only["protocol"], found.only["orphan_responses"]) == ("kafka", 1)
+
+
+def test_connections_with_the_same_addresses_are_told_apart(tmp_path: Path) -> None:
+    table = pa.concat_tables([rows(("request", request(1)), ("response", response(1)))] * 2)
+    names = ["first", "first", "second", "second"]
+    times = pa.array([AT + i for i in range(4)], pa.timestamp("ns"))
+    table = table.set_column(0, "connection", pa.array(names)).set_column(2, "timestamp", times)
+    for name, address in (("client_address", "10.0.0.1:5000"), ("broker", "[2001:db8::1]:9092")):
+        table = table.append_column(name, pa.array([address] * 4))
+    found = understand([packets_in_order([write_parquet(tmp_path / "frames", table)])])
+    assert answered(found) == [1, 1]
+    assert [connection["requests"] for connection in found.connections] == [1, 1]
+
+
+def test_wrong_rows_are_left_out_and_told(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(
+        [
+            {"connection": "c", "direction": "request", "timestamp": AT, "frame": request(1), "broker": "10.0.0.1:1"},
+            {"connection": None, "direction": "request", "timestamp": AT, "frame": request(1)},
+            {"connection": "c", "direction": "REQUEST", "timestamp": AT, "frame": request(1)},
+            {"connection": "c", "direction": "request", "timestamp": -5, "frame": request(1)},
+            {"connection": "c", "direction": "request", "timestamp": AT, "frame": b"123", "broker": "kafka-1:9092"},
+            {"connection": "c", "direction": "request", "timestamp": AT, "frame": b"12", "client_address": "10.0.0.1"},
+            {"connection": "c", "direction": "response", "timestamp": None, "frame": request(1)},
+        ],
+        DUMP,
+    )
+    index = index_frames(str(write_parquet(tmp_path / "frames", table)), range_bytes=1 << 20, buckets=4)
+    assert (index.counts.packets, index.counts.tcp, index.counts.malformed) == (7, 1, 6)
+    assert index.tcp_payload_captured == len(request(1)) == index.bucket_payload_bytes.sum()
+    assert [(fault.reason.value, fault.unit, fault.offset, fault.bytes_not_read) for fault in index.faults] == [
+        ("row_without_value", "row", 1, 2 * len(request(1))),
+        ("direction_unknown", "row", 2, len(request(1))),
+        ("timestamp_implausible", "row", 3, len(request(1))),
+        ("address_malformed", "row", 4, 5),
+    ]
+
+
+def test_every_wrong_column_is_told_at_once(tmp_path: Path) -> None:
+    table = pa.table({"connection": [1], "direction": ["request"], "frame": ["text"], "broker": [b"x"]})
+    with pytest.raises(CaptureError) as raised:
+        index_frames(str(write_parquet(tmp_path / "frames", table)), range_bytes=1, buckets=1)
+    assert str(raised.value).splitlines() == [
+        f"{tmp_path}/frames: not a frame dump as docs/frames.md describes it: 4 faults",
+        "    column connection is int64; expected string or binary",
+        "    column timestamp is missing; expected timestamp or int64 (ns)",
+        "    column frame is string; expected binary",
+        "    column broker is binary; expected string",
+    ]
+
+
+@pytest.mark.parametrize("write", [write_parquet, write_arrow])
+@pytest.mark.parametrize("damage", [lambda b: b[:-20], lambda b: b[:8], lambda b: b[:4] + bytes(len(b) - 4)])
+def test_a_damaged_dump_is_an_error_that_names_it(tmp_path: Path, write: Any, damage: Any) -> None:
+    path = write(tmp_path / "frames", rows(("request", request(1))))
+    path.write_bytes(damage(path.read_bytes()))
+    if dump_format(str(path)) is not None:
+        with pytest.raises(CaptureError, match=re.escape(f"{path}: cannot be read as ")):
+            index_frames(str(path), range_bytes=1, buckets=1)
+
+
+def test_damaged_rows_cost_their_group_alone(tmp_path: Path) -> None:
+    table = rows(*(("request", request(i, bytes([i]) * 300)) for i in range(30)))
+    path = write_parquet(
+        tmp_path / "frames", table, row_group_size=10, compression="zstd", use_dictionary=False,
+        write_page_checksum=True,
+    )  # fmt: skip
+    content = bytearray(path.read_bytes())
+    at = len(content) // 2
+    content[at - 40 : at + 40] = b"\xa5" * 80
+    path.write_bytes(content)
+    index = index_frames(str(path), range_bytes=1 << 20, buckets=1)
+    assert [(fault.reason.value, fault.offset) for fault in index.faults] == [("rows_damaged", 10)]
+    found = understand([packets_in_order([path])])
+    assert [exchange.correlation_id for exchange in found.exchanges] == [*range(10), *range(20, 30)]
+
+
+def test_the_example_of_the_documentation_is_read(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (repository / "docs/frames.md").read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "docs/frames.md", "exec"), {})  # noqa: S102  # our own example
+    tables = tables_of(packets_in_order([tmp_path / "frames.parquet"]))
+    (exchange,) = tables["exchanges"]
+    assert (exchange["api_name"], exchange["status"], exchange["client_id"]) == ("API_VERSIONS", "answered", "app")
+    assert (exchange["broker"], exchange["client_address"]) == ("10.0.0.2:9092", "10.0.0.1")

@@ -1,0 +1,115 @@
+"""Packets known again: in the same file, where `-i any` saw them on two interfaces, and in the files of two points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfs.capture.packet_table import PACKETS_PER_TABLE
+from udfs.capture.tcp_headers import FNV_OFFSET, FNV_PRIME, TCP_HEADER
+from udfs.wire.arrays import Bytes, Ints, Records
+from udfs.wire.kernel import kernel
+
+SAMPLED = 4096
+RECENT = 1 << 14
+# TCP sends nothing a second time so soon: Linux waits 200 ms (TCP_RTO_MIN) unless acknowledgements tell of a loss.
+AT_ONCE_NS = 10_000_000
+MIX_1, MIX_2 = np.uint64(0xFF51_AFD7_ED55_8CCD), np.uint64(0xC4CE_B9FE_1A85_EC53)
+
+
+@dataclass(frozen=True, eq=False)
+class PacketSample:
+    """The packets of a file with the smallest fingerprints: two files that saw the same packets sample the same ones.
+
+    digests: uint64[n], ascending, each once, n <= SAMPLED; times: int64[n], ns, of the first packet with the digest
+    """
+
+    digests: np.ndarray
+    times: Ints
+
+
+NO_SAMPLE = PacketSample(np.empty(0, np.uint64), np.empty(0, np.int64))
+
+
+@kernel
+def fold(chunk: Bytes, first: int, end: int, digest: np.uint64) -> np.uint64:
+    """FNV-1a (64 bits) of chunk[first:end], going on from `digest`."""
+    for i in range(first, end):
+        digest = (digest ^ np.uint64(chunk[i])) * FNV_PRIME
+    return digest
+
+
+@kernel
+def fingerprint(chunk: Bytes, header: int, payload: int, direction: int, connection: Bytes) -> np.uint64:
+    """What a TCP packet is wherever it is captured: endpoints, sequence and acknowledgement number, and options.
+
+    Options have the time stamps by which a retransmission differs (RFC 7323). Left out is what a network card changes:
+    the checksum, and the length where it cuts or joins segments.
+    """
+    digest = fold(connection, 0, len(connection), FNV_OFFSET ^ np.uint64(direction))
+    digest = fold(chunk, header + 4, header + 12, digest)
+    digest = fold(chunk, header + TCP_HEADER, payload, digest)
+    digest = (digest ^ (digest >> np.uint64(33))) * MIX_1
+    digest = (digest ^ (digest >> np.uint64(33))) * MIX_2
+    return digest ^ (digest >> np.uint64(33))
+
+
+@kernel
+def know_again(
+    chunk: Bytes, packets: Records, tcp_packets: Records, connections: Bytes, recent: Ints, digests: np.ndarray
+) -> int:
+    """Fill `digests` (uint64[n], 0 for packets not kept) and return how many packets with payload came twice at once.
+
+    packets: PACKET[n]; tcp_packets: TCP_PACKET[n]; connections: uint8[n, 36]; recent: int64[RECENT, 2], digest and ns
+    """
+    doubled = 0
+    for i in range(len(packets)):
+        tcp, time = tcp_packets[i], packets[i]["ts_ns"]
+        digests[i] = 0
+        if not tcp["kept"]:
+            continue
+        digest = fingerprint(chunk, tcp["header_offset"], tcp["payload_offset"], tcp["direction"], connections[i])
+        digests[i] = digest
+        slot, known = int(digest % np.uint64(RECENT)), np.int64(digest)
+        if recent[slot, 0] == known and abs(time - recent[slot, 1]) < AT_ONCE_NS and tcp["payload_bytes"] > 0:
+            doubled += 1
+        recent[slot, 0], recent[slot, 1] = known, time
+    return doubled
+
+
+class Fingerprints:
+    """Running sample of a capture's packets, and the count of those that it holds twice."""
+
+    def __init__(self) -> None:
+        self.doubled_packets = 0
+        self._recent = np.zeros((RECENT, 2), np.int64)
+        self._table = np.empty(PACKETS_PER_TABLE, np.uint64)
+        self._sample = PacketSample(np.empty(0, np.uint64), np.empty(0, np.int64))
+        self._held: list[PacketSample] = []
+        self._limit = np.iinfo(np.uint64).max
+
+    def add(self, chunk: Bytes, packets: Records, tcp_packets: Records, connections: Bytes) -> None:
+        """Take in `packets` (PACKET[n], n <= PACKETS_PER_TABLE) of `chunk`, with what TcpTable.parse made of them."""
+        digests = self._table[: len(packets)]
+        self.doubled_packets += know_again(chunk, packets, tcp_packets, connections, self._recent, digests)
+        chosen = np.flatnonzero((digests != 0) & (digests < self._limit) & (packets["ts_ns"] != 0))
+        if len(chosen):
+            self._held.append(PacketSample(digests[chosen], packets["ts_ns"][chosen]))
+            if sum(len(held.digests) for held in self._held) > SAMPLED:
+                self._sample_held()
+
+    @property
+    def sample(self) -> PacketSample:
+        """The sample of all packets so far."""
+        self._sample_held()
+        return self._sample
+
+    def _sample_held(self) -> None:
+        parts = [self._sample, *self._held]
+        times = np.concatenate([part.times for part in parts])
+        digests, first = np.unique(np.concatenate([part.digests for part in parts]), return_index=True)
+        self._sample = PacketSample(digests[:SAMPLED], times[first[:SAMPLED]])
+        self._held = []
+        if len(digests) >= SAMPLED:
+            self._limit = self._sample.digests[-1]

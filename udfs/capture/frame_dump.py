@@ -1,0 +1,192 @@
+"""Frame dumps: Parquet or Arrow files of Kafka frames, as a proxy or an eBPF probe sees them (docs/frames.md).
+
+A frame becomes a row of PACKETS that is flagged as one: it goes where captured packets go, but is not put in place by
+sequence numbers (`udfs.capture.reassembly`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from udfs.capture.chunks import binary_bytes
+from udfs.capture.faults import CaptureFault, FaultReason
+from udfs.capture.fingerprints import NO_SAMPLE
+from udfs.capture.frame_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, packet_rows
+from udfs.capture.index import CaptureIndex
+from udfs.capture.points import ALONE, FileOrder
+from udfs.capture.ranges import PacketRange
+from udfs.capture.storage import open_stored
+from udfs.capture.tally import PacketCounts
+from udfs.errors import CaptureError
+from udfs.wire.arrays import Ints
+
+PARQUET, ARROW = "parquet", "arrow"
+MAGICS = {b"PAR1": PARQUET, b"ARROW1": ARROW}
+ROWS = 1024
+Dump = pq.ParquetFile | pa.ipc.RecordBatchFileReader
+
+
+def dump_format(path: str) -> str | None:
+    """parquet or arrow as the file's first bytes tell; None where it is no dump. Raises CaptureError."""
+    with open_stored(path) as stored:
+        head = stored.read(8) or b""
+    return next((kind for magic, kind in MAGICS.items() if head.startswith(magic)), None)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Dump]:
+    """The dump, its columns checked. Raises CaptureError that lists every column that is wrong."""
+    kind = dump_format(path)
+    try:
+        with pa.OSFile(path, "r") as stored:
+            dump = pq.ParquetFile(stored) if kind == PARQUET else pa.ipc.open_file(stored)
+            check_columns(dump.schema_arrow if isinstance(dump, pq.ParquetFile) else dump.schema, path)
+            yield dump
+    except (pa.ArrowException, OSError) as error:
+        raise CaptureError(f"{path}: cannot be read as {kind} ({error}). Write the dump again.") from error
+
+
+def check_columns(schema: pa.Schema, path: str) -> None:
+    """Raises CaptureError that names every column that is missing or of a wrong type."""
+    faults = []
+    for name, kinds in EXPECTED.items():
+        found = schema.get_all_field_indices(name)
+        if len(found) > 1:
+            faults.append(f"column {name} is there {len(found)} times")
+        elif not found and name not in OPTIONAL:
+            faults.append(f"column {name} is missing; expected {' or '.join(kinds)}")
+        elif found and kind_of(schema.field(found[0]).type) not in kinds:
+            faults.append(f"column {name} is {schema.field(found[0]).type}; expected {' or '.join(kinds)}")
+    if faults:
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        lines = "".join(f"\n    {fault}" for fault in faults)
+        raise CaptureError(f"{path}: not a frame dump as docs/frames.md describes it: {count}{lines}")
+
+
+def groups(dump: Dump) -> int:
+    """How many row groups or record batches the dump has: what can be read alone."""
+    return dump.num_row_groups if isinstance(dump, pq.ParquetFile) else dump.num_record_batches
+
+
+def group_rows(dump: Dump, group: int) -> Iterator[pa.RecordBatch]:
+    """One group's rows, as many as ROWS at a time, of the columns that count."""
+    if isinstance(dump, pq.ParquetFile):
+        names = [name for name in dump.schema_arrow.names if name in EXPECTED]
+        yield from dump.iter_batches(batch_size=ROWS, row_groups=[group], columns=names)
+        return
+    batch = dump.get_batch(group)
+    for first in range(0, batch.num_rows, ROWS):
+        yield batch.slice(first, ROWS)
+
+
+def read_frames(r: PacketRange, *, file_no: int, buckets: int, order: FileOrder = ALONE) -> Iterator[pa.RecordBatch]:
+    """The frames of a dump's range as batches of schema PACKETS; a range's bytes are the dump's groups.
+
+    Raises CaptureError where the dump can no longer be read.
+    """
+    with opened(r.path) as dump:
+        row = r.first_packet
+        for group in range(r.first_byte, r.first_byte + r.length):
+            for batch in group_rows(dump, group):
+                yield packet_rows(batch, file_no=file_no, first_row=row, buckets=buckets, point=order.point).packets
+                row += batch.num_rows
+
+
+def index_frames(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
+    """Read a dump once and return its index: rows are its packets, what is wrong with some of them its faults.
+
+    range_bytes: a range ends behind the group with which its frames have so many bytes. Raises CaptureError where the
+    file is no dump.
+    """
+    found = Indexed(path, buckets)
+    with opened(path) as dump, open_stored(path) as stored:
+        kind = PARQUET if isinstance(dump, pq.ParquetFile) else ARROW
+        digest = hashlib.file_digest(stored, "sha256").hexdigest()
+        for group in range(groups(dump)):
+            found.add_group(dump, group, kind, range_bytes)
+        return found.index(kind, digest, stored.tell())
+
+
+class Indexed:
+    """What was found in a dump so far."""
+
+    def __init__(self, path: str, buckets: int) -> None:
+        self._path, self._buckets = path, buckets
+        self._rows = self._wrong = self._captured = self._on_wire = self._in_range = 0
+        self._bucket_bytes = np.zeros(buckets, np.int64)
+        self._times: list[int] = []
+        self._ranges: list[PacketRange] = []
+        self._faults: dict[FaultReason, CaptureFault] = {}
+
+    def add_group(self, dump: Dump, group: int, kind: str, range_bytes: int) -> None:
+        """Read a group; one that cannot be read to its end is left out."""
+        first_row = row = self._rows
+        parts = []
+        try:
+            for batch in group_rows(dump, group):
+                found = packet_rows(batch, file_no=0, first_row=row, buckets=self._buckets, point=0)
+                parts.append((row, batch.num_rows, tallied(found.packets, self._buckets), found.faults))
+                row += batch.num_rows
+        except (pa.ArrowException, OSError):
+            self._note(FaultReason.ROWS_DAMAGED, first_row, 0)
+            self._in_range = range_bytes
+            return
+        if self._in_range >= range_bytes or not self._ranges:
+            self._ranges.append(PacketRange(self._path, "none", kind, False, group, 0, first_row, 0, b""))
+            self._in_range = 0
+        self._ranges[-1] = replace(self._ranges[-1], length=group + 1 - self._ranges[-1].first_byte)
+        for part in parts:
+            self._add(*part)
+
+    def _add(self, first_row: int, rows: int, tally: Tallied, faults: RowFaults) -> None:
+        self._rows += rows
+        self._captured += int(tally.bucket_bytes.sum())
+        self._in_range += int(tally.bucket_bytes.sum())
+        self._on_wire += tally.on_wire
+        self._bucket_bytes += tally.bucket_bytes
+        self._times = [f(self._times + tally.times) for f in (min, max)] if self._times + tally.times else []
+        for reason, (row, count, size) in faults.items():
+            self._wrong += count
+            self._note(reason, first_row + row, size)
+
+    def _note(self, reason: FaultReason, row: int, size: int) -> None:
+        known = self._faults.get(reason, CaptureFault(reason, row, 0, "row"))
+        self._faults[reason] = replace(known, bytes_not_read=known.bytes_not_read + size)
+
+    def index(self, kind: str, sha256: str, size_bytes: int) -> CaptureIndex:
+        """The index of a dump that was read to its end."""
+        counts = PacketCounts(self._rows, self._rows - self._wrong, 0, 0, 0, self._wrong, 0, 0, 0)
+        first, last = self._times or (None, None)
+        return CaptureIndex(
+            path=self._path, sha256=sha256, size_bytes=size_bytes, stream_bytes=size_bytes, header_bytes=0, format=kind,
+            compression="none", link_types=(), snaplen=0, first_ts_ns=first, last_ts_ns=last, counts=counts,
+            tcp_payload_captured=self._captured, tcp_payload_on_wire=self._on_wire,
+            bucket_payload_bytes=self._bucket_bytes, doubled_packets=0, sample=NO_SAMPLE, ranges=self._ranges,
+            faults=list(self._faults.values()),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tallied:
+    """Counts over a batch: earliest and latest time, bytes on the wire, captured bytes by bucket, int64[buckets]."""
+
+    times: list[int]
+    on_wire: int
+    bucket_bytes: Ints
+
+
+def tallied(packets: pa.RecordBatch, buckets: int) -> Tallied:
+    """The counts of a batch of PACKETS."""
+    sizes = np.diff(binary_bytes(packets["payload"])[0])
+    bucket_bytes = np.zeros(buckets, np.int64)
+    np.add.at(bucket_bytes, packets["bucket"].to_numpy(), sizes)
+    times = packets["ts_ns"].to_numpy()
+    return Tallied([int(times.min()), int(times.max())] if len(times) else [],
+                   int(packets["payload_bytes"].to_numpy().sum()), bucket_bytes)  # fmt: skip

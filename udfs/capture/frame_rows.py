@@ -1,0 +1,218 @@
+"""Rows of a frame dump as rows of PACKETS (docs/frames.md): vectorised, but for what differs between connections."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from udfs.capture.chunks import binary_bytes
+from udfs.capture.faults import FaultReason
+from udfs.capture.framing import MAX_FRAME_BYTES, MIN_FRAME_BYTES, SIZE_BYTES
+from udfs.capture.packets import LAST_NS, PACKETS
+from udfs.capture.reassembly import ANSWERED, ASKED
+from udfs.capture.tcp_headers import bucket_of
+from udfs.wire.arrays import Bools, Ints
+
+TEXT, BINARY, TIME = "string", "binary", "timestamp or int64 (ns)"
+EXPECTED: Mapping[str, tuple[str, ...]] = {
+    "connection": (TEXT, BINARY),
+    "direction": (TEXT,),
+    "timestamp": (TIME,),
+    "frame": (BINARY,),
+    "client_address": (TEXT,),
+    "broker": (TEXT,),
+}
+"""The columns of a dump and what each may be."""
+OPTIONAL = ("client_address", "broker")
+NEEDED = tuple(name for name in EXPECTED if name not in OPTIONAL)
+NS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+# Stands for an address that a dump does not tell: packets to it are thrown away (RFC 6666).
+NOWHERE = IPv6Address("100::").packed
+
+RowFaults = dict[FaultReason, tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """A batch of a dump as PACKETS, and the rows that are not among them.
+
+    faults: (number of the first row in the batch, rows, bytes of their frames) by reason
+    """
+
+    packets: pa.RecordBatch
+    faults: RowFaults
+
+
+def kind_of(kind: pa.DataType) -> str:
+    """What of EXPECTED a type is, else its own name."""
+    if isinstance(kind, pa.DictionaryType):
+        return kind_of(kind.value_type)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return TEXT
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return BINARY
+    return TIME if pa.types.is_timestamp(kind) or pa.types.is_int64(kind) else str(kind)
+
+
+def packet_rows(batch: pa.RecordBatch, *, file_no: int, first_row: int, buckets: int, point: int) -> FrameRows:
+    """The rows of a dump, whose columns are as EXPECTED, as rows of PACKETS; first_row: number of the batch's first."""
+    wrong = wrong_rows(batch)
+    is_good = ~np.any(list(wrong.values()), axis=0)
+    numbers = np.flatnonzero(is_good)
+    good = batch.filter(pa.array(is_good))
+    frames = octets(good["frame"])
+    asked = to_numpy(pc.equal(octets(good["direction"]), pa.scalar(b"request")))
+    connections, of_row = connections_of(good, buckets)
+    client_is_higher = np.array([c.client_is_higher for c in connections], np.bool_)[of_row]
+    times = nanoseconds(good["timestamp"])
+    columns: dict[str, Any] = {
+        "bucket": np.array([c.bucket for c in connections], np.int64)[of_row],
+        "connection": pa.array([c.key for c in connections], pa.binary()).take(of_row),
+        "direction": (asked == client_is_higher).astype(np.int8),
+        "sort_ns": times,
+        "point": np.full(len(numbers), point),
+        "file_no": np.full(len(numbers), file_no),
+        "packet_no": numbers + first_row,
+        "ts_ns": times,
+        "seq": np.array([c.name for c in connections], np.int64)[of_row],
+        "flags": np.where(asked, ASKED, ANSWERED),
+        "payload_bytes": declared_bytes(frames),
+        "payload": frames,
+    }
+    arrays = [pa.array(columns[field.name]).cast(field.type) for field in PACKETS]
+    return FrameRows(pa.RecordBatch.from_arrays(arrays, schema=PACKETS), told(batch, wrong))
+
+
+def octets(column: pa.Array[Any]) -> pa.Array[Any]:
+    """Text or bytes as bytes, which hostile text need not be more than."""
+    values = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    return values.cast(pa.binary())
+
+
+def to_numpy(values: Any, null: object = None) -> Any:
+    """The values of an Arrow array, `null` where they are null."""
+    filled = values if null is None else pc.fill_null(values, null)
+    return filled.to_numpy(zero_copy_only=False)
+
+
+def nanoseconds(column: pa.Array[Any]) -> Ints:
+    """Timestamps as ns since 1970, those further away than an int64 holds as the next that it does; null is 0."""
+    per_unit = NS_PER_UNIT[column.type.unit] if isinstance(column.type, pa.TimestampType) else 1
+    values = to_numpy(column.cast(pa.int64()), 0)
+    found: Ints = np.clip(values, 0, LAST_NS // per_unit + 1) * per_unit
+    return found
+
+
+def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
+    """bool[n] by reason, a row that is wrong under one of them alone."""
+    is_null = np.any([to_numpy(batch[name].is_null()) for name in NEEDED], axis=0)
+    is_known = pc.is_in(octets(batch["direction"]), pa.array([b"request", b"response"]))
+    times = nanoseconds(batch["timestamp"])
+    found = {
+        FaultReason.ROW_WITHOUT_VALUE: is_null,
+        FaultReason.DIRECTION_UNKNOWN: ~to_numpy(is_known),
+        FaultReason.TIMESTAMP_IMPLAUSIBLE: (times <= 0) | (times > LAST_NS),
+        FaultReason.ADDRESS_MALFORMED: np.any([is_no_address(batch, name) for name in OPTIONAL], axis=0),
+    }
+    before = np.zeros(batch.num_rows, np.bool_)
+    for reason, rows in found.items():
+        found[reason] = rows & ~before
+        before |= rows
+    return found
+
+
+def is_no_address(batch: pa.RecordBatch, name: str) -> Bools:
+    """Which rows have a value there that is no address and port; bool[n]."""
+    if name not in batch.schema.names:
+        return np.zeros(batch.num_rows, np.bool_)
+    texts = octets(batch[name]).dictionary_encode()
+    bad = [i for i, text in enumerate(texts.dictionary.to_pylist()) if endpoint(text) is None]
+    rows: Bools = np.isin(to_numpy(texts.indices, -1), bad)
+    return rows
+
+
+def told(batch: pa.RecordBatch, wrong: Mapping[FaultReason, Bools]) -> RowFaults:
+    """`FrameRows.faults`."""
+    sizes = np.diff(binary_bytes(octets(batch["frame"]))[0])
+    return {
+        reason: (int(np.argmax(rows)), int(rows.sum()), int(sizes[rows].sum()))
+        for reason, rows in wrong.items()
+        if rows.any()
+    }
+
+
+def declared_bytes(frames: pa.Array[Any]) -> Ints:
+    """How long each frame is by its own size, where that is one, but no shorter than what is there; int64[n].
+
+    Where not even a size is there, it is what is missing.
+    """
+    starts, data = binary_bytes(frames)
+    there = np.diff(starts)
+    has_size = there >= SIZE_BYTES
+    size = np.zeros(len(there), np.int64)
+    for i in range(SIZE_BYTES):
+        size[has_size] = size[has_size] << 8 | data[starts[:-1][has_size] + i]
+    is_size = has_size & (size >= MIN_FRAME_BYTES) & (size <= MAX_FRAME_BYTES)
+    declared: Ints = np.maximum(there, SIZE_BYTES + np.where(is_size, size, 0))
+    return declared
+
+
+@dataclass(frozen=True)
+class DumpedConnection:
+    """What a dump tells of a connection, as PACKETS has it."""
+
+    key: bytes
+    client_is_higher: bool
+    name: int
+    bucket: int
+
+
+def connections_of(batch: pa.RecordBatch, buckets: int) -> tuple[list[DumpedConnection], Ints]:
+    """The distinct connections of the rows, and which is each row's; int64[n]."""
+    columns = [
+        octets(batch[name]) if name in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
+        for name in ("connection", *OPTIONAL)
+    ]
+    encoded = [column.dictionary_encode() for column in columns]
+    codes = np.stack([to_numpy(column.indices, -1) for column in encoded])
+    distinct, of_row = np.unique(codes, axis=1, return_inverse=True)
+    texts = [column.dictionary.to_pylist() for column in encoded]
+    found = [
+        dumped_connection(*(text[code] if code >= 0 else None for text, code in zip(texts, row, strict=True)), buckets)
+        for row in distinct.T.tolist()
+    ]
+    return found, of_row.reshape(-1)
+
+
+@lru_cache(maxsize=65_536)
+def dumped_connection(connection: bytes, client: bytes | None, broker: bytes | None, buckets: int) -> DumpedConnection:
+    """A connection by its name and the addresses that are known."""
+    digest = hashlib.blake2b(connection, digest_size=8).digest()
+    client_end = endpoint(client) if client else None
+    broker_end = endpoint(broker) if broker else None
+    ends = client_end or NOWHERE[:8] + digest + b"\0\0", broker_end or NOWHERE + b"\0\0"
+    key = b"".join(sorted(ends))
+    bucket = bucket_of(np.frombuffer(bytearray(key), np.uint8), buckets)
+    return DumpedConnection(key, ends[0] > ends[1], int.from_bytes(digest[:4], "big"), int(bucket))
+
+
+@lru_cache(maxsize=65_536)
+def endpoint(text: bytes | None) -> bytes | None:
+    """`10.0.0.1:9092` or `[2001:db8::1]:9092` as 18 bytes, as in PACKETS; None for anything else."""
+    host, _, port = (text or b"").decode("ascii", "replace").rpartition(":")
+    try:
+        address = ip_address(host[1:-1] if host.startswith("[") and host.endswith("]") else host)
+    except ValueError:
+        return None
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 1 << 16):
+        return None
+    packed = bytes(10) + b"\xff\xff" + address.packed if isinstance(address, IPv4Address) else address.packed
+    return packed + int(port).to_bytes(2, "big")
