@@ -60,7 +60,7 @@ CAPTURES = table(
                    "the same time"),
     clock_offset_us=C("bigint", "Added to the file's times everywhere else: puts them on the clock of the first point "
                                 "that saw the same packets", "microseconds"),
-    faults=C("array<string>", "What could not be read of the file, and at which byte"),
+    faults=C("array<string>", "What could not be read of the file, and from which byte or row on"),
     unread_bytes=C("bigint", "Bytes of the file that could not be read", "bytes"),
     decoder=C("string", "refetch's version and a digest of its decoder: `pipeline` keeps rows of the same decoder"),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import pyarrow as pa
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
 from udfs.capture.framing import FRAME
-from udfs.capture.reassembly import ACK, SYN, converse
+from udfs.capture.reassembly import ACK, IS_FRAME, SYN, converse
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
 from udfs.wire.arrays import Bytes, Ints, Records, read_only
 from udfs.wire.header import API_TABLE
@@ -193,12 +193,20 @@ def frames(batches: Iterable[pa.RecordBatch], *, rows: int = 50_000, payload_byt
         yield run_chunk(packets, [carried.endpoints], carried, is_last=True)[0]
 
 
+def openings(packets: Packets) -> int:
+    """How many packets may open another connection of the same endpoints: a SYN, a frame of another name."""
+    is_frame = packets.flags & IS_FRAME != 0
+    goes_on = is_frame[1:] & is_frame[:-1] & (packets.sequence[1:] == packets.sequence[:-1])
+    opens = packets.flags & (SYN | ACK) == SYN
+    return int(np.count_nonzero(opens) + np.count_nonzero(is_frame) - np.count_nonzero(goes_on))
+
+
 def run_chunk(packets: Packets, endpoints: list[bytes], carried: Carried, *, is_last: bool) -> tuple[Frames, Ints]:
     """Run the kernel over a chunk behind what was carried; the frames, and the rows whose bytes are still needed."""
     held = len(carried.request_bytes)
     arena = Arena(np.empty(held + int(packets.captured.sum()), np.uint8), np.full(1, held))
     arena.data[:held] = carried.request_bytes
-    most = len(endpoints) + int(np.count_nonzero(packets.flags & (SYN | ACK) == SYN))
+    most = len(endpoints) + openings(packets)
     connections, directions = np.zeros(most, CONNECTION), np.zeros(2 * most, DIRECTION)
     connections[:1], directions[:2] = carried.connection, carried.directions
     n, found, kept = converse(

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,8 @@ from udfs.wire.arrays import Ints
 PARQUET, ARROW = "parquet", "arrow"
 MAGICS = {b"PAR1": PARQUET, b"ARROW1": ARROW}
 ROWS = 1024
+# Pages are read one by one, and none that is not what was written: a row group may be as large as the file.
+PIECEMEAL: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
 Dump = pq.ParquetFile | pa.ipc.RecordBatchFileReader
 
 
@@ -46,7 +49,7 @@ def opened(path: str) -> Iterator[Dump]:
     kind = dump_format(path)
     try:
         with pa.OSFile(path, "r") as stored:
-            dump = pq.ParquetFile(stored) if kind == PARQUET else pa.ipc.open_file(stored)
+            dump = pq.ParquetFile(stored, **PIECEMEAL) if kind == PARQUET else pa.ipc.open_file(stored)
             check_columns(dump.schema_arrow if isinstance(dump, pq.ParquetFile) else dump.schema, path)
             yield dump
     except (pa.ArrowException, OSError) as error:

@@ -1,0 +1,77 @@
+"""One capture in other files gives the tables of the capture: rotated, from two points, and as frames alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.ingest import ingest
+from jobs.run import Run
+from jobs.scenario_file import resolve_scenario
+from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from tests.e2e.conftest import RUN_AT, CapturedLake
+from tests.lakes import Row, table_rows
+from tests.unit.capture.capture_files import by_clock, records_of, rows_in_order, store, without
+from tests.unit.capture.frame_dumps import dumped, write_parquet
+from udfs.errors import CaptureError
+
+LEFT_OUT = ("capture_id", "request_packet", "response_packet")
+"""Columns that tell the files."""
+Lake = Callable[..., str]
+
+
+@pytest.fixture
+def ingested(spark: SparkSession, tmp_path: Path) -> Lake:
+    """The lake that capture files are ingested into."""
+
+    def ingest_files(*files: Path) -> str:
+        lake = str(tmp_path / "lake")
+        ingest(spark, Run(resolve_scenario(None, [], []), files, lake, RUN_AT))
+        return lake
+
+    return ingest_files
+
+
+@pytest.fixture
+def starve(captured: Callable[[str], CapturedLake]) -> CapturedLake:
+    return captured("starve")
+
+
+def facts(spark: SparkSession, lake: str) -> list[list[Row]]:
+    tables = (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
+    return [table_rows(spark, lake, table, without=LEFT_OUT) for table in tables]
+
+
+def test_the_frames_of_a_capture_give_its_tables(
+    spark: SparkSession, starve: CapturedLake, ingested: Lake, tmp_path: Path
+) -> None:
+    dump = write_parquet(tmp_path / "frames.parquet", dumped([rows_in_order([starve.capture])]), row_group_size=300)
+    lake = ingested(dump)
+    assert facts(spark, lake) == facts(spark, starve.path)
+    (row,) = table_rows(spark, lake, CAPTURES)
+    assert "parquet" in row
+
+
+def test_rotated_files_of_two_points_give_the_tables_of_the_capture(
+    spark: SparkSession, starve: CapturedLake, ingested: Lake, tmp_path: Path
+) -> None:
+    """Each point lost packets that the other has, and one's clock is 3 ms ahead."""
+    link_type, packets = records_of(starve.capture.read_bytes())
+    copies = by_clock(packets, lambda time: time + 3_000)
+    ones = without(packets, set(range(5, len(packets), 50)))
+    others = without(copies, set(range(20, len(packets), 50)))
+    files = [
+        store(tmp_path / f"{name}.pcap{n or ''}", link_type, part[n * len(part) // 11 : (n + 1) * len(part) // 11])
+        for name, part in (("one", ones), ("other", others))
+        for n in range(11)
+    ]
+    assert facts(spark, ingested(*files)) == facts(spark, starve.path)
+
+
+def test_frames_and_packets_are_not_read_in_one_run(starve: CapturedLake, ingested: Lake, tmp_path: Path) -> None:
+    dump = write_parquet(tmp_path / "frames.parquet", dumped([rows_in_order([starve.capture]).slice(0, 50)]))
+    with pytest.raises(CaptureError, match=r"frames\.parquet: frame dumps cannot be read together"):
+        ingested(dump, starve.capture)
