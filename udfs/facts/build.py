@@ -17,7 +17,7 @@ from schemas.tables.silver import (
     TOPIC_CHANGES,
 )
 from schemas.tables.table import Table
-from schemas.wire.declared import METADATA
+from schemas.wire.declared import API_VERSIONS, METADATA
 from udfs.capture.chunks import Frames, frames
 from udfs.facts.arrow_tables import pack
 from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
@@ -30,7 +30,7 @@ from udfs.facts.names import Names
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 
-PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+PRODUCE, FETCH = 0, 1
 
 
 @dataclass
@@ -62,7 +62,8 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
     """The rows of each table from one chunk of frames."""
     exchanges = exchanges_of(chunk, capture_id, carried.names)
     told_before = (carried.software.name, carried.software.version)
-    learn_software(exchanges, exchanges.of_api(API_VERSIONS), carried.software)
+    versions = decode_both(exchanges, API_VERSIONS, exchanges.of_api(API_VERSIONS.request.api_key))
+    learn_software(exchanges, versions, carried.software)
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH))
     for rows in fetch_rows(exchanges, messages, carried.session):
         yield FETCH_PARTITIONS, rows

@@ -11,14 +11,13 @@ import pyarrow as pa
 
 from schemas.tables.silver import CLUSTER_METADATA
 from schemas.tables.table import Column
-from schemas.wire.api_versions import API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
+from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import position_in_message
 from udfs.facts.messages import Messages
 from udfs.facts.names import ABSENT
 from udfs.wire.arrays import Ints
-from udfs.wire.messages import Decoded, Level, decode
+from udfs.wire.messages import Decoded, Level
 
 SHARED = (
     CLUSTER_METADATA.capture_id,
@@ -120,30 +119,21 @@ class ClientSoftware:
     version: int = ABSENT
 
 
-def learn_software(exchanges: Exchanges, which: Ints, carried: ClientSoftware) -> None:
-    """Fill in the client software of all exchanges from the ApiVersions requests `which`, also of earlier chunks.
+def learn_software(exchanges: Exchanges, messages: Messages, carried: ClientSoftware) -> None:
+    """Fill in the client software of all exchanges from decoded ApiVersions exchanges, also of earlier chunks.
 
     It is known from the first such request of a connection on (KIP-511); `carried` is brought up to date.
     """
-    asked, bodies = request_bodies(exchanges, which)
-    request = decode(API_VERSIONS_REQUEST, exchanges.frames.arena, *bodies)
-    note_faults(exchanges, asked, request.fault)
-    answered, bodies = response_bodies(exchanges, which)
-    response = decode(API_VERSIONS_RESPONSE, exchanges.frames.arena, *bodies)
-    fine = note_faults(exchanges, answered, response.fault)
-    exchanges.error[answered[fine]] = response.levels[""].column("error_code")[fine]
-    exchanges.throttle[answered[fine]] = response.levels[""].column("throttle_time_ms")[fine]
-
-    n = len(exchanges.frames.connections)
-    tells = request.levels[""].span("client_software_name")[1] > 0
+    n, top = len(exchanges.frames.connections), messages.request.levels[""]
+    tells = top.span("client_software_name")[1] > 0
     fields = ("client_software_name", "client_software_version")
     for field, hashes in zip(fields, exchanges.software, strict=True):
-        told = exchanges.names.learn(exchanges.frames.arena, *request.levels[""].span(field))
+        told = exchanges.names.learn(exchanges.frames.arena, *top.span(field))
         by_connection = np.full(n, ABSENT)
         is_name = field == "client_software_name"
         if n:
             by_connection[0] = carried.name if is_name else carried.version
-        by_connection[exchanges.connection[asked[tells]][::-1]] = told[tells][::-1]
+        by_connection[exchanges.connection[messages.asked[tells]][::-1]] = told[tells][::-1]
         hashes[:] = by_connection[exchanges.connection]
         if is_name:
             carried.name = int(by_connection[-1]) if n else ABSENT
