@@ -132,13 +132,3 @@ def test_a_log_has_no_batches_and_a_replay_that_needs_them_says_so(logs: Capture
     assert logs.rows(RECORD_BATCHES) == []
     with pytest.raises(CaptureError, match="do not tell the sizes of record batches"):
         replay(logs.spark, log_run(logs.path), logs.capture_id)
-
-
-def test_packets_and_logs_together_are_refused_by_name(
-    spark: SparkSession, shared_captures: Path, tmp_path: Path
-) -> None:
-    packets, log = shared_captures / "mixed.pcap", shared_captures / "mixed.requests-1.log.gz"
-    with pytest.raises(CaptureError) as refused:
-        ingest(spark, log_run(str(tmp_path), packets, log))
-    assert str(packets) in str(refused.value)
-    assert str(log) in str(refused.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -123,3 +124,18 @@ def test_a_line_that_tells_no_request_is_in_quarantine_by_file_and_line(tables: 
         ("line_not_readable", 2 << 40 | 2, 157, False),
     ]
     assert "SECRET" not in repr(found)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_line_is_a_row_however_damaged(tables: Any, seed: int) -> None:
+    """An exchange, or a line of quarantine that is in no exchange."""
+    chance = Random(seed)  # noqa: S311  # the same damage in every run
+    lines = [*SESSION, *(heartbeat(i) for i in range(4, 10))]
+    for at in chance.sample(range(len(lines)), 5):
+        text = list(lines[at][:-1])
+        for _ in range(3):
+            text[chance.randrange(len(text))] = chance.choice('"{}[],:-9e\\\0\ufffd')
+        lines[at] = "".join(text) + "\n"
+    found = tables("Completed request:{\n", *lines)
+    in_quarantine = [row for row in found["quarantine"] if row["exchange_no"] is None]
+    assert len(found["exchanges"]) + len(in_quarantine) == 1 + len(lines)
