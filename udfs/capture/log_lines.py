@@ -54,7 +54,9 @@ class Lines(NamedTuple):
 
 def lines_of(block: bytes) -> Lines:
     """The lines of a block. Bytes that are not UTF-8 become U+FFFD."""
-    raw, starts, ends = _split(_text(block))
+    block = block if block.endswith(b"\n") else block + b"\n"
+    _, stored_starts, stored_ends = _split(block)
+    raw, starts, ends = _split(_utf8(block))
     whole = strings_of(raw, np.append(starts, len(raw)))
     prefix = pc.binary_slice(whole.view(pa.binary()), 0, PREFIX_BYTES)
     marker = pc.find_substring(prefix, MARKER).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -64,7 +66,7 @@ def lines_of(block: bytes) -> Lines:
     json = _blanked(raw, begin[has_json], end[has_json], ends)
     found = Lines(
         np.arange(len(ends)),
-        ends - starts,
+        stored_ends - stored_starts,
         np.select([~has_json, ~timed], [NO_REQUEST, NO_TIME], default=FINE),
         completed,
         forwarded,
@@ -73,13 +75,13 @@ def lines_of(block: bytes) -> Lines:
     return found.take(np.flatnonzero(ends - starts > (raw[starts] == CARRIAGE_RETURN)))
 
 
-def _text(block: bytes) -> bytes:
-    """The block as UTF-8 that ends with its last line's end."""
+def _utf8(block: bytes) -> bytes:
+    """The block with what is not UTF-8 replaced; its lines stay as many."""
     try:
         block.decode()
     except UnicodeDecodeError:
-        block = block.decode("utf-8", "replace").encode()
-    return block if block.endswith(b"\n") else block + b"\n"
+        return block.decode("utf-8", "replace").encode()
+    return block
 
 
 def _split(block: bytes) -> tuple[Bytes, Ints, Ints]:

@@ -65,6 +65,7 @@ _ENVELOPE: list[tuple[str, pa.DataType]] = [
         "requestHeader",
         _struct(requestApiKey=pa.int16(), requestApiVersion=pa.int16(), correlationId=pa.int32(), clientId=pa.string()),
     ),
+    ("request", _struct(clientSoftwareName=pa.string(), clientSoftwareVersion=pa.string())),
     ("response", _struct(errorCode=pa.int16(), throttleTimeMs=pa.int32())),
     ("connection", pa.string()),
     ("totalTimeMs", pa.float64()),
@@ -76,11 +77,15 @@ COLUMNS = {
     "api_version": ("requestHeader", "requestApiVersion"),
     "correlation_id": ("requestHeader", "correlationId"),
     "client_id": ("requestHeader", "clientId"),
-    "software_name": ("clientInformation", "softwareName"),
-    "software_version": ("clientInformation", "softwareVersion"),
     "error_code": ("response", "errorCode"),
     "throttle_time_ms": ("response", "throttleTimeMs"),
 }
+SOFTWARE = {
+    "software_name": (("request", "clientSoftwareName"), ("clientInformation", "softwareName")),
+    "software_version": (("request", "clientSoftwareVersion"), ("clientInformation", "softwareVersion")),
+}
+"""Of an ApiVersions request that tells it and, from then on, of its connection."""
+
 NEEDED = ("api_key", "api_version", "correlation_id", "connection")
 NO_RESPONSE, NULL_RESPONSE = '"response":"",', '"response":null,'  # up to Kafka 4.3, and later
 
@@ -136,9 +141,9 @@ def _requests(block: LineBlock, file_no: int, file_rank: int, bodies_of: tuple[i
 
 def _told(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]], Ints, Bools]:
     """(columns of the requests, time they took in ns, which of them tell all that a request must have)."""
-    columns = {
-        name: pc.struct_field(pc.struct_field(objects, outer), inner) for name, (outer, inner) in COLUMNS.items()
-    }
+    columns = {name: pc.struct_field(objects, list(path)) for name, path in COLUMNS.items()}
+    for name, paths in SOFTWARE.items():
+        columns[name] = pc.coalesce(*(pc.struct_field(objects, list(path)) for path in paths))
     columns["connection"] = pc.struct_field(objects, "connection")
     columns["answered"] = pc.struct_field(objects, "response").is_valid()
     ms = pc.fill_null(pc.struct_field(objects, "totalTimeMs"), -1.0).to_numpy(zero_copy_only=False)

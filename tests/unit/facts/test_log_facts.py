@@ -1,0 +1,141 @@
+"""Rows of the silver tables from request logs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.unit.capture.logged import PARTITION, TOPIC_ID, answered, fetch, heartbeat, line, topics
+from udfs.capture.request_log import read_requests
+from udfs.capture.request_log_index import index_request_log
+from udfs.facts.arrow_tables import unpack
+from udfs.facts.build_from_log import MESSAGES, log_facts
+
+Tables = dict[str, list[dict[str, Any]]]
+OTHER = "10.0.0.1:9092-10.0.0.2:5-7"
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Any:
+    """Tables of a log with these lines, worked on so many at a time."""
+
+    def made(*lines: str, rows: int = 50_000) -> Tables:
+        path = tmp_path / "log"
+        path.write_text("".join(lines))
+        index = index_request_log(str(path), range_bytes=1 << 20, buckets=1)
+        assert index is not None
+        parts = read_requests(index.ranges[0], file_no=2, file_rank=0, bodies_of=tuple(MESSAGES), block_bytes=1 << 20)
+        order = [("connection", "ascending"), ("line_no", "ascending")]
+        batches = pa.Table.from_batches(parts).sort_by(order).to_batches(max_chunksize=rows)
+        found: Tables = defaultdict(list)
+        for packed in log_facts(batches, "capture", rows=rows):
+            for content in unpack([packed]):
+                found[packed["table"][0].as_py()] += content.to_pylist()
+        return found
+
+    return made
+
+
+SESSION = (
+    fetch(1, session=(0, 0), wanted=topics(PARTITION, PARTITION | {"partition": 1}),
+          answer=answered(55, (0, 10, 8), (1, 0, 0))),
+    fetch(2, session=(55, 1), wanted=[], answer=answered(55, (1, 20, 9))),
+    fetch(3, session=(55, 2), wanted=topics(PARTITION | {"fetchOffset": 8}), answer=answered(55)),
+)  # fmt: skip
+
+
+def test_an_incremental_fetch_is_made_whole(tables: Any) -> None:
+    rows = [row for row in tables(*SESSION)["fetch_partitions"] if row["exchange_no"] == 2]
+    told = ("kind", "session_known", "topic_id", "partition", "fetch_offset", "returned_bytes", "high_watermark")
+    assert [tuple(row[name] for name in told) for row in rows] == [
+        ("incremental", True, TOPIC_ID, 0, 8, 0, 8),
+        ("incremental", True, TOPIC_ID, 1, 7, 0, 9),
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_rows_are_the_same_however_lines_are_cut(tables: Any, rows: int) -> None:
+    lines = (*SESSION, heartbeat(4, connection=OTHER), "no line\n", heartbeat(5, connection=OTHER))
+    assert tables(*lines, rows=rows) == tables(*lines)
+
+
+def test_sizes_are_zero_so_that_the_sums_hold(tables: Any) -> None:
+    found = tables(*SESSION)
+    (connection,) = found["connections"]
+    assert {value for name, value in connection.items() if name.endswith("_bytes")} == {0}
+    assert (connection["protocol"], connection["requests"], connection["client"]) == ("kafka", 3, "127.0.0.1:50000")
+    assert {row["request_bytes"] + row["response_bytes"] for row in found["exchanges"]} == {0}
+
+
+def test_a_produce_request_has_its_first_partitions_error(tables: Any) -> None:
+    parts = [{"index": index, "errorCode": error, "baseOffset": -1} for index, error in ((0, 0), (1, 6), (2, 3))]
+    answer = {"throttleTimeMs": 3, "responses": [{"name": "t", "partitionResponses": parts}]}
+    asked = {"acks": 1, "topicData": [{"name": "t", "partitionData": [{"index": 0, "recordsSizeInBytes": 5}]}]}
+    (row,) = tables(line(0, 9, 1, asked, answer))["exchanges"]
+    assert (row["error_code"], row["throttle_time_ms"], row["status"]) == (6, 3, "answered")
+
+
+def test_metadata_responses_tell_brokers_and_partitions(tables: Any) -> None:
+    part = {
+        "errorCode": 0,
+        "partitionIndex": 4,
+        "leaderId": 1,
+        "leaderEpoch": 2,
+        "replicaNodes": [1, 2],
+        "isrNodes": [1],
+    }
+    topic = {"errorCode": 0, "name": "t", "topicId": TOPIC_ID, "isInternal": False, "partitions": [part]}
+    brokers = [{"nodeId": 1, "host": "h", "port": 9092, "rack": None}]
+    answer = {"throttleTimeMs": 0, "brokers": brokers, "topics": [topic], "errorCode": 0}
+    broker, partition = tables(line(3, 13, 1, {"topics": None}, answer))["cluster_metadata"]
+    assert (broker["node_id"], broker["host"], broker["port"], broker["rack"]) == (1, "h", 9092, None)
+    assert (partition["topic"], partition["topic_id"], partition["partition"]) == ("t", TOPIC_ID, 4)
+    assert (partition["replica_nodes"], partition["isr_nodes"]) == ([1, 2], [1])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        SESSION[0].replace('"maxWaitMs":500', '"maxWaitMs":"SECRET"'),
+        SESSION[0].replace('"fetchOffset":7', '"fetchOffset":99999999999999999999'),
+        SESSION[0].replace(TOPIC_ID, "SECRET"),
+        SESSION[0].replace('"request":{', '"request":null,"SECRET":{'),
+    ],
+)
+def test_a_line_whose_messages_cannot_be_read_is_an_exchange_and_in_quarantine(tables: Any, bad: str) -> None:
+    found = tables(bad, heartbeat(2))
+    assert [(row["correlation_id"], row["decode_fault"]) for row in found["exchanges"]] == [(1, "bad_json"), (2, None)]
+    (row,) = found["quarantine"]
+    assert (row["reason"], row["direction"], row["packet"], row["exchange_no"]) == ("undecodable", "line", 2 << 40, 0)
+    assert "fetch_partitions" not in found
+    assert "SECRET" not in repr(found)
+
+
+def test_a_line_that_tells_no_request_is_in_quarantine_by_file_and_line(tables: Any) -> None:
+    found = tables(heartbeat(1), "password=SECRET\n", heartbeat(2)[:150] + "SECRET}\n")
+    told = [(row["reason"], row["packet"], row["bytes"], row["time"] is None) for row in found["quarantine"]]
+    assert told == [
+        ("no_request_line", 2 << 40 | 1, 15, True),
+        ("line_not_readable", 2 << 40 | 2, 157, False),
+    ]
+    assert "SECRET" not in repr(found)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_line_is_a_row_however_damaged(tables: Any, seed: int) -> None:
+    """An exchange, or a line of quarantine that is in no exchange."""
+    chance = Random(seed)  # noqa: S311  # the same damage in every run
+    lines = [*SESSION, *(heartbeat(i) for i in range(4, 10))]
+    for at in chance.sample(range(len(lines)), 5):
+        text = list(lines[at][:-1])
+        for _ in range(3):
+            text[chance.randrange(len(text))] = chance.choice('"{}[],:-9e\\\0\ufffd')
+        lines[at] = "".join(text) + "\n"
+    found = tables("Completed request:{\n", *lines)
+    in_quarantine = [row for row in found["quarantine"] if row["exchange_no"] is None]
+    assert len(found["exchanges"]) + len(in_quarantine) == 1 + len(lines)
