@@ -14,7 +14,7 @@ from tests.unit.capture.logged import PARTITION, TOPIC_ID, answered, fetch, hear
 from udfs.capture.request_log import read_requests
 from udfs.capture.request_log_index import index_request_log
 from udfs.facts.arrow_tables import unpack
-from udfs.facts.build_from_log import MESSAGES, log_facts
+from udfs.facts.build_from_log import READ_KEYS, log_facts
 
 Tables = dict[str, list[dict[str, Any]]]
 OTHER = "10.0.0.1:9092-10.0.0.2:5-7"
@@ -29,7 +29,7 @@ def tables(tmp_path: Path) -> Any:
         path.write_text("".join(lines))
         index = index_request_log(str(path), range_bytes=1 << 20, buckets=1)
         assert index is not None
-        parts = read_requests(index.ranges[0], file_no=2, file_rank=0, bodies_of=tuple(MESSAGES), block_bytes=1 << 20)
+        parts = read_requests(index.ranges[0], file_no=2, file_rank=0, bodies_of=READ_KEYS, block_bytes=1 << 20)
         order = [("connection", "ascending"), ("line_no", "ascending")]
         batches = pa.Table.from_batches(parts).sort_by(order).to_batches(max_chunksize=rows)
         found: Tables = defaultdict(list)
