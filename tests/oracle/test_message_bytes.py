@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,9 @@ def line(message: Message, version: int, body: bytes) -> str:
     return f"{message.api_key} {'request' if message.name.endswith('Request') else 'response'} {version} {body.hex()}"
 
 
+@cache
 def examples(message: Message, version: int) -> list[Struct]:
-    """Some values of a message, gathered so that Java need be started only once."""
+    """Some values of a message, gathered so that Java need be started only once a release."""
     found: list[Struct] = []
 
     @settings(max_examples=5, phases=[Phase.generate])
