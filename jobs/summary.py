@@ -128,6 +128,8 @@ def read_lines(found: Found) -> Iterable[str]:
         yield f"  {row[t.path]}: {read_of(row)}"
         if row[t.clock_offset_us]:
             yield f"    capture point {row[t.point]}, its times {row[t.clock_offset_us] / 1000:+,.3f} ms"
+        if row[t.doubled_packets]:
+            yield f"    {row[t.doubled_packets]:,} packets twice in the file, counted once"
         yield from (f"    damaged: {fault}" for fault in row[t.faults])
     if doubled := sum(row[CONNECTIONS.doubled_packets] for row in found.connections):
         yield f"  {doubled:,} packets seen at two capture points, counted once"
