@@ -33,7 +33,7 @@ class LoggedConnection:
 
 @dataclass(frozen=True)
 class LogChunk:
-    """Lines of a log, sorted by connection: those that tell a request, and those that cannot be read."""
+    """Lines of a log, sorted by connection: those that tell a request, and those that do not. is_last: none follow."""
 
     requests: pa.RecordBatch
     unreadable: pa.RecordBatch
