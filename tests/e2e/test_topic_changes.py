@@ -22,7 +22,7 @@ def admin(captured: Callable[[str], CapturedLake]) -> CapturedLake:
     return captured("admin")
 
 
-@pytest.fixture(scope="module", params=["admin", "mixed", "starve", "split", "sessions"])
+@pytest.fixture(scope="module", params=["admin", "mixed", "starve"])
 def lake(request: pytest.FixtureRequest, captured: Callable[[str], CapturedLake]) -> CapturedLake:
     return captured(request.param)
 
