@@ -19,7 +19,7 @@ from udfs.arrow import array_of, text_bytes, valid
 from udfs.arrow import compute as pc
 from udfs.capture.json_lines import parsed
 from udfs.wire.arrays import Bools, Bytes, Ints
-from udfs.wire.layout import INT_WIDTHS, PARENT, VALUE, default_value, element_fields, element_path, is_array, is_span
+from udfs.wire.layout import INT_WIDTHS, PARENT, default_value, element_fields, element_path, is_array, is_span
 from udfs.wire.messages import Decoded, Level
 
 NULL, UNREADABLE_ID = -1, -2
@@ -142,7 +142,7 @@ def _columns(
     """(level, name, values) of the columns of `fields`, of which `rows` are the structs, or the values of VALUE."""
     for declared in fields:
         name = prefix + declared.name
-        values = rows if declared.name == VALUE else pc.struct_field(rows, json_name(declared))
+        values = pc.struct_field(rows, json_name(declared)) if pa.types.is_struct(rows.type) else rows
         if is_array(declared):
             child = element_path(path, name)
             yield path, f"{name}.count", _ints(pc.list_value_length(values), NULL)
