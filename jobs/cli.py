@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 JOBS: Mapping[str, str] = {
     "ingest": "decode captures into the silver tables of the lake",
     "replay": "replay what the lake holds under other settings, into its gold tables",
-    "pipeline": "ingest, then replay, then print what was found",
+    "pipeline": "ingest what was not ingested before, then replay, then print what was found",
 }
 """Each job and what it does; a job is the function `main(run)` of the module of that name."""
 
