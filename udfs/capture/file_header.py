@@ -74,5 +74,5 @@ def _alien_message(head: bytes, path: str, compression: Compression) -> str:
     inside = "" if compression is Compression.NONE else f"{compression.value} of something that is not a capture: "
     return (
         f"{path}: {inside}the content is {meaning} (first bytes {head[:4].hex(' ')}). "
-        "Expected pcap or pcapng as tcpdump -w writes it, a broker's request log (plain, gzip or zstd), or a frame dump."
+        "Expected pcap or pcapng as tcpdump -w writes it, a broker's request log, or a frame dump."
     )
