@@ -21,7 +21,7 @@ from jobs.cli import guarded, parse
 from jobs.java import check_java
 from jobs.paths import CONF, ROOT
 from udfs.errors import SetupError
-from udfs.kernel_cache import PARTS
+from udfs.kernel_cache import QUICKSTART
 
 VENV = ROOT / ".venv"
 RUN_PINS = ROOT / "requirements.txt"
@@ -105,10 +105,10 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
 
 def _start_compiling(python: Path) -> None:
     """Compile the kernels beside the rest of the set-up; a job waits for the end of it, and tells of faults."""
-    for part in PARTS:
+    for parts in QUICKSTART:
         # A shell leaves it to itself, so that nobody here has to wait for its end.
-        in_background = '"$0" -P -m udfs.warm_up "$1" >/dev/null 2>&1 &'
-        subprocess.run(["/bin/sh", "-c", in_background, str(python), part], check=False)
+        in_background = '"$0" -P -m udfs.warm_up "$@" >/dev/null 2>&1 &'
+        subprocess.run(["/bin/sh", "-c", in_background, str(python), *parts], check=False)
 
 
 def _maker() -> list[str]:

@@ -113,28 +113,36 @@ def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.i
     return shard_of
 
 
+def range_tasks(spark: SparkSession, plan: CapturePlan) -> DataFrame:
+    """Every range of the plan's files, one a task; `ranges_in` reads them there."""
+    ranges = [(n, pickle.dumps(r)) for n, index in enumerate(plan.indexes) for r in index.ranges]
+    rows = [(i, n, content) for i, (n, content) in enumerate(ranges)]
+    tasks = spark.createDataFrame(rows, "task int, file_no int, content binary")
+    return tasks.repartitionById(max(len(ranges), 1), "task")
+
+
+def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, int]]:
+    """The ranges in batches of `range_tasks`, with their file's place in the set."""
+    for batch in batches:
+        tasks: list[dict[str, Any]] = batch.to_pylist()
+        for task in tasks:
+            yield pickle.loads(task["content"]), task["file_no"]  # noqa: S301  # the plan is this job's own
+
+
 def packed_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
     """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
-    ranges = [(i, n, pickle.dumps(r)) for n, index in enumerate(plan.indexes) for i, r in enumerate(index.ranges)]
-    work = spark.createDataFrame(
-        [(i, n, c) for i, (_, n, c) in enumerate(ranges)], "task int, file_no int, content binary"
-    )
     shard_of, capture_id, orders = plan.shard_of_bucket, plan.capture_id, plan.orders
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            tasks: list[dict[str, Any]] = batch.to_pylist()
-            for task in tasks:
-                part: PacketRange = pickle.loads(task["content"])  # noqa: S301  # the plan is this job's own
-                n = task["file_no"]
-                for packets in packets_of(part, n, orders[n]):
-                    shard = pa.array(shard_of[packets["bucket"].to_numpy()])
-                    yield packets.set_column(0, "shard", shard)
+        for part, file_no in ranges_in(batches):
+            for packets in packets_of(part, file_no, orders[file_no]):
+                shard = pa.array(shard_of[packets["bucket"].to_numpy()])
+                yield packets.set_column(0, "shard", shard)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from facts(batches, capture_id, pseudonyms)
 
-    packets = work.repartitionById(max(len(ranges), 1), "task").mapInArrow(read_ranges, PACKET_COLUMNS)
+    packets = range_tasks(spark, plan).mapInArrow(read_ranges, PACKET_COLUMNS)
     return (
         packets.repartitionById(plan.shards, "shard")
         .sortWithinPartitions("connection", "sort_ns", "file_no", "packet_no")

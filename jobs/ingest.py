@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
 from jobs.capture_quality import quality_rows
 from jobs.kernels import ready_session
-from jobs.lake import delete_folder, has_table, of_capture, side_by_side, spark_schema, write_table
+from jobs.lake import delete_folder, has_table, rows_of, side_by_side, spark_schema, write_table
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
 from jobs.request_log_plan import are_request_logs, logged_rows
@@ -63,7 +63,7 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
     if not all(has_table(spark, run.lake, table) for table in SILVER):
         return False
     t = CAPTURES
-    rows = of_capture(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
+    rows = rows_of(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
     if sorted(map(tuple, rows)) != sorted((index.path, decoder(run.pseudonyms)) for index in plan.indexes):
         return False
     sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
@@ -92,7 +92,7 @@ def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staging: str)
 
     side_by_side(spark, [partial(write, table) for table in DECODED])
     told_by = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
-    connections, exchanges, fetches = (of_capture(spark, run.lake, table, plan.capture_id) for table in told_by)
+    connections, exchanges, fetches = (rows_of(spark, run.lake, table, plan.capture_id) for table in told_by)
     quality = quality_rows(connections, exchanges, fetches, plan.capture_id)
     write_table(quality, run.lake, CAPTURE_QUALITY, plan.capture_id)
     write_table(capture_rows(spark, plan, run.pseudonyms), run.lake, CAPTURES, plan.capture_id)
@@ -108,7 +108,7 @@ def check_sums(spark: SparkSession, lake: str, capture_id: str) -> None:
     """Compare the bytes of captures, connections and exchanges. Raises LakeError where a byte is unaccounted for."""
 
     def sums(table: Table, **columns: Sequence[str]) -> DataFrame:
-        rows = of_capture(spark, lake, table, capture_id)
+        rows = rows_of(spark, lake, table, capture_id)
         totals = {name: F.sum(sum((F.col(c) for c in added), F.lit(0))) for name, added in columns.items()}
         return rows.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from jobs.run import Run
 from jobs.spark import spark_session
 from udfs.errors import SetupError
-from udfs.kernel_cache import PARTS, compiled
+from udfs.kernel_cache import DECODER, compiled
 
 BRIEF_BYTES = 64 << 20
 BRIEF_CONF = {
@@ -23,29 +23,34 @@ BRIEF_CONF = {
 """For captures below BRIEF_BYTES: a JVM that lives a minute earns back neither a second compiler nor generated code."""
 
 
-def ready_session(run: Run, app: str) -> SparkSession:
-    """The session to work in, with every kernel in this machine's cache. Raises SetupError and SparkError."""
+def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSession:
+    """The session to work in, with the kernels of the decoder and these algorithms in this machine's cache.
+
+    Raises SetupError and SparkError.
+    """
     size = sum(path.stat().st_size for path in run.captures)
     suited = BRIEF_CONF if 0 < size < BRIEF_BYTES else {}
-    with compiling():
+    with compiling(algorithms):
         return spark_session(run.master, app, {**suited, **run.spark_conf})
 
 
 @contextmanager
-def compiling() -> Iterator[None]:
+def compiling(algorithms: Sequence[str]) -> Iterator[None]:
     """Compile what is not in the cache while the block runs, and wait for it. Raises SetupError where that fails."""
-    command = [sys.executable, "-m", "udfs.warm_up"]
-    missing = [part for part in PARTS if not compiled(part).exists()]
-    if missing:
+    capture, facts = DECODER
+    # Two processes, as the work of the decoder's parts is about the same.
+    shares = [[part for part in share if not compiled(part).exists()] for share in ((capture,), (facts, *algorithms))]
+    if any(shares):
         sys.stderr.write("refetch: compiling the kernels, once for this version ...\n")
-    running = [subprocess.Popen([*command, part], stderr=subprocess.PIPE, text=True) for part in missing]
+    command = [sys.executable, "-m", "udfs.warm_up"]
+    running = [subprocess.Popen([*command, *share], stderr=subprocess.PIPE, text=True) for share in shares if share]
     try:
         yield
         for process in running:
             _, told = process.communicate()
             if process.returncode:
                 last = (told.strip().splitlines() or ["no reason given"])[-1]
-                folder = compiled(PARTS[0]).parent
+                folder = compiled(capture).parent
                 raise SetupError(f"The kernels could not be compiled ({last}); is {folder} writable?")
     finally:
         for process in running:

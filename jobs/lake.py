@@ -72,9 +72,9 @@ def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     return rows.select(*table.columns)
 
 
-def of_capture(spark: SparkSession, lake: str, table: Table, capture_id: str) -> DataFrame:
-    """A silver table's rows of one capture set."""
-    return read_table(spark, lake, table).where(F.col(table.replaced_by) == capture_id)
+def rows_of(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
+    """A table's rows of one capture set or, in gold, of one run."""
+    return read_table(spark, lake, table).where(F.col(table.replaced_by) == identity)
 
 
 def check_columns(rows: DataFrame, table: Table, where: str) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.capture_plan import BATCH_BYTES, CapturePlan
+from jobs.capture_plan import BATCH_BYTES, CapturePlan, range_tasks, ranges_in
 from udfs.capture.index import CaptureIndex
-from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
 from udfs.capture.request_log_index import REQUEST_LOG
 from udfs.errors import CaptureError
@@ -33,40 +30,24 @@ def are_request_logs(indexes: Sequence[CaptureIndex]) -> bool:
     return bool(logs)
 
 
-def file_ranks(indexes: Sequence[CaptureIndex]) -> list[int]:
-    """Each file's place by the time of its first line: a rotated log's older files come first, whatever their names."""
-    order = sorted(range(len(indexes)), key=lambda i: (indexes[i].first_ts_ns or 0, i))
-    return [order.index(i) for i in range(len(indexes))]
-
-
 def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
     """The silver tables' rows of a set of request logs, packed as those of `packed_rows`."""
-    ranks, capture_id = file_ranks(plan.indexes), plan.capture_id
-    ranges = [(n, pickle.dumps(r)) for n, index in enumerate(plan.indexes) for r in index.ranges]
-    work = spark.createDataFrame(
-        [(i, n, ranks[n], c) for i, (n, c) in enumerate(ranges)], "task int, file_no int, file_rank int, content binary"
-    )
+    capture_id = plan.capture_id
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            tasks: list[dict[str, Any]] = batch.to_pylist()
-            for task in tasks:
-                part: PacketRange = pickle.loads(task["content"])  # noqa: S301  # the plan is this job's own
-                yield from read_requests(
-                    part, file_no=task["file_no"], file_rank=task["file_rank"], bodies_of=READ_KEYS,
-                    block_bytes=BATCH_BYTES,
-                )  # fmt: skip
+        for part, file_no in ranges_in(batches):
+            yield from read_requests(part, file_no=file_no, bodies_of=READ_KEYS, block_bytes=BATCH_BYTES)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from log_facts(batches, capture_id, pseudonyms)
 
-    lines = work.repartitionById(len(ranges), "task").mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
+    lines = range_tasks(spark, plan).mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
     # Lines that tell no request have no connection; they are spread by their number.
     connection = F.xxhash64("connection", F.when(F.col("connection") == "", F.col("line_no")))
     return (
         lines.withColumn("shard", F.pmod(connection, F.lit(plan.shards)).cast("int"))
         .repartitionById(plan.shards, "shard")
-        .sortWithinPartitions("connection", "file_rank", "line_no")
+        .sortWithinPartitions("connection", "file_no", "line_no")
         .drop("shard")
         .mapInArrow(follow_connections, "`table` string, rows binary")
     )

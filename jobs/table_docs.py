@@ -1,7 +1,4 @@
-"""The page docs/tables.md, made from the declarations in schemas/tables.
-
-python -m jobs.table_docs
-"""
+"""The page docs/tables.md, made from the declarations in schemas/tables by `python -m jobs.table_docs`."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ def strings_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
 
 
-def text_bytes(texts: pa.Array[Any]) -> tuple[Ints, Bytes]:
-    """A string column as (int64[n + 1] offsets, the bytes they point into); a null one is empty, nothing is copied."""
-    _, ends, content = texts.buffers()
-    if not len(texts):
+def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
+    """A string or binary column as (int64[n + 1] offsets, the bytes they point into, not copied); a null is empty."""
+    _, ends, content = column.buffers()
+    if not len(column):
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    offsets = np.frombuffer(memoryview(ends or b""), np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    offsets = np.frombuffer(memoryview(ends or b""), np.int32)[column.offset : column.offset + len(column) + 1]
     return offsets.astype(np.int64), np.frombuffer(memoryview(content or b""), np.uint8)
 
 

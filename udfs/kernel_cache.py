@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-PARTS = ("capture", "facts")
-"""Two parts of about the same length, so that two processes can share the work."""
+DECODER = ("capture", "facts")
+"""Parts that every run needs, of about the same length, so that two processes can share the work. The other parts are
+named after the algorithms whose kernels they are."""
+QUICKSTART = (("capture",), ("facts", "fetch_max_bytes"))
+"""What two processes compile while the environment is made: all that conf/quickstart.yaml needs."""
 
 
 def compiled(part: str) -> Path:

@@ -1,9 +1,10 @@
 """Have every kernel compiled: one tiny conversation goes the whole way from a capture file to the gold rows.
 
 Numba compiles a kernel when it is first called, which takes a minute of CPU time for all of them, and keeps the
-machine code in the cache folder. Done here once, before Spark's workers start, no two workers compile the same.
+machine code in the cache folder. Done here once, before Spark's workers start, no two workers compile the same. What
+one algorithm alone needs is a part of its own, compiled when the algorithm is asked for.
 
-    python -m udfs.warm_up [capture] [facts]
+    python -m udfs.warm_up PART...
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from udfs.capture.packets import read_packets
 from udfs.capture.segments import DIRECTION
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
-from udfs.kernel_cache import PARTS, compiled
+from udfs.kernel_cache import compiled
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch_replay import FetchLanes, replay_fetches
+from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
 from udfs.wire.arrays import Ints
 
@@ -98,7 +100,7 @@ def zeros(table: Table, rows: int, **columns: Ints) -> pa.RecordBatch:
     return rows_of(table, {**filled, **columns})
 
 
-def replay() -> None:
+def replay_fetch_limits() -> None:
     """A batch, a witness and a read of one partition, in two lanes."""
     events = zeros(LOG_EVENTS, 3, kind=np.array([BATCH, WITNESS, READ]), size_bytes=np.full(3, 100))
     one, two = np.full(1, AS_CAPTURED), np.full(1, 1 << 20)
@@ -114,8 +116,8 @@ def follow_connections() -> None:
         pass
 
 
-def decode_and_replay() -> None:
-    """From frames to gold rows."""
+def decode() -> None:
+    """From frames to silver rows."""
     request, response = fetch_request(), fetch_response()
     arena = np.frombuffer(request + response, np.uint8).copy()
     asked, answered = np.zeros(1, FRAME), np.zeros(1, FRAME)
@@ -129,10 +131,9 @@ def decode_and_replay() -> None:
     )
     for _ in tables_of(chunk, "", Carried()):
         pass
-    replay()
 
 
-RUNS = dict(zip(PARTS, (follow_connections, decode_and_replay), strict=True))
+RUNS = {"capture": follow_connections, "facts": decode, FETCH_MAX_BYTES: replay_fetch_limits}
 
 
 def compile_part(part: str) -> None:
@@ -147,11 +148,12 @@ def compile_part(part: str) -> None:
 
 
 def load() -> None:
-    """Load every kernel into this process, compiling what is not in the cache."""
-    for run in RUNS.values():
-        run()
+    """Load every compiled kernel into this process."""
+    for part, run in RUNS.items():
+        if compiled(part).exists():
+            run()
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or PARTS:
+    for name in sys.argv[1:] or RUNS:
         compile_part(name)

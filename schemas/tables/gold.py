@@ -13,13 +13,14 @@ CLIENT_ADDRESS = C("string", "The reader's IP address")
 READER = C("string", "consumer or follower")
 
 RUNS = table(
-    "runs", "gold", "One row a finished run; written when its tables are complete.", ("run_id",), "run_id",
+    "runs", "gold", "One row an algorithm of a finished run; written when all its tables are complete.",
+    ("run_id", "algorithm"), "run_id",
     run_id=RUN_ID,
     capture_id=C("string", "The capture set, as in the silver tables"),
     scenario_id=C("string", "SHA-256 of the resolved scenario"),
     scenario_json=C("string", "The resolved scenario"),
     assumed=C("array<string>", "Captured settings that nobody stated: Kafka's default was taken"),
-    algorithm=C("string", "What was replayed"),
+    algorithm=C("string", "What was replayed, as scenarios have it"),
     lanes=C("array<string>", "The lanes replayed"),
     refetch_version=C("string", "Version of refetch"),
     run_at=C("timestamp", "The run's clock", "UTC"),
@@ -30,16 +31,16 @@ FIDELITY = table(
     "How often the replay of the captured settings gives what the capture shows.",
     ("run_id", "algorithm", "metric", "broker", "client_id", "client_address", "reader"), "run_id",
     run_id=RUN_ID,
-    algorithm=C("string", "fetch_max_bytes"),
-    metric=C("string", "fetches_with_records or empty_fetches: record bytes of every partition of a response are "
-                       "equal"),
+    algorithm=C("string", "As in runs"),
+    metric=C("string", "fetch_max_bytes has fetches_with_records and empty_fetches: record bytes of every partition of "
+                       "a response are equal"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
     client_id=C("string", "client.id of the reader", nullable=True),
     client_address=C("string", "The reader's IP address", nullable=True),
     reader=C("string", "consumer or follower", nullable=True),
-    checked=C("bigint", "Responses that could be checked"),
+    checked=C("bigint", "What could be checked, such as responses"),
     agreed=C("bigint", "... that agree"),
-    unknown=C("bigint", "Responses that could not be checked: the capture does not tell what the replay needs"),
+    unknown=C("bigint", "What could not be checked: the capture does not tell what the replay needs"),
     reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity"),
 )  # fmt: skip
 

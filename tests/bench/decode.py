@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import struct
 import subprocess
 import tempfile
@@ -10,11 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.capture_frames import Bodies
-from tests.bench.jars import kafka_clients
 from tests.bench.table import ROUNDS, Timing, timed, told
+from tests.oracle.conftest import KAFKA_NEWEST, SLF4J, find_jar
 from udfs.wire.messages import decode
 
 BATCH = 10_000
+KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{KAFKA_NEWEST}"
 JAVA_WARM_UP, KIO_SHARE = 30, 10
 
 
@@ -36,10 +38,11 @@ def java(bodies: Sequence[Bodies]) -> Timing:
                 file.write(struct.pack(">hbhi", part.message.api_key, is_request, version, len(body)) + body)
         file.flush()
         source = Path(__file__).parent / "DecodeFrames.java"
+        classpath = os.pathsep.join(str(find_jar(name)) for name in (KAFKA_CLIENTS, SLF4J))
         rounds = str(JAVA_WARM_UP + ROUNDS)
-        command = ["java", "-Xmx4g", "-cp", kafka_clients(), str(source), file.name, rounds]
+        command = ["java", "-Xmx4g", "-cp", classpath, str(source), file.name, rounds]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return Timing("kafka-clients 4.4.0", [int(ns) / 1e9 for ns in done.stdout.split()[JAVA_WARM_UP:]])
+    return Timing(f"kafka-clients {KAFKA_NEWEST}", [int(ns) / 1e9 for ns in done.stdout.split()[JAVA_WARM_UP:]])
 
 
 def kio(bodies: Sequence[Bodies]) -> list[Timing]:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import jobs.capture_plan
 import jobs.ingest
-from jobs.lake import of_capture, table_path
+from jobs.lake import rows_of, table_path
 from jobs.run import Run
 from jobs.scenario_file import resolve_scenario
 from schemas.tables.silver import (
@@ -201,7 +201,7 @@ def damaged(spark: SparkSession, capture: Path, tmp_path_factory: pytest.TempPat
     capture_id = jobs.ingest.ingest(spark, run_into(folder / "lake", folder / "damaged.pcap"))
     tables = (CAPTURE_QUALITY, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
     return {
-        table.name: of_capture(spark, str(folder / "lake"), table, capture_id).toArrow().to_pylist() for table in tables
+        table.name: rows_of(spark, str(folder / "lake"), table, capture_id).toArrow().to_pylist() for table in tables
     }
 
 

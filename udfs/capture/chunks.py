@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from udfs.arrow import binary_bytes
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
 from udfs.capture.framing import FRAME
@@ -17,6 +18,7 @@ from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
 from udfs.wire.arrays import Bytes, Ints, Records, read_only
 from udfs.wire.header import API_TABLE
 
+K = TypeVar("K")
 ENDPOINTS_BYTES = 36
 FILE_BITS = 40  # packets of one file fit in so many bits; the file's number is above them
 
@@ -72,24 +74,24 @@ def chunks(batches: Iterable[pa.RecordBatch], rows: int, payload_bytes: int) -> 
         yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
-def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
-    """A binary column without nulls as (int64[n + 1] offsets, the bytes they point into); the bytes are not copied."""
-    _, offsets, data = column.buffers()
-    starts = np.frombuffer(memoryview(offsets or b""), np.int32)[column.offset : column.offset + len(column) + 1]
-    return starts.astype(np.int64), np.frombuffer(memoryview(data or b""), np.uint8)
+def runs_of(changes: Ints, keys: list[K], rows: int, carried: K | None) -> tuple[Ints, list[K]]:
+    """(run of each row, key of each run); run 0 is the carried connection's, if there is one.
 
-
-def runs_of(keys: Bytes, carried: bytes | None) -> tuple[Ints, list[bytes]]:
-    """Number the runs of equal rows of `keys` (uint8[n, 36]); run 0 is the carried connection's, if there is one."""
-    changes = np.flatnonzero(np.any(keys[1:] != keys[:-1], axis=1)) + 1
-    starts = np.concatenate([np.zeros(min(len(keys), 1), np.int64), changes])
-    endpoints = [keys[start].tobytes() for start in starts]
-    run = np.zeros(len(keys), np.int64)
+    changes: rows that begin another run than the first. keys: of the runs of these rows.
+    """
+    run = np.zeros(rows, np.int64)
     run[changes] = 1
     run = np.cumsum(run)
-    if carried is not None and (not endpoints or endpoints[0] != carried):
-        return run + 1, [carried, *endpoints]
-    return run, endpoints
+    if carried is not None and keys[:1] != [carried]:
+        return run + 1, [carried, *keys]
+    return run, keys
+
+
+def endpoint_runs(keys: Bytes, carried: bytes | None) -> tuple[Ints, list[bytes]]:
+    """`runs_of` equal rows of `keys`, uint8[n, 36]."""
+    changes = np.flatnonzero(np.any(keys[1:] != keys[:-1], axis=1)) + 1
+    starts = np.append(np.zeros(min(len(keys), 1), np.int64), changes)
+    return runs_of(changes, [keys[start].tobytes() for start in starts], len(keys), carried)
 
 
 def read_chunk(batch: pa.RecordBatch, carried: Carried) -> tuple[Packets, list[bytes]]:
@@ -97,7 +99,7 @@ def read_chunk(batch: pa.RecordBatch, carried: Carried) -> tuple[Packets, list[b
     starts, payload = binary_bytes(batch["payload"])
     key_starts, key_bytes = binary_bytes(batch["connection"])
     keys = key_bytes[key_starts[0] : key_starts[-1]].reshape(-1, ENDPOINTS_BYTES)
-    run, endpoints = runs_of(keys, carried.endpoints)
+    run, endpoints = endpoint_runs(keys, carried.endpoints)
     column = {name: batch[name].to_numpy().astype(np.int64) for name in batch.schema.names if name not in BINARY}
     fresh = Packets(
         run=run,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import numpy as np
 
@@ -57,6 +57,10 @@ LOGGED = re.compile(
 
 def _packed(address: str, port: int) -> bytes:
     """An endpoint in 18 bytes. Raises ValueError for a text that is no address, OverflowError for no port."""
-    known = ip_address(address.partition("%")[0])
-    packed = known.packed if isinstance(known, IPv6Address) else b"\0" * 10 + b"\xff\xff" + known.packed
+    return endpoint_bytes(ip_address(address.partition("%")[0]), port)
+
+
+def endpoint_bytes(address: IPv4Address | IPv6Address, port: int) -> bytes:
+    """An endpoint in 18 bytes, as in the column `connection` of PACKETS. Raises OverflowError for no port."""
+    packed = address.packed if isinstance(address, IPv6Address) else bytes(10) + b"\xff\xff" + address.packed
     return packed + port.to_bytes(2, "big")

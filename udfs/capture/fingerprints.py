@@ -85,7 +85,7 @@ class Fingerprints:
         self.doubled_packets = 0
         self._recent = np.zeros((RECENT, 2), np.int64)
         self._table = np.empty(PACKETS_PER_TABLE, np.uint64)
-        self._sample = PacketSample(np.empty(0, np.uint64), np.empty(0, np.int64))
+        self._sample = NO_SAMPLE
         self._held: list[PacketSample] = []
         self._limit = np.iinfo(np.uint64).max
 

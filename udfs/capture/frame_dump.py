@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from udfs.capture.chunks import binary_bytes
+from udfs.arrow import binary_bytes
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.fingerprints import NO_SAMPLE
 from udfs.capture.frame_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, packet_rows

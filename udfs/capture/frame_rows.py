@@ -6,14 +6,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from udfs.capture.chunks import binary_bytes
+from udfs.arrow import binary_bytes
+from udfs.capture.endpoints import endpoint_bytes
 from udfs.capture.faults import FaultReason
 from udfs.capture.framing import MAX_FRAME_BYTES, MIN_FRAME_BYTES, SIZE_BYTES
 from udfs.capture.packets import LAST_NS, PACKETS
@@ -214,5 +215,4 @@ def endpoint(text: bytes | None) -> bytes | None:
         return None
     if not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 1 << 16):
         return None
-    packed = bytes(10) + b"\xff\xff" + address.packed if isinstance(address, IPv4Address) else address.packed
-    return packed + int(port).to_bytes(2, "big")
+    return endpoint_bytes(address, int(port))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as pa_json
 
-from udfs.arrow import text_bytes
+from udfs.arrow import binary_bytes
 from udfs.wire.arrays import Bools
 
 LEAST_BLOCK_BYTES = 1 << 10
@@ -41,7 +41,7 @@ def _read(lines: pa.Array[Any], schema: pa.Schema) -> pa.StructArray | None:
     """All the lines' objects, or None where one line has not exactly one."""
     if not len(lines):
         return _no_objects(schema)
-    offsets, content = text_bytes(lines)
+    offsets, content = binary_bytes(lines)
     text = content[offsets[0] : offsets[-1]]
     read_json: Any = pa_json.read_json  # its stub takes no buffer
     try:

@@ -24,7 +24,6 @@ NS_PER_MS = 1e6
 
 _REQUEST: list[tuple[str, pa.DataType]] = [
     ("connection", pa.string()),
-    ("file_rank", pa.int32()),
     ("file_no", pa.int32()),
     ("line_no", pa.int64()),
     ("size", pa.int32()),
@@ -46,7 +45,7 @@ LOGGED_REQUESTS = pa.schema(_REQUEST)
 """One line of a request log.
 
 connection:       as the log names it, unique among a broker's connections; empty where the line cannot be read
-file_rank:        place of the file by the time of its first line: so rotated files follow each other
+file_no:          place of the file in the set, by the time of its first line: so rotated files follow each other
 line_no, size:    place in the file from 0, bytes as stored
 fault:            FINE, or why the line cannot be read; then the columns below are 0 or null
 completed, taken: ns: when the response had been sent (since 1970), and how long that was after the request had come
@@ -91,7 +90,7 @@ NO_RESPONSE, NULL_RESPONSE = '"response":"",', '"response":null,'  # up to Kafka
 
 
 def read_requests(
-    r: PacketRange, *, file_no: int, file_rank: int, bodies_of: tuple[int, ...], block_bytes: int
+    r: PacketRange, *, file_no: int, bodies_of: tuple[int, ...], block_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     """The requests of a range of a log, in file order, as batches of LOGGED_REQUESTS.
 
@@ -104,10 +103,10 @@ def read_requests(
         for block in line_blocks(
             stream, first_byte=r.first_byte, first_line=r.first_packet, length=r.length, block_bytes=block_bytes
         ):
-            yield _requests(block, file_no, file_rank, bodies_of)
+            yield _requests(block, file_no, bodies_of)
 
 
-def _requests(block: LineBlock, file_no: int, file_rank: int, bodies_of: tuple[int, ...]) -> pa.RecordBatch:
+def _requests(block: LineBlock, file_no: int, bodies_of: tuple[int, ...]) -> pa.RecordBatch:
     lines = lines_of(block.content)
     lines = lines.take(np.flatnonzero(~lines.forwarded))
     readable = np.flatnonzero(lines.fault == FINE)
@@ -129,7 +128,6 @@ def _requests(block: LineBlock, file_no: int, file_rank: int, bodies_of: tuple[i
         "answered": pc.fill_null(told["answered"], False),
         "json": pc.if_else(wanted, line_json, None),
         "taken": pc.fill_null(array_of(taken).take(at), 0),
-        "file_rank": array_of(np.full(len(lines.number), file_rank)),
         "file_no": array_of(np.full(len(lines.number), file_no)),
         "line_no": array_of(lines.number + block.first_line),
         "size": array_of(lines.size),

@@ -50,12 +50,6 @@ def timestamps(ns: Ints, known: Bools | None = None) -> pa.Array[Any]:
     return found
 
 
-def nullable(values: npt.NDArray[np.generic], known: Bools) -> pa.Array[Any]:
-    """The values as an Arrow array, null where not `known`."""
-    found: pa.Array[Any] = pa.array(values, mask=~known)
-    return found
-
-
 def rows_of(table: Table, columns: Mapping[str, pa.Array[Any] | npt.NDArray[np.generic]]) -> pa.RecordBatch:
     """A batch of the table's rows from its columns by name, in any order, numbers cast to the declared width.
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
+from udfs.arrow import array_of
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import nullable, rows_of
+from udfs.facts.arrow_tables import rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
 from udfs.facts.fetches import FetchMessages, pick
 from udfs.wire.arrays import Ints
@@ -121,14 +122,14 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str) -> pa.RecordBa
             t.partition: fields.partition[parent],
             t.position: np.arange(len(parent)) - np.searchsorted(parent, parent),
             t.base_offset: base_offsets(found.base_offset, fields.base_offset[parent], known, source),
-            t.size_bytes: nullable(found.size, known),
+            t.size_bytes: array_of(found.size, known),
             t.available_bytes: found.available,
             t.is_cut: found.is_cut != 0,
-            t.magic: nullable(found.magic, found.magic >= 0),
+            t.magic: array_of(found.magic, found.magic >= 0),
             t.codec: CODECS.take(np.where(found.codec >= 0, found.codec, len(CODECS) - 1)),
             t.timestamp_type: TIMESTAMP_TYPES.take(np.where(found.timestamp_type >= 0, found.timestamp_type, 2)),
-            t.error_code: nullable(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
-            t.acks: nullable(fields.acks[parent], fields.acks[parent] != UNKNOWN),
+            t.error_code: array_of(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
+            t.acks: array_of(fields.acks[parent], fields.acks[parent] != UNKNOWN),
             **header_columns(found),
         },
     )
@@ -141,8 +142,8 @@ TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime", None])
 def base_offsets(written: Ints, assigned: Ints, known: npt.NDArray[np.bool_], source: str) -> pa.Array[Any]:
     """Offsets in the log: what a fetched batch says itself; of a produced one what the response assigned."""
     if source == "fetch":
-        return nullable(written, known)
-    return nullable(assigned, (assigned != UNKNOWN) & (assigned != NOT_ASSIGNED))
+        return array_of(written, known)
+    return array_of(assigned, (assigned != UNKNOWN) & (assigned != NOT_ASSIGNED))
 
 
 def header_columns(found: RecordBatches) -> dict[str, pa.Array[Any]]:
@@ -161,7 +162,7 @@ def header_columns(found: RecordBatches) -> dict[str, pa.Array[Any]]:
     }
     flags: dict[str, Ints] = {t.is_transactional: found.is_transactional, t.is_control: found.is_control}
     return (
-        {name: nullable(values, has_header) for name, values in columns.items()}
-        | {name: nullable(values == 1, has_header) for name, values in flags.items()}
-        | {t.crc_valid: nullable(found.crc_valid == 1, found.crc_valid >= 0)}
+        {name: array_of(values, has_header) for name, values in columns.items()}
+        | {name: array_of(values == 1, has_header) for name, values in flags.items()}
+        | {t.crc_valid: array_of(found.crc_valid == 1, found.crc_valid >= 0)}
     )

@@ -22,7 +22,7 @@ from schemas.wire.declared import (
 )
 from udfs.arrow import array_of
 from udfs.arrow import compute as pc
-from udfs.facts.arrow_tables import nullable, pack, rows_of, timestamps
+from udfs.facts.arrow_tables import pack, rows_of, timestamps
 from udfs.facts.build import Carried
 from udfs.facts.connections import connection_rows, software_by_connection
 from udfs.facts.exchanges import Exchanges, exchange_rows, exchanges_of
@@ -52,7 +52,7 @@ def log_facts(
     rows: int = 50_000,
     size: int = 16 << 20,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED from batches of LOGGED_REQUESTS that come sorted by connection, file_rank and line_no.
+    """Rows of PACKED from batches of LOGGED_REQUESTS that come sorted by connection, file_no and line_no.
 
     rows, size: lines and bytes to work on at a time; the rows do not depend on them.
     """
@@ -130,7 +130,7 @@ def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
     time = ints(lines, "completed")
     nothing = np.zeros(lines.num_rows, np.int64)
     return line_rows(
-        capture_id, lines, nothing, nullable(nothing, nothing < 0), reasons.take(lines["fault"]),
+        capture_id, lines, nothing, array_of(nothing, nothing < 0), reasons.take(lines["fault"]),
         timestamps(time, time > 0),
     )  # fmt: skip
 

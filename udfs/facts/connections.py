@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import CONNECTIONS, QUARANTINE
+from udfs.arrow import array_of
 from udfs.capture.conversation import KAFKA
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import nullable, rows_of, timestamps
+from udfs.facts.arrow_tables import rows_of, timestamps
 from udfs.facts.exchanges import Exchanges, connection_ids, endpoint_texts
 from udfs.facts.names import ABSENT
 from udfs.facts.reasons import OF_LOSS, Reason
@@ -114,7 +115,7 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
             t.connection_id: exchanges.connection_id[rows],
             t.direction: pa.array([side] * len(rows), pa.string()),
             t.stream_offset: of("stream_offset")[rows],
-            t.exchange_no: nullable(exchanges.number[rows], np.ones(len(rows), np.bool_)),
+            t.exchange_no: array_of(exchanges.number[rows], np.ones(len(rows), np.bool_)),
             t.reason: reasons.take(code[rows]),
             t.bytes: (of("size") + SIZE_BYTES - missing)[rows],
             t.missing_bytes: missing[rows],

@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 
 from schemas.tables.silver import EXCHANGES
 from schemas.wire.apis import APIS
+from udfs.arrow import array_of
 from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import nullable, rows_of, timestamps
+from udfs.facts.arrow_tables import rows_of, timestamps
 from udfs.facts.names import Names, hash_spans
 from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Records, Shorts
 from udfs.wire.faults import DecodeFault
@@ -226,7 +227,7 @@ def present_bytes(size: Ints, missing: Ints) -> Ints:
 
 def known(values: Ints) -> pa.Array[Any]:
     """The values, null where they are UNKNOWN."""
-    return nullable(values, values != UNKNOWN)
+    return array_of(values, values != UNKNOWN)
 
 
 def exchange_rows(exchanges: Exchanges) -> pa.RecordBatch:
@@ -241,12 +242,12 @@ def exchange_rows(exchanges: Exchanges) -> pa.RecordBatch:
         | {
             EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
             EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
-            EXCHANGES.api_key: nullable(keys, is_request),
+            EXCHANGES.api_key: array_of(keys, is_request),
             EXCHANGES.api_name: api_names(keys),
-            EXCHANGES.api_version: nullable(versions, is_request),
+            EXCHANGES.api_version: array_of(versions, is_request),
             EXCHANGES.correlation_id: correlation,
-            EXCHANGES.request_packet: nullable(exchanges.of_request("last_packet"), is_request),
-            EXCHANGES.response_packet: nullable(exchanges.of_response("last_packet"), exchanges.response != UNKNOWN),
+            EXCHANGES.request_packet: array_of(exchanges.of_request("last_packet"), is_request),
+            EXCHANGES.response_packet: array_of(exchanges.of_response("last_packet"), exchanges.response != UNKNOWN),
             EXCHANGES.request_bytes: present_bytes(exchanges.of_request("size"), request_missing),
             EXCHANGES.response_bytes: present_bytes(exchanges.of_response("size"), response_missing),
             EXCHANGES.missing_bytes: request_missing + response_missing,

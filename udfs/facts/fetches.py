@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from udfs.arrow import array_of
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import nullable, rows_of
+from udfs.facts.arrow_tables import rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
 from udfs.facts.fetch_sessions import (
     FETCH,
@@ -224,25 +225,25 @@ def partition_rows(
         shared_columns(exchanges, exchange[fetch])
         | request_columns(exchanges, messages, request, exchange[fetch])
         | {
-            t.response_session_id: nullable(fetches["response_session_id"][fetch], answered),
+            t.response_session_id: array_of(fetches["response_session_id"][fetch], answered),
             t.session_known: rows["is_known"] == 1,
             t.topic: topic,
             t.topic_id: topic_id,
             t.partition: rows["partition"],
-            t.request_position: nullable(pick(position_in_message(request_level, asked_in), wanted, 0), was_wanted),
-            t.read_position: nullable(read, (read != NOWHERE) & has_request),
-            t.response_position: nullable(pick(position_in_message(response, came_in), returned, 0), came),
-            t.fetch_offset: nullable(rows["fetch_offset"], has_request),
-            t.partition_max_bytes: nullable(rows["partition_max_bytes"], has_request),
-            t.current_leader_epoch: nullable(rows["current_leader_epoch"], has_request),
-            t.returned_bytes: nullable(records, answered),
-            t.response_record_bytes: nullable(total[fetch], answered),
-            t.high_watermark: nullable(rows["high_watermark"], answered & (rows["high_watermark"] >= 0)),
-            t.last_stable_offset: nullable(rows["last_stable_offset"], answered & (rows["last_stable_offset"] >= 0)),
-            t.log_start_offset: nullable(rows["log_start_offset"], answered & (rows["log_start_offset"] >= 0)),
-            t.preferred_read_replica: nullable(pick(response.column("preferred_read_replica"), returned, -1), came),
-            t.error_code: nullable(pick(response.column("error_code"), returned, 0), answered),
-            t.response_error_code: nullable(fetches["response_error"][fetch], answered),
-            t.throttle_time_ms: nullable(exchanges.throttle[exchange[fetch]], answered),
+            t.request_position: array_of(pick(position_in_message(request_level, asked_in), wanted, 0), was_wanted),
+            t.read_position: array_of(read, (read != NOWHERE) & has_request),
+            t.response_position: array_of(pick(position_in_message(response, came_in), returned, 0), came),
+            t.fetch_offset: array_of(rows["fetch_offset"], has_request),
+            t.partition_max_bytes: array_of(rows["partition_max_bytes"], has_request),
+            t.current_leader_epoch: array_of(rows["current_leader_epoch"], has_request),
+            t.returned_bytes: array_of(records, answered),
+            t.response_record_bytes: array_of(total[fetch], answered),
+            t.high_watermark: array_of(rows["high_watermark"], answered & (rows["high_watermark"] >= 0)),
+            t.last_stable_offset: array_of(rows["last_stable_offset"], answered & (rows["last_stable_offset"] >= 0)),
+            t.log_start_offset: array_of(rows["log_start_offset"], answered & (rows["log_start_offset"] >= 0)),
+            t.preferred_read_replica: array_of(pick(response.column("preferred_read_replica"), returned, -1), came),
+            t.error_code: array_of(pick(response.column("error_code"), returned, 0), answered),
+            t.response_error_code: array_of(fetches["response_error"][fetch], answered),
+            t.throttle_time_ms: array_of(exchanges.throttle[exchange[fetch]], answered),
         },
     )

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.wire.message import Field, Message
-from udfs.arrow import array_of, text_bytes, valid
+from udfs.arrow import array_of, binary_bytes, valid
 from udfs.arrow import compute as pc
 from udfs.capture.json_lines import parsed
 from udfs.wire.arrays import Bools, Bytes, Ints
@@ -40,7 +40,7 @@ class Texts:
 
     def add(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
         """(starts, lengths) of the texts in the arena; length NULL for null."""
-        ends, content = text_bytes(texts)
+        ends, content = binary_bytes(texts)
         starts = self.size + ends[:-1] - ends[0]
         self._append(content[ends[0] : ends[-1]])
         return starts, np.where(valid(texts), np.diff(ends), NULL)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from udfs.arrow import array_of, flags
 from udfs.arrow import compute as pc
-from udfs.capture.chunks import Frames, chunks, packet_number
+from udfs.capture.chunks import Frames, chunks, packet_number, runs_of
 from udfs.capture.conversation import CONNECTION, KAFKA
 from udfs.capture.endpoints import logged_connection
 from udfs.capture.found import LOSS
@@ -61,16 +61,13 @@ def line_numbers(lines: pa.RecordBatch) -> Ints:
 
 
 def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]]:
-    """(connection of each line, names of the connections); the first is the carried one, if there is one."""
+    """`runs_of` lines by the name of their connection."""
     changes = np.zeros(0, np.int64)
     if len(names) > 1:
         changes = np.flatnonzero(flags(pc.not_equal(names[1:], names[:-1]))) + 1
     starts = np.append(np.zeros(min(len(names), 1), np.int64), changes)
     found = [str(name) for name in names.take(array_of(starts)).to_pylist()]
-    run = np.zeros(len(names), np.int64)
-    run[changes] = 1
-    run = np.cumsum(run)
-    return (run + 1, [carried, *found]) if carried and found[:1] != [carried] else (run, found)
+    return runs_of(changes, found, len(names), carried or None)
 
 
 def frames_of(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frames:

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from schemas.tables.silver import TOPIC_CHANGES
 from schemas.tables.table import Column
 from schemas.wire.declared import ALTER_PARTITION_REASSIGNMENTS, CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from udfs.arrow import array_of
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import nullable, nulls_besides, rows_of
+from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.batches import key_of, match
 from udfs.facts.exchanges import Exchanges, known, shared_columns
 from udfs.facts.fetches import pick, position_in_message
@@ -181,7 +182,7 @@ def topic_ids(exchanges: Exchanges, answer: Level, rows: Ints) -> pa.Array[Any]:
 def counts(answer: Level, name: str, rows: Ints) -> pa.Array[Any]:
     """A count of the response; null where it has none: older versions, topics not made."""
     count = pick(answer.column(name), rows, NO_COUNT)
-    return nullable(count, count != NO_COUNT)
+    return array_of(count, count != NO_COUNT)
 
 
 def assignment_texts(request: Decoded, path: str, partition: Ints, nodes: str = "broker_ids") -> pa.Array[Any]:

@@ -35,7 +35,7 @@ def rows(found: CaptureIndex, block_bytes: int = 1 << 20) -> list[dict[str, Any]
     batches = [
         batch
         for part in found.ranges
-        for batch in read_requests(part, file_no=3, file_rank=0, bodies_of=(1,), block_bytes=block_bytes)
+        for batch in read_requests(part, file_no=3, bodies_of=(1,), block_bytes=block_bytes)
     ]
     return pa.Table.from_batches(batches).to_pylist() if batches else []
 

@@ -29,7 +29,7 @@ def tables(tmp_path: Path) -> Any:
         path.write_text("".join(lines))
         index = index_request_log(str(path), range_bytes=1 << 20, buckets=1)
         assert index is not None
-        parts = read_requests(index.ranges[0], file_no=2, file_rank=0, bodies_of=READ_KEYS, block_bytes=1 << 20)
+        parts = read_requests(index.ranges[0], file_no=2, bodies_of=READ_KEYS, block_bytes=1 << 20)
         order = [("connection", "ascending"), ("line_no", "ascending")]
         batches = pa.Table.from_batches(parts).sort_by(order).to_batches(max_chunksize=rows)
         found: Tables = defaultdict(list)

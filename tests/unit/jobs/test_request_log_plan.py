@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.request_log_plan import are_request_logs, file_ranks
+from jobs.request_log_plan import are_request_logs
 from tests.unit.capture.logged import heartbeat
 from udfs.capture.index import CaptureIndex, index_capture
+from udfs.capture.points import in_time_order
 from udfs.capture.request_log_index import index_request_log
 from udfs.errors import CaptureError
 
@@ -24,7 +25,7 @@ def test_a_rotated_log_is_read_from_its_oldest_file_on(tmp_path: Path) -> None:
     """log4j keeps the newest lines in the file without a suffix, which comes first by name."""
     names = {"kafka-request.log": 13, "kafka-request.log.2026-11-21-11": 11, "kafka-request.log.2026-11-21-12": 12}
     indexes = [index(tmp_path / name, hour) for name, hour in names.items()]
-    assert file_ranks(indexes) == [2, 0, 1]
+    assert in_time_order(indexes) == (indexes[1], indexes[2], indexes[0])
     assert are_request_logs(indexes)
 
 

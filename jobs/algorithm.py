@@ -1,0 +1,35 @@
+"""What a replay is to the jobs that run it and show its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from jobs.run import Run
+from schemas.tables.table import Table
+
+OwnRows = Callable[[Table], DataFrame]
+"""A table's rows that belong to the run."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One of Kafka's algorithms, replayed over a capture set under every lane of a scenario.
+
+    name: as conf/settings.yaml and scenarios have it, and the part of `udfs.warm_up` that compiles its kernels.
+    title: what it tells, as a heading.
+    tables: the gold tables that are its own; `fidelity` is everyone's.
+    replayed: of a session, a run, a capture id and a run id, the packed rows of its tables and of `fidelity`. Raises
+    CaptureError where the captures do not tell what it needs.
+    queries: what to ask of the tables for the summary, by name, in rows so few that the driver can hold them.
+    lines: of the queries' rows by name and the lanes in order, the summary's lines.
+    """
+
+    name: str
+    title: str
+    tables: tuple[Table, ...]
+    replayed: Callable[[SparkSession, Run, str, str], DataFrame]
+    queries: Mapping[str, Callable[[OwnRows], DataFrame]]
+    lines: Callable[[Mapping[str, list[Row]], Sequence[str]], Iterable[str]]

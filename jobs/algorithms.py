@@ -1,0 +1,17 @@
+"""The replays there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jobs.algorithm import Algorithm
+from jobs.fetch_limits import FETCH_LIMITS
+from jobs.scenario import Scenario
+
+ALGORITHMS: Mapping[str, Algorithm] = {algorithm.name: algorithm for algorithm in (FETCH_LIMITS,)}
+"""By name, in the order in which they run and are shown."""
+
+
+def asked(scenario: Scenario) -> list[Algorithm]:
+    """Those that a scenario replays."""
+    return [algorithm for name, algorithm in ALGORITHMS.items() if name in scenario.algorithms]

@@ -1,0 +1,88 @@
+"""What KIP-74's replay reads, from the silver tables: each partition's batches, and the reads of it."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.steps import LOG_EVENTS
+from udfs.replay.log_reads import BATCH, READ, WITNESS
+
+
+def shard(shards: int, *keys: str) -> Column:
+    """The shard of rows with these keys."""
+    return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
+
+
+def log_events(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
+    """Rows of LOG_EVENTS: every known batch and every read of every partition, followers' reads also as witnesses."""
+    t = LOG_EVENTS
+    read = read_events(fetches)
+    sound = ~F.col(t.refused) & ~F.col(t.throttled) & ~F.col(t.redirected) & F.col(t.returned_bytes).isNotNull()
+    witnesses = read.where((F.col(t.reader) == "follower") & sound).withColumn(t.kind, F.lit(WITNESS).cast("tinyint"))
+    events = batch_events(batches).unionByName(read.unionByName(witnesses), allowMissingColumns=True)
+    absent = [c for c in t.columns if c not in events.columns and c != t.shard]
+    filled = events.withColumns({c: F.lit(None).cast(c.type) for c in absent})
+    return filled.withColumn(t.shard, shard(shards, t.topic_key, t.partition)).select(*t.columns)
+
+
+def batch_events(batches: DataFrame) -> DataFrame:
+    """Batches that are in the log: produced without error, or fetched, with their offsets known."""
+    b, t = RECORD_BATCHES, LOG_EVENTS
+    is_produced = F.col(b.source) == "produce"
+    in_log = F.col(b.base_offset).isNotNull() & F.col(b.size_bytes).isNotNull()
+    whole_header = F.col(b.last_offset_delta).isNotNull() | (F.col(b.magic) < 2)
+    appended = ~is_produced | (F.coalesce(b.error_code, F.lit(0)) == 0)
+    return batches.where(in_log & whole_header & appended).select(
+        F.col(b.topic).alias(t.topic),
+        F.coalesce(b.topic_id, b.topic).alias(t.topic_key),
+        F.col(b.partition).alias(t.partition),
+        F.lit(BATCH).cast("tinyint").alias(t.kind),
+        F.col(b.base_offset).alias(t.position),
+        (F.col(b.base_offset) + F.coalesce(b.last_offset_delta, F.lit(0))).alias(t.last_offset),
+        F.col(b.size_bytes).alias(t.size_bytes),
+        F.when(is_produced, F.unix_micros(b.request_time)).alias(t.append_after),
+        F.unix_micros(b.response_time).alias(t.append_before),
+    )
+
+
+def read_events(fetches: DataFrame) -> DataFrame:
+    """Partitions that brokers read for a fetch, with the bound of the reader (kafka-semantics 1.1)."""
+    f, t = FETCH_PARTITIONS, LOG_EVENTS
+    is_follower = F.col(f.reader) == "follower"
+    stopped = (F.coalesce(f.error_code, F.lit(0)) != 0) | (F.coalesce(f.preferred_read_replica, F.lit(-1)) >= 0)
+    # An incremental response leaves a partition out when its high watermark has not moved; of the last stable offset it
+    # would not tell (FetchSession.CachedPartition.maybeUpdateResponseData).
+    committed = F.col(f.isolation_level) == 1
+    told = F.when(committed & F.col(f.response_position).isNotNull(), F.col(f.last_stable_offset))
+    bound = F.coalesce(told, F.col(f.high_watermark))
+    low = F.when(committed & F.col(f.response_position).isNull(), F.col(f.fetch_offset)).otherwise(bound)
+
+    def unless_stopped(value: Column) -> Column:
+        return F.when(stopped, F.col(f.fetch_offset)).when(~is_follower, F.coalesce(value, f.fetch_offset))
+
+    wanted = fetches.where(F.col(f.read_position).isNotNull() & F.col(f.fetch_offset).isNotNull())
+    return wanted.select(
+        F.col(f.topic).alias(t.topic),
+        F.coalesce(f.topic_id, f.topic).alias(t.topic_key),
+        F.lit(READ).cast("tinyint").alias(t.kind),
+        F.unix_micros(f.request_time).alias(t.position),
+        unless_stopped(low).alias(t.bound_low),
+        unless_stopped(bound).alias(t.bound_high),
+        (stopped | is_follower | bound.isNotNull()).alias(t.bound_known),
+        stopped.alias(t.redirected),
+        F.coalesce(F.col(f.client_id), F.lit("")).alias(t.client_id),
+        F.unix_micros(f.request_time).alias(t.request_time),
+        F.unix_micros(f.response_time).alias(t.response_time),
+        (F.coalesce(f.response_error_code, F.lit(0)) != 0).alias(t.refused),
+        (F.coalesce(f.throttle_time_ms, F.lit(0)) > 0).alias(t.throttled),
+        *(
+            F.col(name)
+            for name in (
+                t.partition, t.fetch_offset, t.broker, t.client_address, t.reader, t.connection_id, t.exchange_no,
+                t.max_wait_ms, t.max_bytes, t.session_known, t.read_position, t.partition_max_bytes, t.returned_bytes,
+                t.response_record_bytes,
+            )
+        ),
+    )  # fmt: skip

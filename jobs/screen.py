@@ -1,0 +1,42 @@
+"""Rows as lines of a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from jobs.units import format_bytes
+
+MOST_LINES = 20
+
+
+def aligned(
+    head: Sequence[str], rows: Sequence[Sequence[str]], texts: Collection[str], notes: Sequence[str] = ()
+) -> list[str]:
+    """The rows as lines of columns, no more than a screen has; columns named in texts to the left, others right."""
+    cells = [head, *rows[:MOST_LINES]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = (c.ljust(widths[i]) if head[i] in texts else c.rjust(widths[i]) for i, c in enumerate(row))
+        return ("  " + "  ".join(padded)).rstrip()
+
+    lines = [line(row) for row in cells]
+    more = [f"  ... {len(rows) - MOST_LINES:,} more in the tables"] if len(rows) > MOST_LINES else []
+    return [*lines, *more, *notes]
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent that says 100 only when all are."""
+    if whole == 0:
+        return "-"
+    return "100 %" if part == whole else f"{min(100 * part / whole, 99.99):.2f} %"
+
+
+def size(value: int | None) -> str:
+    """Bytes with a unit, rounded for reading."""
+    if value is None:
+        return "-"
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if value >= unit:
+            return f"{value / unit:,.1f} {name}"
+    return format_bytes(value) if value == 0 else f"{value:,} B"

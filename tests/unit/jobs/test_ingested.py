@@ -1,0 +1,54 @@
+"""What `pipeline` keeps of an earlier ingest: the same files, read by the same decoder, and all tables there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jobs.ingest
+from jobs.capture_plan import index_file, plan_capture
+from jobs.ingest import is_ingested
+from jobs.run import Run
+from jobs.scenario_file import resolve_scenario
+from jobs.version import decoder
+from schemas.tables.silver import CAPTURE_QUALITY
+from udfs.facts.pseudonyms import Pseudonyms
+
+
+class Captures:
+    """Stands for the rows of `captures` in a lake."""
+
+    def __init__(self, *rows: tuple[str, str]) -> None:
+        self.rows = rows
+
+    def select(self, *_: str) -> Captures:
+        return self
+
+    def collect(self) -> list[tuple[str, str]]:
+        return list(self.rows)
+
+
+@pytest.mark.parametrize(
+    ("path", "written_by", "missing", "is_kept"),
+    [
+        ("", decoder(None), None, True),
+        ("", "0.1.0+of-an-earlier-day", None, False),
+        ("", decoder(Pseudonyms(b"a secret key of ours")), None, False),
+        ("elsewhere/", decoder(None), None, False),
+        ("", decoder(None), CAPTURE_QUALITY, False),
+    ],
+    ids=["same", "other decoder", "under a key", "other path", "a table is lost"],
+)
+def test_what_was_ingested_is_kept_only_where_nothing_differs(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, path: str, written_by: str, missing: Any, is_kept: bool
+) -> None:
+    capture = repository / "tests/captures/mixed.pcap.zst"
+    rows = Captures((f"{path}{capture}", written_by))
+    monkeypatch.setattr(jobs.ingest, "has_table", lambda spark, lake, table: table is not missing)
+    monkeypatch.setattr(jobs.ingest, "rows_of", lambda *_: rows)
+    run = Run(resolve_scenario(None, [], []), (capture,), "lake", datetime(2026, 1, 31, tzinfo=UTC))
+    session: Any = None
+    assert is_ingested(session, run, plan_capture((index_file(str(capture)),), 2)) is is_kept
