@@ -15,5 +15,4 @@ def main(run: Run) -> None:
     """Run the jobs one after the other and print the summary to stdout."""
     spark = ready_session(run, "refetch pipeline", run.scenario.algorithms)
     capture_id = ingest(spark, run, keep=True)
-    run_id = replay(spark, run, capture_id)
-    sys.stdout.write(summary(spark, run, capture_id, run_id))
+    sys.stdout.write(summary(spark, run, capture_id, replay(spark, run, capture_id)))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.algorithm import Algorithm
 from jobs.algorithms import asked
 from jobs.ingest import unpacked
 from jobs.kernels import ready_session
@@ -21,14 +24,15 @@ from jobs.version import VERSION
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
-from udfs.errors import LakeError
+from udfs.errors import CaptureError, LakeError
 from udfs.facts.arrow_tables import arrow_schema
 
 
 def main(run: Run) -> None:
     """Run the job: replay the lake's newest capture set, write the gold tables."""
     spark = ready_session(run, "refetch replay", run.scenario.algorithms)
-    replay(spark, run, newest_capture(spark, run.lake))
+    done = replay(spark, run, newest_capture(spark, run.lake))
+    sys.stderr.writelines(f"refetch: {told}\n" for told in done.refused.values())
 
 
 def newest_capture(spark: SparkSession, lake: str) -> str:
@@ -45,21 +49,41 @@ def run_id(capture_id: str, scenario: Scenario) -> str:
     return hashlib.sha256(f"{capture_id}:{scenario.scenario_id}".encode()).hexdigest()[:16]
 
 
-def replay(spark: SparkSession, run: Run, capture_id: str) -> str:
-    """Write the gold tables of one capture set; returns the run id. Raises LakeError, and CaptureError where the
-    captures do not tell what a replay needs.
+@dataclass(frozen=True)
+class Replayed:
+    """What a run came to.
+
+    algorithms: those whose tables are written.
+    refused: by name of the others, why the captures do not tell what they need.
+    """
+
+    run_id: str
+    algorithms: tuple[Algorithm, ...]
+    refused: Mapping[str, str]
+
+
+def replay(spark: SparkSession, run: Run, capture_id: str) -> Replayed:
+    """Write the gold tables of one capture set. Raises LakeError, and CaptureError where no algorithm that is asked for
+    can be replayed, since the captures do not tell what they need.
     """
     run_name = run_id(capture_id, run.scenario)
     packed: dict[str, DataFrame] = {}
+    refused: dict[str, str] = {}
     for algorithm in asked(run.scenario):
-        with stage(f"replay {algorithm.name}", spark):
-            packed[algorithm.name] = algorithm.replayed(spark, run, capture_id, run_name).persist()
-            write_tables(spark, run.lake, run_name, {table: [packed[algorithm.name]] for table in algorithm.tables})
+        try:
+            with stage(f"replay {algorithm.name}", spark):
+                packed[algorithm.name] = algorithm.replayed(spark, run, capture_id, run_name).persist()
+                write_tables(spark, run.lake, run_name, {table: [packed[algorithm.name]] for table in algorithm.tables})
+        except CaptureError as fault:
+            refused[algorithm.name] = str(fault)
+    if not packed:
+        raise CaptureError("\n".join(refused.values()))
+    done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name in packed)
     write_tables(spark, run.lake, run_name, {FIDELITY: packed.values()})
     for rows in packed.values():
         rows.unpersist()
-    write_table(run_rows(spark, run, capture_id, run_name), run.lake, RUNS, run_name)
-    return run_name
+    write_table(run_rows(spark, run, capture_id, run_name, done), run.lake, RUNS, run_name)
+    return Replayed(run_name, done, refused)
 
 
 def write_tables(spark: SparkSession, lake: str, run_name: str, packed: Mapping[Table, Iterable[DataFrame]]) -> None:
@@ -72,7 +96,9 @@ def write_tables(spark: SparkSession, lake: str, run_name: str, packed: Mapping[
     side_by_side(spark, [partial(write, table, sources) for table, sources in packed.items()])
 
 
-def run_rows(spark: SparkSession, run: Run, capture_id: str, run_name: str) -> DataFrame:
+def run_rows(
+    spark: SparkSession, run: Run, capture_id: str, run_name: str, algorithms: Iterable[Algorithm]
+) -> DataFrame:
     """The rows of the table `runs`: one an algorithm."""
     t = RUNS
     rows: list[dict[str, object]] = [
@@ -87,6 +113,6 @@ def run_rows(spark: SparkSession, run: Run, capture_id: str, run_name: str) -> D
             t.refetch_version: VERSION,
             t.run_at: run.run_at,
         }
-        for algorithm in asked(run.scenario)
+        for algorithm in algorithms
     ]
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(t)))

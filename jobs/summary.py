@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.algorithm import OwnRows
-from jobs.algorithms import asked
+from jobs.algorithms import ALGORITHMS
 from jobs.lake import rows_of, side_by_side, table_path
+from jobs.replay import Replayed
 from jobs.run import Run
 from jobs.screen import MOST_LINES, aligned, share, size
 from schemas.tables.gold import FIDELITY, RUNS
@@ -33,38 +34,38 @@ class Found:
     fidelity: list[Row]
 
 
-def summary(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> str:
+def summary(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> str:
     """The screen as text, from the tables alone."""
-    found = look_up(spark, run, capture_id, run_id)
-    algorithms = asked(run.scenario)
-    tables = (*SILVER, FIDELITY, *(table for algorithm in algorithms for table in algorithm.tables), RUNS)
+    found = look_up(spark, run.lake, capture_id, done)
+    tables = (*SILVER, FIDELITY, *(table for algorithm in done.algorithms for table in algorithm.tables), RUNS)
     parts = [
         ["Read", *read_lines(found)],
         ["Lost", *lost_lines(found)],
         ["Fidelity: the replay of the captured settings against the capture", *fidelity_lines(found)],
     ]
-    for algorithm in algorithms:
+    for algorithm in done.algorithms:
         lanes = [lane.name for lane in run.scenario.lanes(algorithm.name)]
         parts.append([algorithm.title, *algorithm.lines(found.answers[algorithm.name], lanes)])
+    parts += [[ALGORITHMS[name].title, f"  {told}"] for name, told in done.refused.items()]
     paths = (f"  {table_path(run.lake, table)}" for table in tables)
-    parts.append(["Tables", *paths, f"  run {run_id}, capture {capture_id}"])
+    parts.append(["Tables", *paths, f"  run {done.run_id}, capture {capture_id}"])
     return "\n".join(line for part in parts for line in ("", *part)) + "\n"
 
 
-def look_up(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> Found:
+def look_up(spark: SparkSession, lake: str, capture_id: str, done: Replayed) -> Found:
     """Ask every table once, side by side."""
 
     def own_rows(table: Table) -> DataFrame:
-        return rows_of(spark, run.lake, table, run_id if table.layer == "gold" else capture_id)
+        return rows_of(spark, lake, table, done.run_id if table.layer == "gold" else capture_id)
 
     def answer(query: Callable[[OwnRows], DataFrame]) -> list[Row]:
         return query(own_rows).collect()
 
     always = (captures, apis, quality, connections, quarantine, fidelity)
-    of_algorithms = [(algorithm.name, *asks) for algorithm in asked(run.scenario) for asks in algorithm.queries.items()]
+    of_algorithms = [(algorithm.name, *asks) for algorithm in done.algorithms for asks in algorithm.queries.items()]
     queries = [*always, *(query for _, _, query in of_algorithms)]
     rows = side_by_side(spark, [partial(answer, query) for query in queries])
-    answers: dict[str, dict[str, list[Row]]] = {algorithm.name: {} for algorithm in asked(run.scenario)}
+    answers: dict[str, dict[str, list[Row]]] = {algorithm.name: {} for algorithm in done.algorithms}
     for (name, asks, _), found in zip(of_algorithms, rows[len(always) :], strict=True):
         answers[name][asks] = found
     return Found(answers, *rows[: len(always)])

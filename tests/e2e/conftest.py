@@ -73,7 +73,7 @@ def captured(
             capture, lake = shared_captures / f"{name}.pcap", str(tmp_path_factory.mktemp(name) / "lake")
             run = Run(resolve_scenario(None, WHAT_IF.get(name, []), []), (capture,), lake, RUN_AT)
             capture_id = ingest(spark, run)
-            run_id = replay(spark, run, capture_id)
+            run_id = replay(spark, run, capture_id).run_id
             logged = read_request_logs(shared_captures, name)
             made[name] = CapturedLake(spark, lake, capture, capture_id, run_id, logged)
         return made[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -130,5 +131,7 @@ def test_brokers_and_topics_are_the_same(logs: CapturedLake, packets: CapturedLa
 
 def test_a_log_has_no_batches_and_a_replay_that_needs_them_says_so(logs: CapturedLake) -> None:
     assert logs.rows(RECORD_BATCHES) == []
+    run = log_run(logs.path)
+    only_fetches = replace(run, scenario=replace(run.scenario, replay={"fetch_max_bytes": {}}))
     with pytest.raises(CaptureError, match="do not tell the sizes of record batches"):
-        replay(logs.spark, log_run(logs.path), logs.capture_id)
+        replay(logs.spark, only_fetches, logs.capture_id)
