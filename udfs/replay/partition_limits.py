@@ -36,7 +36,7 @@ from udfs.wire.arrays import Floats, Ints
 from udfs.wire.kernel import kernel
 
 UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS = -1, 3, 36, 37
-INVALID_REPLICATION_FACTOR, POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED = 38, 44, 89
+INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED = 38, 39, 44, 89
 NO_LIMIT, MAX_BROKER_PARTITIONS, MAX_PARTITIONS, REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA = range(6)
 REFUSED_BEFORE, AS_CAPTURED, NOT_TRIED = 6, 7, 8
 """What decided about a change; 0: Kafka's own checks alone."""
@@ -152,6 +152,8 @@ def take_assigned(
     changes: Changes, topics: Topics, limits: Limits, work: Workspace, outcomes: Outcomes, change: int, size: int
 ) -> bool:
     """Put `size` replicas where the request says, unless that takes a broker it names above its limit."""
+    if changes.assigned_size[change] != size:
+        return refuse(outcomes, change, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, 0, 0, size)
     for broker in range(len(work.added)):
         work.added[broker] = 0
     for i in range(size):
@@ -270,6 +272,9 @@ def reassign(changes: Changes, topics: Topics, limits: Limits, outcomes: Outcome
         refuse(outcomes, change, UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if refused else NO_LIMIT, 0, 0, 0)
         return
     if at < 0:  # a move is cancelled
+        return
+    if changes.assigned_size[change] != width:
+        refuse(outcomes, change, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, 0, 0, width)
         return
     had = changes.slot[chunk] + (changes.partition[change] - topics.first[chunk]) * topics.width[chunk]
     for i in range(width):

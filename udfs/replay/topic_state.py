@@ -28,6 +28,7 @@ class Changes(NamedTuple):
     factor: Ints  # replication factor asked for; of MOVE the replicas named
     partition: Ints  # of MOVE the partition, of APPEAR the first one
     assigned_at: Ints  # the brokers that the request names are assigned[assigned_at:]; -1: Kafka is to place them
+    assigned_size: Ints  # how many brokers it names
     slot: Ints  # int64[changes + 1]: where the change's replicas go
     error: Ints  # an error that no replay can derive, taken as captured; 0 for none
     exempt: Ints  # 1: an internal topic, which the limits of KIP-578 neither refuse nor count
