@@ -49,9 +49,9 @@ PARTITION_LIMIT_REFUSALS = table(
     kind=KIND,
     topic=C("string", "The topic", names="topic"),
     client_id=CLIENT_ID,
-    error_code=C("smallint", "44 POLICY_VIOLATION by a limit; 89 by a quota, -1 by too many records, 3 for a topic that "
-                             "was refused before"),
-    refused_by=C("string", "What refused it: a limit's name; refused_before for a topic that is not there for a refusal"),
+    error_code=C("smallint", "44 POLICY_VIOLATION by a limit; 89 by a quota, -1 by too many records, 3 for a topic "
+                             "that was refused before"),
+    refused_by=C("string", "What refused it: a limit's name; refused_before where the topic itself was refused"),
     limit_value=C("bigint", "The limit; 0 for refused_before"),
     present=C("bigint", "What was there of what it limits: replicas of the broker, or of the cluster"),
     asked=C("bigint", "Replicas asked for; partitions or records where those are limited"),

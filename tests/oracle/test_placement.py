@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ RACKS = ("a", "b", "rack-10", "rack-9", "eu-west-1a", "ü", "AaAa", "BBBB", "C#"
 
 
 class Asked(NamedTuple):
-    """A placement: brokers in order of their ids, partitions, replication factor, and what is drawn or where to start."""
+    """A placement: brokers in order of their ids, partitions, replication factor, and the seed or where to start."""
 
     brokers: list[tuple[int, str | None, bool]]
     partitions: int
@@ -40,7 +40,7 @@ def drawn(rng: random.Random, racks: Sequence[str | None], may_be_down: bool) ->
 
 
 def cases(may_be_down: bool, *rack_choices: Sequence[str | None]) -> list[Asked]:
-    rng = random.Random(578)
+    rng = random.Random(578)  # noqa: S311  (not for secrets)
     return [drawn(rng, rng.choice(rack_choices), may_be_down) for _ in range(EXAMPLES)]
 
 

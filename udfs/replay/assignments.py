@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from udfs.arrow import compute as pc
 from udfs.wire.arrays import Ints
 
 

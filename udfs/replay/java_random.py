@@ -38,7 +38,8 @@ def reseed(rng: Ints, seed: int) -> None:
 def next_bits(rng: Ints, bits: int) -> int:
     """Random.next for up to 31 bits, which is never negative."""
     rng[STATE] = (rng[STATE] * rng[MULTIPLIER] + rng[INCREMENT]) & rng[MASK]
-    return (rng[STATE] >> (rng[WIDTH] - bits)) & ((1 << bits) - 1)
+    drawn: int = (rng[STATE] >> (rng[WIDTH] - bits)) & ((1 << bits) - 1)
+    return drawn
 
 
 @kernel

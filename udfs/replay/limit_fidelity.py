@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
+from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
 from udfs.replay.limit_report import asked_rows, column, texts
 from udfs.replay.partition_limits import NOT_TRIED, Outcomes
 from udfs.replay.placement_check import possible_rounds
-from udfs.replay.topic_history import NO_ANSWER, History
+from udfs.replay.topic_history import History
 from udfs.replay.topic_state import AUTO, CREATE, GROW, Topics
 from udfs.wire.arrays import Bools, Ints
 
@@ -47,7 +47,10 @@ def limit_fidelity_rows(
     yield FIDELITY, counted(column(rows, e.kind), column(rows, e.client_id), *judged, run_id)
     placed = np.flatnonzero((topics.size > 0) & (outcomes.error == 0) & is_placed(history, outcomes))
     clients = column(asked_rows(history, placed), e.client_id)
-    yield FIDELITY, counted(texts(PLACEMENTS, len(placed)), clients, *placement_verdicts(history, topics, placed), run_id)
+    yield (
+        FIDELITY,
+        counted(texts(PLACEMENTS, len(placed)), clients, *placement_verdicts(history, topics, placed), run_id),
+    )
 
 
 def change_verdicts(history: History, outcomes: Outcomes, done: Ints) -> tuple[Ints, Ints, Ints, pa.Array[Any]]:
@@ -74,7 +77,8 @@ def is_placed(history: History, outcomes: Outcomes) -> Bools:
     changes = history.changes
     makes = np.isin(changes.kind, (CREATE, GROW)) & (history.captured == 0) | (changes.kind == AUTO)
     tried = (outcomes.reason != NOT_TRIED) & (changes.validate_only == 0)
-    return makes & tried & (changes.assigned_at < 0)
+    placed: Bools = makes & tried & (changes.assigned_at < 0)
+    return placed
 
 
 def placement_verdicts(history: History, topics: Topics, placed: Ints) -> tuple[Ints, Ints, Ints, pa.Array[Any]]:
@@ -85,7 +89,11 @@ def placement_verdicts(history: History, topics: Topics, placed: Ints) -> tuple[
     end = np.minimum(start + partitions, len(shown.key))
     width = (shown.at[end] - shown.at[start]) // np.maximum(partitions, 1)
     last = shown.key_of(history.changes.topic[placed], first + partitions - 1)
-    whole = (end == start + partitions) & (end > start) & (shown.key[np.maximum(end - 1, 0)] == last if len(shown.key) else False)
+    whole = (
+        (end == start + partitions)
+        & (end > start)
+        & (shown.key[np.maximum(end - 1, 0)] == last if len(shown.key) else False)
+    )
     even = whole & (shown.at[end] - shown.at[start] == width * partitions) & (shown.at[start] + width <= shown.at[-1])
     one_list = len(brokers.draw_order) == 1 and bool(brokers.unfenced.all())
     checked = even & one_list
@@ -109,8 +117,8 @@ def counted(
     sums = table.group_by(["metric", "client"], use_threads=False).aggregate([(name, "sum") for name in names])
     given = table.filter(pc.not_equal(table["reason"], ""))
     by_reason = given.group_by(["metric", "client", "reason"]).aggregate([("reason", "count")])
-    keys = list(zip(sums["metric"].to_pylist(), sums["client"].to_pylist(), strict=True))
-    reasons: dict[tuple[str, str], list[tuple[str, int]]] = {key: [] for key in keys}
+    keys: list[Any] = list(zip(sums["metric"].to_pylist(), sums["client"].to_pylist(), strict=True))
+    reasons: dict[Any, list[tuple[str, int]]] = {key: [] for key in keys}
     for row in by_reason.sort_by("reason").to_pylist():
         reasons[row["metric"], row["client"]].append((row["reason"], row["reason_count"]))
     n = len(keys)

@@ -12,13 +12,14 @@ import pyarrow as pa
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema, pack
+from udfs.replay.asked_changes import Defaults
 from udfs.replay.limit_curve import limit_curves
 from udfs.replay.limit_fidelity import limit_fidelity_rows
 from udfs.replay.limit_report import curve_rows, refusal_rows, summed_rows
 from udfs.replay.limit_room import headroom_rows, per_broker_rows
 from udfs.replay.limited_placer import UNLIMITED
 from udfs.replay.partition_limits import Limits, Outcomes, no_outcomes, replay_lane, workspace
-from udfs.replay.topic_history import Defaults, History, history_of
+from udfs.replay.topic_history import History, history_of
 from udfs.replay.topic_state import Changes, Topics, no_topics
 from udfs.wire.arrays import Floats, Ints, read_only
 
@@ -45,7 +46,7 @@ NO_SCHEDULE = Schedule((-UNLIMITED,), (UNLIMITED,))
 
 
 class LimitLane(NamedTuple):
-    """A lane's settings. kafka: a release, or `kip` for what the proposal's text knows of; mutation_rate: 0 for none."""
+    """A lane's settings. kafka: a release, or `kip` for the proposal's limits alone; mutation_rate: 0 for none."""
 
     name: str
     broker: Schedule = NO_SCHEDULE

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE, PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.arrow import array_of
+from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.replay.asked_changes import NO_ANSWER
 from udfs.replay.limit_curve import NONE_FAILS, Steps
 from udfs.replay.partition_limits import (
     MAX_BROKER_PARTITIONS,
@@ -24,7 +25,7 @@ from udfs.replay.partition_limits import (
     REQUEST_RECORDS,
     Outcomes,
 )
-from udfs.replay.topic_history import NO_ANSWER, History
+from udfs.replay.topic_history import History
 from udfs.wire.arrays import Bools, Ints
 
 LIMIT_NAMES = {
@@ -51,7 +52,7 @@ def texts(text: str, n: int) -> pa.Array[Any]:
 
 def asked_rows(history: History, changes: Ints) -> pa.Table:
     """The rows of TOPIC_EVENTS that these changes are of."""
-    return history.asked.take(pa.array(history.row[changes]))
+    return history.asked.take(array_of(history.row[changes]))
 
 
 def column(rows: pa.Table, name: str) -> pa.Array[Any]:
@@ -71,8 +72,9 @@ def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) ->
     t, e = PARTITION_LIMITS, TOPIC_EVENTS
     tried = np.flatnonzero((history.row >= 0) & (outcomes.reason != NOT_TRIED))
     rows, reason, error = asked_rows(history, tried), outcomes.reason[tried], outcomes.error[tried]
-    by = {
-        t.refused_by_broker_limit: reason == MAX_BROKER_PARTITIONS, t.refused_by_cluster_limit: reason == MAX_PARTITIONS,
+    by: dict[str, Bools | Ints] = {
+        t.refused_by_broker_limit: reason == MAX_BROKER_PARTITIONS,
+        t.refused_by_cluster_limit: reason == MAX_PARTITIONS,
         t.refused_by_kafka: np.isin(reason, KAFKAS_OWN), t.refused_before: reason == REFUSED_BEFORE,
     }  # fmt: skip
     limited = np.any([*by.values()], axis=0)
@@ -82,8 +84,10 @@ def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) ->
     }  # fmt: skip
     keys = {t.kind: column(rows, e.kind), t.topic_prefix: topic_prefixes(column(rows, e.topic)),
             t.client_id: column(rows, e.client_id)}  # fmt: skip
-    table = pa.table({**keys, **{name: pa.array(np.asarray(values, np.int64)) for name, values in sums.items()}})
-    grouped = table.group_by(list(map(str, keys))).aggregate([(str(name), "sum") for name in sums])
+    names = [str(name) for name in (*keys, *sums)]
+    values = [*keys.values(), *(array_of(np.asarray(value, np.int64)) for value in sums.values())]
+    table = pa.Table.from_arrays(values, names=names)
+    grouped = table.group_by(names[: len(keys)]).aggregate([(name, "sum") for name in names[len(keys) :]])
     n = grouped.num_rows
     columns = {name: column(grouped, name) for name in keys} | {name: column(grouped, f"{name}_sum") for name in sums}
     return t, rows_of(t, {t.run_id: texts(run_id, n), t.scenario: texts(lane, n), **columns})
@@ -96,7 +100,8 @@ def refusal_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -
     rows, n, reason = asked_rows(history, refused), len(refused), outcomes.reason[refused]
     broker, captured = outcomes.broker[refused], history.captured[refused]
     node = history.brokers.node_id[broker] if len(history.brokers.node_id) else broker
-    same = {name: column(rows, name) for name in (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)}
+    same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
+    same: dict[str, pa.Array[Any]] = {name: column(rows, name) for name in same_names}
     return t, rows_of(
         t,
         {
@@ -119,7 +124,8 @@ def refusal_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -
 
 def named(names: dict[int, str], numbers: Ints) -> pa.Array[Any]:
     """The name of each number."""
-    return pa.array([names[number] for number in range(min(names), max(names) + 1)]).take(pa.array(numbers - min(names)))
+    known = np.arange(min(names), max(names) + 1)
+    return pa.array([names[number] for number in known.tolist()]).take(array_of(numbers - known[0]))
 
 
 def messages(outcomes: Outcomes, refused: Ints, node: Ints) -> pa.Array[Any]:
@@ -127,7 +133,9 @@ def messages(outcomes: Outcomes, refused: Ints, node: Ints) -> pa.Array[Any]:
     where = pc.if_else(
         pa.array(outcomes.broker[refused] >= 0), joined([" on broker ", pa.array(node).cast(pa.string())]), ""
     )
-    counts = [pa.array(values[refused]).cast(pa.string()) for values in (outcomes.limit, outcomes.present, outcomes.asked)]
+    counts = [
+        pa.array(values[refused]).cast(pa.string()) for values in (outcomes.limit, outcomes.present, outcomes.asked)
+    ]
     tail = joined([": limit ", counts[0], ", present ", counts[1], ", asked ", counts[2], where])
     reason = outcomes.reason[refused]
     is_limit = pa.array(reason != REFUSED_BEFORE)
@@ -144,15 +152,15 @@ def curve_rows(history: History, reason: int, steps: Steps, run_id: str) -> tupl
     """Rows of `partition_limit_curve` of one limit."""
     t, e, n = PARTITION_LIMIT_CURVE, TOPIC_EVENTS, len(steps.change)
     fails = steps.change != NONE_FAILS
-    rows = asked_rows(history, np.maximum(steps.change, 0)) if len(history.row) else history.asked
+    rows = asked_rows(history, np.maximum(steps.change, 0)) if history.asked.num_rows else history.asked
     last = np.append(steps.limit_from[1:] - 1, 0)
-    mask = pa.array(fails)
 
     def of_change(name: str) -> pa.Array[Any]:
-        found: Any = pc.if_else(mask, column(rows, name), None) if rows.num_rows else pa.nulls(n, rows[name].type)
-        return found
+        found: pa.Array[Any] = pc.if_else(array_of(fails), column(rows, name), None)
+        return found if rows.num_rows else pa.nulls(n, rows[name].type)
 
-    same = {name: of_change(name) for name in (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)}
+    same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
+    same: dict[str, pa.Array[Any]] = {name: of_change(name) for name in same_names}
     return t, rows_of(
         t,
         {

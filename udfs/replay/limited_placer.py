@@ -51,9 +51,7 @@ def arrange(brokers: Brokers, work: Arranged) -> tuple[int, int]:
     while listed < with_room:
         for rack in range(len(work.rack_taken)):
             broker = work.next_of_rack[rack]
-            while broker < len(work.room) and not (
-                work.room[broker] > 0 and brokers.alternated_rack[broker] == rack
-            ):
+            while broker < len(work.room) and not (work.room[broker] > 0 and brokers.alternated_rack[broker] == rack):
                 broker += 1
             work.next_of_rack[rack] = broker + 1
             if broker < len(work.room):
@@ -68,7 +66,8 @@ def take(brokers: Brokers, work: Arranged, broker: int, mark: int) -> bool:
     work.taken[broker] = mark
     work.rack_taken[brokers.alternated_rack[broker]] = mark
     work.room[broker] -= 1
-    return work.room[broker] == 0
+    is_full: bool = work.room[broker] == 0
+    return is_full
 
 
 @kernel

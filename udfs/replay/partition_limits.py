@@ -17,7 +17,6 @@ from udfs.replay.striped_placer import Stripes, place_striped, stripes_for
 from udfs.replay.topic_state import (
     APPEAR,
     AUTO,
-    CREATE,
     DELETE,
     GROW,
     MOVE,
@@ -107,7 +106,8 @@ def invalid(changes: Changes, topics: Topics, brokers: Brokers, change: int) -> 
 def additional(changes: Changes, topics: Topics, change: int) -> int:
     """Partitions that the change would make, not below 0."""
     there = topics.there[changes.topic[change]] if changes.kind[change] == GROW else 0
-    return max(0, changes.partitions[change] - there)
+    new: int = max(0, changes.partitions[change] - there)
+    return new
 
 
 @kernel
@@ -212,7 +212,7 @@ def limited_by_request(
     if not limits.per_request[0] or changes.kind[change] != GROW:
         return new
     # Up to 4.3 the record too many ends the topic's part with an error, and those before it are committed.
-    made = min(new, MOST_PER_REQUEST - work.request[2])
+    made: int = min(new, MOST_PER_REQUEST - work.request[2])
     work.request[2] += made
     if made < new:
         refuse(outcomes, change, UNKNOWN_SERVER_ERROR, REQUEST_RECORDS, MOST_PER_REQUEST, work.request[2] - made, new)
@@ -237,20 +237,22 @@ def make_partitions(
     factor = topics.factor[topic] if kind == GROW else changes.factor[change]
     outcomes.asked[change], outcomes.present[change] = new * factor, topics.total[0]
     made = limited_by_request(changes, topics, limits, work, outcomes, change, new)
-    if made > 0 and fits(changes, topics, limits, outcomes, change, made * factor):
-        if place(changes, topics, brokers, limits, work, outcomes, change, first, made, factor):
-            if not changes.validate_only[change]:
-                add_chunk(changes, topics, change, first, made, factor)
-                topics.there[topic], topics.factor[topic], topics.refused[topic] = first + made, factor, 0
-            return
-    if kind != GROW and not changes.validate_only[change]:
-        topics.refused[topic] = 1
+    done = (
+        made > 0
+        and fits(changes, topics, limits, outcomes, change, made * factor)
+        and place(changes, topics, brokers, limits, work, outcomes, change, first, made, factor)
+    )
+    if changes.validate_only[change]:
+        return
+    if done:
+        add_chunk(changes, topics, change, first, made, factor)
+        topics.there[topic], topics.factor[topic] = first + made, factor
+    if kind != GROW:
+        topics.refused[topic] = 0 if done else 1
 
 
 @kernel
-def fits(
-    changes: Changes, topics: Topics, limits: Limits, outcomes: Outcomes, change: int, replicas: int
-) -> bool:
+def fits(changes: Changes, topics: Topics, limits: Limits, outcomes: Outcomes, change: int, replicas: int) -> bool:
     """max.partitions: is there room for so many replicas in the cluster, and in the change's slots?"""
     if not changes.exempt[change] and topics.total[0] + replicas > limits.total[change]:
         return refuse(
@@ -313,7 +315,9 @@ def apply_change(
     elif kind == APPEAR:
         for i in range(changes.partitions[change] * changes.factor[change]):
             topics.slots[changes.slot[change] + i] = changes.assigned[changes.assigned_at[change] + i]
-        add_chunk(changes, topics, change, changes.partition[change], changes.partitions[change], changes.factor[change])
+        add_chunk(
+            changes, topics, change, changes.partition[change], changes.partitions[change], changes.factor[change]
+        )
         topics.there[topic] += changes.partitions[change]
         topics.factor[topic] = changes.factor[change]
     elif kind == MOVE:

@@ -24,7 +24,7 @@ class Stripes(NamedTuple):
     racks: Ints  # rack numbers in the order in which they are gone through
     brokers: Ints  # brokers list by list
     first: Ints  # int64[2 * racks + 1]: where a list is in `brokers`
-    index: Ints  # int64[2 * racks], as the three fields of BrokerList
+    given: Ints  # int64[2 * racks]: BrokerList's index, offset and epoch
     offset: Ints
     epoch: Ints
     at: Ints  # EPOCH, OFFSET, UNFENCED: how many brokers are unfenced
@@ -49,7 +49,7 @@ def list_brokers(brokers: Brokers, stripes: Stripes) -> None:
                 stripes.brokers[listed] = broker
                 listed += 1
                 stripes.at[UNFENCED] += brokers.unfenced[broker]
-        stripes.index[number] = stripes.offset[number] = stripes.epoch[number] = 0
+        stripes.given[number] = stripes.offset[number] = stripes.epoch[number] = 0
     stripes.first[len(stripes.epoch)] = listed
 
 
@@ -77,12 +77,13 @@ def next_broker(stripes: Stripes, number: int) -> int:
         return -1
     if stripes.epoch[number] != stripes.at[EPOCH]:
         stripes.epoch[number] = stripes.at[EPOCH]
-        stripes.index[number] = 0
+        stripes.given[number] = 0
         stripes.offset[number] = (stripes.offset[number] + 1) % size
-    if stripes.index[number] >= size:
+    if stripes.given[number] >= size:
         return -1
-    stripes.index[number] += 1
-    return stripes.brokers[first + (stripes.index[number] - 1 + stripes.offset[number]) % size]
+    stripes.given[number] += 1
+    found: int = stripes.brokers[first + (stripes.given[number] - 1 + stripes.offset[number]) % size]
+    return found
 
 
 @kernel

@@ -128,15 +128,15 @@ def remove_topic(changes: Changes, topics: Topics, change: int) -> None:
 @kernel
 def chunk_of(changes: Changes, topics: Topics, topic: int, partition: int) -> int:
     """The change in whose slots the partition's replicas are, NO_CHUNK where there is none."""
-    chunk = topics.last[topic]
+    chunk: int = topics.last[topic]
     while chunk != NO_CHUNK:
         nth = partition - topics.first[chunk]
         if 0 <= nth < topics.size[chunk]:
             at = changes.slot[chunk] + nth * topics.width[chunk]
             if topics.width[chunk] > 0 and topics.slots[at] >= UNPLACED:
-                return chunk
+                break
         chunk = topics.before[chunk]
-    return NO_CHUNK
+    return chunk
 
 
 @kernel
