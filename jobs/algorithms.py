@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from jobs.algorithm import Algorithm
 from jobs.fetch_limits import FETCH_LIMITS
+from jobs.partition_limits import PARTITION_LIMITS
 from jobs.scenario import Scenario
 
-ALGORITHMS: Mapping[str, Algorithm] = {algorithm.name: algorithm for algorithm in (FETCH_LIMITS,)}
+ALGORITHMS: Mapping[str, Algorithm] = {algorithm.name: algorithm for algorithm in (FETCH_LIMITS, PARTITION_LIMITS)}
 """By name, in the order in which they run and are shown."""
 
 

@@ -11,12 +11,13 @@ from typing import Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
+from jobs.limit_schedule import format_schedule, parse_schedule
 from jobs.paths import CONF
 from jobs.units import format_bytes, format_ms, parse_bytes, parse_int, parse_ms
 from udfs.errors import SettingError
 
 Value = int | str
-"""A setting's value: bytes, milliseconds or a count as int, an enum's choice as str."""
+"""A setting's value: bytes, milliseconds or a count as int, an enum's choice or a limit's spelling as str."""
 
 _PARSERS = {"bytes": parse_bytes, "ms": parse_ms, "int": parse_int}
 _SETTINGS_FILE = CONF / "settings.yaml"
@@ -29,7 +30,7 @@ class Setting(BaseModel):
 
     name: str
     set_on: Literal["consumer", "replica", "broker"] | None
-    type: Literal["bytes", "ms", "int", "enum"]
+    type: Literal["bytes", "ms", "int", "limit", "enum"]
     unit: str
     default: Value | None
     minimum: int | None = None
@@ -65,6 +66,8 @@ class Setting(BaseModel):
             if text not in self.choices:
                 raise ValueError(f"`{text}` is none of {', '.join(self.choices)}")
             return text
+        if self.type == "limit":
+            return format_schedule(parse_schedule(text))
         value = _PARSERS[self.type](text)
         if self.minimum is not None and value < self.minimum:
             raise ValueError(f"`{text}` is below the minimum, {self.minimum}")
@@ -78,9 +81,12 @@ class Setting(BaseModel):
             return format_bytes(int(value))
         return format_ms(int(value)) if self.type == "ms" else str(value)
 
-    def order(self, value: Value) -> int:
-        """Sort key of a value: numbers by size, an enum's choices as declared."""
-        return self.choices.index(str(value)) if self.choices else int(value)
+    def order(self, value: Value) -> tuple[int, ...]:
+        """Sort key of a value: numbers by size, an enum's choices as declared, limits by their first value."""
+        if self.type == "limit":
+            schedule = parse_schedule(str(value))
+            return *schedule.values, *schedule.times
+        return (self.choices.index(str(value)) if self.choices else int(value),)
 
 
 @cache

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import LOG_EVENTS
+from schemas.tables.steps import LOG_EVENTS, TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
 from udfs.capture.conversation import CONNECTION
@@ -32,10 +32,14 @@ from udfs.capture.segments import DIRECTION
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
 from udfs.kernel_cache import compiled
+from udfs.replay.asked_changes import Defaults
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch_replay import FetchLanes, replay_fetches
 from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
+from udfs.replay.limit_fidelity import ALGORITHM as PARTITION_LIMITS
+from udfs.replay.limit_replay import LimitLane, replay_topics
 from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.topic_history import CHANGE
 from udfs.wire.arrays import Ints
 
 FETCH, VERSION, CORRELATION_ID = 1, 4, 7
@@ -91,7 +95,7 @@ def packets() -> Iterator[pa.RecordBatch]:
             yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 
-def zeros(table: Table, rows: int, **columns: Ints) -> pa.RecordBatch:
+def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
     """Rows of a table that are zero, true or empty but for the columns given."""
     values: dict[str, object] = {"string": "", "boolean": True}
     filled: dict[str, pa.Array[Any] | Ints] = {
@@ -107,6 +111,13 @@ def replay_fetch_limits() -> None:
     limits = np.concatenate([one, two])
     lanes = Lanes(limits, limits, np.full(2, 1 << 20), np.zeros(2, np.int64))
     for _ in replay_fetches(reads([events], 1 << 20), FetchLanes(("captured", "other"), lanes, lanes), ""):
+        pass
+
+
+def replay_partition_limits() -> None:
+    """A topic that is created, in one lane and for the curves."""
+    created = zeros(TOPIC_EVENTS, 1, entry=np.array([CHANGE]), kind=pa.array(["create_topic"]))
+    for _ in replay_topics([created], (LimitLane("captured"),), Defaults(1, 1), 0, ""):
         pass
 
 
@@ -133,7 +144,12 @@ def decode() -> None:
         pass
 
 
-RUNS = {"capture": follow_connections, "facts": decode, FETCH_MAX_BYTES: replay_fetch_limits}
+RUNS = {
+    "capture": follow_connections,
+    "facts": decode,
+    FETCH_MAX_BYTES: replay_fetch_limits,
+    PARTITION_LIMITS: replay_partition_limits,
+}
 
 
 def compile_part(part: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
@@ -33,7 +34,8 @@ FIDELITY = table(
     run_id=RUN_ID,
     algorithm=C("string", "As in runs"),
     metric=C("string", "fetch_max_bytes has fetches_with_records and empty_fetches: record bytes of every partition of "
-                       "a response are equal"),
+                       "a response are equal; partition_limits has the kinds of topic changes: the error code is "
+                       "the same, and placements: StripedReplicaPlacer can draw the replicas that Metadata shows"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
     client_id=C("string", "client.id of the reader", nullable=True),
     client_address=C("string", "The reader's IP address", nullable=True),
@@ -100,4 +102,4 @@ FETCH_CONSUMERS = table(
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
 )  # fmt: skip
 
-GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, RUNS)
+GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, *LIMIT_TABLES, RUNS)

@@ -68,3 +68,31 @@ READS = table(
                    "us", nullable=True),
     available_first=C("bigint", "Bytes that were there with that batch", "bytes"),
 )  # fmt: skip
+
+TOPIC_EVENTS = table(
+    "topic_events", "silver",
+    "What is known of a cluster's topics: its brokers (entry 0), each partition as Metadata first shows it (1), and "
+    "the changes asked for (2).",
+    ("entry", "time", "connection_id", "exchange_no", "position"), "entry",
+    entry=C("tinyint", "0 a broker, 1 a partition, 2 a change"),
+    time=C("bigint", "When a partition was first seen, or a change asked for", "us since 1970", nullable=True),
+    node_id=C("int", "As in cluster_metadata", nullable=True),
+    rack=C("string", "As in cluster_metadata", nullable=True),
+    topic=C("string", "Topic name, else its id", nullable=True),
+    partition=C("int", "Partition seen, or to be moved", nullable=True),
+    is_internal=C("boolean", "As in cluster_metadata", nullable=True),
+    replica_nodes=C("array<int>", "As in cluster_metadata, when first seen", nullable=True),
+    kind=C("string", "As in topic_changes", nullable=True),
+    connection_id=C("bigint", "As in topic_changes", nullable=True),
+    exchange_no=C("bigint", "As in topic_changes", nullable=True),
+    position=C("int", "As in topic_changes", nullable=True),
+    api_version=C("smallint", "Version of the request", nullable=True),
+    client_id=C("string", "As in topic_changes; empty for none", nullable=True),
+    num_partitions=C("int", "As in topic_changes", nullable=True),
+    replication_factor=C("smallint", "As in topic_changes", nullable=True),
+    assignments=C("array<string>", "As in topic_changes", nullable=True),
+    validate_only=C("boolean", "As in topic_changes", nullable=True),
+    error_code=C("smallint", "As in topic_changes", nullable=True),
+    answered_num_partitions=C("int", "As in topic_changes", nullable=True),
+    answered_replication_factor=C("smallint", "As in topic_changes", nullable=True),
+)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -57,13 +57,13 @@ def kafka_clients(request: pytest.FixtureRequest, jar: Jar) -> Path:
 
 @pytest.fixture(scope="session")
 def run_java(jar: Jar) -> RunJava:
-    """Run a Java source file of this folder: run_java("Source.java", *jars, stdin=...) -> what it prints."""
+    """Run a Java source file of this folder: run_java("Source.java", *jars, stdin=..., arguments=...) -> its output."""
     if shutil.which("javac") is None or shutil.which("java") is None:
         pytest.skip("no JDK: java and javac are needed to run Kafka's own classes")
 
-    def run(source: str, *jars: Path, stdin: str = "") -> str:
+    def run(source: str, *jars: Path, stdin: str = "", arguments: Sequence[str] = ()) -> str:
         classpath = os.pathsep.join(str(path) for path in (*jars, jar(SLF4J)))
-        command = ["java", "-cp", classpath, str(Path(__file__).parent / source)]
+        command = ["java", "-cp", classpath, str(Path(__file__).parent / source), *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout

@@ -1,0 +1,87 @@
+"""partition_limits: KIP-578, a proposal, on the silver tables: which creations fail at a limit of N.
+
+The cluster is one unit: what is left for a topic depends on every topic before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.algorithm import Algorithm
+from jobs.lake import rows_of
+from jobs.limit_answers import QUERIES, TITLE, answer_lines
+from jobs.limit_events import topic_events
+from jobs.limit_schedule import parse_schedule
+from jobs.run import Run
+from jobs.scenario import Lane
+from jobs.settings import Value
+from schemas.tables.gold_limits import LIMIT_TABLES
+from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, TOPIC_CHANGES
+from udfs.replay.asked_changes import Defaults
+from udfs.replay.limit_fidelity import ALGORITHM
+from udfs.replay.limit_replay import LimitLane, replay_topics
+
+OLDEST = "3.9"
+NEWEST = "4.4"
+FOLLOWER = r"^broker-\d+-fetcher-\d+$"
+
+
+def limit_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value], kafka: str) -> tuple[LimitLane, ...]:
+    """The scenario's lanes as the replay takes them; kafka: the release where none is stated."""
+
+    def lane_of(lane: Lane) -> LimitLane:
+        def value(key: str, default: Value) -> Value:
+            return lane.settings.get(key, captured.get(key, default))
+
+        return LimitLane(
+            lane.name,
+            parse_schedule(str(value("max.broker.partitions", "none"))),
+            parse_schedule(str(value("max.partitions", "none"))),
+            str(value("kafka", kafka)),
+            float(value("controller_mutation_rate", 0)),
+        )
+
+    return tuple(lane_of(lane) for lane in lanes)
+
+
+def seen_release(exchanges: DataFrame) -> str:
+    """The brokers' release, by what their followers say of themselves; the newest one known where none does."""
+    x = EXCHANGES
+    version = F.regexp_extract(F.max(x.client_software_version), r"^(\d+\.\d+)", 1)
+    row = exchanges.where(F.col(x.client_id).rlike(FOLLOWER)).select(version).first()
+    found = row[0] if row else None
+    return found if found in ("4.4", "4.3", "4.2", "4.1", "4.0", "3.9") else NEWEST
+
+
+def seed_of(capture_id: str) -> int:
+    """Where the draws of a capture set begin: the same in every lane, so that lanes differ by their settings alone."""
+    return int.from_bytes(hashlib.sha256(capture_id.encode()).digest()[:4])
+
+
+def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
+    """Packed rows of the gold tables."""
+    metadata, changes, exchanges = (
+        rows_of(spark, run.lake, table, capture_id) for table in (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES)
+    )
+    captured = run.scenario.captured
+    kafka = str(captured.get("kafka", "")) or seen_release(exchanges)
+    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, kafka)
+    defaults = Defaults(int(captured["broker.num.partitions"]), int(captured["broker.default.replication.factor"]))
+    return replayed(topic_events(metadata, changes, exchanges), lanes, defaults, seed_of(capture_id), run_id)
+
+
+def replayed(events: DataFrame, lanes: tuple[LimitLane, ...], defaults: Defaults, seed: int, run_id: str) -> DataFrame:
+    """Packed rows of the gold tables from rows of TOPIC_EVENTS."""
+
+    def replay_cluster(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from replay_topics(rows, lanes, defaults, seed, run_id)
+
+    return events.repartition(1).mapInArrow(replay_cluster, "`table` string, rows binary")
+
+
+PARTITION_LIMITS = Algorithm(ALGORITHM, TITLE, LIMIT_TABLES, replay, QUERIES, answer_lines)

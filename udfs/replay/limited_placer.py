@@ -1,0 +1,134 @@
+"""Placement that skips full brokers, as KIP-578 proposes: AdminUtils.assignReplicasToBrokers with room for replicas.
+
+Without a limit it is that of kafka-server-common 4.0 (kafka-semantics 4.4). With one it follows the only code there is
+of the proposal, apache/kafka pull request 8499 at cc0f6b60568, which was never merged (kafka-semantics 4.1).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.replay.brokers import Brokers
+from udfs.replay.java_random import next_int
+from udfs.wire.arrays import Ints
+from udfs.wire.kernel import kernel
+
+UNLIMITED = (1 << 63) - 1
+DRAWN = -1
+"""A start that is drawn at random."""
+
+
+class Arranged(NamedTuple):
+    """Working memory: brokers that have room, alternated by rack."""
+
+    brokers: Ints  # int64[brokers], of which the first few are in use
+    room: Ints  # int64[brokers]: replicas a broker may still get
+    taken: Ints  # int64[brokers]: 1 + the partition that has a replica there
+    rack_taken: Ints  # int64[racks], in the same way
+    next_of_rack: Ints  # int64[racks]
+
+
+def arranged_for(brokers: Brokers) -> Arranged:
+    """Room for the placer's work."""
+    n, racks = len(brokers.rack), len(brokers.draw_order)
+    return Arranged(*(np.zeros(size, np.int64) for size in (n, n, n, racks, racks)))
+
+
+@kernel
+def arrange(brokers: Brokers, work: Arranged) -> tuple[int, int]:
+    """getRackAlternatedBrokerList over the brokers with room: one of each rack in turn. Returns brokers and racks."""
+    with_room, racks = 0, 0
+    for rack in range(len(work.rack_taken)):
+        work.next_of_rack[rack] = 0
+        here = 0
+        for broker in range(len(work.room)):
+            here += 1 if work.room[broker] > 0 and brokers.alternated_rack[broker] == rack else 0
+        with_room += here
+        racks += 1 if here else 0
+    listed = 0
+    while listed < with_room:
+        for rack in range(len(work.rack_taken)):
+            broker = work.next_of_rack[rack]
+            while broker < len(work.room) and not (work.room[broker] > 0 and brokers.alternated_rack[broker] == rack):
+                broker += 1
+            work.next_of_rack[rack] = broker + 1
+            if broker < len(work.room):
+                work.brokers[listed] = broker
+                listed += 1
+    return with_room, racks
+
+
+@kernel
+def take(brokers: Brokers, work: Arranged, broker: int, mark: int) -> bool:
+    """Put a replica on the broker. Returns whether it is full by that."""
+    work.taken[broker] = mark
+    work.rack_taken[brokers.alternated_rack[broker]] = mark
+    work.room[broker] -= 1
+    is_full: bool = work.room[broker] == 0
+    return is_full
+
+
+@kernel
+def place_followers(
+    brokers: Brokers, work: Arranged, n: int, racks: int, factor: int, first: int, shift: int, mark: int, out: Ints,
+    at: int,
+) -> bool:  # fmt: skip
+    """A partition's replicas after the leader's. Returns whether a broker is full by them."""
+    full = False
+    probe, racks_taken, placed = 0, 1, 1
+    while placed < factor:
+        broker = work.brokers[(first + 1 + (shift * racks + probe) % (n - 1)) % n]
+        rack = brokers.alternated_rack[broker]
+        probe += 1
+        new_rack = work.rack_taken[rack] != mark
+        if (new_rack or racks_taken == racks) and (work.taken[broker] != mark or placed == n):
+            racks_taken += 1 if new_rack else 0
+            out[at + placed] = broker
+            placed += 1
+            full = take(brokers, work, broker, mark) or full
+    return full
+
+
+@kernel
+def give_room(brokers: Brokers, counts: Ints, limit: int, work: Arranged) -> int:
+    """Note what room brokers have that are up. Returns how many there are, with room or without."""
+    up = 0
+    for broker in range(len(work.room)):
+        up += brokers.unfenced[broker]
+        work.room[broker] = max(0, limit - counts[broker]) if brokers.unfenced[broker] else 0
+        work.taken[broker] = 0
+    for rack in range(len(work.rack_taken)):
+        work.rack_taken[rack] = 0
+    return up
+
+
+@kernel
+def place_limited(
+    brokers: Brokers, counts: Ints, limit: int, work: Arranged, rng: Ints, start: int, first_partition: int,
+    partitions: int, factor: int, out: Ints, at: int,
+) -> int:  # fmt: skip
+    """Brokers' numbers into out, partition by partition, no broker above the limit.
+
+    counts: replicas that each broker has. start: fixedStartIndex, or DRAWN. Returns how many partitions were placed
+    before there was no room for one; all or none of them are to be created.
+    """
+    give_room(brokers, counts, limit, work)
+    n, racks = arrange(brokers, work)
+    if n == 0:
+        return 0
+    begin = start % n if start >= 0 else next_int(rng, n)
+    shift = start % n if start >= 0 else next_int(rng, n)
+    for i in range(partitions):
+        if n < factor:
+            return i
+        partition = first_partition + i
+        shift += 1 if partition > 0 and partition % n == 0 else 0
+        first = (partition + begin) % n
+        out[at + i * factor] = work.brokers[first]
+        full = take(brokers, work, work.brokers[first], i + 1)
+        full = place_followers(brokers, work, n, racks, factor, first, shift, i + 1, out, at + i * factor) or full
+        if full:
+            n, racks = arrange(brokers, work)
+    return partitions
