@@ -17,7 +17,7 @@ def kernel(function: _Function) -> _Function:
     With the runtime, references to every array are counted with atomic instructions at each call, which took more
     than half of the decoder's time. Without it a kernel cannot allocate: its output and working memory are arguments.
     """
-    return cast(_Function, _njit(cache=True, nogil=True, _nrt=False)(function))
+    return cast(_Function, _njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function))
 
 
 def allocating_kernel(function: _Function) -> _Function:
