@@ -54,7 +54,7 @@ class FetchFrames:
         return FetchFrames(self.message, self.arena, *(np.resize(place, frames) for place in places))
 
     def bodies(self) -> Bodies:
-        """Read the headers: where the bodies are. A response's version is known from its request, as a client has it."""
+        """Read the headers: where the bodies are. A response's version is its request's, as a client knows it."""
         bodies, versions = np.empty(len(self), np.int64), np.empty(len(self), np.int16)
         if self.is_request:
             find_request_bodies(self.arena, self.starts, self.ends, API_TABLE, bodies, versions)
@@ -79,9 +79,7 @@ class FetchFrames:
 
 
 @kernel
-def find_request_bodies(
-    arena: Bytes, starts: Ints, ends: Ints, apis: Shorts, bodies: Ints, versions: Shorts
-) -> None:
+def find_request_bodies(arena: Bytes, starts: Ints, ends: Ints, apis: Shorts, bodies: Ints, versions: Shorts) -> None:
     """Write body start and version of whole request frames."""
     for i in range(len(starts)):
         _, _, version, _, _, _, body = request_header(arena, starts[i], ends[i], apis)

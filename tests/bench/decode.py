@@ -30,7 +30,8 @@ def compare(what: str, frames: Sequence[FetchFrames]) -> str:
     bodies = [part.bodies() for part in parts]
     amount = sum(map(len, parts))
     whole = timed("refetch, frames", lambda: [decode(p.message, p.arena, *p.bodies()) for p in parts])
-    alone = timed("refetch, bodies", lambda: [decode(p.message, p.arena, *b) for p, b in zip(parts, bodies, strict=True)])
+    both = list(zip(parts, bodies, strict=True))
+    alone = timed("refetch, bodies", lambda: [decode(part.message, part.arena, *found) for part, found in both])
     sizes = ", ".join(f"{(p.ends - p.starts).mean():,.0f} B {p.message.name}" for p in parts)
     parse, read = java(parts)
     return "\n".join((
@@ -40,7 +41,7 @@ def compare(what: str, frames: Sequence[FetchFrames]) -> str:
 
 
 def java(parts: Sequence[FetchFrames]) -> Iterator[Timing]:
-    """kafka-clients by its public classes and by the reader beneath, each after JAVA_WARM_UP rounds for its compiler."""
+    """kafka-clients by its public classes and by the reader beneath, each after JAVA_WARM_UP rounds."""
     source = Path(__file__).parent / "DecodeFrames.java"
     classpath = os.pathsep.join(str(find_jar(name)) for name in (KAFKA_CLIENTS, SLF4J))
     with tempfile.NamedTemporaryFile() as file:
