@@ -29,9 +29,12 @@ class Field:
     fields: tuple[Field, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """One request or response: every version Kafka ever spoke, and those in the flexible encoding (KIP-482)."""
+    """One request or response: every version Kafka ever spoke, and those in the flexible encoding (KIP-482).
+
+    Compared by identity: there is one declaration of each, and what is compiled from it is looked up by it.
+    """
 
     name: str
     api_key: int

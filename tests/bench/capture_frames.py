@@ -1,9 +1,11 @@
-"""A capture's packets and the bodies of its Fetch frames, without Spark."""
+"""A capture's packets and its Fetch frames, without Spark."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,35 +18,72 @@ from udfs.capture.chunks import frames
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.facts.build import FETCH
-from udfs.facts.exchanges import Exchanges, exchanges_of, request_bodies, response_bodies
+from udfs.facts.exchanges import Bodies, Exchanges, exchanges_of, find_response_bodies, response_bodies
 from udfs.facts.names import Names
 from udfs.wire.arrays import Bytes, Ints, Shorts
+from udfs.wire.header import API_TABLE, request_header
+from udfs.wire.kernel import kernel
+from udfs.wire.layout import is_in
 
 RANGE_BYTES, BATCH_BYTES, EVERYTHING = 32 << 20, 8 << 20, 1 << 40
 
 
 @dataclass(frozen=True)
-class Bodies:
-    """Bodies of one message: body i is arena[starts[i]:ends[i]]."""
+class FetchFrames:
+    """Whole frames of one message, without their sizes: frame i is arena[starts[i]:ends[i]], its request, which it is
+    or answers, arena[request_starts[i]:request_ends[i]]."""
 
     message: Message
     arena: Bytes
     starts: Ints
     ends: Ints
-    versions: Shorts
+    request_starts: Ints
+    request_ends: Ints
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    def repeated(self, frames: int) -> Bodies:
-        """The same bodies over and over, so many in all: a batch as large as one of ingest."""
-        starts, ends, versions = (np.resize(a, frames) for a in (self.starts, self.ends, self.versions))
-        return Bodies(self.message, self.arena, starts, ends, versions)
+    @property
+    def is_request(self) -> bool:
+        """Which way they go."""
+        return self.message is FETCH_REQUEST
 
-    def contents(self) -> Iterator[tuple[int, bytes]]:
-        """(version, body) of each."""
-        for start, end, version in zip(self.starts.tolist(), self.ends.tolist(), self.versions.tolist(), strict=True):
-            yield version, self.arena[start:end].tobytes()
+    def repeated(self, frames: int) -> FetchFrames:
+        """The same frames over and over, so many in all: a batch as large as one of ingest."""
+        places = (self.starts, self.ends, self.request_starts, self.request_ends)
+        return FetchFrames(self.message, self.arena, *(np.resize(place, frames) for place in places))
+
+    def bodies(self) -> Bodies:
+        """Read the headers: where the bodies are. A response's version is its request's, as a client knows it."""
+        bodies, versions = np.empty(len(self), np.int64), np.empty(len(self), np.int16)
+        if self.is_request:
+            find_request_bodies(self.arena, self.starts, self.ends, API_TABLE, bodies, versions)
+        else:
+            keys = np.full(len(self), FETCH)
+            find_response_bodies(
+                self.arena, self.starts, self.ends, keys, self.request_versions, API_TABLE, bodies, versions
+            )
+        return Bodies(bodies, self.ends, versions)
+
+    @cached_property
+    def request_versions(self) -> Ints:
+        """The version that each frame's request asks for."""
+        requests = replace(self, message=FETCH_REQUEST, starts=self.request_starts, ends=self.request_ends)
+        return requests.bodies().versions.astype(np.int64)
+
+    def contents(self) -> Iterator[tuple[bytes, bytes, int]]:
+        """(request, frame, offset of the body in it) of each."""
+        bounds = (self.request_starts, self.request_ends, self.starts, self.ends, self.bodies().starts)
+        for first, last, start, end, body in zip(*(bound.tolist() for bound in bounds), strict=True):
+            yield self.arena[first:last].tobytes(), self.arena[start:end].tobytes(), body - start
+
+
+@kernel
+def find_request_bodies(arena: Bytes, starts: Ints, ends: Ints, apis: Shorts, bodies: Ints, versions: Shorts) -> None:
+    """Write body start and version of whole request frames."""
+    for i in range(len(starts)):
+        _, _, version, _, _, _, body = request_header(arena, starts[i], ends[i], apis)
+        bodies[i], versions[i] = body, version
 
 
 def packets(capture: Path) -> list[pa.RecordBatch]:
@@ -56,7 +95,7 @@ def packets(capture: Path) -> list[pa.RecordBatch]:
     return batches
 
 
-def full_fetches(partitions: int, version: int) -> list[Bodies]:
+def full_fetches(partitions: int, version: int) -> list[FetchFrames]:
     """A Fetch request for so many partitions of one topic, and an answer without records."""
     wanted = [with_defaults(FETCH_REQUEST, "topics.partitions") | {"partition": p} for p in range(partitions)]
     topic = with_defaults(FETCH_REQUEST, "topics") | {"topic": b"orders", "partitions": wanted}
@@ -64,10 +103,14 @@ def full_fetches(partitions: int, version: int) -> list[Bodies]:
     given = [with_defaults(FETCH_RESPONSE, "responses.partitions") | {"partition_index": p} for p in range(partitions)]
     topic = with_defaults(FETCH_RESPONSE, "responses") | {"topic": b"orders", "partitions": given}
     answered = with_defaults(FETCH_RESPONSE) | {"responses": [topic]}
-    bodies = encode(FETCH_REQUEST, version, asked), encode(FETCH_RESPONSE, version, answered)
-    versions = np.full(1, version, np.int16)
-    laid = [lay_in_arena([body]) for body in bodies]
-    return [Bodies(m, *where, versions) for m, where in zip((FETCH_REQUEST, FETCH_RESPONSE), laid, strict=True)]
+    no_tags = b"\0" if is_in(version, FETCH_REQUEST.flexible) else b""
+    request = struct.pack(">hhih", FETCH, version, 7, 5) + b"bench" + no_tags + encode(FETCH_REQUEST, version, asked)
+    response = struct.pack(">i", 7) + no_tags + encode(FETCH_RESPONSE, version, answered)
+    arena, starts, ends = lay_in_arena([request, response])
+    return [
+        FetchFrames(message, arena, starts[n : n + 1], ends[n : n + 1], starts[:1], ends[:1])
+        for n, message in enumerate((FETCH_REQUEST, FETCH_RESPONSE))
+    ]
 
 
 def with_defaults(message: Message, path: str = "") -> Struct:
@@ -78,14 +121,18 @@ def with_defaults(message: Message, path: str = "") -> Struct:
     return {f.name: b"" if f.type == "records" else default(f) for f in fields}
 
 
-def fetches(capture: Path) -> list[Bodies]:
-    """The bodies of a capture's Fetch requests and responses."""
+def fetches(capture: Path) -> list[FetchFrames]:
+    """A capture's Fetch requests that were answered whole, and those answers."""
     found = []
     for chunk in frames(packets(capture), rows=EVERYTHING, payload_bytes=EVERYTHING):
         exchanges: Exchanges = exchanges_of(chunk, "", Names())
-        which = exchanges.of_api(FETCH)
-        for message, bodies_of in ((FETCH_REQUEST, request_bodies), (FETCH_RESPONSE, response_bodies)):
-            _, bodies = bodies_of(exchanges, which)
-            if len(bodies.starts):
-                found.append(Bodies(message, chunk.arena, bodies.starts, bodies.ends, bodies.versions))
+        which, _ = response_bodies(exchanges, exchanges.of_api(FETCH))
+        if len(which):
+            asked, answered = (
+                (start, start + of("size")[which])
+                for of in (exchanges.of_request, exchanges.of_response)
+                for start in (of("start")[which],)
+            )
+            found.append(FetchFrames(FETCH_REQUEST, chunk.arena, *asked, *asked))
+            found.append(FetchFrames(FETCH_RESPONSE, chunk.arena, *answered, *asked))
     return found

@@ -1,4 +1,8 @@
-"""Decoding Fetch frames on one core: refetch's kernel, kafka-clients' parser and kio's, over the same bodies."""
+"""Decoding Fetch frames on one core: refetch's kernel, kafka-clients' classes and kio's, over the same frames.
+
+Two rows are of whole frames, headers included: ours, and what a user of kafka-clients calls. The others are of bodies
+alone: the reader that Kafka generates for a message, without the request and response objects around it, and kio's.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ import os
 import struct
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.bench.capture_frames import Bodies
+from tests.bench.capture_frames import FetchFrames
 from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import KAFKA_NEWEST, SLF4J, find_jar
 from udfs.wire.messages import decode
@@ -20,48 +24,57 @@ KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{KAFKA_NEWEST}"
 JAVA_WARM_UP, KIO_SHARE = 30, 10
 
 
-def compare(what: str, bodies: Sequence[Bodies]) -> str:
-    """The three contestants over a batch of each message."""
-    bodies = [part.repeated(BATCH) for part in bodies]
-    frames = sum(map(len, bodies))
-    ours = timed("refetch", lambda: [decode(b.message, b.arena, b.starts, b.ends, b.versions) for b in bodies])
-    sizes = ", ".join(f"{(b.ends - b.starts).mean():,.0f} B {b.message.name}" for b in bodies)
-    return told(f"Decode {what}, one core; mean: {sizes}", frames, "frames", ours, [java(bodies), *kio(bodies)])
+def compare(what: str, frames: Sequence[FetchFrames]) -> str:
+    """The contestants over a batch of each message: whole frames, then bodies."""
+    parts = [part.repeated(BATCH) for part in frames]
+    bodies = [part.bodies() for part in parts]
+    amount = sum(map(len, parts))
+    whole = timed("refetch, frames", lambda: [decode(p.message, p.arena, *p.bodies()) for p in parts])
+    both = list(zip(parts, bodies, strict=True))
+    alone = timed("refetch, bodies", lambda: [decode(part.message, part.arena, *found) for part, found in both])
+    sizes = ", ".join(f"{(p.ends - p.starts).mean():,.0f} B {p.message.name}" for p in parts)
+    parse, read = java(parts)
+    return "\n".join((
+        told(f"Decode {what}, one core; mean: {sizes}", amount, "frames", whole, [parse]),
+        told("", amount, "frames", alone, [read, *kio(parts)]),
+    ))  # fmt: skip
 
 
-def java(bodies: Sequence[Bodies]) -> Timing:
-    """kafka-clients, after JAVA_WARM_UP rounds for its compiler."""
+def java(parts: Sequence[FetchFrames]) -> Iterator[Timing]:
+    """kafka-clients by its public classes and by the reader beneath, each after JAVA_WARM_UP rounds."""
+    source = Path(__file__).parent / "DecodeFrames.java"
+    classpath = os.pathsep.join(str(find_jar(name)) for name in (KAFKA_CLIENTS, SLF4J))
     with tempfile.NamedTemporaryFile() as file:
-        for part in bodies:
-            is_request = part.message.name.endswith("Request")
-            for version, body in part.contents():
-                file.write(struct.pack(">hbhi", part.message.api_key, is_request, version, len(body)) + body)
+        for part in parts:
+            for request, frame, body in part.contents():
+                file.write(struct.pack(">bi", part.is_request, len(request)) + request)
+                file.write(struct.pack(">i", len(frame)) + frame + struct.pack(">i", body))
         file.flush()
-        source = Path(__file__).parent / "DecodeFrames.java"
-        classpath = os.pathsep.join(str(find_jar(name)) for name in (KAFKA_CLIENTS, SLF4J))
-        rounds = str(JAVA_WARM_UP + ROUNDS)
-        command = ["java", "-Xmx4g", "-cp", classpath, str(source), file.name, rounds]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return Timing(f"kafka-clients {KAFKA_NEWEST}", [int(ns) / 1e9 for ns in done.stdout.split()[JAVA_WARM_UP:]])
+        for way, name in (("parse", "parse*, frames"), ("read", "bare reader, bodies")):
+            command = ["java", "-Xmx4g", "-cp", classpath, str(source), file.name, str(JAVA_WARM_UP + ROUNDS), way]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            seconds = [int(ns) / 1e9 for ns in done.stdout.split()[JAVA_WARM_UP:]]
+            yield Timing(f"kafka-clients {KAFKA_NEWEST}, {name}", seconds)
 
 
-def kio(bodies: Sequence[Bodies]) -> list[Timing]:
-    """kio from PyPI, over a share of the frames and scaled up, where it is installed."""
+def kio(parts: Sequence[FetchFrames]) -> list[Timing]:
+    """kio from PyPI, over a share of the bodies and scaled up, where it is installed."""
     try:
         entity_reader = importlib.import_module("kio.serial").entity_reader
     except ImportError:
         return []
     work = []
-    for part in bodies:
-        kind = "request" if part.message.name.endswith("Request") else "response"
-        for version, body in list(part.contents())[: len(part) // KIO_SHARE]:
+    for part in parts:
+        kind = "request" if part.is_request else "response"
+        share = list(zip(part.contents(), part.request_versions.tolist(), strict=True))[: len(part) // KIO_SHARE]
+        for (_, frame, body), version in share:
             schema = importlib.import_module(f"kio.schema.fetch.v{version}.{kind}")
-            work.append((entity_reader(getattr(schema, part.message.name)), body))
+            work.append((entity_reader(getattr(schema, part.message.name)), frame[body:]))
 
     def read() -> None:
         for reader, body in work:
             reader(body, 0)
 
-    scale = sum(map(len, bodies)) / len(work)
+    scale = sum(map(len, parts)) / len(work)
     version = importlib.import_module("importlib.metadata").version("kio")
-    return [Timing(f"kio {version}", [s * scale for s in timed("", read).seconds])]
+    return [Timing(f"kio {version}, bodies", [s * scale for s in timed("", read).seconds])]

@@ -1,8 +1,9 @@
 """The one kernel that runs compiled programs (`udfs.wire.program`) over a batch of frames.
 
-Output is one flat int64 buffer, prefilled with the columns' defaults; linked code names the cell of a column's first
-row. The rows of an array are taken at once when its count has been read. When they do not fit, the kernel stops and
-says which level to make larger, to be called again from the same frame. A frame that fails gives its rows back.
+Output is one flat int64 buffer; linked code names the cell of a column's first row. The rows of the top level have
+their defaults when the kernel begins. Those of an array are taken at once when its count has been read, and get the
+defaults of what they may leave out. When they do not fit, the kernel stops and says which level to make larger, to be
+called again from the same frame. A frame that fails gives its rows back.
 """
 
 from __future__ import annotations
@@ -99,6 +100,32 @@ def _span(code: Ints, pc: int, arena: Bytes, offset: int, limit: int, row: int, 
 
 
 @kernel
+def _fill(out: Ints, first: int, count: int, value: int) -> None:
+    for index in range(first, first + count):
+        put(out, index, value)
+
+
+@kernel
+def _int_elements(
+    code: Ints, ints: int, arena: Bytes, offset: int, limit: int, row: int, count: int, width: int, out: Ints
+) -> int:
+    """Read an array column by column; the offset behind it, or -1 where it has tags or is cut and must be walked."""
+    end = offset + count * width
+    if end > limit:
+        return -1
+    if width > cell(code, ints + 2):  # each ends in the number of its tags
+        for tags in range(offset + width - 1, end, width):
+            if cell(arena, tags) != 0:
+                return -1
+    for operand in range(ints + 3, ints + 3 + 2 * cell(code, ints + 1), 2):
+        column, bytes_each = cell(code, operand) + row, cell(code, operand + 1)
+        for element in range(count):
+            put(out, column + element, signed(arena, offset + element * width, bytes_each))
+        offset += bytes_each
+    return end
+
+
+@kernel
 def _open_array(
     code: Ints,
     pc: int,
@@ -127,12 +154,17 @@ def _open_array(
     if count <= 0:
         return offset, cell(code, pc + 6), row, depth
     put(levels, level + USED, first + count)
-    parents = cell(levels, level + PARENTS) + first
-    for parent in range(parents, parents + count):
-        put(out, parent, row)
+    _fill(out, cell(levels, level + PARENTS) + first, count, row)
+    body = pc + 9 + 2 * cell(code, pc + 8)
+    for left_out in range(pc + 9, body, 2):
+        _fill(out, cell(code, left_out) + first, count, cell(code, left_out + 1))
+    if cell(code, pc + 7) != 0:
+        end = _int_elements(code, body, arena, offset, limit, first, count, cell(code, pc + 5), out)
+        if end >= 0:
+            return end, cell(code, pc + 6), row, depth
     put(stack, depth + _TO_COME, count - 1)
     put(stack, depth + _OUTER_ROW, row)
-    return offset, pc + 7, first, depth + STACK_WIDTH
+    return offset, body, first, depth + STACK_WIDTH
 
 
 @kernel
@@ -224,16 +256,12 @@ def _run_frame(
 
 
 @kernel
-def _give_back(
-    frame: int, levels: Ints, mark: Ints, first_column: Ints, cells: Ints, defaults: Ints, out: Ints
-) -> None:
-    """Forget what a frame wrote: its own row and those it took in other levels."""
-    for level in range(mark.size):
-        first, end = (frame, frame + 1) if level == 0 else (mark[level], levels[level * LEVEL_WIDTH + USED])
-        for column in range(first_column[level] + 1, first_column[level + 1]):
-            for row in range(cells[column] + first, cells[column] + end):
-                put(out, row, defaults[column])
+def _give_back(frame: int, levels: Ints, mark: Ints, cells: Ints, defaults: Ints, out: Ints) -> None:
+    """Forget what a frame wrote: the rows it took, and all but the defaults in its own row."""
+    for level in range(1, mark.size):
         put(levels, level * LEVEL_WIDTH + USED, mark[level])
+    for column in range(1, defaults.size):
+        put(out, cells[column] + frame, defaults[column])
 
 
 @kernel
@@ -249,13 +277,12 @@ def _entry(entries: Ints, version: int, start: int, end: int, arena_size: int) -
 @kernel
 def run(
     code: Ints, entries: Ints, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts, first_frame: int,
-    levels: Ints, first_column: Ints, cells: Ints, defaults: Ints, out: Ints, fault: Codes, fault_at: Ints,
-    stack: Ints, mark: Ints,
+    levels: Ints, cells: Ints, defaults: Ints, out: Ints, fault: Codes, fault_at: Ints, stack: Ints, mark: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Decode frames from `first_frame` on; (frame to go on from, level to make larger), or (their number, -1) at the
     end.
 
-    `code` is linked to `out`; `first_column`, `cells`, `defaults` are the layout's and the first cell of each column.
+    `code` is linked to `out`; `cells` and `defaults` are first cell and default of each column of the top level.
     `stack` and `mark` are room to work in: STACK_WIDTH cells for each loop and tag section that can be open, one for
     each level.
     """
@@ -270,7 +297,7 @@ def run(
             continue
         if result >= 0:
             result, at = _TRAILING_BYTES, result
-        _give_back(frame, levels, mark, first_column, cells, defaults, out)
+        _give_back(frame, levels, mark, cells, defaults, out)
         if result <= _FULL:
             return frame, (_FULL - result) // LEVEL_WIDTH
         fault[frame], fault_at[frame] = -result, at

@@ -46,6 +46,11 @@ class Layout:
         """The number of a column."""
         return next(n for n, column in enumerate(self.columns) if (column.level, column.name) == (level, name))
 
+    def of_level(self, path: str) -> range:
+        """The numbers of a level's columns but for its PARENT."""
+        level = self.level(path)
+        return range(int(self.first_column[level]) + 1, int(self.first_column[level + 1]))
+
 
 def lay_out(message: Message) -> Layout:
     """The layout of a message."""

@@ -76,12 +76,11 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
     buffer.used[0] = frames
     work = np.empty(program.depth * STACK_WIDTH, np.int64), np.empty(len(program.layout.levels), np.int64)
     sizes = batch[2] - batch[1]
-    frame = 0
+    frame, top = 0, program.layout.first_column[1]
     while frame < frames:
         frame, level = run(
             link(program, buffer.cells), program.entries, *batch, frame,
-            buffer.levels, program.layout.first_column, buffer.cells, program.layout.defaults, buffer.out,
-            fault, fault_at, *work,
+            buffer.levels, buffer.cells[:top], program.layout.defaults[:top], buffer.out, fault, fault_at, *work,
         )  # fmt: skip
         if frame < frames:
             buffer = _grow(program.layout, buffer, level, sizes[:frame].sum() / max(sizes.sum(), 1))
@@ -111,15 +110,15 @@ def _as(values: Ints) -> Ints:
 
 
 def _allocate(layout: Layout, capacity: Ints) -> _Buffer:
-    """Room for `capacity` int64[levels] rows, filled with defaults, none used."""
+    """Room for `capacity` int64[levels] rows, none used; those of the top level have their defaults."""
     rows = np.repeat(capacity, np.diff(layout.first_column))
     cells = np.cumsum(rows) - rows
     levels = np.zeros(len(capacity) * LEVEL_WIDTH, np.int64)
     levels[CAPACITY::LEVEL_WIDTH] = capacity
     levels[PARENTS::LEVEL_WIDTH] = cells[layout.first_column[:-1]]
     out = np.empty(rows.sum(), np.int64)
-    for first, count, default in zip(cells, rows, layout.defaults, strict=True):
-        out[first : first + count] = default
+    top = layout.first_column[1]
+    out[: capacity[0] * top].reshape(top, capacity[0])[:] = layout.defaults[:top, None]
     return _Buffer(levels, cells, out)
 
 

@@ -61,6 +61,8 @@ def signed(arena: Bytes, offset: int, width: int) -> int:
 @kernel
 def unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, int]:
     """(offset after, value) of an unsigned varint of at most five bytes and 2^31-1."""
+    if offset < limit and cell(arena, offset) < 0x80:  # as nearly all are
+        return offset + 1, int(np.int64(cell(arena, offset)))
     value = 0
     for index in range(5):
         if offset + index >= limit:

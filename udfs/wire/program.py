@@ -8,7 +8,7 @@ frames of mixed versions decode in one pass. Operands that name a column are tur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -37,7 +37,9 @@ INTS = 1  # number of fields, their bytes together; then column, width of each
 BOOL = 2  # column
 UUID = 3  # columns of start and length
 SPAN = 4  # columns of start and length, prefix, nullable
-ARRAY = 5  # column of the count, prefix, nullable, elements' row in the level table, least bytes of one, behind
+# column of the count, prefix, nullable, elements' row in the level table, least bytes of one, behind, whether elements
+# are one INTS and perhaps tags, number of columns that an element can leave out; then column, default of each
+ARRAY = 5
 NEXT_ELEMENT = 6  # the loop's body
 TAGS = 7  # behind the tag section
 NEXT_TAG = 8  # behind the tag section, number of known tags; then tag, subroutine of each
@@ -91,8 +93,21 @@ def link(program: Program, first_cells: Ints) -> Ints:
 
 def least_bytes(fields: Sequence[Field], version: int, flexible: bool) -> int:
     """The fewest bytes a struct of these fields can have in this version."""
-    present = [field for field in fields if is_in(version, field.versions) and not is_in(version, field.tagged)]
-    return sum(_least_bytes(field, version, flexible) for field in present) + flexible
+    return sum(_least_bytes(field, version, flexible) for field in _untagged(fields, version)) + flexible
+
+
+def _untagged(fields: Sequence[Field], version: int) -> list[Field]:
+    return [field for field in fields if is_in(version, field.versions) and not is_in(version, field.tagged)]
+
+
+def _always_set(untagged: Sequence[Field], version: int, prefix: str) -> Iterator[str]:
+    """Columns that a struct sets whatever is in it."""
+    for field in untagged:
+        name = prefix + field.name
+        if field.fields and not is_array(field) and not is_nullable_struct(field):
+            yield from _always_set(_untagged(field.fields, version), version, name + ".")
+        else:
+            yield from (name, *(f"{name}.{part}" for part in ("count", "is_null", "start", "length")))
 
 
 def _least_bytes(field: Field, version: int, flexible: bool) -> int:
@@ -137,8 +152,11 @@ class _Assembler:
         return len(self.code)
 
     def _emit_column(self, level: str, name: str) -> None:
+        self._emit_number(self.layout.column(level, name))
+
+    def _emit_number(self, column: int) -> None:
         self.column_operands.append(len(self.code))
-        self._emit(self.layout.column(level, name))
+        self._emit(column)
 
     def _emit_span(self, operation: int, level: str, name: str) -> None:
         self._emit(operation)
@@ -149,16 +167,14 @@ class _Assembler:
         return is_in(version, self.message.flexible)
 
     def _struct(self, fields: Sequence[Field], version: int, level: str, prefix: str) -> None:
-        present = [field for field in fields if is_in(version, field.versions)]
-        untagged = [field for field in present if not is_in(version, field.tagged)]
-        for is_int, run in groupby(untagged, lambda field: field.type in INT_WIDTHS):
+        for is_int, run in groupby(_untagged(fields, version), lambda field: field.type in INT_WIDTHS):
             if is_int:
                 self._ints(list(run), level, prefix)
             else:
                 for field in run:
                     self._field(field, version, level, prefix)
         if self._is_flexible(version):
-            self._tag_section([field for field in present if is_in(version, field.tagged)], version, level, prefix)
+            self._tag_section([field for field in fields if is_in(version, field.tagged)], version, level, prefix)
 
     def _ints(self, fields: Sequence[Field], level: str, prefix: str) -> None:
         widths = [INT_WIDTHS[field.type] for field in fields]
@@ -198,15 +214,27 @@ class _Assembler:
     def _array(self, field: Field, version: int, level: str, name: str) -> None:
         flexible = self._is_flexible(version)
         elements, child = element_fields(field), element_path(level, name)
+        untagged = _untagged(elements, version)
         self._emit(ARRAY)
         self._emit_column(level, name + ".count")
         self._emit(_prefix(field, flexible), is_in(version, field.nullable), self.layout.level(child) * LEVEL_WIDTH)
-        body = self._emit(least_bytes(elements, version, flexible and bool(field.fields)), 0)
+        behind = self._emit(least_bytes(elements, version, flexible and bool(field.fields)))
+        self._emit(0, bool(untagged) and all(element.type in INT_WIDTHS for element in untagged))
+        self._defaults(child, set(_always_set(untagged, version, "")))
+        body = len(self.code)
         if field.fields:
             self._struct(elements, version, child, "")
         else:
             self._field(elements[0], version, child, "")
-        self.code[body - 1] = self._emit(NEXT_ELEMENT, body)
+        self.code[behind] = self._emit(NEXT_ELEMENT, body)
+
+    def _defaults(self, level: str, always_set: set[str]) -> None:
+        columns = self.layout.of_level(level)
+        left_out = [column for column in columns if self.layout.columns[column].name not in always_set]
+        self._emit(len(left_out))
+        for column in left_out:
+            self._emit_number(column)
+            self._emit(int(self.layout.defaults[column]))
 
     def _tag_section(self, fields: Sequence[Field], version: int, level: str, prefix: str) -> None:
         next_tag = self._emit(TAGS, 0)
