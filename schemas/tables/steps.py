@@ -68,3 +68,10 @@ READS = table(
                    "us", nullable=True),
     available_first=C("bigint", "Bytes that were there with that batch", "bytes"),
 )  # fmt: skip
+
+REPEATED_LINES = table(
+    "repeated_lines", "silver", "Lines of a request log that a file before theirs has too, a part of them a row.",
+    ("file_no",), "file_no",
+    file_no=C("int", "The file's place in the capture set"),
+    lines=C("bigint", "How many lines"),
+)  # fmt: skip
