@@ -65,7 +65,7 @@ class CapturePlan:
         return not self.logs.ranges or any(index.counts.packets for index in self.indexes)
 
 
-def index_captures(spark: SparkSession, captures: Sequence[Path]) -> tuple[CaptureIndex, ...]:
+def index_captures(spark: SparkSession, captures: Sequence[Path | str]) -> tuple[CaptureIndex, ...]:
     """Index every file, one task a file. Raises CaptureError that names every file that cannot be read."""
     files = spark.createDataFrame(list(enumerate(map(str, captures))), "file_no int, path string")
     rows = files.repartitionById(len(captures), "file_no").mapInArrow(index_files, ENVELOPE).collect()

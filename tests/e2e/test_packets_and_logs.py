@@ -95,7 +95,8 @@ def test_the_lost_line_and_the_altered_one_are_found(both: CapturedLake) -> None
     assert altered[t.different] == 1
     (exchange,) = both.rows(
         EXCHANGES,
-        where=f"connection_id = {altered[t.different_connection_id]} AND exchange_no = {altered[t.different_exchange_no]}",
+        where=f"({x.connection_id}, {x.exchange_no}) = "
+        f"({altered[t.different_connection_id]}, {altered[t.different_exchange_no]})",
     )
     line = next(line for key, line in both.logged.items() if both.exchanges.get(key) == exchange)
     assert exchange[x.client_id] == line.client_id
