@@ -30,6 +30,8 @@ COUNTS = (
 )  # fmt: skip
 # A log's times are cut to milliseconds: with this, a line never comes before the request that it tells.
 LINE_AFTER = "INTERVAL 0.000999 SECOND"
+SASL_HANDSHAKE, SASL_AUTHENTICATE, API_VERSIONS = "SASL_HANDSHAKE", "SASL_AUTHENTICATE", "API_VERSIONS"
+AUTHENTICATES = "authenticates"
 SERVER, CLIENT, TIME = "server", "client", "time"
 
 
@@ -80,6 +82,7 @@ def with_log(joined: DataFrame) -> DataFrame:
 def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
     """Rows of the table `log_agreement`."""
     t, x = LOG_AGREEMENT, EXCHANGES
+    joined = _that_are_logged(joined)
     broker = F.coalesce(_of(PACKETS, x.broker), _of(LOG, x.broker)).alias(t.broker)
     behind = F.unix_micros(_of(LOG, x.response_time)) - F.unix_micros(_of(PACKETS, x.response_time))
     sums = [_sums(column).alias(column) for column in COMPARED]
@@ -93,6 +96,18 @@ def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
         F.when(F.col(f"of.{t.field}") == REQUEST, F.col(t.log_behind_us)).alias(t.log_behind_us),
     )
     return flat.select(*t.columns)
+
+
+def _that_are_logged(joined: DataFrame) -> DataFrame:
+    """Without what a broker's authenticator answers itself, which no log has (SaslServerAuthenticator)."""
+    x = EXCHANGES
+    api = _of(PACKETS, x.api_name)
+    handshakes = (
+        joined.where(api == SASL_HANDSHAKE).select(_of(PACKETS, x.connection_id).alias(AUTHENTICATES)).distinct()
+    )
+    rows = joined.join(handshakes, _of(PACKETS, x.connection_id) == F.col(AUTHENTICATES), "left")
+    is_sasl = api.isin(SASL_HANDSHAKE, SASL_AUTHENTICATE) | ((api == API_VERSIONS) & F.col(AUTHENTICATES).isNotNull())
+    return rows.where(F.col(LOG).isNotNull() | ~F.coalesce(is_sasl, F.lit(False))).drop(AUTHENTICATES)
 
 
 def _of(side: str, column: TableColumn) -> Column:

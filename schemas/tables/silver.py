@@ -90,6 +90,8 @@ CONNECTIONS = table(
     framed_bytes=C("bigint", "... that is in an exchange", "bytes"),
     unframed_bytes=C("bigint", "... that is in no Kafka frame: in quarantine, or the connection is not Kafka's",
                      "bytes"),
+    sasl_token_bytes=C("bigint", "... of unframed_bytes: SASL tokens as before KIP-152, passed over and never read",
+                       "bytes"),
     repeated_bytes=C("bigint", "... that was captured before: retransmissions, overlaps", "bytes"),
     late_bytes=C("bigint", "... that came too late or too far away to be placed in the stream", "bytes"),
     missing_bytes=C("bigint", "Bytes the stream had that the capture does not", "bytes"),
