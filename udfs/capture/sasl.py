@@ -1,8 +1,8 @@
 """SASL tokens of clients and brokers from before KIP-152: a 4-byte size and bytes that are no Kafka message.
 
-After a SaslHandshake v0 both sides send them until the authentication is complete; then requests go on
-(SaslServerAuthenticator, SaslClientAuthenticator of org.apache.kafka.common.security.authenticator, Kafka 4.3). They are
-passed over by their sizes, and looked at only as far as it takes to tell where requests and responses go on.
+After a SaslHandshake v0 both sides send them until the authentication is complete; then requests go on (Kafka 4.3,
+org.apache.kafka.common.security.authenticator.SaslServerAuthenticator). They are passed over by their sizes, and looked
+at only as far as it takes to tell where requests and responses go on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def begins_tokens(request: Record) -> bool:
 
 @kernel
 def token_at(stream: Stream, offset: int) -> tuple[int, int]:
-    """(COMPLETE, size of the token at a stream offset), as far as it is there; or WAIT, HOLE, IMPLAUSIBLE as `measure`."""
+    """(COMPLETE, size of the token at a stream offset), be it cut; or WAIT, HOLE, IMPLAUSIBLE as `measure`."""
     extent = extent_holding(stream, offset)
     if extent == len(stream.extents):
         return WAIT, 0
