@@ -102,13 +102,9 @@ def test_the_lost_line_and_the_altered_one_are_found(both: CapturedLake) -> None
     assert sum(row[t.only_in_log] for row in requests) == len(both.logged) - len(both.exchanges) + len(unlogged(both))
     (altered,) = (row for row in rows if row[t.field] == x.client_id and row[t.different])
     assert altered[t.different] == 1
-    (exchange,) = both.rows(
-        EXCHANGES,
-        where=f"({x.connection_id}, {x.exchange_no}) = "
-        f"({altered[t.different_connection_id]}, {altered[t.different_exchange_no]})",
-    )
-    line = next(line for key, line in both.logged.items() if both.exchanges.get(key) == exchange)
-    assert exchange[x.client_id] == line.client_id
+    place = (altered[t.different_connection_id], altered[t.different_exchange_no])
+    (key,) = (key for key, row in both.exchanges.items() if (row[x.connection_id], row[x.exchange_no]) == place)
+    assert both.exchanges[key][x.client_id] == both.logged[key].client_id
     differing = {row[t.field] for row in rows if row[t.different]}
     assert differing == {"request", x.client_id, x.status}, "a capture may end before an answer comes"
 
