@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import heapq
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from udfs.capture.index import CaptureIndex, index_capture
 from udfs.capture.packets import PACKETS, read_packets
 from udfs.capture.points import FileOrder, file_orders, in_time_order
 from udfs.capture.ranges import PacketRange
-from udfs.capture.request_log_index import index_request_log
+from udfs.capture.request_log_index import REQUEST_LOG, index_request_log
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.build import facts
@@ -37,17 +37,35 @@ ENVELOPE = "file_no int, content binary, fault string"
 
 
 @dataclass(frozen=True)
-class CapturePlan:
-    """A capture set, ready to be read: its files' indexes and orders by place in it, and the shard of each bucket."""
+class Work:
+    """What is to be read of one kind of file: ranges, with their file's place in the set; the shard of each bucket."""
 
-    capture_id: str
-    indexes: tuple[CaptureIndex, ...]
-    orders: tuple[FileOrder, ...]
+    ranges: tuple[tuple[int, PacketRange], ...]
     shard_of_bucket: npt.NDArray[np.int32]
     shards: int
 
 
-def index_captures(spark: SparkSession, captures: Sequence[Path]) -> tuple[CaptureIndex, ...]:
+@dataclass(frozen=True)
+class CapturePlan:
+    """A capture set, ready to be read: its files' indexes and orders by place in it, and the work on each kind.
+
+    packets: captures and frame dumps; logs: request logs. copies: places of request logs that the set has before.
+    """
+
+    capture_id: str
+    indexes: tuple[CaptureIndex, ...]
+    orders: tuple[FileOrder, ...]
+    packets: Work
+    logs: Work
+    copies: frozenset[int]
+
+    @property
+    def has_packets(self) -> bool:
+        """Whether the facts come from packets, which request logs only add to."""
+        return not self.logs.ranges or any(index.counts.packets for index in self.indexes)
+
+
+def index_captures(spark: SparkSession, captures: Sequence[Path | str]) -> tuple[CaptureIndex, ...]:
     """Index every file, one task a file. Raises CaptureError that names every file that cannot be read."""
     files = spark.createDataFrame(list(enumerate(map(str, captures))), "file_no int, path string")
     rows = files.repartitionById(len(captures), "file_no").mapInArrow(index_files, ENVELOPE).collect()
@@ -90,16 +108,49 @@ def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int) -> CapturePlan:
     Raises CaptureError for frame dumps beside captured packets: what is in both would count twice.
     """
     indexes = in_time_order(indexes)
-    dumps = [index.path for index in indexes if index.format in MAGICS.values()]
-    if 0 < len(dumps) < len(indexes):
+    logs = [file_no for file_no, index in enumerate(indexes) if index.format == REQUEST_LOG]
+    packets = [file_no for file_no, index in enumerate(indexes) if index.format != REQUEST_LOG]
+    dumps = [indexes[file_no].path for file_no in packets if indexes[file_no].format in MAGICS.values()]
+    if 0 < len(dumps) < len(packets):
         raise CaptureError(
             f"{', '.join(dumps)}: frame dumps cannot be read together with captured packets, for what both have would "
             "count twice. Read them in runs of their own."
         )
     digest = hashlib.sha256("".join(index.sha256 for index in indexes).encode())
-    weights = np.sum([index.bucket_payload_bytes for index in indexes], axis=0)
+    copies = copies_among(indexes, logs)
+    return CapturePlan(
+        capture_id=digest.hexdigest()[:16],
+        indexes=indexes,
+        orders=orders_of(indexes, packets, logs),
+        packets=work_on(indexes, packets, cores),
+        logs=work_on(indexes, [file_no for file_no in logs if file_no not in copies], cores),
+        copies=copies,
+    )
+
+
+def copies_among(indexes: Sequence[CaptureIndex], files: Sequence[int]) -> frozenset[int]:
+    """Those of the files whose content another one before them has."""
+    first: dict[str, int] = {}
+    return frozenset(n for n in files if first.setdefault(indexes[n].sha256, n) != n)
+
+
+def orders_of(indexes: Sequence[CaptureIndex], packets: list[int], logs: list[int]) -> tuple[FileOrder, ...]:
+    """The order of every file: packets are put in order among packets, logs among logs, as points of their own."""
+    of_packets, of_logs = (
+        file_orders([indexes[file_no] for file_no in files]) if files else () for files in (packets, logs)
+    )
+    points = 1 + max((order.point for order in of_packets), default=-1)
+    found = dict(zip(packets, of_packets, strict=True))
+    found |= {file_no: replace(order, point=order.point + points) for file_no, order in zip(logs, of_logs, strict=True)}
+    return tuple(found[file_no] for file_no in range(len(indexes)))
+
+
+def work_on(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -> Work:
+    """The work on some of the files, cut for so many cores."""
+    weights = sum((indexes[file_no].bucket_payload_bytes for file_no in files), np.zeros(BUCKETS, np.int64))
     shards = max(cores, min(int(weights.sum()) // SHARD_BYTES, BUCKETS))
-    return CapturePlan(digest.hexdigest()[:16], indexes, file_orders(indexes), pack_shards(weights, shards), shards)
+    ranges = tuple((file_no, part) for file_no in files for part in indexes[file_no].ranges)
+    return Work(ranges, pack_shards(weights, shards), shards)
 
 
 def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int32]:
@@ -113,12 +164,11 @@ def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.i
     return shard_of
 
 
-def range_tasks(spark: SparkSession, plan: CapturePlan) -> DataFrame:
-    """Every range of the plan's files, one a task; `ranges_in` reads them there."""
-    ranges = [(n, pickle.dumps(r)) for n, index in enumerate(plan.indexes) for r in index.ranges]
-    rows = [(i, n, content) for i, (n, content) in enumerate(ranges)]
+def range_tasks(spark: SparkSession, work: Work) -> DataFrame:
+    """Every range of the work, one a task; `ranges_in` reads them there."""
+    rows = [(task, file_no, pickle.dumps(part)) for task, (file_no, part) in enumerate(work.ranges)]
     tasks = spark.createDataFrame(rows, "task int, file_no int, content binary")
-    return tasks.repartitionById(max(len(ranges), 1), "task")
+    return tasks.repartitionById(max(len(rows), 1), "task")
 
 
 def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, int]]:
@@ -131,7 +181,7 @@ def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, 
 
 def packed_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
     """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
-    shard_of, capture_id, orders = plan.shard_of_bucket, plan.capture_id, plan.orders
+    shard_of, capture_id, orders = plan.packets.shard_of_bucket, plan.capture_id, plan.orders
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, file_no in ranges_in(batches):
@@ -142,9 +192,9 @@ def packed_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from facts(batches, capture_id, pseudonyms)
 
-    packets = range_tasks(spark, plan).mapInArrow(read_ranges, PACKET_COLUMNS)
+    packets = range_tasks(spark, plan.packets).mapInArrow(read_ranges, PACKET_COLUMNS)
     return (
-        packets.repartitionById(plan.shards, "shard")
+        packets.repartitionById(plan.packets.shards, "shard")
         .sortWithinPartitions("connection", "sort_ns", "file_no", "packet_no")
         .mapInArrow(follow_connections, "`table` string, rows binary")
     )
@@ -165,8 +215,10 @@ def _spark_type(kind: pa.DataType) -> str:
 PACKET_COLUMNS = ", ".join(f"{'shard' if f.name == 'bucket' else f.name} {_spark_type(f.type)}" for f in PACKETS)
 
 
-def capture_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
-    """Rows of the table `captures`."""
+def capture_rows(
+    spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None, repeated: Mapping[int, int]
+) -> DataFrame:
+    """Rows of the table `captures`; repeated: lines of a request log that an earlier file has too, by its place."""
     t = CAPTURES
     rows: list[dict[str, object]] = [
         {
@@ -179,6 +231,9 @@ def capture_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms 
             t.size_bytes: index.size_bytes,
             t.log_lines: index.log_lines,
             t.forwarded_lines: index.forwarded_lines,
+            t.repeated_lines: index.log_lines - index.forwarded_lines
+            if file_no in plan.copies
+            else repeated.get(file_no, 0),
             t.packets: index.counts.packets,
             t.tcp_packets: index.counts.tcp,
             t.other_packets: index.counts.packets

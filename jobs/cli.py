@@ -92,7 +92,13 @@ def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
 def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
     reads = "" if name in READS_CAPTURES else " (not read by this job, which reads the lake)"
     add = job.add_argument
-    add("--captures", metavar="PATH", action="extend", nargs="+", help=f"files, folders or patterns; repeatable{reads}")
+    add(
+        "--captures",
+        metavar="PATH",
+        action="extend",
+        nargs="+",
+        help=f"files, folders, patterns or URIs; repeatable{reads}",
+    )
     add("--lake", metavar="PATH", help="folder or URI of the Delta tables (default: the scenario's, else ./lake)")
     add("--scenario", metavar="FILE", help="YAML file of captures, lake, captured settings and settings to replay")
     add("--set", metavar="KEY=V[,V]", action="append", default=[], help="replay these values of a setting; repeatable")
@@ -107,7 +113,7 @@ def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
         add(
             "--pseudonymise",
             metavar="KEYFILE",
-            help="replace names of topics, clients and hosts by keyed hashes",
+            help="replace names of topics, clients, principals and hosts by keyed hashes",
         )
     add("--master", metavar="URL", help="Spark master (default: that of spark-submit, else local[*])")
     add(

@@ -71,7 +71,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
 def check_batch_sizes(spark: SparkSession, lake: str, capture_id: str) -> None:
     """Raises CaptureError where the capture set cannot tell the sizes of record batches."""
     captures = rows_of(spark, lake, CAPTURES, capture_id)
-    if captures.where(F.col(CAPTURES.format) == REQUEST_LOG).first() is not None:
+    is_log, has_packets = F.col(CAPTURES.format) == REQUEST_LOG, F.col(CAPTURES.packets) > 0
+    if captures.where(is_log).first() is not None and captures.where(has_packets).first() is None:
         raise CaptureError(
             f"{lake}: capture {capture_id} is of request logs, which do not tell the sizes of record batches that the "
             "replay of fetch.max.bytes needs: capture packets with `tcpdump -s 0` for it. The silver tables are whole"

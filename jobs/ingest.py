@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,9 +18,10 @@ from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_
 from jobs.capture_quality import quality_rows
 from jobs.kernels import ready_session
 from jobs.lake import delete_folder, has_table, rows_of, side_by_side, spark_schema, write_table
+from jobs.log_agreement import RequestsSeen, agreement_rows, lines_alone, side_by_side_requests, with_log
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
-from jobs.request_log_plan import are_request_logs, logged_rows
+from jobs.request_log_plan import logged_rows
 from jobs.run import Run
 from jobs.version import decoder
 from schemas.tables.silver import (
@@ -30,14 +32,19 @@ from schemas.tables.silver import (
     DECODED,
     EXCHANGES,
     FETCH_PARTITIONS,
+    LOG_AGREEMENT,
+    QUARANTINE,
     SILVER,
     TOPIC_CHANGES,
 )
+from schemas.tables.steps import REPEATED_LINES
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import unpack
 
-PACKED_TABLE, PACKED_ROWS = "table", "rows"
+PACKED_TABLE, PACKED_ROWS, SOURCE = "table", "rows", "source"
+PACKETS, LOGS = "packets", "logs"
+"""What rows were decoded from; frame dumps go where packets go."""
 
 
 def main(run: Run) -> None:
@@ -73,35 +80,76 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
 def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> None:
     """From planned captures to silver tables."""
     staging = f"{run.lake}/_staging/{plan.capture_id}"
-    rows_of = logged_rows if are_request_logs(plan.indexes) else packed_rows
     with stage("decode", spark):
-        packed = rows_of(spark, plan, run.pseudonyms)
-        packed.write.mode("overwrite").partitionBy(PACKED_TABLE).parquet(staging)
+        packed = staged_rows(spark, run, plan)
+        packed.write.mode("overwrite").partitionBy(SOURCE, PACKED_TABLE).parquet(staging)
     with stage("silver", spark):
-        write_silver(spark, run, plan, staging)
+        write_silver(spark, run, plan, Staged(spark, staging))
     delete_folder(spark, staging)
 
 
-def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staging: str) -> None:
-    """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
-    staged = spark.read.schema(f"{PACKED_ROWS} binary, `{PACKED_TABLE}` string").parquet(staging)
-    names = learn_names(*(unpacked(staged, table) for table in (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)))
+def staged_rows(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:
+    """Packed rows of all files, with what they were decoded from."""
+    rows = []
+    if plan.has_packets:
+        rows.append(packed_rows(spark, plan, run.pseudonyms).withColumn(SOURCE, F.lit(PACKETS)))
+    if plan.logs.ranges:
+        rows.append(logged_rows(spark, plan, run.pseudonyms).withColumn(SOURCE, F.lit(LOGS)))
+    return reduce(DataFrame.unionByName, rows)
 
-    def write(table: Table) -> None:
-        write_table(with_names(spark, unpacked(staged, table), table, names), run.lake, table, plan.capture_id)
 
-    side_by_side(spark, [partial(write, table) for table in DECODED])
-    told_by = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
-    connections, exchanges, fetches = (rows_of(spark, run.lake, table, plan.capture_id) for table in told_by)
-    quality = quality_rows(connections, exchanges, fetches, plan.capture_id)
-    write_table(quality, run.lake, CAPTURE_QUALITY, plan.capture_id)
-    write_table(capture_rows(spark, plan, run.pseudonyms), run.lake, CAPTURES, plan.capture_id)
+@dataclass(frozen=True)
+class Staged:
+    """The packed rows in a folder, by table and what they were decoded from."""
+
+    spark: SparkSession
+    folder: str
+
+    def rows(self, table: Table, *sources: str) -> DataFrame:
+        """A table's rows from these sources, of all where none is named."""
+        schema = f"{PACKED_ROWS} binary, {SOURCE} string, `{PACKED_TABLE}` string"
+        packed = self.spark.read.schema(schema).parquet(self.folder)
+        return unpacked(packed.where(F.col(SOURCE).isin(*sources)) if sources else packed, table)
 
 
 def unpacked(staged: DataFrame, table: Table) -> DataFrame:
     """One table's rows out of the packed ones."""
     own = staged.where(F.col(PACKED_TABLE) == table.name).select(PACKED_ROWS)
     return own.mapInArrow(unpack, spark_schema(table))
+
+
+def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Staged) -> None:
+    """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
+    source = PACKETS if plan.has_packets else LOGS
+    is_both = plan.has_packets and bool(plan.logs.ranges)
+    names = learn_names(*(staged.rows(table) for table in (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)))
+
+    def named(table: Table, *sources: str) -> DataFrame:
+        return with_names(spark, staged.rows(table, *sources), table, names)
+
+    tables = {table: named(table, source) for table in DECODED}
+    tables[LOG_AGREEMENT] = spark.createDataFrame([], spark_schema(LOG_AGREEMENT))
+    if is_both:
+        packets, logs = (
+            RequestsSeen(named(EXCHANGES, seen_by), staged.rows(CONNECTIONS, seen_by)) for seen_by in (PACKETS, LOGS)
+        )
+        joined = side_by_side_requests(packets, logs)
+        tables[EXCHANGES] = with_log(joined)
+        tables[LOG_AGREEMENT] = agreement_rows(joined, plan.capture_id)
+        tables[QUARANTINE] = tables[QUARANTINE].union(lines_alone(staged.rows(QUARANTINE, LOGS)))
+    side_by_side(spark, [partial(write_table, rows, run.lake, of, plan.capture_id) for of, rows in tables.items()])
+    told_by = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
+    connections, exchanges, fetches = (rows_of(spark, run.lake, table, plan.capture_id) for table in told_by)
+    quality = quality_rows(connections, exchanges, fetches, plan.capture_id)
+    write_table(quality, run.lake, CAPTURE_QUALITY, plan.capture_id)
+    repeated = repeated_by_file(staged.rows(REPEATED_LINES)) if plan.logs.ranges else {}
+    write_table(capture_rows(spark, plan, run.pseudonyms, repeated), run.lake, CAPTURES, plan.capture_id)
+
+
+def repeated_by_file(rows: DataFrame) -> dict[int, int]:
+    """Lines that an earlier file of the set has too, by the file's place in it."""
+    t = REPEATED_LINES
+    return {row[0]: row[1] for row in rows.groupBy(t.file_no).agg(F.sum(t.lines)).collect()}
 
 
 def check_sums(spark: SparkSession, lake: str, capture_id: str) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from jobs.run import Run
 from jobs.spark import spark_session
+from udfs.capture.storage import stored_bytes
 from udfs.errors import SetupError
 from udfs.kernel_cache import DECODER, compiled
 
@@ -28,7 +29,7 @@ def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSe
 
     Raises SetupError and SparkError.
     """
-    size = sum(path.stat().st_size for path in run.captures)
+    size = sum(stored_bytes(str(path)) for path in run.captures)
     suited = BRIEF_CONF if 0 < size < BRIEF_BYTES else {}
     with compiling(algorithms):
         return spark_session(run.master, app, {**suited, **run.spark_conf})

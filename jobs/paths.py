@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -12,10 +11,3 @@ _IN_WHEEL = Path(__file__).resolve().parent / "conf"
 
 CONF = _IN_WHEEL if _IN_WHEEL.is_dir() else ROOT / "conf"
 """Folder of settings.yaml, the Spark defaults and the scenario files that ship with refetch."""
-
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-
-
-def is_uri(path: str) -> bool:
-    """Whether a path is on a file system of its own (s3a://..., dbfs:/...), to be left as it is."""
-    return _URI.match(path) is not None

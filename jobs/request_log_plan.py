@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -10,29 +10,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.capture_plan import BATCH_BYTES, CapturePlan, range_tasks, ranges_in
-from udfs.capture.index import CaptureIndex
 from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
-from udfs.capture.request_log_index import REQUEST_LOG
-from udfs.errors import CaptureError
-from udfs.facts.build_from_log import READ_KEYS, log_facts
+from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts
 from udfs.facts.pseudonyms import Pseudonyms
 
 
-def are_request_logs(indexes: Sequence[CaptureIndex]) -> bool:
-    """Whether the files are request logs. Raises CaptureError where some are and others are packets."""
-    logs = [index.path for index in indexes if index.format == REQUEST_LOG]
-    packets = [index.path for index in indexes if index.format != REQUEST_LOG and index.counts.packets]
-    if logs and packets:
-        raise CaptureError(
-            "packets and request logs in one capture set: a request that is in both would be counted twice. Ingest one "
-            f"kind at a time.\n  packets: {', '.join(packets)}\n  request logs: {', '.join(logs)}"
-        )
-    return bool(logs)
-
-
 def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
-    """The silver tables' rows of a set of request logs, packed as those of `packed_rows`."""
-    capture_id = plan.capture_id
+    """The silver tables' rows of the request logs of a set, packed as those of `packed_rows`."""
+    capture_id, shards = plan.capture_id, plan.logs.shards
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, file_no in ranges_in(batches):
@@ -41,13 +26,13 @@ def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from log_facts(batches, capture_id, pseudonyms)
 
-    lines = range_tasks(spark, plan).mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
+    lines = range_tasks(spark, plan.logs).mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
     # Lines that tell no request have no connection; they are spread by their number.
     connection = F.xxhash64("connection", F.when(F.col("connection") == "", F.col("line_no")))
     return (
-        lines.withColumn("shard", F.pmod(connection, F.lit(plan.shards)).cast("int"))
-        .repartitionById(plan.shards, "shard")
-        .sortWithinPartitions("connection", "file_no", "line_no")
+        lines.withColumn("shard", F.pmod(connection, F.lit(shards)).cast("int"))
+        .repartitionById(shards, "shard")
+        .sortWithinPartitions(*LINE_ORDER)
         .drop("shard")
         .mapInArrow(follow_connections, "`table` string, rows binary")
     )

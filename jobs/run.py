@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from jobs.paths import is_uri
 from jobs.scenario import Scenario
+from udfs.capture.locations import is_uri
 from udfs.errors import ArgumentError
 from udfs.facts.pseudonyms import Pseudonyms
 
@@ -17,7 +17,7 @@ from udfs.facts.pseudonyms import Pseudonyms
 class Run:
     """One invocation of a job.
 
-    captures: the files to ingest, absolute and sorted; empty for a job that reads the lake.
+    captures: the files to ingest, sorted, as absolute paths and as URIs; empty for a job that reads the lake.
     lake: the lake's folder, absolute, or a URI.
     run_at: the clock of the run, aware, UTC.
     master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
@@ -26,7 +26,7 @@ class Run:
     """
 
     scenario: Scenario
-    captures: tuple[Path, ...]
+    captures: tuple[Path | str, ...]
     lake: str
     run_at: datetime
     master: str | None = None

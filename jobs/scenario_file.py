@@ -10,10 +10,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from jobs.located_yaml import Fault, LocatedYaml, read_located_yaml
-from jobs.paths import is_uri
 from jobs.scenario import MOST_LANES, Scenario, lane_count
 from jobs.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
 from jobs.settings import Value, algorithms, did_you_mean, find_setting, settings
+from udfs.capture.locations import is_uri
 from udfs.errors import ScenarioError
 
 

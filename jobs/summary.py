@@ -13,12 +13,24 @@ from pyspark.sql import functions as F
 from jobs.algorithm import OwnRows
 from jobs.algorithms import ALGORITHMS
 from jobs.lake import rows_of, side_by_side, table_path
+from jobs.log_agreement import REQUEST
 from jobs.replay import Replayed
 from jobs.run import Run
 from jobs.screen import MOST_LINES, aligned, share, size
 from schemas.tables.gold import FIDELITY, RUNS
-from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHANGES, QUARANTINE, SILVER
+from schemas.tables.silver import (
+    CAPTURE_QUALITY,
+    CAPTURES,
+    CONNECTIONS,
+    EXCHANGES,
+    LOG_AGREEMENT,
+    QUARANTINE,
+    SILVER,
+)
 from schemas.tables.table import Table
+
+CLOCKS_APART_US = 60_000_000
+"""Farther apart, a request log is not just late: it is in local time, or of another day."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,7 @@ class Found:
     quality: list[Row]
     connections: list[Row]
     quarantine: list[Row]
+    agreement: list[Row]
     fidelity: list[Row]
 
 
@@ -61,7 +74,7 @@ def look_up(spark: SparkSession, lake: str, capture_id: str, done: Replayed) -> 
     def answer(query: Callable[[OwnRows], DataFrame]) -> list[Row]:
         return query(own_rows).collect()
 
-    always = (captures, apis, quality, connections, quarantine, fidelity)
+    always = (captures, apis, quality, connections, quarantine, agreement, fidelity)
     of_algorithms = [(algorithm.name, *asks) for algorithm in done.algorithms for asks in algorithm.queries.items()]
     queries = [*always, *(query for _, _, query in of_algorithms)]
     rows = side_by_side(spark, [partial(answer, query) for query in queries])
@@ -101,6 +114,14 @@ def quarantine(own_rows: OwnRows) -> DataFrame:
     return own_rows(q).groupBy(q.reason).agg(F.count("*"), F.sum(q.bytes)).orderBy(q.reason)
 
 
+def agreement(own_rows: OwnRows) -> DataFrame:
+    """(field, in both, different, only in packets, only in the log, how far the log is behind), of all brokers."""
+    a = LOG_AGREEMENT
+    counts = [F.sum(column).alias(column) for column in (a.in_both, a.different, a.only_in_packets, a.only_in_log)]
+    behind = F.max_by(a.log_behind_us, F.abs(a.log_behind_us)).alias(a.log_behind_us)
+    return own_rows(a).groupBy(a.field).agg(*counts, behind).orderBy(F.desc(a.different), a.field)
+
+
 def fidelity(own_rows: OwnRows) -> DataFrame:
     """A row per reader, broker and metric."""
     return own_rows(FIDELITY).orderBy(FIDELITY.algorithm, FIDELITY.reader, FIDELITY.metric)
@@ -126,7 +147,8 @@ def read_of(row: Row) -> str:
     """How much a file held."""
     t = CAPTURES
     if row[t.log_lines]:
-        return f"{row[t.log_lines]:,} lines of a request log"
+        again = f", {row[t.repeated_lines]:,} of them in a file before it" if row[t.repeated_lines] else ""
+        return f"{row[t.log_lines]:,} lines of a request log{again}"
     return f"{row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
 
 
@@ -144,6 +166,22 @@ def lost_lines(found: Found) -> Iterable[str]:
         "in sessions from before the capture"
     )
     yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in found.quarantine)
+    yield from agreement_lines(found.agreement)
+
+
+def agreement_lines(agreement: list[Row]) -> Iterable[str]:
+    """Whether request logs say what the packets do; nothing where there is one of both only."""
+    a = LOG_AGREEMENT
+    for row in agreement:
+        if row[a.field] == REQUEST:
+            differing = [f"{of[a.different]:,} {of[a.field]}" for of in agreement if of is not row and of[a.different]]
+            yield (
+                f"  request logs: {row[a.in_both]:,} requests in both, {row[a.only_in_packets]:,} only in the packets, "
+                f"{row[a.only_in_log]:,} only in the logs; different: {', '.join(differing) or 'nothing'}"
+            )
+            if abs(row[a.log_behind_us] or 0) > CLOCKS_APART_US:
+                apart = f"{row[a.log_behind_us] / 1e6:+,.0f} s"
+                yield f"  a request log's clock is {apart} from that of the packets; its times are taken to be UTC"
 
 
 def fidelity_lines(found: Found) -> Iterable[str]:

@@ -44,6 +44,8 @@ CAPTURES = table(
     size_bytes=C("bigint", "Size of the file as stored", "bytes"),
     log_lines=C("bigint", "Lines of a request log that are not blank; else 0"),
     forwarded_lines=C("bigint", "... of requests that a broker had forwarded and logged itself: not counted again"),
+    repeated_lines=C("bigint", "... that a file before it in the set has too, as rotated files and copies do: counted "
+                               "once"),
     packets=C("bigint", "Packets in the file; of a frame dump, here and below, its rows; of a request log 0, here and "
                         "below"),
     tcp_packets=C("bigint", "Packets that are TCP segments"),
@@ -88,6 +90,8 @@ CONNECTIONS = table(
     framed_bytes=C("bigint", "... that is in an exchange", "bytes"),
     unframed_bytes=C("bigint", "... that is in no Kafka frame: in quarantine, or the connection is not Kafka's",
                      "bytes"),
+    sasl_token_bytes=C("bigint", "... of unframed_bytes: SASL tokens as before KIP-152, passed over and never read",
+                       "bytes"),
     repeated_bytes=C("bigint", "... that was captured before: retransmissions, overlaps", "bytes"),
     late_bytes=C("bigint", "... that came too late or too far away to be placed in the stream", "bytes"),
     missing_bytes=C("bigint", "Bytes the stream had that the capture does not", "bytes"),
@@ -128,6 +132,22 @@ EXCHANGES = table(
     fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227)", nullable=True),
     fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227)", nullable=True),
     decode_fault=C("string", "Why the body could not be decoded", nullable=True),
+    listener=C("string", "The broker's listener, as its request log says; here and below null without a log",
+               nullable=True),
+    security_protocol=C("string", "Security protocol of the listener", nullable=True),
+    principal=C("string", "Who the client is to the broker, as TYPE:NAME", nullable=True, names="principal"),
+    request_queue_time_ms=C("double", "The log's requestQueueTimeMs: until a request handler took the request", "ms",
+                            nullable=True),
+    local_time_ms=C("double", "The log's localTimeMs: in the request handler", "ms", nullable=True),
+    remote_time_ms=C("double", "The log's remoteTimeMs: waiting for others, as a Fetch does for min_bytes", "ms",
+                     nullable=True),
+    api_throttle_time_ms=C("double", "The log's throttleTimeMs (RequestChannel.Request.apiThrottleTimeMs)", "ms",
+                           nullable=True),
+    response_queue_time_ms=C("double", "The log's responseQueueTimeMs: until a network thread took the response", "ms",
+                             nullable=True),
+    send_time_ms=C("double", "The log's sendTimeMs: until the response was sent", "ms", nullable=True),
+    total_time_ms=C("double", "The log's totalTimeMs: from the request's arrival to that", "ms", nullable=True),
+    log_line=C("bigint", "The line of a request log that tells it: file_no << 40 | number", nullable=True),
 )  # fmt: skip
 
 FETCH_PARTITIONS = table(
@@ -323,6 +343,25 @@ CAPTURE_QUALITY = table(
     fetches_of_unknown_sessions=C("bigint", "... in a session whose beginning the capture does not show (KIP-227)"),
 )  # fmt: skip
 
+LOG_AGREEMENT = table(
+    "log_agreement", "silver",
+    "Packets beside the request logs of the same traffic: one row a broker and a column of exchanges in which they are "
+    "compared, and one for the requests themselves. No rows where there is one of both only.",
+    ("capture_id", "broker", "field"), "capture_id",
+    capture_id=CAPTURE_ID,
+    broker=BROKER,
+    field=C("string", "The column; request for whether a request is there at all"),
+    in_both=C("bigint", "Requests that packets and log tell; of a column, those of which both tell the value"),
+    different=C("bigint", "... and differently; of the requests, those that differ in any column"),
+    only_in_packets=C("bigint", "Requests that the log does not tell; of a column, values"),
+    only_in_log=C("bigint", "Requests that the packets do not tell; of a column, values"),
+    different_connection_id=C("bigint", "The first exchange that differs: its connection", nullable=True),
+    different_exchange_no=C("bigint", "... and its number", nullable=True),
+    log_behind_us=C("bigint", "How much later than packets the log says that responses had gone, the median: hours "
+                              "where its times are not UTC; null but for the requests",
+                    "microseconds", nullable=True),
+)  # fmt: skip
+
 DECODED = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA, TOPIC_CHANGES, QUARANTINE)
 """What is decoded from packets, one table beside the other."""
-SILVER = (CAPTURES, CAPTURE_QUALITY, *DECODED)
+SILVER = (CAPTURES, CAPTURE_QUALITY, LOG_AGREEMENT, *DECODED)

@@ -96,3 +96,10 @@ TOPIC_EVENTS = table(
     answered_num_partitions=C("int", "As in topic_changes", nullable=True),
     answered_replication_factor=C("smallint", "As in topic_changes", nullable=True),
 )  # fmt: skip
+
+REPEATED_LINES = table(
+    "repeated_lines", "silver", "Lines of a request log that a file before theirs has too, a part of them a row.",
+    ("file_no",), "file_no",
+    file_no=C("int", "The file's place in the capture set"),
+    lines=C("bigint", "How many lines"),
+)  # fmt: skip

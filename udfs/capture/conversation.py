@@ -26,6 +26,7 @@ from udfs.capture.framing import (
     stream_end,
     take,
 )
+from udfs.capture.sasl import begins_tokens, pass_broker_token, pass_client_token
 from udfs.capture.segments import UNKNOWN
 from udfs.capture.sync import (
     HEADER_BYTES,
@@ -45,7 +46,7 @@ from udfs.wire.primitives import signed
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
 NEVER = (1 << 62) - 1
-# Why bytes are in no frame; `udfs.facts.reasons` has the words.
+# Why bytes are in no frame, beside SASL_TOKENS; `udfs.facts.reasons` has the words.
 BEFORE_FIRST_FRAME, BEHIND_GAP, IMPLAUSIBLE_HEADER, CUT_AT_END = 0, 1, 2, 3
 # A first request is looked for in this much of a direction before the connection is called not Kafka.
 PROBE_BYTES = 1 << 20
@@ -199,6 +200,12 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
             if state != COMPLETE:
                 break
             direction.is_synced = 1
+        if direction.tokens > 0:
+            state = pass_client_token(stream, direction, apis)
+            if state == WAIT:
+                break
+            if state == COMPLETE:
+                continue
         if is_full(found):
             found = with_room(found)
         report_loss(found, conn, conn.client, direction)
@@ -215,6 +222,7 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
         frame.connection, frame.number, frame.partner = conn.index, conn.requests, UNKNOWN
         conn.requests += 1
         found.counts[REQUESTS] += 1
+        direction.tokens = begins_tokens(frame)
     return found
 
 
@@ -278,8 +286,14 @@ def frame_responses(stream: Stream, direction: Record, conn: Record, barrier: in
             direction.is_synced = 1
         if is_full(found):
             found = with_room(found)
-        report_loss(found, conn, 1 - conn.client, direction)
         frame = found.responses[found.counts[RESPONSES]]
+        if direction.tokens > 0:
+            state = pass_broker_token(stream, direction, waiting, frame)
+            if state == WAIT:
+                break
+            if state == COMPLETE:
+                continue
+        report_loss(found, conn, 1 - conn.client, direction)
         state, match = next_response(stream, direction, waiting, frame)
         if state == WAIT:
             break
@@ -289,4 +303,5 @@ def frame_responses(stream: Stream, direction: Record, conn: Record, barrier: in
         take(frame, direction)
         pair(conn, match, frame, found)
         found.counts[RESPONSES] += 1
+        direction.tokens = match != UNKNOWN and begins_tokens(found.requests[match])
     return found

@@ -23,7 +23,7 @@ from udfs.capture.frame_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, pack
 from udfs.capture.index import CaptureIndex
 from udfs.capture.points import ALONE, FileOrder
 from udfs.capture.ranges import PacketRange
-from udfs.capture.storage import open_stored
+from udfs.capture.storage import open_seekable, open_stored
 from udfs.capture.tally import PacketCounts
 from udfs.errors import CaptureError
 from udfs.wire.arrays import Ints
@@ -48,7 +48,7 @@ def opened(path: str) -> Iterator[Dump]:
     """The dump, its columns checked. Raises CaptureError that lists every column that is wrong."""
     kind = dump_format(path)
     try:
-        with pa.OSFile(path, "r") as stored:
+        with open_seekable(path) as stored:
             dump = pq.ParquetFile(stored, **PIECEMEAL) if kind == PARQUET else pa.ipc.open_file(stored)
             check_columns(dump.schema_arrow if isinstance(dump, pq.ParquetFile) else dump.schema, path)
             yield dump

@@ -100,7 +100,7 @@ def read_packets(
             )
 
 
-def open_range(stored: io.FileIO, r: PacketRange) -> ByteStream:
+def open_range(stored: io.RawIOBase, r: PacketRange) -> ByteStream:
     """The uncompressed stream of a stored file from the range's first byte on."""
     compression = Compression(r.compression)
     if compression is Compression.NONE:

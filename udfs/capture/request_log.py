@@ -40,6 +40,16 @@ _REQUEST: list[tuple[str, pa.DataType]] = [
     ("error_code", pa.int16()),
     ("throttle_time_ms", pa.int32()),
     ("json", pa.string()),
+    ("listener", pa.string()),
+    ("security_protocol", pa.string()),
+    ("principal", pa.string()),
+    ("request_queue_time_ms", pa.float64()),
+    ("local_time_ms", pa.float64()),
+    ("remote_time_ms", pa.float64()),
+    ("api_throttle_time_ms", pa.float64()),
+    ("response_queue_time_ms", pa.float64()),
+    ("send_time_ms", pa.float64()),
+    ("total_time_ms", pa.float64()),
 ]
 LOGGED_REQUESTS = pa.schema(_REQUEST)
 """One line of a request log.
@@ -52,7 +62,21 @@ completed, taken: ns: when the response had been sent (since 1970), and how long
 answered:         false for a produce request with acks=0
 error_code, throttle_time_ms: of the response, null where it has none at the top
 json:             the line's object, of the APIs whose bodies are read
+listener, security_protocol, principal, ..._time_ms: as the line has them, null where it has not
 """
+
+
+TIMES = {
+    "request_queue_time_ms": "requestQueueTimeMs",
+    "local_time_ms": "localTimeMs",
+    "remote_time_ms": "remoteTimeMs",
+    "api_throttle_time_ms": "throttleTimeMs",
+    "response_queue_time_ms": "responseQueueTimeMs",
+    "send_time_ms": "sendTimeMs",
+    "total_time_ms": "totalTimeMs",
+}
+SECURITY = {"listener": "listener", "security_protocol": "securityProtocol", "principal": "principal"}
+"""Columns by their keys in a line's object (kafka.network.RequestConvertToJson), at the top of it."""
 
 
 def _struct(**fields: pa.DataType) -> pa.StructType:
@@ -67,7 +91,8 @@ _ENVELOPE: list[tuple[str, pa.DataType]] = [
     ("request", _struct(clientSoftwareName=pa.string(), clientSoftwareVersion=pa.string())),
     ("response", _struct(errorCode=pa.int16(), throttleTimeMs=pa.int32())),
     ("connection", pa.string()),
-    ("totalTimeMs", pa.float64()),
+    *((name, pa.float64()) for name in TIMES.values()),
+    *((name, pa.string()) for name in SECURITY.values()),
     ("clientInformation", _struct(softwareName=pa.string(), softwareVersion=pa.string())),
 ]
 ENVELOPE = pa.schema(_ENVELOPE)
@@ -142,9 +167,10 @@ def _told(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]], Ints, Bool
     columns = {name: pc.struct_field(objects, list(path)) for name, path in COLUMNS.items()}
     for name, paths in SOFTWARE.items():
         columns[name] = pc.coalesce(*(pc.struct_field(objects, list(path)) for path in paths))
-    columns["connection"] = pc.struct_field(objects, "connection")
+    for name, key in {**TIMES, **SECURITY, "connection": "connection"}.items():
+        columns[name] = pc.struct_field(objects, key)
     columns["answered"] = pc.struct_field(objects, "response").is_valid()
-    ms = pc.fill_null(pc.struct_field(objects, "totalTimeMs"), -1.0).to_numpy(zero_copy_only=False)
+    ms = pc.fill_null(columns["total_time_ms"], -1.0).to_numpy(zero_copy_only=False)
     in_range = (ms >= 0) & (ms < MOST_TAKEN_MS)  # false for NaN
     whole = in_range & _are_connections(columns["connection"])
     for name in NEEDED:

@@ -49,6 +49,11 @@ def index_request_log(path: str, *, range_bytes: int, buckets: int) -> CaptureIn
     return _index(path, range_bytes, buckets)
 
 
+def is_request_log(path: str) -> bool:
+    """Whether a file is a request log that can be read. Raises CaptureError where the file cannot be read."""
+    return MARKER.encode() in _head(path)
+
+
 def _head(path: str) -> bytes:
     """The first bytes of a file, uncompressed."""
     with open_stored(path) as raw:

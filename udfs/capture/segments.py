@@ -53,6 +53,8 @@ DIRECTION = np.dtype(
             "missing_bytes",  # bytes the stream must have had that the capture does not
             "repeated_packets",  # packets of which every byte had been captured before
             "doubled_packets",  # ... at a capture point that goes before theirs
+            "tokens",  # SASL tokens are expected: 1 + how many were passed over since; else 0
+            "token_bytes",  # ... of unframed_bytes
             "point",  # the first of the capture points that saw this direction
         )
     ],

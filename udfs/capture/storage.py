@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
+from udfs.capture.locations import is_uri, located
 from udfs.errors import CaptureError
 
 LEAST_WINDOW = 64
+# Of a remote file: the head of it is often all that is wanted, and then all of it.
+FIRST_READ_BYTES, MOST_READ_BYTES = 1 << 16, 4 << 20
 
 
 class ByteStream(Protocol):
@@ -21,22 +26,73 @@ class ByteStream(Protocol):
     def readinto(self, buffer: memoryview, /) -> int: ...
 
 
+class RemoteFile(io.RawIOBase):
+    """A file of a pyarrow file system, read ahead a little at first and then more: a read costs a request."""
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        super().__init__()
+        self._file = file
+        self._ahead = memoryview(b"")
+        self._next = FIRST_READ_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # callers give a memoryview
+        """Fill `buffer` as far as is at hand, and return how far; 0 at the end of the file."""
+        if not self._ahead:
+            self._ahead = memoryview(self._file.read(self._next))
+            self._next = min(2 * self._next, MOST_READ_BYTES)
+        size = min(len(buffer), len(self._ahead))
+        buffer[:size] = self._ahead[:size]
+        self._ahead = self._ahead[size:]
+        return size
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a place in the file."""
+        self._ahead = memoryview(b"")
+        return int(self._file.seek(offset, whence))
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
 @contextmanager
-def open_stored(path: str) -> Iterator[io.FileIO]:
-    """The bytes of a stored file, unbuffered. CaptureError where opening it, or reading it inside the block, fails."""
+def open_stored(path: str) -> Iterator[io.RawIOBase]:
+    """The bytes of a stored file, a path or a URI. CaptureError where opening it, or reading it in the block, fails."""
     try:
-        with open(path, "rb", buffering=0) as stored:
+        with RemoteFile(open_seekable(path)) if is_uri(path) else open(path, "rb", buffering=0) as stored:
             yield stored
     except OSError as error:
-        reason = error.strerror or type(error).__name__
+        reason = error.strerror or str(error) or type(error).__name__
         message = f"{path}: cannot be read ({reason}). Check the path and that you may read the file."
         raise CaptureError(message) from error
+
+
+def open_seekable(path: str) -> pa.NativeFile:
+    """A stored file for Arrow's own readers. Raises OSError."""
+    if not is_uri(path):
+        return pa.OSFile(path, "r")
+    system, name = located(path)
+    return system.open_input_file(name)
+
+
+def stored_bytes(path: str) -> int:
+    """Size of a stored file. Raises OSError."""
+    if not is_uri(path):
+        return os.path.getsize(path)
+    system, name = located(path)
+    return int(system.get_file_info(name).size or 0)
 
 
 class HashedFile(io.RawIOBase):
     """Passes a file through, once and in order, and keeps the count and SHA-256 of its bytes."""
 
-    def __init__(self, raw: io.FileIO) -> None:
+    def __init__(self, raw: io.RawIOBase) -> None:
         super().__init__()
         self._raw = raw
         self._digest = hashlib.sha256()

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, TOPIC_CHANGES
+from schemas.tables.steps import REPEATED_LINES
 from schemas.tables.table import Table
 from schemas.wire.declared import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -25,7 +26,7 @@ from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import pack, rows_of, timestamps
 from udfs.facts.build import Carried
 from udfs.facts.connections import connection_rows, software_by_connection
-from udfs.facts.exchanges import Exchanges, exchange_rows, exchanges_of
+from udfs.facts.exchanges import OF_LOG, Exchanges, exchange_rows, exchanges_of
 from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
 from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
 from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, ints, line_numbers, log_chunks
@@ -33,6 +34,7 @@ from udfs.facts.messages import Messages, response_errors
 from udfs.facts.metadata import ClientSoftware, metadata_rows
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.reasons import OF_LINE, Reason
+from udfs.facts.repeated_lines import IDENTITY, repeated_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
@@ -40,6 +42,9 @@ from udfs.wire.faults import DecodeFault
 READ = (FETCH, PRODUCE, METADATA, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ALTER_PARTITION_REASSIGNMENTS)
 """The APIs whose bodies are read."""
 READ_KEYS = tuple(declared.request.api_key for declared in READ)
+
+LINE_ORDER = (*IDENTITY, "file_no", "line_no")
+"""A broker answers the requests of a connection one after the other: the times of their lines never go back."""
 
 NO_SOFTWARE = "unknown"  # org.apache.kafka.common.network.ClientInformation.UNKNOWN_NAME_OR_VERSION
 
@@ -52,12 +57,13 @@ def log_facts(
     rows: int = 50_000,
     size: int = 16 << 20,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED from batches of LOGGED_REQUESTS that come sorted by connection, file_no and line_no.
+    """Rows of PACKED from batches of LOGGED_REQUESTS that come sorted by LINE_ORDER.
 
     rows, size: lines and bytes to work on at a time; the rows do not depend on them.
     """
     carried, connection = Carried(), LoggedConnection()
     for chunk in log_chunks(batches, rows, size):
+        yield from pack(REPEATED_LINES, repeated_rows(chunk.repeated))
         for table, found in tables_of(chunk, capture_id, carried, connection):
             yield from pack(table, found if pseudonyms is None else pseudonyms.of_rows(table, found))
 
@@ -84,10 +90,17 @@ def tables_of(
     yield TOPIC_CHANGES, auto_created_topics(exchanges, messages[METADATA])
     for found in topic_change_rows(exchanges, lambda _, api, __: messages[api]):
         yield TOPIC_CHANGES, found
-    yield EXCHANGES, exchange_rows(exchanges)
+    yield EXCHANGES, exchange_rows(exchanges, of_log(lines))
     yield CONNECTIONS, connection_rows(exchanges, told_software(exchanges, carried))
     yield QUARANTINE, unreadable_rows(chunk.unreadable, capture_id)
     yield QUARANTINE, undecodable_rows(exchanges, lines)
+
+
+def of_log(lines: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
+    """The columns of `exchanges` that a log alone tells."""
+    return {column: lines[column] for column in OF_LOG if column != EXCHANGES.log_line} | {
+        EXCHANGES.log_line: array_of(line_numbers(lines))
+    }
 
 
 def known_software(lines: pa.RecordBatch, name: str) -> pa.StringArray:

@@ -50,6 +50,7 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
             t.packets: connections["packets"],
             t.requests: connections["requests"],
             t.orphan_responses: connections["orphan_responses"],
+            t.sasl_token_bytes: frames.directions["token_bytes"][: 2 * n].reshape(n, 2).sum(axis=1),
             **counts,
         },
     )

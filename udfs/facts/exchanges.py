@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,13 +17,19 @@ from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import rows_of, timestamps
+from udfs.facts.arrow_tables import nulls_besides, rows_of, timestamps
 from udfs.facts.names import Names, hash_spans
 from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Records, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, response_body_start, response_version
 from udfs.wire.kernel import kernel
 
+OF_LOG = (
+    EXCHANGES.listener, EXCHANGES.security_protocol, EXCHANGES.principal, EXCHANGES.request_queue_time_ms,
+    EXCHANGES.local_time_ms, EXCHANGES.remote_time_ms, EXCHANGES.api_throttle_time_ms,
+    EXCHANGES.response_queue_time_ms, EXCHANGES.send_time_ms, EXCHANGES.total_time_ms, EXCHANGES.log_line,
+)  # fmt: skip
+"""What a request log alone tells of an exchange."""
 API_NAMES = {api.key: api.name for api in APIS}
 
 
@@ -230,8 +237,10 @@ def known(values: Ints) -> pa.Array[Any]:
     return array_of(values, values != UNKNOWN)
 
 
-def exchange_rows(exchanges: Exchanges) -> pa.RecordBatch:
-    """The rows of the table `exchanges`."""
+def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:
+    """The rows of the table `exchanges`; of_log: the columns OF_LOG, which are null without it."""
+    if of_log is None:
+        of_log = nulls_besides(EXCHANGES, set(EXCHANGES.columns) - set(OF_LOG), len(exchanges))
     keys, versions = exchanges.api_key, exchanges.api_version
     is_request = exchanges.request != UNKNOWN
     correlation = np.where(is_request, exchanges.of_request("correlation_id"), exchanges.of_response("correlation_id"))
@@ -258,7 +267,8 @@ def exchange_rows(exchanges: Exchanges) -> pa.RecordBatch:
             EXCHANGES.fetch_session_id: known(exchanges.fetch_session_id),
             EXCHANGES.fetch_session_epoch: known(exchanges.fetch_session_epoch),
             EXCHANGES.decode_fault: fault_names(exchanges.fault),
-        },
+        }
+        | dict(of_log),
     )
 
 

@@ -20,6 +20,7 @@ from udfs.capture.request_log import LOGGED_REQUESTS
 from udfs.capture.segments import DIRECTION, UNKNOWN
 from udfs.facts.logged_bodies import Texts
 from udfs.facts.names import hash_spans
+from udfs.facts.repeated_lines import KeptLine, repeated
 from udfs.wire.arrays import Bytes, Ints, Records
 
 
@@ -33,20 +34,29 @@ class LoggedConnection:
 
 @dataclass(frozen=True)
 class LogChunk:
-    """Lines of a log, sorted by connection: those that tell a request, and those that do not. is_last: none follow."""
+    """Lines of a log, sorted by connection. is_last: none follow.
+
+    requests: those that tell a request; unreadable: those that do not; repeated: those that an earlier file has too.
+    """
 
     requests: pa.RecordBatch
     unreadable: pa.RecordBatch
+    repeated: pa.RecordBatch
     is_last: bool
 
 
 def log_chunks(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[LogChunk]:
     """Chunks of LOGGED_REQUESTS of about so many rows or bytes, with an empty one that ends them."""
+    kept = KeptLine()
     for chunk in chunks(batches, rows, size):
         named = pc.not_equal(chunk["connection"], "")
-        yield LogChunk(chunk.filter(named), chunk.filter(pc.invert(named)), is_last=False)
+        lines = chunk.filter(named)
+        again = array_of(repeated(lines, kept))
+        yield LogChunk(
+            lines.filter(pc.invert(again)), chunk.filter(pc.invert(named)), lines.filter(again), is_last=False
+        )
     nothing = pa.RecordBatch.from_pylist([], schema=LOGGED_REQUESTS)
-    yield LogChunk(nothing, nothing, is_last=True)
+    yield LogChunk(nothing, nothing, nothing, is_last=True)
 
 
 def ints(lines: pa.RecordBatch, name: str) -> Ints:

@@ -1,4 +1,4 @@
-"""Names of topics, clients and hosts replaced by keyed hashes: equal names stay equal across tables and runs.
+"""Topics, clients, principals and hosts called by keyed hashes: equal names stay equal across tables and runs.
 
 HMAC-SHA-256 (RFC 2104) under a key that only the user has: without it a name can be neither read nor guessed.
 """
@@ -15,8 +15,10 @@ import pyarrow as pa
 from schemas.tables.table import Column, Table
 
 DIGITS = 16
-KNOWN_TO_ALL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
-"""Kafka's own topics: their names say nothing of their users, and replays have rules for them."""
+KNOWN_TO_ALL = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "User:ANONYMOUS"}
+)
+"""Kafka's own topics and principal: their names say nothing of their users, and replays have rules for them."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Pseudonyms:
         return pseudonym(self.key, "key", "")
 
     def of_rows(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """A table's rows with every column that names somebody's topic, client or host replaced."""
+        """A table's rows with every column that names somebody's topic, client, host or principal replaced."""
         columns = [self._of_column(column, rows[str(column)]) for column in table.columns]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
@@ -43,7 +45,7 @@ class Pseudonyms:
         return pa.array(called, pa.string()).take(encoded.indices)
 
     def of(self, kind: str, name: str) -> str:
-        """The pseudonym of one name: `topic-…`, `client-…`, `host-…`; an endpoint keeps its port."""
+        """The pseudonym of one name: `topic-…`, `client-…`, `host-…`, `principal-…`; an endpoint keeps its port."""
         if kind == "endpoint":
             host, _, port = name.rpartition(":")
             return f"{self.of('host', host.strip('[]'))}:{port}"

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from udfs.capture.conversation import BEFORE_FIRST_FRAME, BEHIND_GAP, CUT_AT_END, IMPLAUSIBLE_HEADER
 from udfs.capture.log_lines import NO_JSON, NO_REQUEST, NO_TIME
+from udfs.capture.sasl import SASL_TOKENS
 
 
 class Reason(StrEnum):
@@ -15,6 +16,7 @@ class Reason(StrEnum):
     BEHIND_GAP = "behind_gap"  # bytes were lost, and with them where the next frame begins
     NOT_A_FRAME = "not_a_frame"  # size or header are none that a Kafka peer would send
     CUT_AT_END = "cut_at_end"  # the connection or the capture ended within a frame's size
+    SASL_TOKENS = "sasl_tokens"  # authentication from before KIP-152, passed over by state and never read
     CUT_FRAME = "cut_frame"  # some of the frame's bytes are not in the capture
     UNDECODABLE = "undecodable"  # the body is not what its API and version say; exchanges.decode_fault tells more
     ORPHAN_RESPONSE = "orphan_response"  # without its request a response cannot be decoded
@@ -31,5 +33,6 @@ OF_LOSS = {
     BEHIND_GAP: Reason.BEHIND_GAP,
     IMPLAUSIBLE_HEADER: Reason.NOT_A_FRAME,
     CUT_AT_END: Reason.CUT_AT_END,
+    SASL_TOKENS: Reason.SASL_TOKENS,
 }
 """By the capture layer's code of a loss."""

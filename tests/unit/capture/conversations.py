@@ -14,6 +14,7 @@ from tests.unit.capture.packet_builders import ACK, BROKER, CLIENT, SYN
 from udfs.capture.chunks import frames
 from udfs.capture.conversation import BEFORE_FIRST_FRAME, BEHIND_GAP, CUT_AT_END, IMPLAUSIBLE_HEADER
 from udfs.capture.packets import PACKETS
+from udfs.capture.sasl import SASL_TOKENS
 
 HEARTBEAT, PRODUCE = 12, 0
 ASKS, ANSWERS = 0, 1
@@ -23,6 +24,7 @@ REASONS = {
     BEHIND_GAP: "behind_gap",
     IMPLAUSIBLE_HEADER: "not_a_frame",
     CUT_AT_END: "cut_at_end",
+    SASL_TOKENS: "sasl_tokens",
 }
 COUNTS = ("payload_bytes", "framed_bytes", "unframed_bytes", "repeated_bytes", "late_bytes", "missing_bytes")
 PACKET_COUNTS = ("repeated_packets", "doubled_packets")

@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.capture.conversations import Connection, accounted, batch, cut, request, response, understand
+from tests.unit.capture.conversations import Connection, accounted, batch, cut, frame, request, response, understand
 from udfs.capture.reassembly import ANSWERED, ASKED
+from udfs.capture.sasl import SASL_HANDSHAKE
 
 FUZZ = settings(derandomize=True, max_examples=400, deadline=None)
 
@@ -16,6 +17,8 @@ payloads = st.one_of(
     st.binary(max_size=80),
     st.integers(0, 9).map(request),
     st.integers(0, 9).map(response),
+    st.integers(0, 9).map(lambda i: request(i, key=SASL_HANDSHAKE)),
+    st.binary(max_size=20).map(frame),
     st.sampled_from(
         [bytes.fromhex("15030300"), b"\x06\x40\0\0", b"\0\0\0\4" * 5, b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff" * 9]
     ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from jobs.inputs import resolve_captures
+from tests.unit.capture.logged import heartbeat
 from udfs.errors import ArgumentError
 
 
@@ -21,11 +23,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def names(folder: Path, *named: str) -> list[str]:
-    return [str(path.relative_to(folder)) for path in resolve_captures(named)]
+    return [str(Path(path).relative_to(folder)) for path in resolve_captures(named)]
 
 
 def test_a_folder_means_the_captures_in_it_and_not_below(folder: Path) -> None:
     assert names(folder, ".") == ["a.pcapng.zst", "b.pcap", "c.CAP.gz", "odd[1].pcap"]
+
+
+def test_request_logs_in_a_folder_are_known_by_their_content(folder: Path) -> None:
+    (folder / "none/kafka-request.log.2026-11-21-12").write_text(heartbeat(1))
+    (folder / "none/broker.gz").write_bytes(gzip.compress(heartbeat(1).encode()))
+    assert names(folder, "none") == ["none/broker.gz", "none/kafka-request.log.2026-11-21-12"]
 
 
 def test_a_pattern_goes_down_with_two_stars(folder: Path) -> None:
@@ -51,17 +59,17 @@ def test_every_name_that_leads_nowhere_is_told(folder: Path) -> None:
         "Captures cannot be read:",
         "  gone.pcap: there is no such file or folder",
         "  *.pcapng: no file matches this pattern",
-        "  none: no capture in this folder; looked for names ending in .pcap, .pcap.gz, .pcap.zst, .pcapng, "
-        ".pcapng.gz, .pcapng.zst, .cap, .cap.gz, .cap.zst, .parquet, .arrow",
+        "  none: no capture in this folder; looked for request logs and names ending in .pcap, .pcap.gz, .pcap.zst, "
+        ".pcapng, .pcapng.gz, .pcapng.zst, .cap, .cap.gz, .cap.zst, .parquet, .arrow",
     ]
 
 
 def test_a_file_that_cannot_be_opened_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, mode: str) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
+    def refuse(path: str, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(ArgumentError, match=r"b\.pcap: Permission denied"):
+    monkeypatch.setattr("udfs.capture.storage.open", refuse, raising=False)
+    with pytest.raises(ArgumentError, match=r"b\.pcap: cannot be read \(Permission denied\)"):
         resolve_captures(["b.pcap"])
 
 

@@ -1,0 +1,165 @@
+"""Packets and request logs of the same traffic, request by request: what the log adds, and where the two disagree.
+
+A request is the same in both where server, client and correlation id are. What its messages say comes from the packets;
+the log adds what only a broker knows, and is compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from jobs.lake import spark_schema
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
+from schemas.tables.table import Column as TableColumn
+from udfs.facts.exchanges import OF_LOG
+
+PACKETS, LOG = "packets", "log"
+"""Of a joined request: the exchange as packets show it, and as the log does; null where one does not have it."""
+
+COMPARED = (
+    EXCHANGES.api_name, EXCHANGES.api_version, EXCHANGES.client_id, EXCHANGES.client_software_name,
+    EXCHANGES.client_software_version, EXCHANGES.status, EXCHANGES.error_code, EXCHANGES.throttle_time_ms,
+    EXCHANGES.fetch_max_bytes, EXCHANGES.fetch_session_id, EXCHANGES.fetch_session_epoch,
+)  # fmt: skip
+REQUEST = "request"
+COUNTS = (
+    LOG_AGREEMENT.in_both, LOG_AGREEMENT.different, LOG_AGREEMENT.only_in_packets, LOG_AGREEMENT.only_in_log,
+)  # fmt: skip
+# A log's times are cut to milliseconds: with this, a line never comes before the request that it tells.
+LINE_AFTER = "INTERVAL 0.000999 SECOND"
+SASL_HANDSHAKE, SASL_AUTHENTICATE, API_VERSIONS = "SASL_HANDSHAKE", "SASL_AUTHENTICATE", "API_VERSIONS"
+AUTHENTICATES = "authenticates"
+SERVER, CLIENT, TIME = "server", "client", "time"
+
+
+@dataclass(frozen=True)
+class RequestsSeen:
+    """Rows of `exchanges` and of `connections` by packets alone, or by request logs alone."""
+
+    exchanges: DataFrame
+    connections: DataFrame
+
+    def rows(self, side: str, time: Column) -> DataFrame:
+        """(server, client, correlation_id, time, the exchange in the column `side`, and null in the other)."""
+        c, x = CONNECTIONS, EXCHANGES
+        ends = self.connections.select(c.connection_id, c.server, c.client)
+        nothing = F.lit(None).cast(spark_schema(EXCHANGES))
+        sides = {side: F.struct(*x.columns), **{other: nothing for other in (PACKETS, LOG) if other != side}}
+        found = self.exchanges.join(ends, str(c.connection_id))
+        told = (F.col(SERVER), F.col(CLIENT), F.col(x.correlation_id), time.alias(TIME))
+        return found.select(*told, *(sides[name].alias(name) for name in (PACKETS, LOG)))
+
+
+def side_by_side_requests(packets: RequestsSeen, logs: RequestsSeen) -> DataFrame:
+    """(packets, log): every request that either has, joined.
+
+    Where server, client and correlation id name one request in both, their times do not matter. Where the same client
+    came again, or counts no correlation ids, a line belongs to the request that came last before it was written.
+    """
+    x = EXCHANGES
+    asked = F.coalesce(F.col(x.request_time), F.col(x.response_time))
+    written = F.coalesce(F.col(x.response_time), F.col(x.request_time)) + F.expr(LINE_AFTER)
+    rows = packets.rows(PACKETS, asked).unionByName(logs.rows(LOG, written))
+    same = Window.partitionBy(SERVER, CLIENT, str(x.correlation_id))
+    in_time = same.orderBy(F.col(TIME), F.col(LOG).isNotNull())
+    is_lone = (F.count(PACKETS).over(same) == 1) & (F.count(LOG).over(same) == 1)
+    line = F.when(is_lone, F.first(LOG, ignorenulls=True).over(same)).otherwise(F.lead(LOG).over(in_time))
+    is_taken = is_lone | F.lag(PACKETS).over(in_time).isNotNull()
+    by_packets = F.col(PACKETS).isNotNull()
+    joined = rows.select(PACKETS, F.when(by_packets, line).otherwise(F.col(LOG)).alias(LOG), is_taken.alias("taken"))
+    return joined.where(F.col(PACKETS).isNotNull() | ~F.col("taken")).drop("taken")
+
+
+def with_log(joined: DataFrame) -> DataFrame:
+    """The exchanges of the packets, with what only the log tells of them."""
+    columns = [F.col(f"{LOG if column in OF_LOG else PACKETS}.{column}").alias(column) for column in EXCHANGES.columns]
+    return joined.where(F.col(PACKETS).isNotNull()).select(*columns)
+
+
+def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
+    """Rows of the table `log_agreement`."""
+    t, x = LOG_AGREEMENT, EXCHANGES
+    joined = _that_are_logged(joined)
+    broker = F.coalesce(_of(PACKETS, x.broker), _of(LOG, x.broker)).alias(t.broker)
+    behind = F.unix_micros(_of(LOG, x.response_time)) - F.unix_micros(_of(PACKETS, x.response_time))
+    sums = [_sums(column).alias(column) for column in COMPARED]
+    requests = _request_sums().alias(REQUEST)
+    found = joined.groupBy(broker).agg(requests, *sums, F.percentile_approx(behind, 0.5).alias(t.log_behind_us))
+    fields = F.array(*(F.struct(F.lit(name).alias(t.field), f"{name}.*") for name in (REQUEST, *map(str, COMPARED))))
+    flat = found.select(t.broker, t.log_behind_us, F.explode(fields).alias("of")).select(
+        F.lit(capture_id).alias(t.capture_id),
+        t.broker,
+        "of.*",
+        F.when(F.col(f"of.{t.field}") == REQUEST, F.col(t.log_behind_us)).alias(t.log_behind_us),
+    )
+    return flat.select(*t.columns)
+
+
+def _that_are_logged(joined: DataFrame) -> DataFrame:
+    """Without what a broker's authenticator answers itself, which no log has (SaslServerAuthenticator)."""
+    x = EXCHANGES
+    api = _of(PACKETS, x.api_name)
+    handshakes = (
+        joined.where(api == SASL_HANDSHAKE).select(_of(PACKETS, x.connection_id).alias(AUTHENTICATES)).distinct()
+    )
+    rows = joined.join(handshakes, _of(PACKETS, x.connection_id) == F.col(AUTHENTICATES), "left")
+    is_sasl = api.isin(SASL_HANDSHAKE, SASL_AUTHENTICATE) | ((api == API_VERSIONS) & F.col(AUTHENTICATES).isNotNull())
+    return rows.where(F.col(LOG).isNotNull() | ~F.coalesce(is_sasl, F.lit(False))).drop(AUTHENTICATES)
+
+
+def _of(side: str, column: TableColumn) -> Column:
+    return F.col(f"{side}.{column}")
+
+
+def _differs(column: TableColumn) -> Column:
+    """Whether both tell the value, and differently."""
+    return F.coalesce(_of(PACKETS, column) != _of(LOG, column), F.lit(False))
+
+
+def _sums(column: TableColumn) -> Column:
+    """The counts of one column, and the first exchange in which it differs."""
+    packets, log = _of(PACKETS, column), _of(LOG, column)
+    is_both = F.col(PACKETS).isNotNull() & F.col(LOG).isNotNull()
+    return _counted(
+        packets.isNotNull() & log.isNotNull(),
+        _differs(column),
+        is_both & packets.isNotNull() & log.isNull(),
+        is_both & packets.isNull() & log.isNotNull(),
+    )
+
+
+def _request_sums() -> Column:
+    """The counts of requests themselves, and the first that differs in any column."""
+    packets, log = F.col(PACKETS), F.col(LOG)
+    differs = F.lit(False)
+    for column in COMPARED:
+        differs = differs | _differs(column)
+    return _counted(packets.isNotNull() & log.isNotNull(), differs, log.isNull(), packets.isNull())
+
+
+def _counted(in_both: Column, different: Column, only_in_packets: Column, only_in_log: Column) -> Column:
+    t, x = LOG_AGREEMENT, EXCHANGES
+    conditions = (in_both, different, only_in_packets, only_in_log)
+    counts = [F.count_if(condition).alias(name) for condition, name in zip(conditions, COUNTS, strict=True)]
+    place = F.struct(
+        *(_of(PACKETS, column).alias(column) for column in (x.request_time, x.connection_id, x.exchange_no))
+    )
+    first = F.min(F.when(different, place))
+    return F.struct(
+        *counts,
+        first[x.connection_id].alias(t.different_connection_id),
+        first[x.exchange_no].alias(t.different_exchange_no),
+    )
+
+
+def lines_alone(quarantine: DataFrame) -> DataFrame:
+    """Rows of `quarantine` about lines of logs that stand beside packets: the exchanges are the packets'."""
+    t = QUARANTINE
+    changed = {
+        str(t.connection_id): F.lit(0).cast("bigint"),
+        str(t.exchange_no): F.lit(None).cast("bigint"),
+    }
+    return quarantine.withColumns(changed).select(*t.columns)

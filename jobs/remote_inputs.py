@@ -1,0 +1,69 @@
+"""Captures named by URIs: files, folders and patterns on any file system that pyarrow opens."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+from collections.abc import Iterable, Iterator
+
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+
+from udfs.capture.locations import located, query_of, quoted
+
+DEEP = "**"
+
+
+def uris_of(name: str) -> tuple[list[str], bool]:
+    """(URIs of the files meant by a URI of a file, folder or pattern, whether it names a folder).
+
+    Raises OSError where the file system cannot be reached.
+    """
+    query = query_of(name)
+    path = name.removesuffix(query)
+    system, at = located(name)
+    found = system.get_file_info(at)
+    if found.type == FileType.File:
+        return [quoted(path) + query], False
+    if found.type == FileType.Directory:
+        return [_uri(path, at, info, query) for info in _inside(system, at) if info.is_file], True
+    if not glob.has_magic(path):
+        return [], False
+    root, pattern = _split(path)
+    system, at = located(root + query)
+    matched = {info.path: info for info in _matching(system, at, pattern.split("/")) if info.is_file}
+    return [_uri(root, at, info, query) for info in matched.values()], False
+
+
+def _split(path: str) -> tuple[str, str]:
+    """(the folder above the first part that is a pattern, the rest)."""
+    parts = path.split("/")
+    first = next(n for n, part in enumerate(parts) if glob.has_magic(part))
+    return "/".join(parts[:first]), "/".join(parts[first:])
+
+
+def _uri(root: str, at: str, info: FileInfo, query: str) -> str:
+    """The URI of a file below `root`, whose path on its file system is `at`."""
+    below = info.path[len(at.rstrip("/")) :].lstrip("/").replace("%", "%25")
+    return f"{quoted(root.rstrip('/'))}/{quoted(below)}{query}"
+
+
+def _inside(system: FileSystem, folder: str, *, deep: bool = False) -> Iterable[FileInfo]:
+    return sorted(system.get_file_info(FileSelector(folder, recursive=deep)), key=lambda info: info.path)
+
+
+def _matching(system: FileSystem, folder: str, parts: list[str]) -> Iterator[FileInfo]:
+    """What the parts of a pattern match below a folder; `**` is any number of folders, none too."""
+    first, rest = parts[0], parts[1:]
+    if first == DEEP and rest:
+        yield from _matching(system, folder, rest)
+        for info in _inside(system, folder, deep=True):
+            if info.type == FileType.Directory:
+                yield from _matching(system, info.path, rest)
+        return
+    for info in _inside(system, folder, deep=first == DEEP):
+        if first != DEEP and not fnmatch.fnmatchcase(info.base_name, first):
+            continue
+        if not rest:
+            yield info
+        elif info.type == FileType.Directory:
+            yield from _matching(system, info.path, rest)

@@ -1,0 +1,86 @@
+"""Which line of a request log belongs to which exchange of the packets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.lake import spark_schema
+from jobs.log_agreement import LOG, PACKETS, RequestsSeen, agreement_rows, side_by_side_requests
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT
+from schemas.tables.table import Table
+
+START = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+Seen = list[dict[str, Any]]
+
+
+def frame(spark: SparkSession, table: Table, rows: Seen) -> DataFrame:
+    whole = [tuple(row.get(column) for column in table.columns) for row in rows]
+    return spark.createDataFrame(whole, spark_schema(table))
+
+
+def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5) -> RequestsSeen:
+    """Exchanges of one connection; at: seconds after START."""
+    x = EXCHANGES
+    rows = []
+    for number, told in enumerate(exchanges):
+        time = START + timedelta(seconds=told.pop("at", number))
+        rows.append(
+            {x.connection_id: 1, x.exchange_no: number, x.broker: "b:1", x.request_time: time, x.response_time: time}
+            | told
+        )
+    ends = {CONNECTIONS.connection_id: 1, CONNECTIONS.server: "b:1", CONNECTIONS.client: f"c:{port}"}
+    return RequestsSeen(frame(spark, EXCHANGES, rows), frame(spark, CONNECTIONS, [ends]))
+
+
+def pairs(joined: DataFrame) -> set[tuple[int | None, int | None]]:
+    """(exchange, line) of every request."""
+    return {tuple(row) for row in joined.select(f"{PACKETS}.exchange_no", f"{LOG}.exchange_no").collect()}
+
+
+def asked(*numbers: int) -> list[dict[str, Any]]:
+    return [{EXCHANGES.correlation_id: number} for number in numbers]
+
+
+def test_server_client_and_correlation_id_name_a_request_whatever_the_clocks_say(spark: SparkSession) -> None:
+    packets = seen(spark, *asked(7, 8, 9))
+    log = seen(spark, *({**told, "at": 3600} for told in asked(8, 9, 10)))
+    assert pairs(side_by_side_requests(packets, log)) == {(0, None), (1, 0), (2, 1), (None, 2)}
+    assert pairs(side_by_side_requests(packets, seen(spark, *asked(7), port=6))) == {
+        (0, None), (1, None), (2, None), (None, 0),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ((0, 10, 20), {(0, 0), (1, 1), (2, 2)}),
+        ((10, 20), {(0, None), (1, 0), (2, 1)}),
+        ((0, 5, 20), {(0, 0), (None, 1), (1, None), (2, 2)}),
+    ],
+    ids=["all", "first lost", "another and one lost"],
+)
+def test_where_an_id_comes_again_a_line_tells_the_request_before_it(
+    spark: SparkSession, lines: tuple[int, ...], expected: set[tuple[int | None, int | None]]
+) -> None:
+    (told,) = asked(0)
+    packets = seen(spark, *({**told, "at": at} for at in (0.0005, 10.0005, 20.0005)))
+    log = seen(spark, *({**told, "at": at} for at in lines))
+    assert pairs(side_by_side_requests(packets, log)) == expected
+
+
+def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSession) -> None:
+    x, t = EXCHANGES, LOG_AGREEMENT
+    both = [{x.correlation_id: n, x.client_id: "app", x.api_version: 3} for n in range(4)]
+    packets = seen(spark, *both, {x.correlation_id: 9})
+    others = ({}, {x.client_id: "other"}, {x.client_id: "other"}, {x.api_version: None})
+    log = seen(spark, *(told | other | {"at": n + 2} for n, (told, other) in enumerate(zip(both, others, strict=True))))
+    rows = {row[t.field]: row for row in agreement_rows(side_by_side_requests(packets, log), "set").collect()}
+    counts = (t.in_both, t.different, t.only_in_packets, t.only_in_log, t.different_exchange_no, t.log_behind_us)
+    assert [rows["request"][c] for c in counts] == [4, 2, 1, 0, 1, 2_000_000]
+    assert [rows[x.client_id][c] for c in counts] == [4, 2, 0, 0, 1, None]
+    assert [rows[x.api_version][c] for c in counts] == [3, 0, 1, 0, None, None]
+    assert {row[t.broker] for row in rows.values()} == {"b:1"}

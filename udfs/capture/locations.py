@@ -1,0 +1,52 @@
+"""Where captures are: paths of this machine, and URIs that pyarrow's file systems open (file, s3, gs, abfs, hdfs)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from urllib.parse import quote, urlsplit
+
+from pyarrow import ArrowInvalid
+from pyarrow.fs import FileSystem
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+# Hadoop's names for what Arrow calls s3.
+_HADOOP_S3 = re.compile(r"s3[an]:", re.IGNORECASE)
+_IN_URI = "/:@%+~!$&'(),;="
+_QUERY = re.compile(r"\?[^?/]+=[^?]*$")
+_SECRET = re.compile(r"secret|token|password|account_key|access_key|sig=", re.IGNORECASE)
+
+
+def is_uri(path: str) -> bool:
+    """Whether a path is on a file system of its own (s3://..., hdfs://...), to be left as it is."""
+    return _URI.match(path) is not None
+
+
+def has_secret(uri: str) -> bool:
+    """Whether a URI bears credentials, which would be shown wherever it is named."""
+    return urlsplit(uri).password is not None or _SECRET.search(query_of(uri)) is not None
+
+
+def query_of(uri: str) -> str:
+    """The options at a URI's end, `?region=...&endpoint_override=...`; a lone `?` is part of a pattern."""
+    found = _QUERY.search(uri)
+    return found[0] if found else ""
+
+
+def quoted(path: str) -> str:
+    """A path as a part of a URI; what is quoted already stays so."""
+    return quote(path, safe=_IN_URI)
+
+
+@lru_cache(maxsize=4096)
+def located(uri: str) -> tuple[FileSystem, str]:
+    """The file system of a URI and the path on it. Raises OSError where there is no such file system, or no way to it.
+
+    Credentials come from where each cloud's own tools have them (environment, profile, role).
+    """
+    query = query_of(uri)
+    path = _HADOOP_S3.sub("s3:", uri.removesuffix(query), count=1)
+    try:
+        return FileSystem.from_uri(quoted(path) + query)
+    except ArrowInvalid as error:
+        raise OSError(0, f"{error}; expected file://, s3://, gs://, abfss:// or hdfs://") from error

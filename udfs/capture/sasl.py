@@ -1,0 +1,114 @@
+"""SASL tokens of clients and brokers from before KIP-152: a 4-byte size and bytes that are no Kafka message.
+
+After a SaslHandshake v0 both sides send them until the authentication is complete; then requests go on (Kafka 4.3,
+org.apache.kafka.common.security.authenticator.SaslServerAuthenticator). They are passed over by their sizes, and looked
+at only as far as it takes to tell where requests and responses go on.
+"""
+
+from __future__ import annotations
+
+from udfs.capture.framing import (
+    COMPLETE,
+    HOLE,
+    IMPLAUSIBLE,
+    MIN_FRAME_BYTES,
+    SIZE_BYTES,
+    WAIT,
+    Stream,
+    date,
+    extent_at,
+    extent_holding,
+    measure,
+    stream_end,
+)
+from udfs.capture.segments import UNKNOWN
+from udfs.capture.sync import OpenRequests, is_request, skip_to, waiting_request
+from udfs.wire.arrays import Record, Shorts
+from udfs.wire.kernel import kernel
+from udfs.wire.primitives import signed
+
+SASL_HANDSHAKE = 17
+SASL_TOKENS = 4
+"""A reason beside those of `udfs.capture.conversation`."""
+# sasl.server.max.receive.size' default.
+MOST_TOKEN_BYTES = 524_288
+# GSSAPI, the longest exchange that Kafka has, takes 4.
+MOST_TOKENS = 16
+
+
+@kernel
+def begins_tokens(request: Record) -> bool:
+    """Whether tokens follow a request, and its response."""
+    return bool(request.api_key == SASL_HANDSHAKE and request.api_version == 0)
+
+
+@kernel
+def token_at(stream: Stream, offset: int) -> tuple[int, int]:
+    """(COMPLETE, size of the token at a stream offset), be it cut; or WAIT, HOLE, IMPLAUSIBLE as `measure`."""
+    extent = extent_holding(stream, offset)
+    if extent == len(stream.extents):
+        return WAIT, 0
+    begin, end, start = extent_at(stream, extent)
+    may_grow = extent == len(stream.extents) - 1 and not stream.is_final
+    if begin > offset:
+        return HOLE, 0
+    if end - offset < SIZE_BYTES:
+        return (WAIT if may_grow else HOLE), 0
+    size = signed(stream.arena, start + offset - begin, SIZE_BYTES)
+    if size < 0 or size > MOST_TOKEN_BYTES:
+        return IMPLAUSIBLE, 0
+    if offset + SIZE_BYTES + size > stream_end(stream) and not stream.is_final:
+        return WAIT, 0
+    return COMPLETE, size
+
+
+@kernel
+def pass_over(stream: Stream, direction: Record, size: int) -> None:
+    """Step over one token."""
+    before = direction.unframed_bytes
+    skip_to(stream, direction, direction.position + SIZE_BYTES + size, SASL_TOKENS)
+    direction.token_bytes += direction.unframed_bytes - before
+    direction.tokens += 1
+
+
+@kernel
+def pass_client_token(stream: Stream, direction: Record, apis: Shorts) -> int:
+    """Step over the client's next token: COMPLETE, WAIT, or HOLE where there is none and requests go on.
+
+    The first is one whatever it says; those behind it are, until one has the header of a request.
+    """
+    state, size = token_at(stream, direction.position)
+    if state == WAIT:
+        return WAIT
+    extent = extent_holding(stream, direction.position)
+    goes_on = direction.tokens > 1 and is_request(stream, extent, direction.position, size, apis)
+    if state != COMPLETE or goes_on or direction.tokens > MOST_TOKENS:
+        direction.tokens = 0
+        return HOLE
+    pass_over(stream, direction, size)
+    return COMPLETE
+
+
+@kernel
+def pass_broker_token(stream: Stream, direction: Record, waiting: OpenRequests, frame: Record) -> int:
+    """Step over the broker's next token; as `pass_client_token`. What a request waits for is none.
+
+    frame: overwritten.
+    """
+    state, size = token_at(stream, direction.position)
+    if state == WAIT:
+        return WAIT
+    goes_on = False
+    if state == COMPLETE and size >= MIN_FRAME_BYTES:
+        measure(stream, direction.position, frame)
+        date(stream, frame)
+        if frame.last_place > waiting.barrier:
+            return WAIT
+        if frame.prefix >= SIZE_BYTES:
+            correlation_id = signed(stream.arena, frame.start, SIZE_BYTES)
+            goes_on = waiting_request(waiting, correlation_id, frame.last_place) != UNKNOWN
+    if state != COMPLETE or goes_on or direction.tokens > MOST_TOKENS:
+        direction.tokens = 0
+        return HOLE
+    pass_over(stream, direction, size)
+    return COMPLETE

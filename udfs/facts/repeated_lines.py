@@ -1,0 +1,53 @@
+"""Lines that two files of a set of request logs have: rotated files that overlap, and copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import REPEATED_LINES
+from udfs.arrow import compute as pc
+from udfs.arrow import flags
+from udfs.facts.arrow_tables import rows_of
+from udfs.wire.arrays import Bools, Ints
+
+IDENTITY = ("connection", "completed", "correlation_id")
+"""Lines that agree in these tell the same request, if they are of different files."""
+
+
+@dataclass
+class KeptLine:
+    """The request that the last chunk ended with, and the file that told it first; no request before there is one."""
+
+    request: tuple[object, ...] = ()
+    file_no: int = 0
+
+
+def repeated(lines: pa.RecordBatch, kept: KeptLine) -> Bools:
+    """Which lines tell a request that an earlier file of the set has told: bool[n]; `kept` is brought up to date.
+
+    lines: LOGGED_REQUESTS sorted by IDENTITY, then file_no. One file may tell requests that agree, as of a client that
+    counts no correlation ids: those are not the same.
+    """
+    n = lines.num_rows
+    if n == 0:
+        return np.zeros(0, np.bool_)
+    begins = np.zeros(n, np.bool_)
+    begins[0] = tuple(lines[name][0].as_py() for name in IDENTITY) != kept.request
+    for name in IDENTITY:
+        begins[1:] |= flags(pc.not_equal(lines[name][1:], lines[name][:-1]))
+    files = lines["file_no"].to_numpy()
+    first = np.maximum.accumulate(np.where(begins, np.arange(n), -1))
+    first_file: Ints = np.where(first >= 0, files[first], kept.file_no)
+    kept.request = tuple(lines[name][n - 1].as_py() for name in IDENTITY)
+    kept.file_no = int(first_file[-1])
+    again: Bools = first_file != files
+    return again
+
+
+def repeated_rows(lines: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of the step `repeated_lines` for lines that were left out."""
+    files, counts = np.unique(lines["file_no"].to_numpy(), return_counts=True)
+    return rows_of(REPEATED_LINES, {REPEATED_LINES.file_no: files, REPEATED_LINES.lines: counts})
