@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from jobs.located_yaml import Fault, LocatedYaml, Place, Plain, read_located_yaml
+from jobs.located_yaml import Address, Fault, LocatedYaml, Place, Plain, read_located_yaml
 from udfs.errors import ScenarioError
 
 MOST_PARTITIONS = 5_000_000
@@ -96,9 +96,8 @@ def _listed_brokers(located: LocatedYaml, faults: list[Fault]) -> Plain:
         return data | {"brokers": _fault(faults, place, told)}
     if not 1 <= int(count) <= 10_000:
         return data | {"brokers": _fault(faults, place, f"`brokers.count` is {count}, and not from 1 to 10,000")}
-    dealt: list[Plain] = [
-        {"id": str(i + 1), "rack": racks[i % len(racks)] if racks else None} for i in range(int(count))
-    ]
+    turn = [racks[i % len(racks)] if racks else None for i in range(int(count))]
+    dealt: list[Plain] = [{"id": str(i + 1), "rack": rack} for i, rack in enumerate(turn)]
     return data | {"brokers": dealt}
 
 
@@ -121,15 +120,15 @@ def _contradictions(located: LocatedYaml, cluster: Cluster) -> list[Fault]:
     """What is wrong among values that are right each."""
     ids = Counter(broker.id for broker in cluster.brokers)
     faults = [Fault(located.at(("brokers",)), f"broker {node} is given twice") for node, n in ids.items() if n > 1]
-    sized = [(("topics", i), topics) for i, topics in enumerate(cluster.topics)]
-    classes = [(("growth", "topics", i), topics) for i, topics in enumerate(cluster.growth.topics)]
-    for address, topics in (*sized, *classes):
+    sized: list[tuple[Address, Topics | SizeClass]] = [(("topics", i), t) for i, t in enumerate(cluster.topics)]
+    sized += [(("growth", "topics", i), t) for i, t in enumerate(cluster.growth.topics)]
+    names = Counter(topics.name for _, topics in sized)
+    for address, topics in sized:
         if topics.replication_factor > len(ids):
             told = f"{topics.name}: replication.factor {topics.replication_factor} on {len(ids)} brokers"
             faults.append(Fault(located.at(address), told))
-    names = Counter(topics.name for _, topics in (*sized, *classes))
-    faults += [Fault(located.at(address), f"{topics.name} is given twice")
-               for address, topics in (*sized, *classes) if names[topics.name] > 1]  # fmt: skip
+        if names[topics.name] > 1:
+            faults.append(Fault(located.at(address), f"{topics.name} is given twice"))
     total = sum(topics.count * topics.partitions for topics in cluster.topics) + sum(
         int(cluster.growth.days * size.per_day) * size.partitions for size in cluster.growth.topics
     )

@@ -57,7 +57,7 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
 def events_of(cluster: Cluster, seed: int) -> pa.Table:
     """The cluster as rows of TOPIC_EVENTS."""
     growth = cluster.growth
-    there = [SizedTopics(t.name, t.partitions, t.replication_factor, count=t.count) for t in cluster.topics]
+    there = [SizedTopics(t.name, t.partitions, t.replication_factor, how_many=t.count) for t in cluster.topics]
     coming = [SizedTopics(t.name, t.partitions, t.replication_factor, per_day=t.per_day) for t in growth.topics]
     brokers = [(broker.id, broker.rack) for broker in cluster.brokers]
     return described_events(brokers, there, coming, round(growth.start.timestamp() * 1_000_000), growth.days, seed)

@@ -28,7 +28,7 @@ class SizedTopics(NamedTuple):
     name: str
     partitions: int
     replication_factor: int
-    count: int = 0
+    how_many: int = 0
     per_day: float = 0.0
 
 
@@ -70,18 +70,18 @@ def numbered(name: str, count: int) -> pa.Array[Any]:
 
 def there_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int) -> Iterable[pa.RecordBatch]:
     """Partitions of topics that are there."""
-    t, n, factor = TOPIC_EVENTS, topics.count * topics.partitions, topics.replication_factor
+    t, n, factor = TOPIC_EVENTS, topics.how_many * topics.partitions, topics.replication_factor
     replicas, rng, stripes = np.zeros(n * factor, np.int64), java_random(seed), stripes_for(brokers)
-    for topic in range(topics.count):
+    for topic in range(topics.how_many):
         at = topic * topics.partitions * factor
         place_striped(brokers, stripes, rng, topics.partitions, factor, replicas, at)
-    names = numbered(topics.name, topics.count) if topics.count > 1 else texts(topics.name, 1)
+    names = numbered(topics.name, topics.how_many) if topics.how_many > 1 else texts(topics.name, 1)
     ends, nodes = pa.array(np.arange(n + 1) * factor, pa.int32()), array_of(brokers.node_id[replicas].astype(np.int32))
     lists = pa.ListArray.from_arrays(ends, nodes)
     columns: dict[str, Any] = {
         t.entry: np.full(n, SIGHTING), t.time: np.full(n, start_us - 1),
-        t.topic: names.take(array_of(np.repeat(np.arange(topics.count), topics.partitions))),
-        t.partition: np.tile(np.arange(topics.partitions), topics.count), t.is_internal: np.full(n, False),
+        t.topic: names.take(array_of(np.repeat(np.arange(topics.how_many), topics.partitions))),
+        t.partition: np.tile(np.arange(topics.partitions), topics.how_many), t.is_internal: np.full(n, False),
         t.replica_nodes: lists,
     }  # fmt: skip
     yield event_rows(n, columns)
