@@ -24,10 +24,12 @@ JOBS: Mapping[str, str] = {
     "ingest": "decode captures into the silver tables of the lake",
     "replay": "replay what the lake holds under other settings, into its gold tables",
     "pipeline": "ingest what was not ingested before, then replay, then print what was found",
+    "size": "try partition limits (KIP-578, a proposal) on a cluster that a file describes, without any capture",
 }
 """Each job and what it does; a job is the function `main(run)` of the module of that name."""
 
 READS_CAPTURES = frozenset({"ingest", "pipeline"})
+SIZES_A_CLUSTER = "size"
 EXIT_CODES: Mapping[type[RefetchError], int] = {ArgumentError: 2, ScenarioError: 2, GateError: 3}
 INTERRUPTED = 130
 
@@ -115,6 +117,8 @@ def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
             metavar="KEYFILE",
             help="replace names of topics, clients, principals and hosts by keyed hashes",
         )
+    if name == SIZES_A_CLUSTER:
+        add("--cluster", metavar="FILE", help="YAML file of brokers, racks, topics and growth (else the scenario's)")
     add("--master", metavar="URL", help="Spark master (default: that of spark-submit, else local[*])")
     add(
         "--conf",
@@ -135,6 +139,9 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     from jobs.scenario_file import resolve_scenario
 
     scenario = resolve_scenario(arguments.scenario, arguments.set, arguments.captured)
+    cluster = getattr(arguments, "cluster", None) or scenario.cluster
+    if arguments.job == SIZES_A_CLUSTER and cluster is None:
+        raise ArgumentError("size needs the file of a cluster: --cluster=FILE, or `cluster: FILE` in the scenario")
     named = scenario.captures if arguments.captures is None else tuple(arguments.captures)
     return Run(
         scenario=scenario,
@@ -144,6 +151,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         master=arguments.master,
         pseudonyms=pseudonyms_by(getattr(arguments, "pseudonymise", None)),
         spark_conf=spark_properties(arguments.conf),
+        cluster=cluster,
     )
 
 

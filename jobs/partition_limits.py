@@ -71,7 +71,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     captured = run.scenario.captured
     kafka = str(captured.get("kafka", "")) or seen_release(exchanges)
     lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, kafka)
-    defaults = Defaults(int(captured["broker.num.partitions"]), int(captured["broker.default.replication.factor"]))
+    counts = (captured.get(key, 1) for key in ("broker.num.partitions", "broker.default.replication.factor"))
+    defaults = Defaults(*map(int, counts))
     return replayed(topic_events(metadata, changes, exchanges), lanes, defaults, seed_of(capture_id), run_id)
 
 

@@ -23,6 +23,7 @@ class Run:
     master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
     spark_conf: Spark properties given on the command line, which go before refetch's own.
+    cluster: the file that describes a cluster; None where captures do.
     """
 
     scenario: Scenario
@@ -32,6 +33,7 @@ class Run:
     master: str | None = None
     pseudonyms: Pseudonyms | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    cluster: str | None = None
 
 
 def absolute_lake(lake: str) -> str:

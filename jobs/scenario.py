@@ -34,7 +34,7 @@ class Scenario:
 
     captured: value in force by setting key, Kafka's default where nothing was stated.
     replay: by algorithm, the values of each varied setting, in ascending order.
-    captures, lake: as written in the scenario file, resolved against its folder; None where it names no lake.
+    captures, lake, cluster: as written in the scenario file, resolved against its folder; None where it names none.
     assumed: keys of `captured` that nobody stated.
     """
 
@@ -42,6 +42,7 @@ class Scenario:
     replay: Mapping[str, Mapping[str, tuple[Value, ...]]]
     captures: tuple[str, ...] = field(default=(), compare=False)
     lake: str | None = field(default=None, compare=False)
+    cluster: str | None = field(default=None, compare=False)
     assumed: tuple[str, ...] = field(default=(), compare=False)
 
     @property

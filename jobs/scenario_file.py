@@ -36,6 +36,7 @@ class ScenarioText(BaseModel):
 
     captures: Texts = Field(default_factory=list)
     lake: str | None = None
+    cluster: str | None = None
     captured: Annotated[dict[str, str], BeforeValidator(_given)] = Field(default_factory=dict)
     replay: Annotated[dict[str, Grid], BeforeValidator(_given)] = Field(default_factory=dict)
 
@@ -68,6 +69,7 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
         replay=replay,
         captures=tuple(_beside(folder, capture) for capture in text.captures),
         lake=None if text.lake is None else _beside(folder, text.lake),
+        cluster=None if text.cluster is None else _beside(folder, text.cluster),
         assumed=tuple(key for key in in_force if key not in captured),
     )
 

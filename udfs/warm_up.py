@@ -99,7 +99,7 @@ def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.Record
     """Rows of a table that are zero, true or empty but for the columns given."""
     values: dict[str, object] = {"string": "", "boolean": True}
     filled: dict[str, pa.Array[Any] | Ints] = {
-        str(c): pa.array([values.get(c.type, 0)] * rows, TYPES[c.type]) for c in table.columns
+        str(c): pa.array([values.get(c.type, [] if "<" in c.type else 0)] * rows, TYPES[c.type]) for c in table.columns
     }
     return rows_of(table, {**filled, **columns})
 

@@ -152,7 +152,8 @@ def curve_rows(history: History, reason: int, steps: Steps, run_id: str) -> tupl
     """Rows of `partition_limit_curve` of one limit."""
     t, e, n = PARTITION_LIMIT_CURVE, TOPIC_EVENTS, len(steps.change)
     fails = steps.change != NONE_FAILS
-    rows = asked_rows(history, np.maximum(steps.change, 0)) if history.asked.num_rows else history.asked
+    row = np.where(fails, history.row[steps.change], 0) if len(history.row) else steps.change
+    rows = history.asked.take(array_of(row)) if history.asked.num_rows else history.asked
     last = np.append(steps.limit_from[1:] - 1, 0)
 
     def of_change(name: str) -> pa.Array[Any]:

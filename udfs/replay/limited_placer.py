@@ -21,24 +21,29 @@ DRAWN = -1
 
 
 class Arranged(NamedTuple):
-    """Working memory: brokers that have room, alternated by rack."""
+    """Working memory: brokers that have room, alternated by rack; it is kept from placement to placement."""
 
     brokers: Ints  # int64[brokers], of which the first few are in use
     room: Ints  # int64[brokers]: replicas a broker may still get
-    taken: Ints  # int64[brokers]: 1 + the partition that has a replica there
+    listed: Ints  # int64[brokers]: 1 for those in `brokers`
+    taken: Ints  # int64[brokers]: the mark of the newest partition that has a replica there
     rack_taken: Ints  # int64[racks], in the same way
     next_of_rack: Ints  # int64[racks]
+    at: Ints  # MARK of the newest partition, and how many brokers and RACKS are listed
+
+
+MARK, LISTED, RACKS = range(3)
 
 
 def arranged_for(brokers: Brokers) -> Arranged:
     """Room for the placer's work."""
     n, racks = len(brokers.rack), len(brokers.draw_order)
-    return Arranged(*(np.zeros(size, np.int64) for size in (n, n, n, racks, racks)))
+    return Arranged(*(np.zeros(size, np.int64) for size in (n, n, n, n, racks, racks, 3)))
 
 
 @kernel
-def arrange(brokers: Brokers, work: Arranged) -> tuple[int, int]:
-    """getRackAlternatedBrokerList over the brokers with room: one of each rack in turn. Returns brokers and racks."""
+def arrange(brokers: Brokers, work: Arranged) -> None:
+    """getRackAlternatedBrokerList over the brokers with room: one of each rack in turn."""
     with_room, racks = 0, 0
     for rack in range(len(work.rack_taken)):
         work.next_of_rack[rack] = 0
@@ -57,7 +62,9 @@ def arrange(brokers: Brokers, work: Arranged) -> tuple[int, int]:
             if broker < len(work.room):
                 work.brokers[listed] = broker
                 listed += 1
-    return with_room, racks
+    for broker in range(len(work.room)):
+        work.listed[broker] = 1 if work.room[broker] > 0 else 0
+    work.at[LISTED], work.at[RACKS] = listed, racks
 
 
 @kernel
@@ -71,12 +78,12 @@ def take(brokers: Brokers, work: Arranged, broker: int, mark: int) -> bool:
 
 
 @kernel
-def place_followers(
-    brokers: Brokers, work: Arranged, n: int, racks: int, factor: int, first: int, shift: int, mark: int, out: Ints,
-    at: int,
-) -> bool:  # fmt: skip
-    """A partition's replicas after the leader's. Returns whether a broker is full by them."""
-    full = False
+def place_partition(brokers: Brokers, work: Arranged, first: int, shift: int, factor: int, out: Ints, at: int) -> bool:
+    """A partition's replicas, the leader's on the `first` broker of the list. Returns whether a broker is full then."""
+    work.at[MARK] += 1
+    mark, n, racks = work.at[MARK], work.at[LISTED], work.at[RACKS]
+    out[at] = work.brokers[first]
+    full = take(brokers, work, work.brokers[first], mark)
     probe, racks_taken, placed = 0, 1, 1
     while placed < factor:
         broker = work.brokers[(first + 1 + (shift * racks + probe) % (n - 1)) % n]
@@ -92,16 +99,14 @@ def place_followers(
 
 
 @kernel
-def give_room(brokers: Brokers, counts: Ints, limit: int, work: Arranged) -> int:
-    """Note what room brokers have that are up. Returns how many there are, with room or without."""
-    up = 0
+def give_room(brokers: Brokers, counts: Ints, limit: int, work: Arranged) -> None:
+    """Note what room brokers have that are up, and arrange them unless they are the same as before."""
+    changed = False
     for broker in range(len(work.room)):
-        up += brokers.unfenced[broker]
         work.room[broker] = max(0, limit - counts[broker]) if brokers.unfenced[broker] else 0
-        work.taken[broker] = 0
-    for rack in range(len(work.rack_taken)):
-        work.rack_taken[rack] = 0
-    return up
+        changed = changed or (work.room[broker] > 0) != (work.listed[broker] == 1)
+    if changed:
+        arrange(brokers, work)
 
 
 @kernel
@@ -115,20 +120,17 @@ def place_limited(
     before there was no room for one; all or none of them are to be created.
     """
     give_room(brokers, counts, limit, work)
-    n, racks = arrange(brokers, work)
+    n = work.at[LISTED]
     if n == 0:
         return 0
     begin = start % n if start >= 0 else next_int(rng, n)
     shift = start % n if start >= 0 else next_int(rng, n)
     for i in range(partitions):
+        n = work.at[LISTED]
         if n < factor:
             return i
         partition = first_partition + i
         shift += 1 if partition > 0 and partition % n == 0 else 0
-        first = (partition + begin) % n
-        out[at + i * factor] = work.brokers[first]
-        full = take(brokers, work, work.brokers[first], i + 1)
-        full = place_followers(brokers, work, n, racks, factor, first, shift, i + 1, out, at + i * factor) or full
-        if full:
-            n, racks = arrange(brokers, work)
+        if place_partition(brokers, work, (partition + begin) % n, shift, factor, out, at + i * factor):
+            arrange(brokers, work)
     return partitions

@@ -76,11 +76,14 @@ def test_a_scenario_that_varies_nothing_replays_what_was_captured(write: Path) -
 
 def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
     unstated, stated = scenario(write, ""), scenario(write, GRID)
+    told_by_capture = (
+        "kafka", "controller_mutation_rate", "broker.num.partitions", "broker.default.replication.factor",
+    )  # fmt: skip
     assert (dict(unstated.captured), unstated.assumed) == (
         {"broker.fetch.max.bytes": 55 * MiB},
-        ("broker.fetch.max.bytes", "kafka"),
+        ("broker.fetch.max.bytes", *told_by_capture),
     )
-    assert (dict(stated.captured), stated.assumed) == ({"broker.fetch.max.bytes": 30 * MiB}, ("kafka",))
+    assert (dict(stated.captured), stated.assumed) == ({"broker.fetch.max.bytes": 30 * MiB}, told_by_capture)
 
 
 def test_paths_in_a_file_stand_for_the_files_own_folder(write: Path) -> None:
@@ -155,7 +158,7 @@ replay:
         "x.yaml:11: consumer.max.partition.fetch.bytes: `8 megs` is not a size in bytes such as 1048576, 8MiB or 50 MB",
         "x.yaml:12: broker.fetch.max.bytes: `100` is below the minimum, 1024",
         "x.yaml:13: replica.fetch.max.bytes has no value",
-        "--captured: kafka: `5` is none of 4.3, 4.2, 4.1, 4.0, 3.9, kip",
+        "--captured: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, kip",
         "--set: `fetch.max.bytes` is not KEY=VALUE",
     )
 
@@ -173,7 +176,7 @@ def test_what_the_capture_tells_cannot_be_stated(write: Path) -> None:
         ("lake: a\nlake: b\n", "x.yaml:2: key `lake` is given twice"),
         ("lake: &a x\ncaptures:\n  - *a\n", "x.yaml:3: alias *a is not taken here; write the value out"),
         ("lake: [\n", "x.yaml:2: not YAML: expected the node content, but found '<stream end>'"),
-        ("- a\n- b\n", "x.yaml:1: a scenario is a mapping with the keys captures, lake, captured, replay"),
+        ("- a\n- b\n", "x.yaml:1: a scenario is a mapping with the keys captures, lake, cluster, captured, replay"),
         ("replay: 3\n", "x.yaml:1: `replay` must be a mapping of keys to values"),
         (
             "replay:\n  fetch_max_bytes: {fetch.max.bytes: 1MiB,\n    consumer.fetch.max.bytes: 2MiB}\n",

@@ -1,0 +1,77 @@
+"""size: partition limits (KIP-578, a proposal) on a cluster that a file describes, without any capture."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.cluster_file import Cluster, read_cluster
+from jobs.kernels import ready_session
+from jobs.lake import rows_of, table_path, write_table
+from jobs.limit_answers import answer_lines
+from jobs.partition_limits import NEWEST, PARTITION_LIMITS, limit_lanes, replayed, seed_of
+from jobs.progress import stage
+from jobs.replay import run_id, run_rows, write_tables
+from jobs.run import Run
+from schemas.tables.gold import RUNS
+from schemas.tables.table import Table
+from udfs.errors import ArgumentError
+from udfs.replay.asked_changes import Defaults
+from udfs.replay.described_cluster import SizedTopics, described_events
+
+ALGORITHM = PARTITION_LIMITS.name
+
+
+def main(run: Run) -> None:
+    """Run the job: write the gold tables of the described cluster, print what its limits would refuse."""
+    if run.cluster is None:
+        raise ArgumentError("size needs the file of a cluster: --cluster=FILE")
+    cluster = read_cluster(run.cluster)
+    cluster_id = hashlib.sha256(Path(run.cluster).read_bytes()).hexdigest()[:16]
+    lanes = run.scenario.replay.get(ALGORITHM, {})
+    run = replace(run, scenario=replace(run.scenario, replay={ALGORITHM: lanes}))
+    spark = ready_session(run, "refetch size", [ALGORITHM])
+    run_name = size(spark, run, cluster, cluster_id)
+    sys.stdout.write(summary(spark, run, cluster_id, run_name))
+
+
+def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:
+    """Write the gold tables; returns the run id."""
+    run_name = run_id(cluster_id, run.scenario)
+    captured = run.scenario.captured
+    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get("kafka", NEWEST)))
+    events = spark.createDataFrame(events_of(cluster, seed_of(cluster_id)))
+    with stage("size", spark):
+        rows = replayed(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name).persist()
+        write_tables(spark, run.lake, run_name, {table: [rows] for table in PARTITION_LIMITS.tables})
+    rows.unpersist()
+    write_table(run_rows(spark, run, cluster_id, run_name), run.lake, RUNS, run_name)
+    return run_name
+
+
+def events_of(cluster: Cluster, seed: int) -> pa.Table:
+    """The cluster as rows of TOPIC_EVENTS."""
+    growth = cluster.growth
+    there = [SizedTopics(t.name, t.partitions, t.replication_factor, how_many=t.count) for t in cluster.topics]
+    coming = [SizedTopics(t.name, t.partitions, t.replication_factor, per_day=t.per_day) for t in growth.topics]
+    brokers = [(broker.id, broker.rack) for broker in cluster.brokers]
+    return described_events(brokers, there, coming, round(growth.start.timestamp() * 1_000_000), growth.days, seed)
+
+
+def summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> str:
+    """The screen as text, from the tables alone."""
+
+    def own_rows(table: Table) -> DataFrame:
+        return rows_of(spark, run.lake, table, run_name)
+
+    found = {name: query(own_rows).collect() for name, query in PARTITION_LIMITS.queries.items()}
+    lines = answer_lines(found, [lane.name for lane in run.scenario.lanes(ALGORITHM)])
+    paths = [f"  {table_path(run.lake, table)}" for table in (*PARTITION_LIMITS.tables, RUNS)]
+    title = f"Partition limits (KIP-578, a proposal) on the cluster of {run.cluster}"
+    parts = ["", title, *lines, "", "Tables", *paths, f"  run {run_name}, cluster {cluster_id}"]
+    return "\n".join(parts) + "\n"

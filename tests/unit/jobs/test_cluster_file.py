@@ -1,0 +1,87 @@
+"""Clusters on paper."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+
+from jobs.cluster_file import read_cluster
+from jobs.size import events_of
+from schemas.tables.steps import TOPIC_EVENTS
+from udfs.errors import ScenarioError
+from udfs.replay.topic_history import BROKER, CHANGE, SIGHTING
+
+EXAMPLE = Path(__file__).parents[3] / "conf" / "clusters" / "example.yaml"
+GROWTH = "growth: {days: 10, topics: [{name: new, partitions: 3, replication.factor: 2, topics.per.day: 2}]}\n"
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "cluster.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_example_is_a_cluster_of_fifty_brokers_dealt_to_three_racks() -> None:
+    cluster = read_cluster(str(EXAMPLE))
+    assert Counter(broker.rack for broker in cluster.brokers) == {"a": 17, "b": 17, "c": 16}
+    assert [broker.id for broker in cluster.brokers] == list(range(1, 51))
+
+
+def test_a_cluster_becomes_what_a_capture_of_it_would_show(tmp_path: Path) -> None:
+    text = (
+        "brokers: [{id: 1}, {id: 5}]\n"
+        "topics:\n"
+        "  - {name: a, count: 2, partitions: 3, replication.factor: 2}\n"
+        "  - {name: b, partitions: 1, replication.factor: 1}\n"
+    )
+    t, events = TOPIC_EVENTS, events_of(read_cluster(written(tmp_path, text + GROWTH)), seed=7)
+    of = {entry: events.filter(pc.equal(events[t.entry], entry)) for entry in (BROKER, SIGHTING, CHANGE)}
+    assert of[BROKER][t.node_id].to_pylist() == [1, 5]
+    assert Counter(of[SIGHTING][t.topic].to_pylist()) == {"a-0": 3, "a-1": 3, "b": 1}
+    assert all(sorted(nodes) == [1, 5] for nodes in of[SIGHTING][t.replica_nodes].to_pylist()[:6])
+    assert of[CHANGE][t.topic].to_pylist() == [f"new-{i}" for i in range(20)]
+    times = of[CHANGE][t.time].to_pylist()
+    assert {later - earlier for earlier, later in pairwise(times)} == {43_200_000_000}
+
+
+def test_all_faults_of_a_file_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+    text = """\
+brokers:
+  - {id: 1, rak: a}
+  - {id: x}
+topics:
+  - {name: a, partitions: 0, replication.factor: 1}
+growth:
+  days: 10
+  topics: [{name: b, partitions: 1, replication.factor: 1}]
+"""
+    with pytest.raises(ScenarioError) as raised:
+        read_cluster(written(tmp_path, text))
+    told = [fault.removeprefix(str(tmp_path / "cluster.yaml")) for fault in raised.value.faults]
+    assert [fault.partition(": ")[0] for fault in told] == [":2", ":3", ":5", ":8"]
+    assert "unknown key `brokers.0.rak`" in told[0]
+    assert "`growth.topics.0.topics.per.day` is missing" in told[3]
+
+
+ONE = "partitions: 1, replication.factor: 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("brokers: {count: 2}\ntopics: [{name: a, partitions: 1, replication.factor: 3}]\n", ":2: a: replication.fac"),
+        ("brokers: [{id: 1}, {id: 1}, {id: 2}]\n", ":1: broker 1 is given twice"),
+        (f"brokers: {{count: 2}}\ntopics: [{{name: new, {ONE}}}]\n", "new is given twice"),
+        (f"brokers: {{count: 2}}\ntopics: [{{name: a, count: 6000000, {ONE}}}]\n", "at most 5,000,000"),
+        ("brokers: {racks: [a]}\n", ":1: `brokers` is a list of {id, rack}, or {count: N"),
+        ("brokers: {count: 99999}\n", "not from 1 to 10,000"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        read_cluster(written(tmp_path, text + GROWTH))
+    assert told in str(raised.value)

@@ -1,0 +1,156 @@
+"""Where replicas go: the vectors of Kafka's own tests, and full brokers that are left out (KIP-578, a proposal)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udfs.replay.brokers import Brokers, brokers_of, hash_map_order
+from udfs.replay.java_random import java_random, mock_random
+from udfs.replay.limited_placer import DRAWN, UNLIMITED, arranged_for, place_limited
+from udfs.replay.placement_check import possible_rounds
+from udfs.replay.striped_placer import INVALID_REPLICATION_FACTOR, place_striped, stripes_for
+
+RACKS_OF_ADMIN_RACK_AWARE_TEST = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
+Placed = list[list[int]]
+
+
+def cluster(racks: dict[int, str | None], fenced: Sequence[int] = ()) -> Brokers:
+    nodes = sorted(racks)
+    return brokers_of(nodes, [racks[node] for node in nodes], [node not in fenced for node in nodes])
+
+
+def striped(brokers: Brokers, partitions: int, factor: int, seed: int | None = None) -> Placed:
+    out = np.zeros(partitions * factor, np.int64)
+    rng = mock_random() if seed is None else java_random(seed)
+    assert place_striped(brokers, stripes_for(brokers), rng, partitions, factor, out, 0) == 0
+    return brokers.node_id[out].reshape(-1, factor).tolist()
+
+
+def limited(
+    brokers: Brokers, partitions: int, factor: int, start: int = 0, limit: int = UNLIMITED, counts: Sequence[int] = ()
+) -> Placed:
+    """What was placed before there was no room."""
+    there = np.array(counts or [0] * len(brokers.node_id), np.int64)
+    out = np.zeros(partitions * factor, np.int64)
+    placed = place_limited(
+        brokers, there, limit, arranged_for(brokers), java_random(7), start, 0, partitions, factor, out, 0
+    )
+    return brokers.node_id[out[: placed * factor]].reshape(-1, factor).tolist()
+
+
+def test_striped_placement_over_a_fenced_broker() -> None:
+    """StripedReplicaPlacerTest, with MockRandom."""
+    brokers = cluster(dict.fromkeys(range(5)), fenced=[1])
+    assert striped(brokers, 5, 4) == [[3, 4, 0, 2], [4, 0, 2, 3], [0, 2, 3, 4], [2, 3, 4, 0], [0, 4, 3, 2]]
+
+
+def test_striped_placement_over_racks() -> None:
+    racks: dict[int, str | None] = {10: "1", 11: "1", 20: "2", 21: "2", 30: "3", 31: "3"}
+    assert striped(cluster(racks, fenced=[20]), 3, 4) == [[11, 21, 31, 10], [21, 30, 10, 20], [31, 11, 21, 30]]
+
+
+def test_more_replicas_than_brokers_are_refused() -> None:
+    brokers = cluster(dict.fromkeys(range(2)))
+    out = np.zeros(3, np.int64)
+    assert place_striped(brokers, stripes_for(brokers), mock_random(), 1, 3, out, 0) == INVALID_REPLICATION_FACTOR
+
+
+def test_admin_placement_without_racks() -> None:
+    """AdminRackAwareTest.testAssignmentWithoutRackInformation's vector."""
+    assert limited(cluster(dict.fromkeys(range(5))), 10, 3) == [
+        [0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 0], [4, 0, 1], [0, 2, 3], [1, 3, 4], [2, 4, 0], [3, 0, 1], [4, 1, 2],
+    ]  # fmt: skip
+
+
+def test_admin_placement_over_racks() -> None:
+    """AdminUtils' own comment."""
+    assert limited(cluster(dict(RACKS_OF_ADMIN_RACK_AWARE_TEST)), 7, 3) == [
+        [0, 3, 1], [3, 1, 5], [1, 5, 4], [5, 4, 2], [4, 2, 0], [2, 0, 3], [0, 4, 2],
+    ]  # fmt: skip
+
+
+def test_racks_that_only_some_brokers_have_are_left_out_of_account() -> None:
+    some: dict[int, str | None] = {0: "a", 1: None, 2: "a"}
+    assert limited(cluster(some), 3, 2) == limited(cluster(dict.fromkeys(range(3))), 3, 2)
+
+
+def test_a_full_broker_is_left_out() -> None:
+    placed = limited(cluster(dict.fromkeys(range(3))), 4, 2, limit=4, counts=[0, 4, 0])
+    assert len(placed) == 4
+    assert all(sorted(replicas) == [0, 2] for replicas in placed)
+
+
+def test_placement_ends_when_fewer_brokers_have_room_than_replicas_are_wanted() -> None:
+    assert len(limited(cluster(dict.fromkeys(range(3))), 9, 3, limit=4, counts=[1, 0, 0])) == 3
+    assert limited(cluster(dict.fromkeys(range(3))), 1, 1, limit=1, counts=[1, 1, 5]) == []
+
+
+@st.composite
+def limited_cases(draw: st.DrawFn) -> tuple[Brokers, int, int, int, list[int], int]:
+    n = draw(st.integers(1, 8))
+    racks = draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=n, max_size=n))
+    counts = draw(st.lists(st.integers(0, 6), min_size=n, max_size=n))
+    brokers = cluster(dict(enumerate(racks)))
+    return (
+        brokers,
+        draw(st.integers(1, 20)),
+        draw(st.integers(1, n)),
+        draw(st.integers(0, 12)),
+        counts,
+        draw(st.integers(-1, 9)),
+    )
+
+
+@given(limited_cases())
+def test_no_broker_gets_above_its_limit_nor_a_partition_twice(
+    case: tuple[Brokers, int, int, int, list[int], int],
+) -> None:
+    brokers, partitions, factor, limit, counts, start = case
+    placed = limited(brokers, partitions, factor, start if start >= 0 else DRAWN, limit, counts)
+    added = np.bincount(np.array(placed, np.int64).reshape(-1), minlength=len(counts))
+    assert all(new == 0 or there + new <= limit for there, new in zip(counts, added.tolist(), strict=True))
+    assert all(len(set(replicas)) == factor for replicas in placed)
+    with_room = sum(there + new < limit for there, new in zip(counts, added.tolist(), strict=True))
+    assert len(placed) == partitions or with_room < factor
+
+
+@given(limited_cases())
+def test_a_limit_that_no_broker_comes_near_changes_nothing(case: tuple[Brokers, int, int, int, list[int], int]) -> None:
+    brokers, partitions, factor, _, counts, start = case
+    far = max(counts) + partitions * factor + 1
+    assert limited(brokers, partitions, factor, max(start, 0), far, counts) == limited(
+        brokers, partitions, factor, max(start, 0)
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("factor", [1, 2, 3, 5])
+def test_every_draw_of_the_striped_placer_is_a_possible_one(seed: int, factor: int) -> None:
+    brokers = cluster(dict.fromkeys(range(5)))
+    replicas = np.array(striped(brokers, 13, factor, seed), np.int64).reshape(-1)
+    rounds, possible = possible_rounds(replicas, np.zeros(1, np.int64), np.array([13]), np.array([factor]), 5)
+    assert (rounds.tolist(), possible.tolist()) == ([3], [3])
+
+
+@pytest.mark.parametrize(
+    "replicas",
+    [
+        [[0, 1], [0, 1]],  # a leader twice in a round
+        [[0, 1], [2, 0]],  # the second begins where the first ends not
+        [[1, 0], [0, 2]],  # the first round is in the order of node ids
+    ],
+)
+def test_what_the_striped_placer_cannot_draw_is_told(replicas: Placed) -> None:
+    flat = np.array(replicas, np.int64).reshape(-1)
+    rounds, possible = possible_rounds(flat, np.zeros(1, np.int64), np.array([2]), np.array([2]), 3)
+    assert (rounds.tolist(), possible.tolist()) == ([1], [0])
+
+
+def test_racks_are_gone_through_in_the_order_of_javas_hash_map() -> None:
+    """Of equal hashes ("Aa" and "BB") the one put first comes first; no rack has the hash 0."""
+    assert hash_map_order(["BB", "Aa", None]) == [None, "BB", "Aa"]
