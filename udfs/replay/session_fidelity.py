@@ -31,7 +31,7 @@ from udfs.replay.session_cache import (
 )
 from udfs.replay.session_clients import AFTER_LOSS, FROM_BEFORE, NO_TIME, UNEXPECTED, is_session_error
 from udfs.replay.session_lanes import US_PER_MS
-from udfs.replay.session_order import UNKNOWN_PHASE, issued_shard, steps_counter
+from udfs.replay.session_order import OVERLAP_US, UNKNOWN_PHASE, issued_shard, steps_counter
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
 from udfs.wire.kernel import kernel
@@ -58,6 +58,7 @@ class Reason(StrEnum):
     UNSEEN = "session_not_seen"  # ... one that is idle since then may hold the slot
     PHASE_UNKNOWN = "shard_unknown"  # no id has told yet whose turn it is
     CLOCK = "eviction_time"  # within CLOCK_MS of the time at which it would be otherwise
+    CLOSE_ORDER = "close_grant_order"  # a close and the response overlap in time; the other order gives what was captured
     AFTER_LOSS = "response_not_captured"  # the client has a new connection, or the last response is not in the capture
     ORDER_INFERRED = "order_inferred"  # agrees; the order of responses that overlap was told by ids
     GRANTED = "granted"  # disagreement: the capture has a session where the model refuses one
@@ -72,7 +73,8 @@ METRICS = {metric: code for code, metric in enumerate(Metric)}
 CODES = {reason: code for code, reason in enumerate(Reason, 1)}
 AGREED = 0
 CODE_COUNT = len(CODES) + 1
-UNKNOWN = (Reason.FROM_BEFORE, Reason.UNSEEN, Reason.PHASE_UNKNOWN, Reason.CLOCK, Reason.AFTER_LOSS)
+UNKNOWN = (Reason.FROM_BEFORE, Reason.UNSEEN, Reason.PHASE_UNKNOWN, Reason.CLOCK, Reason.CLOSE_ORDER,
+           Reason.AFTER_LOSS)  # fmt: skip
 AGREEMENTS = frozenset({AGREED, CODES[Reason.ORDER_INFERRED]})
 
 _GRANTS, _SHARDS, _ERRORS = METRICS[Metric.GRANTS], METRICS[Metric.SHARDS], METRICS[Metric.ERRORS]
@@ -81,20 +83,22 @@ _FROM_BEFORE, _UNSEEN, _PHASE = CODES[Reason.FROM_BEFORE], CODES[Reason.UNSEEN],
 _CLOCK, _AFTER_LOSS, _INFERRED = CODES[Reason.CLOCK], CODES[Reason.AFTER_LOSS], CODES[Reason.ORDER_INFERRED]
 _GRANTED, _REFUSED, _OTHER_SHARD = CODES[Reason.GRANTED], CODES[Reason.REFUSED], CODES[Reason.OTHER_SHARD]
 _OTHER_ERROR, _OTHER_PARTITIONS = CODES[Reason.OTHER_ERROR], CODES[Reason.OTHER_PARTITIONS]
-_OTHER_REQUEST = CODES[Reason.OTHER_REQUEST]
+_OTHER_REQUEST, _CLOSE_ORDER = CODES[Reason.OTHER_REQUEST], CODES[Reason.CLOSE_ORDER]
 
 
 class Judged(NamedTuple):
     """The captured broker.
 
     verdicts: int64[names, metrics, CODE_COUNT]. start: int64[1], time of the first request in us. unseen: int64[1],
-    the client that stands for those whose sessions the capture does not show.
+    the client that stands for those whose sessions the capture does not show. closed_us: int64[MOST_SHARDS], when a
+    session of the shard was closed last.
     """
 
     cache: Cache
     verdicts: Ints
     start: Ints
     unseen: Ints
+    closed_us: Ints
 
 
 @kernel
@@ -136,6 +140,7 @@ def judge_request(judged: Judged, settings: CacheSettings, fetch: Record, now_ms
     slot = find(judged, settings, fetch.owner, fetch.session_id)
     if fetch.epoch <= 0:
         if slot != NOWHERE:
+            judged.closed_us[shard_of(fetch.session_id, settings.shards[0])] = fetch.request_us
             close_session(cache, settings, 0, slot)
         return
     uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
@@ -202,6 +207,8 @@ def grant_verdict(
     has_slot = judged.cache.count[0, shard] < settings.slots[0]
     if has_slot and settings.slots[0] > 0 and moment.us - judged.start[0] <= settings.eviction_ms[0] * US_PER_MS:
         return _UNSEEN
+    if has_slot and moment.us - judged.closed_us[shard] <= OVERLAP_US:
+        return _CLOSE_ORDER
     for away in (-CLOCK_MS, CLOCK_MS):
         if grants(judged, settings, shard, fetch, now_ms + away) == shown:
             return _CLOCK

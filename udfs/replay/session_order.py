@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.replay.session_cache import INITIAL_EPOCH, NOWHERE, shard_of
+from udfs.replay.session_cache import GREATEST_ID, INITIAL_EPOCH, NOWHERE, shard_of
 from udfs.replay.session_clients import NO_TIME
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
@@ -134,7 +134,7 @@ def order_responses(moments: Records, fetches: Records, end: int, phase: Ints, s
 
 
 def first_shard(moments: Records, fetches: Records, shards: int) -> int:
-    """The shard of the first full response, counted back from the first id that is issued; UNKNOWN_PHASE for none."""
+    """The shard of the first full response, by most of the ids that these moments issue; UNKNOWN_PHASE for none."""
     fetch = fetches[moments["fetch"]]
     built = (moments["is_response"] == 1) & (fetch["epoch"] == INITIAL_EPOCH) & (fetch["error"] == 0)
     built &= (fetch["is_throttled"] == 0) & (fetch["response_us"] != NO_TIME)
@@ -142,4 +142,5 @@ def first_shard(moments: Records, fetches: Records, shards: int) -> int:
     issued = np.flatnonzero(ids > 0)
     if not len(issued):
         return UNKNOWN_PHASE
-    return int((shard_of(int(ids[issued[0]]), shards) - issued[0]) % shards)
+    shard = np.minimum(ids[issued] // (GREATEST_ID // shards), shards - 1)
+    return int(np.bincount((shard - issued) % shards).argmax())

@@ -20,14 +20,14 @@ from udfs.replay.session_contents import CONTENTS, Memory, larger_memory, measur
 from udfs.replay.session_events import events_of
 from udfs.replay.session_fidelity import CODE_COUNT, METRICS, Judged, judge
 from udfs.replay.session_lanes import LANE_CLIENT, OUTCOME, Lanes, play
-from udfs.replay.session_order import MOMENT, UNKNOWN_PHASE, first_shard, moments_of, order_responses
+from udfs.replay.session_order import MOMENT, OVERLAP_US, UNKNOWN_PHASE, first_shard, moments_of, order_responses
 from udfs.replay.session_report import BUCKET_US, Bucket, broker_rows
 from udfs.replay.session_spans import Spans, follow_spans, new_spans, roomy_spans
 from udfs.wire.arrays import Bools, Ints, Records
 from udfs.wire.fetch_sizes import fetch_sizes
 
-PHASE_WITHIN_US = 60_000_000
-"""How long to wait for the first id that tells whose turn it is."""
+PHASE_WITHIN_US = (10_000_000, 60_000_000)
+"""The ids of the first 10 s tell whose turn it is, else those of the first 60."""
 EVICTIONS_AT_ONCE = 4096
 
 
@@ -95,8 +95,9 @@ def new_broker(broker: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
     start = zlib.crc32(f"{seed}:{broker}".encode())
     verdicts = np.zeros((2, len(METRICS), CODE_COUNT), np.int64)
     judged = Judged(
-        new_cache(captured_only(settings), start), verdicts, np.full(1, -1, np.int64), np.zeros(1, np.int64)
-    )
+        new_cache(captured_only(settings), start), verdicts, np.full(1, -1, np.int64), np.zeros(1, np.int64),
+        np.full(MOST_SHARDS, -OVERLAP_US),
+    )  # fmt: skip
     return BrokerReplay(broker, settings, new_lanes(settings, start), judged, np.zeros(len(settings.slots), np.int64))
 
 
@@ -196,18 +197,29 @@ def go_on(now: BrokerReplay, before_us: int | None) -> None:
     """Play the moments before this time, or all of them."""
     end = len(now.moments) if before_us is None else int(np.searchsorted(now.moments["us"], before_us))
     shards = int(now.captured.shards[0])
-    if not now.has_begun:
-        phase = first_shard(now.moments[:end], now.fetches, shards)
-        waits = before_us is not None and before_us - now.judged.start[0] <= PHASE_WITHIN_US
-        if phase == UNKNOWN_PHASE and waits:
-            return
-        now.has_begun, now.phase[0] = True, phase
-        now.lanes.cache.placed[:] = max(phase, 0)
+    if not now.has_begun and not begins(now, before_us, shards):
+        return
     order_responses(now.moments, now.fetches, end, now.phase, shards, np.zeros(1, MOMENT))
     follow_spans(now.moments, 0, end, now.fetches, now.spans, shards)
     run_judge(now, end)
     run_lanes(now, end)
     forget_played(now, end)
+
+
+def begins(now: BrokerReplay, before_us: int | None, shards: int) -> bool:
+    """Find whose turn it is; False where later fetches may tell."""
+    phase = UNKNOWN_PHASE
+    for within_us in PHASE_WITHIN_US:
+        until_us = int(now.judged.start[0]) + within_us
+        if before_us is not None and before_us < until_us:
+            return False
+        first = now.moments[: np.searchsorted(now.moments["us"], until_us)]
+        phase = first_shard(first, now.fetches, shards)
+        if phase != UNKNOWN_PHASE:
+            break
+    now.has_begun, now.phase[0] = True, phase
+    now.lanes.cache.placed[:] = max(phase, 0)
+    return True
 
 
 def run_judge(now: BrokerReplay, end: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from udfs.replay.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.session_cache import shard_of
 from udfs.replay.session_clients import NO_TIME
-from udfs.replay.session_order import UNKNOWN_PHASE, steps_counter
+from udfs.replay.session_order import OVERLAP_US, UNKNOWN_PHASE, steps_counter
 from udfs.wire.arrays import Ints, Records
 from udfs.wire.kernel import kernel
 
@@ -116,12 +116,12 @@ def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, i
         refused = refusals[refusals[:, 0] == shard, 1]
         at = refused[refused > unseen_until_us]
         if len(at):
-            fullest = int(_alive(opened, np.sort(of_shard["gone_us"]), at).min())
+            fullest = int(_alive(opened, np.sort(of_shard["gone_us"]), at, OVERLAP_US).min())
             most = fullest if most is None else min(most, fullest)
     return least * shards, None if most is None else (most + 1) * shards - 1
 
 
-def _alive(opened: Ints, ended: Ints, at: Ints) -> Ints:
-    """How many have been opened by these times, and not ended before them."""
-    alive: Ints = np.searchsorted(opened, at, "right") - np.searchsorted(ended, at, "left")
+def _alive(opened: Ints, ended: Ints, at: Ints, before_us: int = 0) -> Ints:
+    """How many have been opened by these times, and not ended so long before them."""
+    alive: Ints = np.searchsorted(opened, at, "right") - np.searchsorted(ended, at - before_us, "left")
     return alive
