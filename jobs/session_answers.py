@@ -11,7 +11,9 @@ from jobs.algorithm import OwnRows
 from jobs.screen import aligned, share, size
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 
-TITLE = "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the answers they would have got"
+TITLE = (
+    "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the answers they would have got"
+)
 HEAD = ("lane", "most live*", "refused", "evicted", "not found", "full fetches", "requests", "responses")
 CAPTURED_LANE = "captured"
 

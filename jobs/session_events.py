@@ -51,9 +51,9 @@ def partition_events(fetches: DataFrame) -> DataFrame:
     """A row a partition of a fetch."""
     f, t = FETCH_PARTITIONS, SESSION_EVENTS
     return fetches.where(F.col(f.request_time).isNotNull()).select(
-        t.broker, t.connection_id, t.exchange_no, t.session_known, t.response_session_id, t.partition, t.fetch_offset,
-        t.partition_max_bytes, t.current_leader_epoch, t.returned_bytes, t.high_watermark, t.log_start_offset,
-        t.error_code, t.preferred_read_replica,
+        t.broker, t.connection_id, t.exchange_no, t.max_wait_ms, t.session_known, t.response_session_id, t.partition,
+        t.fetch_offset, t.partition_max_bytes, t.current_leader_epoch, t.returned_bytes, t.high_watermark,
+        t.log_start_offset, t.error_code, t.preferred_read_replica,
         F.unix_micros(f.request_time).alias(t.request_time),
         F.coalesce(F.col(f.read_position), F.lit(LAST)).cast("bigint").alias(t.position),
         (F.col(f.reader) == "follower").alias(t.is_follower),

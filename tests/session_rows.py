@@ -56,9 +56,9 @@ def partition_rows(f: Any) -> Any:
     """Their partitions."""
     c, t = FETCH_PARTITIONS, SESSION_EVENTS
     key = f[c.topic_id].fillna(f[c.topic])
-    same = (t.broker, t.connection_id, t.exchange_no, t.session_known, t.response_session_id, t.partition,
-            t.fetch_offset, t.partition_max_bytes, t.current_leader_epoch, t.returned_bytes, t.high_watermark,
-            t.log_start_offset, t.error_code, t.preferred_read_replica)  # fmt: skip
+    same = (t.broker, t.connection_id, t.exchange_no, t.max_wait_ms, t.session_known, t.response_session_id,
+            t.partition, t.fetch_offset, t.partition_max_bytes, t.current_leader_epoch, t.returned_bytes,
+            t.high_watermark, t.log_start_offset, t.error_code, t.preferred_read_replica)  # fmt: skip
     return pd.DataFrame(
         {
             **{name: f[name] for name in same},

@@ -92,6 +92,7 @@ SESSION_EVENTS = table(
     request_bytes=C("bigint", "Size of the request; null where the capture does not tell", "bytes", nullable=True),
     response_bytes=C("bigint", "Size of the response; null where the capture does not tell", "bytes", nullable=True),
     is_follower=C("boolean", "As in fetch_partitions", nullable=True),
+    max_wait_ms=C("int", "As in fetch_partitions", "ms", nullable=True),
     session_known=C("boolean", "As in fetch_partitions", nullable=True),
     response_session_id=C("int", "As in fetch_partitions", nullable=True),
     topic_key=C("bigint", "Hash of the topic's id where it is known, else of its name", nullable=True),

@@ -55,17 +55,17 @@ class CacheSettings(NamedTuple):
 class Cache(NamedTuple):
     """The caches of all lanes; a shard's sessions lie together, in no order.
 
-    sessions: SESSION[lanes, pool], shard s of a lane from s * (pool // shards) on. hints: int32[lanes, clients], the
+    sessions: SESSION[lanes, pool], shard s of a lane from s * (pool // shards) on. hints: int64[lanes, clients], the
     slot of each client's session. fullest: int64[1], most sessions that a shard of any lane has had.
     """
 
     sessions: Records
-    count: Ints  # int64[lanes, MOST_SHARDS]: sessions of each shard
+    live: Ints  # int64[lanes, MOST_SHARDS]: sessions of each shard
     partitions: Ints  # int64[lanes]: partitions of all sessions
     placed: Ints  # int64[lanes]: full responses so far, the counter that picks the shard
     seed: Ints  # int64[lanes]: state of the random ids
     fullest: Ints
-    hints: Records
+    hints: Ints
 
 
 @kernel
@@ -79,7 +79,8 @@ def next_epoch(epoch: int) -> int:
 @kernel
 def shard_base(cache: Cache, settings: CacheSettings, lane: int, shard: int) -> int:
     """The first slot of a shard."""
-    return shard * (cache.sessions.shape[1] // settings.shards[lane])
+    found: int = shard * (cache.sessions.shape[1] // settings.shards[lane])
+    return found
 
 
 @kernel
@@ -100,7 +101,8 @@ def random_id(cache: Cache, settings: CacheSettings, lane: int, shard: int) -> i
         mixed = (mixed ^ ((mixed >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
         drawn = least + (mixed & 0x7FFFFFFFFFFFFFFF) % ((shard + 1) * id_range - least)
         if slot_of(cache, settings, lane, drawn) == NOWHERE:
-            return drawn
+            found: int = drawn
+            return found
 
 
 @kernel
@@ -110,7 +112,7 @@ def slot_of(cache: Cache, settings: CacheSettings, lane: int, session_id: int) -
         return NOWHERE
     shard = shard_of(session_id, settings.shards[lane])
     base = shard_base(cache, settings, lane, shard)
-    for slot in range(base, base + cache.count[lane, shard]):
+    for slot in range(base, base + cache.live[lane, shard]):
         if cache.sessions[lane, slot].id == session_id:
             return slot
     return NOWHERE
@@ -131,8 +133,8 @@ def close_session(cache: Cache, settings: CacheSettings, lane: int, slot: int) -
     shard = slot // (len(sessions) // settings.shards[lane])
     cache.partitions[lane] -= sessions[slot].size
     cache.hints[lane, sessions[slot].owner] = NOWHERE
-    cache.count[lane, shard] -= 1
-    last = shard_base(cache, settings, lane, shard) + cache.count[lane, shard]
+    cache.live[lane, shard] -= 1
+    last = shard_base(cache, settings, lane, shard) + cache.live[lane, shard]
     if slot != last:
         sessions[slot] = sessions[last]
         cache.hints[lane, sessions[slot].owner] = slot
@@ -156,30 +158,30 @@ def touch(cache: Cache, settings: CacheSettings, lane: int, slot: int, size: int
 @kernel
 def is_older(one: Record, other: Record) -> bool:
     """LastUsedKey's order."""
-    if one.last_used_ms != other.last_used_ms:
-        return one.last_used_ms < other.last_used_ms
-    return one.id < other.id
+    at_one_time = one.last_used_ms == other.last_used_ms
+    return bool(one.last_used_ms < other.last_used_ms or (at_one_time and one.id < other.id))
 
 
 @kernel
 def is_smaller(one: Record, other: Record) -> bool:
     """EvictableKey's order."""
     if one.privileged != other.privileged:
-        return one.privileged < other.privileged
-    if one.size != other.size:
-        return one.size < other.size
-    return one.id < other.id
+        return bool(one.privileged < other.privileged)
+    return bool(one.size < other.size or (one.size == other.size and one.id < other.id))
 
 
 @kernel
 def yields(session: Record, rules: int, eviction_ms: int, privileged: int, size: int, now_ms: int) -> bool:
-    """Can a new session take this one's place, if it is the smallest that can?"""
-    beats = size > session.size
+    """Can a new session take this one's place, if it is the smallest that can?
+
+    At the same size it cannot: the candidate's key is the smaller one, as its id is 0.
+    """
     if rules == KIP_TEXT:
-        return (privileged > session.privileged) or (now_ms - session.created_ms > eviction_ms and beats)
+        is_aged = now_ms - session.created_ms > eviction_ms
+        return bool(privileged > session.privileged or (is_aged and size > session.size))
     if privileged != session.privileged:
-        return privileged > session.privileged
-    return beats  # at the same size the candidate's key is the smaller one, as its id is 0
+        return bool(privileged > session.privileged)
+    return bool(size > session.size)
 
 
 @kernel
@@ -190,7 +192,7 @@ def victim(
     sessions, rules, eviction_ms = cache.sessions[lane], settings.rules[lane], settings.eviction_ms[lane]
     base = shard_base(cache, settings, lane, shard)
     oldest, smallest = NOWHERE, NOWHERE
-    for slot in range(base, base + cache.count[lane, shard]):
+    for slot in range(base, base + cache.live[lane, shard]):
         session = sessions[slot]
         if oldest == NOWHERE or is_older(session, sessions[oldest]):
             oldest = slot
@@ -212,7 +214,8 @@ def next_shard(cache: Cache, settings: CacheSettings, lane: int) -> int:
     """The shard of the next full response, whether or not a session comes of it."""
     shard = cache.placed[lane] % settings.shards[lane]
     cache.placed[lane] += 1
-    return shard
+    found: int = shard
+    return found
 
 
 @kernel
@@ -221,16 +224,17 @@ def open_session(
     owner: int, privileged: int, size: int, uses_topic_ids: int, now_ms: int,
 ) -> int:  # fmt: skip
     """Put a session into a shard that has room, and return its slot."""
-    slot = shard_base(cache, settings, lane, shard) + cache.count[lane, shard]
-    cache.count[lane, shard] += 1
-    cache.fullest[0] = max(cache.fullest[0], cache.count[lane, shard])
+    slot = shard_base(cache, settings, lane, shard) + cache.live[lane, shard]
+    cache.live[lane, shard] += 1
+    cache.fullest[0] = max(cache.fullest[0], cache.live[lane, shard])
     session = cache.sessions[lane, slot]
     session.id, session.owner, session.epoch, session.size = session_id, owner, next_epoch(INITIAL_EPOCH), 0
     session.uses_topic_ids, session.privileged, session.is_partial = uses_topic_ids, privileged, 0
     session.created_ms = session.last_used_ms = now_ms
     cache.hints[lane, owner] = slot
     touch(cache, settings, lane, slot, size, now_ms)
-    return slot
+    found: int = slot
+    return found
 
 
 @kernel
@@ -247,7 +251,7 @@ def new_cache(settings: CacheSettings, seed: int, pool: int = MOST_SHARDS, clien
     return Cache(
         np.zeros((lanes, pool), SESSION), np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros(lanes, np.int64),
         np.zeros(lanes, np.int64), np.full(lanes, seed, np.int64), np.zeros(1, np.int64),
-        np.full((lanes, clients), NOWHERE, np.int32),
+        np.full((lanes, clients), NOWHERE),
     )  # fmt: skip
 
 
@@ -255,7 +259,7 @@ def with_room(cache: Cache, settings: CacheSettings, clients: int) -> Cache:
     """The same caches with room for one more session in every shard, and for so many clients."""
     lanes, pool = cache.sessions.shape
     if cache.hints.shape[1] < clients:
-        hints = np.full((lanes, 2 * clients), NOWHERE, np.int32)
+        hints = np.full((lanes, 2 * clients), NOWHERE)
         hints[:, : cache.hints.shape[1]] = cache.hints
         cache = cache._replace(hints=hints)
     if has_room(cache, settings):

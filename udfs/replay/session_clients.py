@@ -14,7 +14,7 @@ import numpy as np
 from udfs.replay.int_map import ABSENT, IntMap, new_map, place_of, put
 from udfs.replay.session_cache import FINAL_EPOCH, ID_NOT_FOUND, INITIAL_EPOCH, SESSION_ERRORS, next_epoch
 from udfs.replay.session_contents import MEASURED
-from udfs.wire.arrays import Record, Records
+from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 
 NO_SESSION = 0
@@ -35,6 +35,7 @@ FETCH = np.dtype(
                 "connection",
                 "request_us",  # since 1970
                 "response_us",  # or NO_TIME
+                "max_wait_us",  # the broker answers no later
                 "version",
                 "name",  # of the client and whether it is a follower, a number
                 "has_partitions",
@@ -74,10 +75,13 @@ CLIENT = np.dtype(
 
 
 class Clients(NamedTuple):
-    """A broker's clients: CLIENT[room], and which of them a connection or a session belongs to. count: int64[1]."""
+    """A broker's clients: CLIENT[room], and which of them a connection or a session belongs to.
+
+    known: int64[1], how many clients there are.
+    """
 
     state: Records
-    count: Records
+    known: Ints
     of_connection: IntMap
     of_session: IntMap
 
@@ -106,11 +110,12 @@ def take_response(client: Record, error: int, response_session_id: int) -> None:
 @kernel
 def new_client(clients: Clients) -> int:
     """A client of which nothing is known."""
-    owner = clients.count[0]
-    clients.count[0] += 1
+    owner = clients.known[0]
+    clients.known[0] += 1
     client = clients.state[owner]
     client.id, client.epoch, client.is_certain, client.is_lost = NO_SESSION, INITIAL_EPOCH, 0, 0
-    return owner
+    found: int = owner
+    return found
 
 
 @kernel

@@ -110,7 +110,8 @@ def slot_for(memory: Memory, client: Record, topic: int, partition: int) -> int:
         if entry.topic == topic and entry.partition == partition:
             break
         slot = (slot + 1) & mask
-    return base + slot
+    found: int = base + slot
+    return found
 
 
 @kernel
@@ -149,23 +150,25 @@ def set_request(entry: Record, rows: Partitions, row: int) -> None:
 @kernel
 def is_altered(entry: Record, rows: Partitions, row: int) -> bool:
     """The client says something else than before."""
-    return (
+    found: bool = (
         entry.fetch_offset != rows.fetch_offset[row]
         or entry.partition_max_bytes != rows.partition_max_bytes[row]
         or entry.current_leader_epoch != rows.current_leader_epoch[row]
     )
+    return found
 
 
 @kernel
 def must_return(entry: Record, rows: Partitions, row: int) -> bool:
     """CachedPartition.maybeUpdateResponseData: does an incremental response have the partition?"""
-    return (
+    found: bool = (
         rows.records_bytes[row] > 0
         or entry.high_watermark != rows.high_watermark[row]
         or entry.log_start_offset != rows.log_start_offset[row]
         or rows.preferred_read_replica[row] >= 0
         or rows.error[row] != 0
     )
+    return found
 
 
 @kernel
@@ -224,7 +227,8 @@ def list_changes(
         if altered or (is_incremental and is_listed):
             set_request(entry, rows, entry.row)
             list_entry(memory, LISTED, entry, sizes, version)
-    return memory.tallies[FORGOTTEN].partitions > 0
+    found: bool = memory.tallies[FORGOTTEN].partitions > 0
+    return found
 
 
 @kernel
@@ -287,7 +291,8 @@ def measure(
 ) -> None:  # fmt: skip
     """Take a client's next fetch, whose partitions are rows[first:end], and say what is in it.
 
-    is_told: the response is known and no quota emptied it. is_incremental: the captured request is. The memory has room.
+    is_told: the response is known and no quota emptied it. is_incremental: the captured request is.
+    The memory has room.
     """
     client, flexible = memory.clients[owner], sizes.is_flexible[version]
     for which in range(TALLIES):

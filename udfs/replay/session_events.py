@@ -34,8 +34,9 @@ def events_of(batch: pa.RecordBatch, names: dict[str, int], number: int) -> tupl
     fetches["number"] = number + np.arange(len(at))
     fetches["name"] = name_numbers(heads, names)
     for field, column, missing in (
-        ("connection", t.connection_id, 0), ("request_us", t.request_time, 0), ("response_us", t.response_time, NO_TIME),
-        ("version", t.api_version, 0), ("session_id", t.session_id, 0), ("epoch", t.session_epoch, -1),
+        ("connection", t.connection_id, 0), ("request_us", t.request_time, 0),
+        ("response_us", t.response_time, NO_TIME), ("version", t.api_version, 0),
+        ("session_id", t.session_id, 0), ("epoch", t.session_epoch, -1),
         ("request_bytes", t.request_bytes, SIZE_UNKNOWN), ("response_bytes", t.response_bytes, SIZE_UNKNOWN),
     ):  # fmt: skip
         fetches[field] = numbers_of(heads, column, missing)
@@ -86,6 +87,7 @@ def add_what_partitions_tell(fetches: Records, parts: pa.RecordBatch, rows: Part
     fetches["is_known"] = 1
     fetches["is_known"][there] = numbers_of(parts, t.session_known, 0)[first]
     fetches["privileged"][there] = numbers_of(parts, t.is_follower, 0)[first]
+    fetches["max_wait_us"][there] = 1000 * np.maximum(numbers_of(parts, t.max_wait_ms, 0)[first], 0)
     fetches["response_session_id"][there] = numbers_of(parts, t.response_session_id, 0)[first]
     is_full = np.repeat(fetches["epoch"] == 0, fetches["end"] - fetches["first"])
     strayed = np.where(rows.is_wanted == 1, is_full & (rows.is_returned == 0), rows.is_returned == 1)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-import numpy as np
-
 from udfs.replay.session_cache import (
     ID_NOT_FOUND,
     NOWHERE,
@@ -58,8 +56,10 @@ class Reason(StrEnum):
     UNSEEN = "session_not_seen"  # ... one that is idle since then may hold the slot
     PHASE_UNKNOWN = "shard_unknown"  # no id has told yet whose turn it is
     CLOCK = "eviction_time"  # within CLOCK_MS of the time at which it would be otherwise
-    CLOSE_ORDER = "close_grant_order"  # a close and the response overlap in time; the other order gives what was captured
-    AFTER_LOSS = "response_not_captured"  # the client has a new connection, or the last response is not in the capture
+    CLOSE_ORDER = (
+        "close_grant_order"  # a close and the response overlap in time; the other order gives what was captured
+    )
+    AFTER_LOSS = "response_not_captured"  # a response that is not in the capture, or a new connection, decides
     ORDER_INFERRED = "order_inferred"  # agrees; the order of responses that overlap was told by ids
     GRANTED = "granted"  # disagreement: the capture has a session where the model refuses one
     REFUSED = "refused"  # disagreement: the capture has none where the model grants one
@@ -109,14 +109,16 @@ def find(judged: Judged, settings: CacheSettings, owner: int, session_id: int) -
 
 
 @kernel
-def put_session(judged: Judged, settings: CacheSettings, shard: int, session_id: int, fetch: Record, now_ms: int) -> int:
+def put_session(
+    judged: Judged, settings: CacheSettings, shard: int, session_id: int, fetch: Record, now_ms: int
+) -> int:
     """Open the session that the capture shows, in place of the model's victim or, where it has none, of the oldest."""
     cache = judged.cache
-    if cache.count[0, shard] >= max(settings.slots[0], 1):
+    if cache.live[0, shard] >= max(settings.slots[0], 1):
         slot = victim(cache, settings, 0, shard, fetch.privileged, fetch.size, now_ms)
         if slot == NOWHERE:
             slot = base = shard_base(cache, settings, 0, shard)
-            for other in range(base, base + cache.count[0, shard]):
+            for other in range(base, base + cache.live[0, shard]):
                 slot = other if is_older(cache.sessions[0, other], cache.sessions[0, slot]) else slot
         close_session(cache, settings, 0, slot)
     uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
@@ -148,7 +150,7 @@ def judge_request(judged: Judged, settings: CacheSettings, fetch: Record, now_ms
     if slot != NOWHERE:
         predicted = session_error(cache.sessions[0, slot], fetch.epoch, uses_topic_ids)
     shown = predicted
-    if fetch.response_us != NO_TIME:
+    if fetch.response_us != NO_TIME and fetch.is_throttled == 0:  # a throttled response has no error
         judged.verdicts[fetch.name, _ERRORS, error_verdict(predicted, fetch)] += 1
         shown = fetch.error if is_session_error(fetch.error) else 0
     follow_request(judged, settings, fetch, slot, predicted, shown, now_ms)
@@ -179,7 +181,7 @@ def follow_request(
 @kernel
 def grants(judged: Judged, settings: CacheSettings, shard: int, fetch: Record, now_ms: int) -> bool:
     """Does the model give a full fetch a session?"""
-    if judged.cache.count[0, shard] < settings.slots[0]:
+    if judged.cache.live[0, shard] < settings.slots[0]:
         return True
     return victim(judged.cache, settings, 0, shard, fetch.privileged, fetch.size, now_ms) != NOWHERE
 
@@ -188,7 +190,7 @@ def grants(judged: Judged, settings: CacheSettings, shard: int, fetch: Record, n
 def has_partial(judged: Judged, settings: CacheSettings, shard: int) -> bool:
     """Is a session in the shard that was opened before the capture began?"""
     base = shard_base(judged.cache, settings, 0, shard)
-    for slot in range(base, base + judged.cache.count[0, shard]):
+    for slot in range(base, base + judged.cache.live[0, shard]):
         if judged.cache.sessions[0, slot].is_partial == 1:
             return True
     return False
@@ -202,9 +204,11 @@ def grant_verdict(
     shown = fetch.response_session_id > 0
     if grants(judged, settings, shard, fetch, now_ms) == shown:
         return _INFERRED if moment.is_inferred == 1 else AGREED
+    if moment.is_certain == 0 and not shown:
+        return _AFTER_LOSS
     if has_partial(judged, settings, shard):
         return _FROM_BEFORE
-    has_slot = judged.cache.count[0, shard] < settings.slots[0]
+    has_slot = judged.cache.live[0, shard] < settings.slots[0]
     if has_slot and settings.slots[0] > 0 and moment.us - judged.start[0] <= settings.eviction_ms[0] * US_PER_MS:
         return _UNSEEN
     if has_slot and moment.us - judged.closed_us[shard] <= OVERLAP_US:
@@ -223,8 +227,9 @@ def judge_grant(judged: Judged, settings: CacheSettings, moment: Record, fetch: 
     if expected == UNKNOWN_PHASE:
         judged.verdicts[fetch.name, _SHARDS, _PHASE] += 1
     elif issued != NOWHERE:
-        inferred = _INFERRED if moment.is_inferred == 1 else AGREED
-        judged.verdicts[fetch.name, _SHARDS, inferred if issued == expected else _OTHER_SHARD] += 1
+        fits = _INFERRED if moment.is_inferred == 1 else AGREED
+        differs = _OTHER_SHARD if moment.is_certain == 1 else _AFTER_LOSS
+        judged.verdicts[fetch.name, _SHARDS, fits if issued == expected else differs] += 1
     shard = expected if issued == NOWHERE else issued
     if shard == UNKNOWN_PHASE:
         judged.verdicts[fetch.name, _GRANTS, _PHASE] += 1
@@ -241,7 +246,7 @@ def judge_grant(judged: Judged, settings: CacheSettings, moment: Record, fetch: 
 def note_unseen(judged: Judged, settings: CacheSettings, shard: int, fetch: Record) -> None:
     """A refusal where the model has room shows a session that is idle since before the capture began."""
     cache, id_range = judged.cache, (2147483647 // settings.shards[0])
-    session_id = (shard + 1) * id_range - 1 - cache.count[0, shard]
+    session_id = (shard + 1) * id_range - 1 - cache.live[0, shard]
     slot = open_session(
         cache, settings, 0, shard, session_id, judged.unseen[0], 1, fetch.size, 1, judged.start[0] // US_PER_MS
     )
@@ -281,6 +286,6 @@ def judge(moments: Records, first: int, end: int, fetches: Records, judged: Judg
         if moment.is_response == 0:
             judge_request(judged, settings, fetch, now_ms)
             judge_contents(judged, fetch)
-        elif steps_counter(fetch, moment):
+        elif fetch.response_us != NO_TIME and steps_counter(fetch, moment):
             judge_grant(judged, settings, moment, fetch, now_ms)
     return end

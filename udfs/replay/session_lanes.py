@@ -15,7 +15,6 @@ from udfs.replay.session_cache import (
     FINAL_EPOCH,
     ID_NOT_FOUND,
     INITIAL_EPOCH,
-    MOST_SHARDS,
     NOWHERE,
     Cache,
     CacheSettings,
@@ -26,7 +25,6 @@ from udfs.replay.session_cache import (
     open_session,
     random_id,
     session_error,
-    shard_base,
     shard_of,
     slot_by_hint,
     touch,
@@ -140,7 +138,7 @@ def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_
     """maybeCreateSession: the id that a full response issues, NO_SESSION where it is refused."""
     cache, outcome = lanes.cache, lanes.outcomes[lane]
     shard = next_shard(cache, settings, lane)
-    if cache.count[lane, shard] >= settings.slots[lane]:
+    if cache.live[lane, shard] >= settings.slots[lane]:
         slot = victim(cache, settings, lane, shard, fetch.privileged, fetch.size, now_ms)
         if slot == NOWHERE:
             outcome.refused += 1
@@ -154,8 +152,9 @@ def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_
     open_session(
         cache, settings, lane, shard, session_id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids, now_ms
     )
-    lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.count[lane, shard])
-    return session_id
+    lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
+    found: int = session_id
+    return found
 
 
 @kernel
@@ -164,7 +163,7 @@ def admit(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_m
     cache, client = lanes.cache, lanes.clients[lane, fetch.owner]
     shard = shard_of(fetch.session_id, settings.shards[lane])
     client.id, client.epoch = fetch.session_id, fetch.epoch
-    if cache.count[lane, shard] >= settings.slots[lane] or slot_by_hint(cache, lane, fetch.owner, client.id) != NOWHERE:
+    if cache.live[lane, shard] >= settings.slots[lane] or slot_by_hint(cache, lane, fetch.owner, client.id) != NOWHERE:
         return
     uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
     slot = open_session(
@@ -172,7 +171,7 @@ def admit(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_m
     )
     cache.sessions[lane, slot].epoch = fetch.epoch
     cache.sessions[lane, slot].is_partial = 1
-    lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.count[lane, shard])
+    lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
 
 
 @kernel
@@ -232,6 +231,9 @@ def ask(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms:
         error = ask_incremental(lanes, settings, lane, fetch, now_ms)
         if error == 0:
             return
+        if fetch.is_throttled == 1:  # its response has no error, and no session
+            client.answer = SESSIONLESS
+            return
         lanes.outcomes[lane].not_found += error == ID_NOT_FOUND
         note_response(lanes, lane, fetch, fetch.response_empty)
         take_response(client, error, NO_SESSION)
@@ -256,9 +258,7 @@ def answer(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_
 
 
 @kernel
-def play(
-    moments: Records, first: int, end: int, fetches: Records, lanes: Lanes, settings: CacheSettings
-) -> int:
+def play(moments: Records, first: int, end: int, fetches: Records, lanes: Lanes, settings: CacheSettings) -> int:
     """Play moments[first:end] in every lane; stops where memory runs out and returns how far it came."""
     count = len(settings.slots)
     for m in range(first, end):

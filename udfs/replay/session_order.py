@@ -25,6 +25,7 @@ MOMENT = np.dtype(
         ("is_response", np.int64),
         ("is_inferred", np.int64),  # its place is told by ids, not by packets
         ("expected_shard", np.int64),  # of a full response by the counter, or UNKNOWN_PHASE
+        ("is_certain", np.int64),  # no full response since the last id is missing from the capture
     ],
     align=True,
 )
@@ -33,12 +34,12 @@ MOMENT = np.dtype(
 def moments_of(fetches: Records) -> Records:
     """MOMENT[2 * fetches] in the order of their times: a request before its response, else as the fetches come.
 
-    A fetch without a response is taken to be answered at once.
+    The broker answers a fetch whose response was not captured too, at the latest when its wait is over: that is taken.
     """
     n = len(fetches)
     moments = np.zeros(2 * n, MOMENT)
     asked, told = fetches["request_us"], fetches["response_us"]
-    answered = np.where(told == NO_TIME, asked, np.maximum(told, asked))
+    answered = np.where(told == NO_TIME, asked + fetches["max_wait_us"], np.maximum(told, asked))
     moments["us"] = np.concatenate([asked, answered])
     moments["fetch"] = np.tile(np.arange(n), 2)
     moments["is_response"] = np.repeat([0, 1], n)
@@ -51,13 +52,10 @@ def moments_of(fetches: Records) -> Records:
 @kernel
 def steps_counter(fetch: Record, moment: Record) -> bool:
     """Is this the response to a full fetch that a broker placed?"""
-    return (
-        moment.is_response == 1
-        and fetch.epoch == INITIAL_EPOCH
-        and fetch.error == 0
-        and fetch.is_throttled == 0
-        and fetch.response_us != NO_TIME
+    found: bool = (
+        moment.is_response == 1 and fetch.epoch == INITIAL_EPOCH and fetch.error == 0 and fetch.is_throttled == 0
     )
+    return found
 
 
 @kernel
@@ -70,7 +68,8 @@ def issued_shard(fetch: Record, shards: int) -> int:
 def could_come_before(moments: Records, fetches: Records, later: int, at: int) -> bool:
     """Can the full response moments[later] have been built before that of moments[at]?"""
     fetch = fetches[moments[later].fetch]
-    return steps_counter(fetch, moments[later]) and fetch.request_us < moments[at].us
+    is_shown = steps_counter(fetch, moments[later]) and fetch.response_us != NO_TIME
+    return is_shown and fetch.request_us < moments[at].us
 
 
 @kernel
@@ -111,23 +110,26 @@ def move_before(moments: Records, held: Records, later: int, at: int) -> None:
 def order_responses(moments: Records, fetches: Records, end: int, phase: Ints, shards: int, held: Records) -> None:
     """Put full responses among moments[:end] in the order of the counter, and note the shard it has for each.
 
-    Moments up to OVERLAP_US behind are there too. phase: int64[1], the shard of the next full
-    response, or UNKNOWN_PHASE. held: MOMENT[1] to work in. An id that no order explains sets the
+    Moments up to OVERLAP_US behind are there too. phase: int64[2], the shard of the next full response, or
+    UNKNOWN_PHASE, and whether that is certain. held: MOMENT[1] to work in. An id that no order explains sets the
     counter; what it was expected to be stays with the moment.
     """
     at = 0
     while at < end:
         fetch = fetches[moments[at].fetch]
         if steps_counter(fetch, moments[at]):
-            if phase[0] != UNKNOWN_PHASE:
+            is_shown = fetch.response_us != NO_TIME
+            if phase[0] != UNKNOWN_PHASE and is_shown:
                 first = first_built(moments, fetches, at, phase[0], shards)
                 if first != at:
                     move_before(moments, held, first, at)
                 fetch = fetches[moments[at].fetch]
-            moments[at].expected_shard = phase[0]
+            moments[at].expected_shard, moments[at].is_certain = phase[0], phase[1]
             issued = issued_shard(fetch, shards)
             if issued != NOWHERE:
-                phase[0] = issued
+                phase[0], phase[1] = issued, 1
+            elif not is_shown:
+                phase[1] = 0
             if phase[0] != UNKNOWN_PHASE:
                 phase[0] = (phase[0] + 1) % shards
         at += 1
@@ -137,7 +139,7 @@ def first_shard(moments: Records, fetches: Records, shards: int) -> int:
     """The shard of the first full response, by most of the ids that these moments issue; UNKNOWN_PHASE for none."""
     fetch = fetches[moments["fetch"]]
     built = (moments["is_response"] == 1) & (fetch["epoch"] == INITIAL_EPOCH) & (fetch["error"] == 0)
-    built &= (fetch["is_throttled"] == 0) & (fetch["response_us"] != NO_TIME)
+    built &= fetch["is_throttled"] == 0
     ids = fetch["response_session_id"][built]
     issued = np.flatnonzero(ids > 0)
     if not len(issued):

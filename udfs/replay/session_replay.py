@@ -6,6 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class BrokerReplay:
     memory: Memory = field(default_factory=new_memory)
     fetches: Records = field(default_factory=lambda: np.zeros(0, FETCH))
     moments: Records = field(default_factory=lambda: np.zeros(0, MOMENT))
-    phase: Ints = field(default_factory=lambda: np.full(1, UNKNOWN_PHASE))
+    phase: Ints = field(default_factory=lambda: np.array([UNKNOWN_PHASE, 1]))
     spans: Spans = field(default_factory=new_spans)
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     buckets: list[Bucket] = field(default_factory=list)
@@ -149,7 +150,7 @@ def take(now: BrokerReplay, batch: pa.RecordBatch) -> None:
 def make_room(now: BrokerReplay, more: int) -> None:
     """Room for so many more fetches, each of which may be of a new client."""
     clients, state = now.clients, now.clients.state
-    needed = int(clients.count[0]) + more + 1
+    needed = int(clients.known[0]) + more + 1
     if needed > len(state):
         now.clients = clients._replace(state=np.concatenate([state, np.zeros(2 * needed, CLIENT)]))
         now.memory = now.memory._replace(clients=lengthened(now.memory.clients, 3 * needed, CONTENTS))
@@ -163,7 +164,9 @@ def make_room(now: BrokerReplay, more: int) -> None:
     now.spans = roomy_spans(now.spans, more + len(now.fetches))
     if 2 * len(now.names) > len(now.judged.verdicts):
         now.judged = now.judged._replace(
-            verdicts=np.concatenate([now.judged.verdicts, np.zeros((2 * len(now.names), *now.judged.verdicts.shape[1:]), np.int64)])
+            verdicts=np.concatenate(
+                [now.judged.verdicts, np.zeros((2 * len(now.names), *now.judged.verdicts.shape[1:]), np.int64)]
+            )
         )
     provide(now)
 
@@ -233,7 +236,7 @@ def run_lanes(now: BrokerReplay, end: int) -> None:
     """Play moments[:end], a bucket of time after the other."""
     bucket = now.moments["us"][:end] // BUCKET_US
     cuts = [0, *(np.flatnonzero(np.diff(bucket)) + 1).tolist(), end] if end else [0]
-    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, last in pairwise(cuts):
         at = int(bucket[first])
         if not now.buckets or now.buckets[-1].number != at:
             begin_bucket(now, at)
@@ -248,15 +251,15 @@ def begin_bucket(now: BrokerReplay, number: int) -> None:
     """Begin a bucket of time."""
     lanes = now.lanes
     lanes.outcomes[:] = np.zeros(1, OUTCOME)
-    lanes.occupied[:] = lanes.cache.count
-    now.buckets.append(Bucket(number, lanes.outcomes, lanes.occupied, lanes.cache.count[:, 0], lanes.cache.partitions))
+    lanes.occupied[:] = lanes.cache.live
+    now.buckets.append(Bucket(number, lanes.outcomes, lanes.occupied, lanes.cache.live[:, 0], lanes.cache.partitions))
 
 
 def note_lanes(now: BrokerReplay) -> None:
     """Keep what the lanes came to so far in the bucket at hand."""
     lanes, bucket = now.lanes, now.buckets[-1]
     bucket.outcomes, bucket.occupied = lanes.outcomes.copy(), lanes.occupied.copy()
-    bucket.live, bucket.cached = lanes.cache.count.sum(axis=1), lanes.cache.partitions.copy()
+    bucket.live, bucket.cached = lanes.cache.live.sum(axis=1), lanes.cache.partitions.copy()
     now.fullest = np.maximum(now.fullest, bucket.occupied.max(axis=1))
 
 

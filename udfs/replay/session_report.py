@@ -14,6 +14,7 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.table import Table
+from udfs.arrow import array_of
 from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
 from udfs.replay.fetch_report import texts
 from udfs.replay.session_fidelity import AGREEMENTS, CODES, METRICS, UNKNOWN
@@ -63,7 +64,7 @@ def broker_rows(
 
 def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
     """part / whole, null where there is nothing."""
-    return pa.array(part / np.maximum(whole, 1), mask=whole == 0)
+    return array_of(part / np.maximum(whole, 1), whole > 0)
 
 
 def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
@@ -154,7 +155,9 @@ def fidelity_rows(now: BrokerReplay, run_id: str) -> pa.RecordBatch:
     found = [counts[name, metric] for name, metric in there]
     unknown = [int(sum(of[code] for code in UNCHECKED)) for of in found]
     metrics = [metric.value for metric in METRICS]
-    reasons = [[(REASONS[code], int(of[code])) for code in np.flatnonzero(of).tolist() if code in REASONS] for of in found]
+    reasons = [
+        [(REASONS[code], int(of[code])) for code in np.flatnonzero(of).tolist() if code in REASONS] for of in found
+    ]
     return rows_of(
         t,
         {

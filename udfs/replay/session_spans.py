@@ -74,7 +74,8 @@ def follow_spans(moments: Records, first: int, end: int, fetches: Records, spans
         elif fetch.epoch > 0:
             serve(spans, fetch.session_id, fetch.request_us, fetch.error, moment.us)
         elif steps_counter(fetch, moment):
-            note_answer(spans, fetch.response_session_id, moment.us, moment.expected_shard, shards)
+            shard = moment.expected_shard if moment.is_certain == 1 else UNKNOWN_PHASE
+            note_answer(spans, fetch.response_session_id, moment.us, shard, shards)
 
 
 @kernel

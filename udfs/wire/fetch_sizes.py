@@ -106,4 +106,5 @@ def tally(held: Record, topic: int, topic_bytes: int, partition_bytes: int, is_f
 @kernel
 def tallied(held: Record, is_flexible: int) -> int:
     """Bytes of a list that is complete, beyond those of an empty one."""
-    return held.bytes + beyond_least(held.in_topic, is_flexible) + beyond_least(held.topics, is_flexible)
+    found: int = held.bytes + beyond_least(held.in_topic, is_flexible) + beyond_least(held.topics, is_flexible)
+    return found
