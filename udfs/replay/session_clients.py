@@ -34,6 +34,7 @@ FETCH = np.dtype(
                 "number",  # among the broker's
                 "connection",
                 "request_us",  # since 1970
+                "asked_us",  # when the broker takes the request up: it answers a connection's requests one by one
                 "response_us",  # or NO_TIME
                 "max_wait_us",  # the broker answers no later
                 "version",
@@ -66,6 +67,7 @@ CLIENT = np.dtype(
         ("id", np.int64),  # session id of the next request
         ("epoch", np.int64),
         ("connection", np.int64),
+        ("answered_us", np.int64),  # last response in the connection, or NO_TIME
         ("is_certain", np.int64),  # the last response was captured
         ("is_lost", np.int64),  # its session was opened, or lost track of, outside the capture
         ("privileged", np.int64),
@@ -114,6 +116,7 @@ def new_client(clients: Clients) -> int:
     clients.known[0] += 1
     client = clients.state[owner]
     client.id, client.epoch, client.is_certain, client.is_lost = NO_SESSION, INITIAL_EPOCH, 0, 0
+    client.answered_us = NO_TIME
     found: int = owner
     return found
 
@@ -172,13 +175,16 @@ def note_kind(client: Record, fetch: Record) -> None:
 
 @kernel
 def tell_clients(fetches: Records, clients: Clients) -> None:
-    """Fill owner, act and expected of fetches in the order of their requests; the maps have room for all of them."""
+    """Fill owner, act, expected and asked_us of fetches in the order of their requests; the maps have room for all of them."""
     for f in range(len(fetches)):
         fetch = fetches[f]
         owner = owner_of(clients, fetch.connection, fetch.session_id)
         client = clients.state[owner]
         fetch.owner, fetch.act, fetch.expected = owner, act_of(client, fetch), is_expected(client, fetch)
         note_kind(client, fetch)
+        waits = client.connection == fetch.connection
+        fetch.asked_us = max(fetch.request_us, client.answered_us) if waits else fetch.request_us
+        client.answered_us = fetch.response_us
         client.id, client.epoch, client.connection = fetch.session_id, fetch.epoch, fetch.connection
         client.is_certain = 1 if fetch.response_us != NO_TIME else 0
         if client.is_certain == 1:

@@ -142,7 +142,7 @@ def judge_request(judged: Judged, settings: CacheSettings, fetch: Record, now_ms
     slot = find(judged, settings, fetch.owner, fetch.session_id)
     if fetch.epoch <= 0:
         if slot != NOWHERE:
-            judged.closed_us[shard_of(fetch.session_id, settings.shards[0])] = fetch.request_us
+            judged.closed_us[shard_of(fetch.session_id, settings.shards[0])] = fetch.asked_us
             close_session(cache, settings, 0, slot)
         return
     uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0

@@ -38,7 +38,7 @@ def moments_of(fetches: Records) -> Records:
     """
     n = len(fetches)
     moments = np.zeros(2 * n, MOMENT)
-    asked, told = fetches["request_us"], fetches["response_us"]
+    asked, told = fetches["asked_us"], fetches["response_us"]
     answered = np.where(told == NO_TIME, asked + fetches["max_wait_us"], np.maximum(told, asked))
     moments["us"] = np.concatenate([asked, answered])
     moments["fetch"] = np.tile(np.arange(n), 2)
@@ -69,7 +69,7 @@ def could_come_before(moments: Records, fetches: Records, later: int, at: int) -
     """Can the full response moments[later] have been built before that of moments[at]?"""
     fetch = fetches[moments[later].fetch]
     is_shown = steps_counter(fetch, moments[later]) and fetch.response_us != NO_TIME
-    return is_shown and fetch.request_us < moments[at].us
+    return is_shown and fetch.asked_us < moments[at].us
 
 
 @kernel

@@ -72,7 +72,7 @@ def follow_spans(moments: Records, first: int, end: int, fetches: Records, spans
         elif fetch.response_us == NO_TIME:
             continue
         elif fetch.epoch > 0:
-            serve(spans, fetch.session_id, fetch.request_us, fetch.error, moment.us)
+            serve(spans, fetch.session_id, fetch.asked_us, fetch.error, moment.us)
         elif steps_counter(fetch, moment):
             shard = moment.expected_shard if moment.is_certain == 1 else UNKNOWN_PHASE
             note_answer(spans, fetch.response_session_id, moment.us, shard, shards)

@@ -77,8 +77,18 @@ def test_a_scenario_that_varies_nothing_replays_what_was_captured(write: Path) -
 def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
     unstated, stated = scenario(write, ""), scenario(write, GRID)
     assert (dict(unstated.captured), unstated.assumed) == (
-        {"broker.fetch.max.bytes": 55 * MiB},
-        ("broker.fetch.max.bytes", "kafka"),
+        {
+            "broker.fetch.max.bytes": 55 * MiB,
+            "broker.max.incremental.fetch.session.cache.slots": 1000,
+            "broker.min.incremental.fetch.session.eviction.ms": 120_000,
+        },
+        (
+            "broker.fetch.max.bytes",
+            "kafka",
+            "broker.max.incremental.fetch.session.cache.slots",
+            "broker.min.incremental.fetch.session.eviction.ms",
+            "broker.NumFetchSessionCacheShards",
+        ),
     )
     assert (dict(stated.captured), stated.assumed) == ({"broker.fetch.max.bytes": 30 * MiB}, ("kafka",))
 
@@ -155,7 +165,7 @@ replay:
         "x.yaml:11: consumer.max.partition.fetch.bytes: `8 megs` is not a size in bytes such as 1048576, 8MiB or 50 MB",
         "x.yaml:12: broker.fetch.max.bytes: `100` is below the minimum, 1024",
         "x.yaml:13: replica.fetch.max.bytes has no value",
-        "--captured: kafka: `5` is none of 4.3, 4.2, 4.1, 4.0, 3.9, kip",
+        "--captured: kafka: `5` is none of 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 2.3, kip",
         "--set: `fetch.max.bytes` is not KEY=VALUE",
     )
 
