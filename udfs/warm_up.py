@@ -144,7 +144,12 @@ def decode() -> None:
         pass
 
 
-RUNS = {"capture": follow_connections, "facts": decode, FETCH_MAX_BYTES: replay_fetch_limits, SESSION_CACHE: replay_fetch_sessions}
+RUNS = {
+    "capture": follow_connections,
+    "facts": decode,
+    FETCH_MAX_BYTES: replay_fetch_limits,
+    SESSION_CACHE: replay_fetch_sessions,
+}
 
 
 def compile_part(part: str) -> None:

@@ -175,7 +175,7 @@ def note_kind(client: Record, fetch: Record) -> None:
 
 @kernel
 def tell_clients(fetches: Records, clients: Clients) -> None:
-    """Fill owner, act, expected and asked_us of fetches in the order of their requests; the maps have room for all of them."""
+    """Fill owner, act, expected and asked_us of fetches in the order of their requests; the maps have room for all."""
     for f in range(len(fetches)):
         fetch = fetches[f]
         owner = owner_of(clients, fetch.connection, fetch.session_id)
