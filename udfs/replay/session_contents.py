@@ -90,7 +90,8 @@ class Memory(NamedTuple):
     """The partitions of all clients.
 
     clients: CONTENTS[clients]. entries: ENTRY[room]. slots: int64[2 * room], by client the hash table of its entries,
-    twice as long as its room. end: int64[1], entries in use. tallies: TALLY[TALLIES], to work in.
+    twice as long as its room. end: int64[1], entries in use. To work in: tallies: TALLY[TALLIES]; places: int64[room],
+    the entry of each row of a fetch.
     """
 
     clients: Records
@@ -98,6 +99,7 @@ class Memory(NamedTuple):
     slots: Ints
     end: Ints
     tallies: Records
+    places: Ints
 
 
 @kernel
@@ -172,22 +174,37 @@ def must_return(entry: Record, rows: Partitions, row: int) -> bool:
 
 
 @kernel
+def place_of_row(memory: Memory, client: Record, rows: Partitions, row: int, likely: int) -> int:
+    """The entry of a row, which is new where there is none. likely: where it is when the order is as before."""
+    topic, partition = rows.topic[row], rows.partition[row]
+    if client.first <= likely < client.first + client.count:
+        entry = memory.entries[likely]
+        if entry.topic == topic and entry.partition == partition:
+            return likely
+    slot = slot_for(memory, client, topic, partition)
+    if memory.slots[slot] == NOWHERE:
+        memory.slots[slot] = client.first + client.count
+        client.count += 1
+        entry = memory.entries[memory.slots[slot]]
+        entry.topic, entry.partition = topic, partition
+        entry.name_length, entry.row = rows.name_length[row], NOWHERE
+        entry.high_watermark = entry.log_start_offset = NOT_TOLD
+        set_request(entry, rows, row)
+    return int(memory.slots[slot])
+
+
+@kernel
 def take_wanted(memory: Memory, client: Record, rows: Partitions, first: int, end: int) -> int:
     """Note with each entry the row that wants it; new entries come behind the others. Returns how many are wanted."""
     wanted = 0
     for row in range(first, end):
         if rows.is_wanted[row] == 0:
+            memory.places[row - first] = NOWHERE
             continue
-        slot = slot_for(memory, client, rows.topic[row], rows.partition[row])
-        if memory.slots[slot] == NOWHERE:
-            memory.slots[slot] = client.first + client.count
-            client.count += 1
-            entry = memory.entries[memory.slots[slot]]
-            entry.topic, entry.partition = rows.topic[row], rows.partition[row]
-            entry.name_length, entry.row = rows.name_length[row], NOWHERE
-            entry.high_watermark = entry.log_start_offset = NOT_TOLD
-            set_request(entry, rows, row)
-        entry = memory.entries[memory.slots[slot]]
+        likely = NOWHERE if row == first else memory.places[row - first - 1] + 1
+        place = place_of_row(memory, client, rows, row, likely)
+        memory.places[row - first] = place
+        entry = memory.entries[place]
         wanted += entry.row == NOWHERE
         entry.row = row
     return wanted
@@ -245,7 +262,7 @@ def drop_forgotten(memory: Memory, client: Record) -> None:
 
 @kernel
 def answer_row(
-    memory: Memory, client: Record, rows: Partitions, row: int, is_told: bool, is_incremental: bool, sizes: FetchSizes,
+    memory: Memory, place: int, rows: Partitions, row: int, is_told: bool, is_incremental: bool, sizes: FetchSizes,
     version: int, measured: Record,
 ) -> None:  # fmt: skip
     """Write one wanted partition in the lists that it is in. is_told: the broker remembers what it tells."""
@@ -254,7 +271,7 @@ def answer_row(
     topic, answered_topic = rows.topic[row], sizes.response_topic[version] + name
     each = sizes.response_partition[version] + record_length_bytes(rows.records_bytes[row], flexible)
     tally(memory.tallies[ANSWERED], topic, answered_topic, each, flexible)
-    entry = memory.entries[memory.slots[slot_for(memory, client, topic, rows.partition[row])]]
+    entry = memory.entries[place]
     returns = must_return(entry, rows, row)
     if returns:
         tally(memory.tallies[RETURNED], topic, answered_topic, each, flexible)
@@ -268,7 +285,7 @@ def answer_row(
 
 @kernel
 def answer(
-    memory: Memory, client: Record, rows: Partitions, first: int, end: int, is_told: bool, is_incremental: bool,
+    memory: Memory, rows: Partitions, first: int, end: int, is_told: bool, is_incremental: bool,
     sizes: FetchSizes, version: int, measured: Record,
 ) -> None:  # fmt: skip
     """The lists of responses: partitions in the order in which they are read, then those with errors."""
@@ -277,11 +294,13 @@ def answer(
         if rows.is_wanted[row] == 1 and rows.error[row] != 0:
             errors += 1
         elif rows.is_wanted[row] == 1:
-            answer_row(memory, client, rows, row, is_told, is_incremental, sizes, version, measured)
+            place = memory.places[row - first]
+            answer_row(memory, place, rows, row, is_told, is_incremental, sizes, version, measured)
     if errors:
         for row in range(first, end):
             if rows.is_wanted[row] == 1 and rows.error[row] != 0:
-                answer_row(memory, client, rows, row, is_told, is_incremental, sizes, version, measured)
+                place = memory.places[row - first]
+                answer_row(memory, place, rows, row, is_told, is_incremental, sizes, version, measured)
 
 
 @kernel
@@ -304,12 +323,13 @@ def measure(
         memory.entries[index].row = NOWHERE
     measured.size = take_wanted(memory, client, rows, first, end)
     measured.mislisted = measured.misreturned = 0
-    if list_changes(memory, client, old, rows, is_incremental, sizes, version, measured):
-        drop_forgotten(memory, client)
+    forgets = list_changes(memory, client, old, rows, is_incremental, sizes, version, measured)
     for row in range(first, end):
         if rows.is_wanted[row] == 1:
             list_row(memory, rows, row, sizes, version)
-    answer(memory, client, rows, first, end, is_told, is_incremental, sizes, version, measured)
+    answer(memory, rows, first, end, is_told, is_incremental, sizes, version, measured)
+    if forgets:
+        drop_forgotten(memory, client)
     tallies = memory.tallies
     measured.listed, measured.returned = tallies[LISTED].partitions, tallies[RETURNED].partitions
     measured.request_full = sizes.request[version] + tallied(tallies[WANTED], flexible)
@@ -338,7 +358,9 @@ def measure_all(fetches: Records, first: int, rows: Partitions, memory: Memory, 
     for f in range(first, len(fetches)):
         fetch = fetches[f]
         client = memory.clients[fetch.owner]
-        if memory.end[0] + 2 * (client.count + fetch.end - fetch.first) + LEAST_ROOM > len(memory.entries):
+        rows_of_fetch = fetch.end - fetch.first
+        most = memory.end[0] + 2 * (client.count + rows_of_fetch) + LEAST_ROOM
+        if most > len(memory.entries) or rows_of_fetch > len(memory.places):
             return f
         if fetch.error == 0:
             is_told = fetch.response_us >= 0 and fetch.is_throttled == 0
@@ -351,7 +373,7 @@ def new_memory() -> Memory:
     """No client and no partition yet."""
     return Memory(
         np.zeros(16, CONTENTS), np.zeros(1024, ENTRY), np.full(2048, NOWHERE), np.zeros(1, np.int64),
-        np.zeros(TALLIES, TALLY),
+        np.zeros(TALLIES, TALLY), np.zeros(1024, np.int64),
     )  # fmt: skip
 
 
@@ -359,4 +381,4 @@ def larger_memory(memory: Memory) -> Memory:
     """The same with room for twice as many partitions."""
     entries, slots = np.zeros(2 * len(memory.entries), ENTRY), np.full(2 * len(memory.slots), NOWHERE)
     entries[: len(memory.entries)], slots[: len(memory.slots)] = memory.entries, memory.slots
-    return memory._replace(entries=entries, slots=slots)
+    return memory._replace(entries=entries, slots=slots, places=np.zeros(len(entries), np.int64))

@@ -15,9 +15,9 @@ import pyarrow as pa
 from schemas.tables.steps import SESSION_EVENTS
 from udfs.replay.fetch_replay import boundaries, packed, whole_fetches
 from udfs.replay.int_map import roomy
-from udfs.replay.session_cache import GREATEST_ID, MOST_SHARDS, CacheSettings, new_cache, with_room
-from udfs.replay.session_clients import CLIENT, FETCH, Clients, new_clients, tell_clients
-from udfs.replay.session_contents import CONTENTS, Memory, larger_memory, measure_all, new_memory
+from udfs.replay.session_cache import GREATEST_ID, ID_NOT_FOUND, MOST_SHARDS, CacheSettings, new_cache, with_room
+from udfs.replay.session_clients import CLIENT, FETCH, NO_TIME, Clients, new_clients, tell_clients
+from udfs.replay.session_contents import CONTENTS, Memory, Partitions, larger_memory, measure_all, new_memory
 from udfs.replay.session_events import events_of
 from udfs.replay.session_fidelity import CODE_COUNT, METRICS, Judged, judge
 from udfs.replay.session_lanes import LANE_CLIENT, OUTCOME, Lanes, play
@@ -30,6 +30,7 @@ from udfs.wire.fetch_sizes import fetch_sizes
 PHASE_WITHIN_US = (10_000_000, 60_000_000)
 """The ids of the first 10 s tell whose turn it is, else those of the first 60."""
 EVICTIONS_AT_ONCE = 4096
+ROWS_AT_A_TIME = 100_000
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def replay_sessions(
 ) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of SESSION_EVENTS, sorted by broker, request time, fetch and position."""
     now: BrokerReplay | None = None
-    for batch in whole_fetches(batches):
+    for batch in whole_fetches(larger_batches(batches)):
         starts = boundaries(batch, (SESSION_EVENTS.broker,))
         for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             broker = batch[SESSION_EVENTS.broker][first].as_py()
@@ -115,10 +116,23 @@ def replay_sessions(
                 if now is not None:
                     yield from finished(now, lanes, run_id)
                 now = new_broker(broker, lanes, seed)
-            take(now, batch.slice(first, end - first))
+            part = batch.slice(first, end - first)
+            take(now, *events_of(part, now.names, now.number))
             yield from packed(broker_rows(now, lanes, run_id, is_done=False))
     if now is not None:
         yield from finished(now, lanes, run_id)
+
+
+def larger_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, so many at a time that the work by batch does not count."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= ROWS_AT_A_TIME:
+            yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+            held = []
+    if sum(part.num_rows for part in held):
+        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
 def finished(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> Iterator[pa.RecordBatch]:
@@ -127,9 +141,8 @@ def finished(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> Iterator[pa
     yield from packed(broker_rows(now, lanes, run_id, is_done=True))
 
 
-def take(now: BrokerReplay, batch: pa.RecordBatch) -> None:
+def take(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
     """Take some whole fetches of the broker, and play all whose time has come."""
-    fetches, rows = events_of(batch, now.names, now.number)
     now.number += len(fetches)
     make_room(now, len(fetches))
     tell_clients(fetches, now.clients)
@@ -265,18 +278,25 @@ def note_lanes(now: BrokerReplay) -> None:
 
 def note_captured(now: BrokerReplay, first: int, last: int) -> None:
     """Add what was captured in moments[first:last] to the bucket at hand."""
-    moments = now.moments[first:last]
+    moments, captured = now.moments[first:last], now.buckets[-1].captured
     is_response: Bools = moments["is_response"] == 1
-    asked, told = now.fetches[moments["fetch"][~is_response]], now.fetches[moments["fetch"][is_response]]
-    captured = now.buckets[-1].captured
-    captured["fetches"] += len(asked)
-    captured["request_bytes"] += int(np.maximum(asked["request_bytes"], 0).sum())
-    captured["response_bytes"] += int(np.maximum(told["response_bytes"], 0).sum())
-    captured["not_found"] += int((told["error"] == 70).sum())
-    is_full = (told["epoch"] == 0) & (told["error"] == 0) & (told["response_us"] >= 0) & (told["is_throttled"] == 0)
-    captured["created"] += int((is_full & (told["response_session_id"] > 0)).sum())
-    captured["refused"] += int((is_full & (told["response_session_id"] <= 0)).sum())
-    captured["unknown"] += int((asked["is_known"] == 0).sum())
+    asked, told = moments["fetch"][~is_response], moments["fetch"][is_response]
+
+    def of(which: Ints, name: str) -> Ints:
+        values: Ints = now.fetches[name][which]
+        return values
+
+    issued, answered = of(told, "response_session_id"), of(told, "response_us") != NO_TIME
+    is_placed = answered & (of(told, "epoch") == 0) & (of(told, "error") == 0) & (of(told, "is_throttled") == 0)
+    captured.update(
+        fetches=len(asked),
+        request_bytes=int(np.maximum(of(asked, "request_bytes"), 0).sum()),
+        response_bytes=int(np.maximum(of(told, "response_bytes"), 0).sum()),
+        not_found=int((of(told, "error") == ID_NOT_FOUND).sum()),
+        created=int((is_placed & (issued > 0)).sum()),
+        refused=int((is_placed & (issued <= 0)).sum()),
+        unknown=int((of(asked, "is_known") == 0).sum()),
+    )
 
 
 def forget_played(now: BrokerReplay, end: int) -> None:
