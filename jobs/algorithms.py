@@ -8,8 +8,11 @@ from jobs.algorithm import Algorithm
 from jobs.fetch_limits import FETCH_LIMITS
 from jobs.partition_limits import PARTITION_LIMITS
 from jobs.scenario import Scenario
+from jobs.session_cache import SESSION_CACHE_REPLAY
 
-ALGORITHMS: Mapping[str, Algorithm] = {algorithm.name: algorithm for algorithm in (FETCH_LIMITS, PARTITION_LIMITS)}
+ALGORITHMS: Mapping[str, Algorithm] = {
+    algorithm.name: algorithm for algorithm in (FETCH_LIMITS, SESSION_CACHE_REPLAY, PARTITION_LIMITS)
+}
 """By name, in the order in which they run and are shown."""
 
 

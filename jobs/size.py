@@ -50,7 +50,7 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
         rows = replayed(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name).persist()
         write_tables(spark, run.lake, run_name, {table: [rows] for table in PARTITION_LIMITS.tables})
     rows.unpersist()
-    write_table(run_rows(spark, run, cluster_id, run_name), run.lake, RUNS, run_name)
+    write_table(run_rows(spark, run, cluster_id, run_name, [PARTITION_LIMITS]), run.lake, RUNS, run_name)
     return run_name
 
 

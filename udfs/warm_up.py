@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import LOG_EVENTS, TOPIC_EVENTS
+from schemas.tables.steps import LOG_EVENTS, SESSION_EVENTS, TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
 from udfs.capture.conversation import CONNECTION
@@ -39,6 +39,9 @@ from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.limit_fidelity import ALGORITHM as PARTITION_LIMITS
 from udfs.replay.limit_replay import LimitLane, replay_topics
 from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.session_cache import CacheSettings
+from udfs.replay.session_replay import SessionLanes, replay_sessions
+from udfs.replay.session_report import ALGORITHM as SESSION_CACHE
 from udfs.replay.topic_history import CHANGE
 from udfs.wire.arrays import Ints
 
@@ -121,6 +124,14 @@ def replay_partition_limits() -> None:
         pass
 
 
+def replay_fetch_sessions() -> None:
+    """A full fetch of one partition."""
+    events = zeros(SESSION_EVENTS, 2, position=np.array([-1, 0]))
+    one = np.ones(1, np.int64)
+    for _ in replay_sessions([events], SessionLanes(("captured",), CacheSettings(one, one, one, one)), "", ""):
+        pass
+
+
 def follow_connections() -> None:
     """From a capture file to frames."""
     for _ in frames(packets()):
@@ -149,6 +160,7 @@ RUNS = {
     "facts": decode,
     FETCH_MAX_BYTES: replay_fetch_limits,
     PARTITION_LIMITS: replay_partition_limits,
+    SESSION_CACHE: replay_fetch_sessions,
 }
 
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from schemas.tables.gold_columns import CLIENT_ADDRESS, CLIENT_ID, MODE, READER, RUN_ID, SCENARIO
 from schemas.tables.gold_limits import LIMIT_TABLES
+from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
-
-RUN_ID = C("string", "The run: a hash of the capture set's content and the resolved scenario")
-SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
-MODE = C("string", "open: each captured request is answered under the lane's settings")
-CLIENT_ID = C("string", "client.id of the reader; empty for none")
-CLIENT_ADDRESS = C("string", "The reader's IP address")
-READER = C("string", "consumer or follower")
 
 RUNS = table(
     "runs", "gold", "One row an algorithm of a finished run; written when all its tables are complete.",
@@ -34,8 +29,9 @@ FIDELITY = table(
     run_id=RUN_ID,
     algorithm=C("string", "As in runs"),
     metric=C("string", "fetch_max_bytes has fetches_with_records and empty_fetches: record bytes of every partition of "
-                       "a response are equal; partition_limits has the kinds of topic changes: the error code is "
-                       "the same, and placements: StripedReplicaPlacer can draw the replicas that Metadata shows"),
+                       "a response are equal; session_cache those of udfs.replay.session_fidelity; partition_limits "
+                       "the kinds of topic changes: the error code is the same, and placements: "
+                       "StripedReplicaPlacer can draw the replicas that Metadata shows"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
     client_id=C("string", "client.id of the reader", nullable=True),
     client_address=C("string", "The reader's IP address", nullable=True),
@@ -43,7 +39,8 @@ FIDELITY = table(
     checked=C("bigint", "What could be checked, such as responses"),
     agreed=C("bigint", "... that agree"),
     unknown=C("bigint", "What could not be checked: the capture does not tell what the replay needs"),
-    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity"),
+    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity and "
+                                     "udfs.replay.session_fidelity"),
 )  # fmt: skip
 
 FETCH_FAIRNESS = table(
@@ -102,4 +99,4 @@ FETCH_CONSUMERS = table(
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
 )  # fmt: skip
 
-GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, *LIMIT_TABLES, RUNS)
+GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, *SESSION_TABLES, *LIMIT_TABLES, RUNS)

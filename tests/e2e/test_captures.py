@@ -27,6 +27,7 @@ from tests.e2e.request_log import (
     returned_partitions,
     wanted_partitions,
 )
+from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.fidelity import UNKNOWN
 
 PRODUCE, FETCH = 0, 1
@@ -291,7 +292,8 @@ def test_the_clients_software_is_what_the_broker_logged(lake: CapturedLake) -> N
 
 
 def fidelity(lake: CapturedLake, reader: str) -> Rows:
-    return [row for row in lake.rows(FIDELITY) if row[FIDELITY.reader] == reader]
+    rows = lake.rows(FIDELITY, where=f"{FIDELITY.algorithm} = '{FETCH_MAX_BYTES}'")
+    return [row for row in rows if row[FIDELITY.reader] == reader]
 
 
 def test_every_fetch_of_the_capture_is_checked_or_unknown(lake: CapturedLake) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.scenario import Scenario
 from jobs.scenario_file import resolve_scenario
+from jobs.settings import settings
 from udfs.errors import ScenarioError
 
 MiB = 1024 * 1024
@@ -76,14 +77,13 @@ def test_a_scenario_that_varies_nothing_replays_what_was_captured(write: Path) -
 
 def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
     unstated, stated = scenario(write, ""), scenario(write, GRID)
-    told_by_capture = (
-        "kafka", "controller_mutation_rate", "broker.num.partitions", "broker.default.replication.factor",
-    )  # fmt: skip
-    assert (dict(unstated.captured), unstated.assumed) == (
-        {"broker.fetch.max.bytes": 55 * MiB},
-        ("broker.fetch.max.bytes", *told_by_capture),
-    )
-    assert (dict(stated.captured), stated.assumed) == ({"broker.fetch.max.bytes": 30 * MiB}, told_by_capture)
+    concerns = {key: setting for key, setting in settings().items() if setting.captured and setting.algorithms}
+    defaults = {key: s.default_value for key, s in concerns.items()}
+    assert dict(unstated.captured) == {key: value for key, value in defaults.items() if value is not None}
+    assert unstated.captured["broker.fetch.max.bytes"] == 55 * MiB
+    assert unstated.assumed == tuple(defaults)
+    assert stated.captured["broker.fetch.max.bytes"] == 30 * MiB
+    assert stated.assumed == tuple(key for key, s in concerns.items() if "fetch_max_bytes" in s.algorithms)[1:]
 
 
 def test_paths_in_a_file_stand_for_the_files_own_folder(write: Path) -> None:
@@ -158,7 +158,7 @@ replay:
         "x.yaml:11: consumer.max.partition.fetch.bytes: `8 megs` is not a size in bytes such as 1048576, 8MiB or 50 MB",
         "x.yaml:12: broker.fetch.max.bytes: `100` is below the minimum, 1024",
         "x.yaml:13: replica.fetch.max.bytes has no value",
-        "--captured: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, kip",
+        "--captured: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 2.3, kip",
         "--set: `fetch.max.bytes` is not KEY=VALUE",
     )
 

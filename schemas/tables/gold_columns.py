@@ -1,0 +1,12 @@
+"""Columns that gold tables share."""
+
+from __future__ import annotations
+
+from schemas.tables.table import Spec as C
+
+RUN_ID = C("string", "The run: a hash of the capture set's content and the resolved scenario")
+SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
+MODE = C("string", "open: each captured request is answered under the lane's settings")
+CLIENT_ID = C("string", "client.id of the reader; empty for none")
+CLIENT_ADDRESS = C("string", "The reader's IP address")
+READER = C("string", "consumer or follower")

@@ -1,0 +1,230 @@
+"""Who gets a fetch session, who is refused, who is evicted: Kafka's own numbers as literals."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
+from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
+from udfs.replay.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, CacheSettings
+from udfs.replay.session_replay import SessionLanes
+
+MINUTES_2 = 120_000
+SHARD_IDS = 268_435_455
+
+
+class Fetch(NamedTuple):
+    """A client's fetch of so many partitions; the capture shows it full, and what it got."""
+
+    ms: int
+    client: str
+    size: int
+    privileged: bool = False
+    session_id: int = 0
+    epoch: int = 0
+    granted: int = 0
+    error: int = 0
+    wait_us: int = 1
+
+
+def captured(*fetches: Fetch) -> pa.RecordBatch:
+    """The fetches as a capture shows them."""
+    rows = []
+    for number, fetch in enumerate(fetches):
+        us = 1000 * fetch.ms
+        key = {"connection_id": hash_of(fetch.client), "exchange_no": number, "request_time": us}
+        rows.append(
+            fetch_row(**key, client_id=fetch.client, response_time=us + fetch.wait_us, session_id=fetch.session_id,
+                      session_epoch=fetch.epoch, fetch_error=fetch.error)
+        )  # fmt: skip
+        rows.extend(
+            partition_row(**key, position=p, partition=p, is_follower=fetch.privileged,
+                          response_session_id=fetch.granted, is_returned=fetch.epoch == 0)
+            for p in range(fetch.size if fetch.error == 0 else 0)
+        )  # fmt: skip
+    return rows_of_events(rows)
+
+
+def hash_of(client: str) -> int:
+    return int.from_bytes(client.encode()[:6], "big")
+
+
+def lanes(slots: int, shards: int = 1, eviction_ms: int = MINUTES_2, rules: int = CURRENT) -> SessionLanes:
+    """One lane; slots: of all shards."""
+    return SessionLanes(
+        ("lane",), CacheSettings(*(np.array([n]) for n in (slots // shards, shards, eviction_ms, rules)))
+    )
+
+
+def evictions(gold: Gold) -> list[tuple[str, str]]:
+    """(evictor, victim)."""
+    e = SESSION_EVICTIONS
+    return sorted((row[e.evictor], row[e.victim]) for row in gold[e.name] for _ in range(row[e.evictions]))
+
+
+def total(gold: Gold, column: str) -> int:
+    return sum(row[column] for row in gold[SESSION_CACHE.name])
+
+
+def test_kafkas_test_session_cache() -> None:
+    """FetchSessionTest.testSessionCache: 3 slots, 100 ms."""
+    gold = gold_rows(
+        [
+            captured(
+                Fetch(0, "c1", 10), Fetch(10, "c2", 20), Fetch(20, "c3", 30), Fetch(30, "c4", 40), Fetch(40, "c5", 5),
+                Fetch(200, "c1", 10), Fetch(210, "c6", 11), Fetch(390, "c3", 30), Fetch(400, "c1", 10),
+                Fetch(401, "c6", 11), Fetch(410, "c7", 50), Fetch(411, "c8", 5), Fetch(412, "p9", 5, True),
+            )
+        ],
+        lanes(3, eviction_ms=100),
+    )  # fmt: skip
+    assert evictions(gold) == [("c6", "c2"), ("c7", "c1"), ("p9", "c6")]
+    assert (total(gold, SESSION_CACHE.created), total(gold, SESSION_CACHE.refused)) == (6, 3)
+
+
+def test_kafkas_test_resize_cached_sessions() -> None:
+    """FetchSessionTest.testResizeCachedSessions: 2 slots; the partitions that are cached come to 2, 6, 9, 4."""
+    steps = [Fetch(0, "a", 2), Fetch(30_000, "b", 4), Fetch(60_000, "b", 7), Fetch(180_001, "a", 2)]
+    for count, cached in ((1, 2), (2, 6), (3, 9)):
+        gold = gold_rows([captured(*steps[:count])], lanes(2, eviction_ms=1_000_000))
+        assert gold[SESSION_CACHE.name][-1][SESSION_CACHE.cached_partitions] == cached
+
+
+def test_kafkas_test_fetch_session_expiration() -> None:
+    """FetchSessionTest.testFetchSessionExpiration: the one that was not used for 1001 ms goes."""
+    fetches = Fetch(0, "s1", 2), Fetch(500, "s2", 2), Fetch(1000, "s1", 2), Fetch(1501, "s3", 2)
+    assert evictions(gold_rows([captured(*fetches)], lanes(2, eviction_ms=1000))) == [("s3", "s2")]
+
+
+@pytest.mark.parametrize(
+    ("fetches", "evicted"),
+    [
+        ((Fetch(0, "old", 5), Fetch(60_000, "large", 50)), []),
+        ((Fetch(0, "old", 5), Fetch(60_000, "small", 1, True)), [("small", "old")]),
+        ((Fetch(0, "old", 5), Fetch(119_999, "old", 5), Fetch(125_000, "large", 50)), []),
+        ((Fetch(0, "old", 5), Fetch(60_000, "old", 5), Fetch(125_000, "old", 5), Fetch(125_001, "same", 5)), []),
+        (
+            (Fetch(0, "old", 5), Fetch(60_000, "old", 5), Fetch(125_000, "old", 5), Fetch(125_001, "more", 6)),
+            [("more", "old")],
+        ),
+        ((Fetch(0, "old", 5), Fetch(120_000, "other", 50)), []),
+        ((Fetch(0, "old", 5), Fetch(120_001, "other", 1)), [("other", "old")]),
+        ((Fetch(0, "old", 5, True), Fetch(1000, "other", 50, True)), []),
+        ((Fetch(0, "old", 5, True), Fetch(120_001, "other", 1)), [("other", "old")]),
+    ],
+    ids=["young", "follower beats consumer", "age counts at a use", "a tie loses", "larger wins", "idle 120 s", "stale",
+         "young followers", "stale follower"],
+)  # fmt: skip
+def test_one_slot(fetches: tuple[Fetch, ...], evicted: list[tuple[str, str]]) -> None:
+    assert evictions(gold_rows([captured(*fetches)], lanes(1))) == evicted
+
+
+def test_before_kafka_9137_a_session_in_use_was_evicted_by_its_age() -> None:
+    fetches = Fetch(0, "used", 5), Fetch(60_000, "used", 5), Fetch(120_000, "used", 5), Fetch(120_001, "other", 1)
+    assert evictions(gold_rows([captured(*fetches)], lanes(1))) == []
+    assert evictions(gold_rows([captured(*fetches)], lanes(1, rules=OLDEST_CREATED))) == [("other", "used")]
+
+
+def test_by_the_kips_text_age_counts_at_the_comparison() -> None:
+    fetches = Fetch(0, "old", 5), Fetch(119_999, "old", 5), Fetch(125_000, "large", 50)
+    assert evictions(gold_rows([captured(*fetches)], lanes(1, rules=KIP_TEXT))) == [("large", "old")]
+
+
+@pytest.mark.parametrize(("slots", "created"), [(7, 0), (0, 0), (8, 8), (31, 24)])
+def test_each_shard_has_an_eighth_of_the_slots_rounded_down(slots: int, created: int) -> None:
+    gold = gold_rows([captured(*(Fetch(n, f"c{n}", 5) for n in range(40)))], lanes(slots, shards=8))
+    assert (total(gold, SESSION_CACHE.created), total(gold, SESSION_CACHE.refused)) == (created, 40 - created)
+    (row,) = gold[SESSION_SLOTS.name]
+    assert row[SESSION_SLOTS.zero_harm_slots] == 40
+
+
+def test_an_evicted_client_is_told_and_begins_again() -> None:
+    fetches = Fetch(0, "old", 5), Fetch(1000, "follower", 9, True), Fetch(2000, "old", 5)
+    gold = gold_rows([captured(*fetches)], lanes(1))
+    assert total(gold, SESSION_CACHE.not_found) == 1
+    assert (total(gold, SESSION_CACHE.fetches), total(gold, SESSION_CACHE.full_fetches)) == (4, 3)
+
+
+def reasons(gold: Gold) -> dict[str, dict[str, int]]:
+    """Reasons by metric, over all clients."""
+    found: dict[str, dict[str, int]] = {}
+    for row in gold[FIDELITY.name]:
+        for reason, count in row[FIDELITY.reasons]:
+            of = found.setdefault(row[FIDELITY.metric], {})
+            of[reason] = of.get(reason, 0) + count
+    return found
+
+
+def ids(*shards: int) -> list[int]:
+    return [shard * SHARD_IDS + 7 for shard in shards]
+
+
+def test_ids_tell_the_order_of_responses_that_overlap() -> None:
+    first, second, third, fourth = ids(2, 3, 4, 5)
+    overlapping = (
+        Fetch(0, "a", 1, granted=first), Fetch(100, "b", 1, granted=fourth, wait_us=20_000),
+        Fetch(101, "c", 1, granted=third, wait_us=21_000), Fetch(90, "d", 1, granted=second),
+    )  # fmt: skip
+    in_order = sorted(overlapping)
+    gold = gold_rows([captured(*in_order)], lanes(80, shards=8))
+    assert reasons(gold) == {"session_grants": {"order_inferred": 1}, "session_shards": {"order_inferred": 1}}
+
+
+def test_a_refusal_where_the_model_has_room_is_a_disagreement() -> None:
+    granted = [Fetch(n, f"c{n}", 1, granted=session_id) for n, session_id in enumerate(ids(0, 1, 2, 3, 4, 5, 6, 7))]
+    late = Fetch(200_000, "late", 1)
+    assert reasons(gold_rows([captured(*granted, late)], lanes(16, shards=8))) == {"session_grants": {"refused": 1}}
+
+
+def test_a_grant_that_the_model_refuses_is_a_disagreement() -> None:
+    one, other = ids(0, 0)[0], ids(0)[0] + 1
+    fetches = Fetch(0, "a", 5, granted=one), Fetch(1, "b", 5, granted=other)
+    assert reasons(gold_rows([captured(*fetches)], lanes(1)))["session_grants"] == {"granted": 1}
+
+
+def test_an_error_that_the_model_does_not_have_is_a_disagreement() -> None:
+    (mine,) = ids(0)
+    fetches = Fetch(0, "a", 5, granted=mine), Fetch(10, "a", 5, session_id=mine, epoch=1, error=70)
+    assert reasons(gold_rows([captured(*fetches)], lanes(1))) == {"session_errors": {"other_error": 1}}
+
+
+def test_a_session_from_before_the_capture_is_counted_apart() -> None:
+    (mine,) = ids(0)
+    fetches = Fetch(0, "a", 5, session_id=mine, epoch=9, granted=mine), Fetch(1, "b", 5)
+    told = reasons(gold_rows([captured(*fetches)], lanes(1)))
+    assert told["session_errors"] == {"session_from_before_capture": 1}
+
+
+def test_the_capture_bounds_the_slots() -> None:
+    granted = [Fetch(n, f"c{n}", 1, granted=session_id) for n, session_id in enumerate(ids(*range(8), *range(8)))]
+    granted = [fetch._replace(granted=fetch.granted + number) for number, fetch in enumerate(granted)]
+    used = [
+        fetch._replace(ms=130_000 + number, session_id=fetch.granted, epoch=1) for number, fetch in enumerate(granted)
+    ]
+    refused = [Fetch(130_100, "late", 1)]
+    (row,) = gold_rows([captured(*granted, *used, *refused)], lanes(16, shards=8))[SESSION_SLOTS.name]
+    assert (row[SESSION_SLOTS.slots_at_least], row[SESSION_SLOTS.slots_at_most]) == (16, 23)
+
+
+def random_capture(count: int) -> pa.RecordBatch:
+    rng = np.random.default_rng(227)
+    ms = np.cumsum(rng.choice([1, 40, 900, 20_000], count))
+    clients, sizes = rng.integers(20, size=count), rng.integers(1, 9, size=count)
+    return captured(
+        *(Fetch(int(t), f"c{c}", int(c) // 2 + int(s), c % 4 == 0) for t, c, s in zip(ms, clients, sizes, strict=True))
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+def test_the_tables_do_not_depend_on_how_batches_are_cut(rows: int) -> None:
+    batch = random_capture(400)
+    settings = CacheSettings(np.array([1, 2, 5, 9]), np.array([8, 8, 1, 1]), np.full(4, 30_000), np.array([0, 0, 1, 2]))
+    four = SessionLanes(("a", "b", "c", "d"), settings)
+    whole, cut = (gold_rows(cuts, four) for cuts in ([batch], pa.Table.from_batches([batch]).to_batches(rows)))
+    assert cut == whole
+    assert total(whole, SESSION_CACHE.evicted) > 0

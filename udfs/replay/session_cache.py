@@ -1,0 +1,284 @@
+"""A broker's cache of fetch sessions in many lanes at once: who gets a slot, who is refused, who is evicted (KIP-227).
+
+FetchSessionCacheShard and FetchManager of Kafka 4.3's kafka-server as they run (kafka-semantics 3.2 to 3.4), and by
+rules: as before KAFKA-9137 (Kafka 1.1 to 2.3), where a session's last use stays the time of its creation, and as the
+KIP's text has it, where age counts at the time of the comparison.
+
+A lane has its own cache. A session is known by the client that owns it, and its slot is kept with that client.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.wire.arrays import Ints, Record, Records
+from udfs.wire.kernel import kernel
+
+NOWHERE = -1
+MOST_SHARDS = 64
+SHARDS = 8  # NumFetchSessionCacheShards
+GREATEST_ID = 2147483647
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+CURRENT, OLDEST_CREATED, KIP_TEXT = 0, 1, 2
+"""Rules of eviction: today's, those before KAFKA-9137, and the KIP's."""
+SESSION_ERRORS = ID_NOT_FOUND, INVALID_EPOCH, TOPIC_ID_ERROR = 70, 71, 106
+
+SESSION = np.dtype(
+    [
+        ("created_ms", np.int64),
+        ("last_used_ms", np.int64),
+        ("id", np.int32),
+        ("owner", np.int32),  # the client whose slot hint points here
+        ("epoch", np.int32),  # of the next request
+        ("size", np.int32),  # partitions at the last touch
+        ("uses_topic_ids", np.int8),
+        ("privileged", np.int8),
+        ("by_privileged", np.int8),  # in evictableByPrivileged
+        ("by_all", np.int8),  # in evictableByAll
+        ("is_partial", np.int8),  # opened before the capture began
+    ],
+    align=True,
+)
+
+
+class CacheSettings(NamedTuple):
+    """What a lane sets, int64[lanes] a column."""
+
+    slots: Ints  # per shard
+    shards: Ints
+    eviction_ms: Ints
+    rules: Ints
+
+
+class Cache(NamedTuple):
+    """The caches of all lanes; a shard's sessions lie together, in no order.
+
+    sessions: SESSION[lanes, pool], shard s of a lane from s * (pool // shards) on. hints: int64[lanes, clients], the
+    slot of each client's session. fullest: int64[1], most sessions that a shard of any lane has had.
+    """
+
+    sessions: Records
+    live: Ints  # int64[lanes, MOST_SHARDS]: sessions of each shard
+    partitions: Ints  # int64[lanes]: partitions of all sessions
+    placed: Ints  # int64[lanes]: full responses so far, the counter that picks the shard
+    seed: Ints  # int64[lanes]: state of the random ids
+    fullest: Ints
+    hints: Ints
+
+
+@kernel
+def next_epoch(epoch: int) -> int:
+    """FetchMetadata.nextEpoch."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == GREATEST_ID else epoch + 1
+
+
+@kernel
+def shard_base(cache: Cache, settings: CacheSettings, lane: int, shard: int) -> int:
+    """The first slot of a shard."""
+    found: int = shard * (cache.sessions.shape[1] // settings.shards[lane])
+    return found
+
+
+@kernel
+def shard_of(session_id: int, shards: int) -> int:
+    """The shard whose range an id is in."""
+    return min(session_id // (GREATEST_ID // shards), shards - 1)
+
+
+@kernel
+def random_id(cache: Cache, settings: CacheSettings, lane: int, shard: int) -> int:
+    """An id from [max(1, shard * range), (shard + 1) * range) that no session of the shard has: splitmix64."""
+    id_range = GREATEST_ID // settings.shards[lane]
+    least = max(1, shard * id_range)
+    while True:
+        cache.seed[lane] += -7046029254386353131
+        mixed = cache.seed[lane]
+        mixed = (mixed ^ ((mixed >> 30) & 0x3FFFFFFFF)) * -4658895280553007687
+        mixed = (mixed ^ ((mixed >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
+        drawn = least + (mixed & 0x7FFFFFFFFFFFFFFF) % ((shard + 1) * id_range - least)
+        if slot_of(cache, settings, lane, drawn) == NOWHERE:
+            found: int = drawn
+            return found
+
+
+@kernel
+def slot_of(cache: Cache, settings: CacheSettings, lane: int, session_id: int) -> int:
+    """Where a session is, by its id alone; NOWHERE for none."""
+    if session_id <= 0:
+        return NOWHERE
+    shard = shard_of(session_id, settings.shards[lane])
+    base = shard_base(cache, settings, lane, shard)
+    for slot in range(base, base + cache.live[lane, shard]):
+        if cache.sessions[lane, slot].id == session_id:
+            return slot
+    return NOWHERE
+
+
+@kernel
+def slot_by_hint(cache: Cache, lane: int, owner: int, session_id: int) -> int:
+    """Where a client's session is, if it still is; NOWHERE for none."""
+    slot = cache.hints[lane, owner]
+    is_there = session_id > 0 and slot >= 0 and cache.sessions[lane, slot].id == session_id
+    return slot if is_there else NOWHERE
+
+
+@kernel
+def close_session(cache: Cache, settings: CacheSettings, lane: int, slot: int) -> None:
+    """Take a session out; the shard's last one moves to its slot."""
+    sessions = cache.sessions[lane]
+    shard = slot // (len(sessions) // settings.shards[lane])
+    cache.partitions[lane] -= sessions[slot].size
+    cache.hints[lane, sessions[slot].owner] = NOWHERE
+    cache.live[lane, shard] -= 1
+    last = shard_base(cache, settings, lane, shard) + cache.live[lane, shard]
+    if slot != last:
+        sessions[slot] = sessions[last]
+        cache.hints[lane, sessions[slot].owner] = slot
+    sessions[last].id = 0
+
+
+@kernel
+def touch(cache: Cache, settings: CacheSettings, lane: int, slot: int, size: int, now_ms: int) -> None:
+    """A session is used: whether it can be evicted is decided here, and stays so until its next use."""
+    session = cache.sessions[lane, slot]
+    if settings.rules[lane] == OLDEST_CREATED:
+        now_ms = session.last_used_ms  # what was taken for the time before KAFKA-9137
+    session.last_used_ms = now_ms
+    cache.partitions[lane] += size - session.size
+    session.size = size
+    is_aged = now_ms - session.created_ms > settings.eviction_ms[lane]
+    session.by_privileged = 1 if is_aged or session.privileged == 0 else 0
+    session.by_all = 1 if is_aged else 0
+
+
+@kernel
+def is_older(one: Record, other: Record) -> bool:
+    """LastUsedKey's order."""
+    at_one_time = one.last_used_ms == other.last_used_ms
+    return bool(one.last_used_ms < other.last_used_ms or (at_one_time and one.id < other.id))
+
+
+@kernel
+def is_smaller(one: Record, other: Record) -> bool:
+    """EvictableKey's order."""
+    if one.privileged != other.privileged:
+        return bool(one.privileged < other.privileged)
+    return bool(one.size < other.size or (one.size == other.size and one.id < other.id))
+
+
+@kernel
+def yields(session: Record, rules: int, eviction_ms: int, privileged: int, size: int, now_ms: int) -> bool:
+    """Can a new session take this one's place, if it is the smallest that can?
+
+    At the same size it cannot: the candidate's key is the smaller one, as its id is 0.
+    """
+    if rules == KIP_TEXT:
+        is_aged = now_ms - session.created_ms > eviction_ms
+        return bool(privileged > session.privileged or (is_aged and size > session.size))
+    if privileged != session.privileged:
+        return bool(privileged > session.privileged)
+    return bool(size > session.size)
+
+
+@kernel
+def victim(
+    cache: Cache, settings: CacheSettings, lane: int, shard: int, privileged: int, size: int, now_ms: int
+) -> int:
+    """tryEvict: the session that makes room in a full shard; NOWHERE where the new one is refused."""
+    sessions, rules, eviction_ms = cache.sessions[lane], settings.rules[lane], settings.eviction_ms[lane]
+    base = shard_base(cache, settings, lane, shard)
+    oldest, smallest = NOWHERE, NOWHERE
+    for slot in range(base, base + cache.live[lane, shard]):
+        session = sessions[slot]
+        if oldest == NOWHERE or is_older(session, sessions[oldest]):
+            oldest = slot
+        if rules == KIP_TEXT:
+            can_go = yields(session, rules, eviction_ms, privileged, size, now_ms)
+        else:
+            can_go = (session.by_privileged if privileged else session.by_all) == 1
+        if can_go and (smallest == NOWHERE or is_smaller(session, sessions[smallest])):
+            smallest = slot
+    if oldest != NOWHERE and now_ms - sessions[oldest].last_used_ms > eviction_ms:
+        return oldest
+    if smallest != NOWHERE and yields(sessions[smallest], rules, eviction_ms, privileged, size, now_ms):
+        return smallest
+    return NOWHERE
+
+
+@kernel
+def next_shard(cache: Cache, settings: CacheSettings, lane: int) -> int:
+    """The shard of the next full response, whether or not a session comes of it."""
+    shard = cache.placed[lane] % settings.shards[lane]
+    cache.placed[lane] += 1
+    found: int = shard
+    return found
+
+
+@kernel
+def open_session(
+    cache: Cache, settings: CacheSettings, lane: int, shard: int, session_id: int,
+    owner: int, privileged: int, size: int, uses_topic_ids: int, now_ms: int,
+) -> int:  # fmt: skip
+    """Put a session into a shard that has room, and return its slot."""
+    slot = shard_base(cache, settings, lane, shard) + cache.live[lane, shard]
+    cache.live[lane, shard] += 1
+    cache.fullest[0] = max(cache.fullest[0], cache.live[lane, shard])
+    session = cache.sessions[lane, slot]
+    session.id, session.owner, session.epoch, session.size = session_id, owner, next_epoch(INITIAL_EPOCH), 0
+    session.uses_topic_ids, session.privileged, session.is_partial = uses_topic_ids, privileged, 0
+    session.created_ms = session.last_used_ms = now_ms
+    cache.hints[lane, owner] = slot
+    touch(cache, settings, lane, slot, size, now_ms)
+    found: int = slot
+    return found
+
+
+@kernel
+def session_error(session: Record, epoch: int, uses_topic_ids: int) -> int:
+    """The error of an incremental fetch in a session that is there; 0 for none."""
+    if session.epoch != epoch:
+        return INVALID_EPOCH
+    return TOPIC_ID_ERROR if session.uses_topic_ids != uses_topic_ids else 0
+
+
+def new_cache(settings: CacheSettings, seed: int, pool: int = MOST_SHARDS, clients: int = 16) -> Cache:
+    """Empty caches. seed: of the random ids, the same in every lane."""
+    lanes = len(settings.slots)
+    return Cache(
+        np.zeros((lanes, pool), SESSION), np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros(lanes, np.int64),
+        np.zeros(lanes, np.int64), np.full(lanes, seed, np.int64), np.zeros(1, np.int64),
+        np.full((lanes, clients), NOWHERE),
+    )  # fmt: skip
+
+
+def with_room(cache: Cache, settings: CacheSettings, clients: int) -> Cache:
+    """The same caches with room for one more session in every shard, and for so many clients."""
+    lanes, pool = cache.sessions.shape
+    if cache.hints.shape[1] < clients:
+        hints = np.full((lanes, 2 * clients), NOWHERE)
+        hints[:, : cache.hints.shape[1]] = cache.hints
+        cache = cache._replace(hints=hints)
+    if has_room(cache, settings):
+        return cache
+    larger = np.zeros((lanes, 2 * pool), SESSION)
+    for lane, shards in enumerate(settings.shards.tolist()):
+        old, new = pool // shards, 2 * pool // shards
+        for shard in range(shards):
+            larger[lane, shard * new : shard * new + old] = cache.sessions[lane, shard * old : (shard + 1) * old]
+        slots = cache.hints[lane]
+        slots[:] = np.where(slots >= 0, slots // old * new + slots % old, slots)
+    return with_room(cache._replace(sessions=larger), settings, clients)
+
+
+@kernel
+def has_room(cache: Cache, settings: CacheSettings) -> bool:
+    """Is there memory for one more session in every shard?"""
+    for lane in range(len(settings.slots)):
+        room = cache.sessions.shape[1] // settings.shards[lane]
+        if room <= cache.fullest[0] and settings.slots[lane] > room:
+            return False
+    return True

@@ -1,0 +1,110 @@
+"""Bytes of Fetch requests and responses, without encoding them: from the declared messages, by version.
+
+A size is that of the message's body without the header; tagged fields have their defaults.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from schemas.wire.message import Field, Message
+from udfs.wire.arrays import Ints, Record, read_only
+from udfs.wire.kernel import kernel
+from udfs.wire.layout import is_in, newest_version
+from udfs.wire.program import least_bytes
+
+FIRST_WITH_TOPIC_IDS = 13
+FORGOTTEN_BYTES = 4
+VARINT_BITS = 7
+
+TALLY = np.dtype(
+    [(name, np.int64) for name in ("topic", "topics", "partitions", "in_topic", "bytes")],
+    align=True,
+)
+"""A list of partitions as it is written: neighbours of one topic share its name. topic: the last one's."""
+
+
+class FetchSizes(NamedTuple):
+    """Bytes by version, int64[versions] a column: a message or element with nothing in it."""
+
+    request: Ints
+    request_topic: Ints
+    request_partition: Ints
+    forgotten_topic: Ints
+    response: Ints
+    response_topic: Ints
+    response_partition: Ints
+    is_flexible: Ints
+
+
+@cache
+def fetch_sizes() -> FetchSizes:
+    """The sizes for every version that Fetch ever had."""
+
+    def by_version(message: Message, *path: str) -> Ints:
+        fields = message.fields
+        for name in path:
+            (fields,) = [field.fields for field in fields if field.name == name]
+        return read_only(np.array([_least(fields, v, message) for v in range(versions)], np.int64))
+
+    versions = newest_version(FETCH_REQUEST.versions) + 1
+    flexible = [is_in(version, FETCH_REQUEST.flexible) for version in range(versions)]
+    return FetchSizes(
+        by_version(FETCH_REQUEST),
+        by_version(FETCH_REQUEST, "topics"),
+        by_version(FETCH_REQUEST, "topics", "partitions"),
+        by_version(FETCH_REQUEST, "forgotten_topics_data"),
+        by_version(FETCH_RESPONSE),
+        by_version(FETCH_RESPONSE, "responses"),
+        by_version(FETCH_RESPONSE, "responses", "partitions"),
+        read_only(np.array(flexible).astype(np.int64)),
+    )
+
+
+def _least(fields: tuple[Field, ...], version: int, message: Message) -> int:
+    return least_bytes(fields, version, is_in(version, message.flexible))
+
+
+@kernel
+def beyond_least(length: int, is_flexible: int) -> int:
+    """Bytes that the length of an array or text takes more than that of an empty one."""
+    more, value = 0, (length + 1) >> VARINT_BITS
+    while is_flexible == 1 and value > 0:
+        more += 1
+        value >>= VARINT_BITS
+    return more
+
+
+@kernel
+def name_bytes(length: int, version: int, is_flexible: int) -> int:
+    """Bytes of a topic's name beyond those of an empty one; none where topics go by their ids."""
+    return 0 if version >= FIRST_WITH_TOPIC_IDS else length + beyond_least(length, is_flexible)
+
+
+@kernel
+def record_length_bytes(length: int, is_flexible: int) -> int:
+    """Records beyond none: their bytes, and what their length takes more."""
+    return length + beyond_least(length, is_flexible)
+
+
+@kernel
+def tally(held: Record, topic: int, topic_bytes: int, partition_bytes: int, is_flexible: int) -> None:
+    """Write one more partition of a list; topic_bytes: of its topic, which neighbours share."""
+    if held.topics == 0 or held.topic != topic:
+        held.bytes += beyond_least(held.in_topic, is_flexible) + topic_bytes
+        held.topic, held.in_topic = topic, 0
+        held.topics += 1
+    held.in_topic += 1
+    held.partitions += 1
+    held.bytes += partition_bytes
+
+
+@kernel
+def tallied(held: Record, is_flexible: int) -> int:
+    """Bytes of a list that is complete, beyond those of an empty one."""
+    found: int = held.bytes + beyond_least(held.in_topic, is_flexible) + beyond_least(held.topics, is_flexible)
+    return found
