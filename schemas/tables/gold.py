@@ -7,7 +7,11 @@ from schemas.tables.table import table
 
 RUN_ID = C("string", "The run: a hash of the capture set's content and the resolved scenario")
 SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
-MODE = C("string", "open: each captured request is answered under the lane's settings")
+MODE = C(
+    "string",
+    "open: each captured request is answered under the lane's settings; closed: the reader goes on from what it "
+    "was given, until it has read all that the capture shows",
+)
 CLIENT_ID = C("string", "client.id of the reader; empty for none")
 CLIENT_ADDRESS = C("string", "The reader's IP address")
 READER = C("string", "consumer or follower")
@@ -33,7 +37,11 @@ FIDELITY = table(
     run_id=RUN_ID,
     algorithm=C("string", "As in runs"),
     metric=C("string", "fetch_max_bytes has fetches_with_records and empty_fetches: record bytes of every partition of "
-                       "a response are equal"),
+                       "a response are equal; closed_loop_order: the backlog's next part is of the same partition; "
+                       "closed_loop_bytes: bytes read by the end of a time bucket differ by no more than 10 % of the "
+                       "reader's or one response; closed_loop_catch_up: a partition's backlog is read within 20 % or "
+                       "100 ms of the time it took; closed_loop_requests: requests sent differ by no more than 10 % "
+                       "or 3"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
     client_id=C("string", "client.id of the reader", nullable=True),
     client_address=C("string", "The reader's IP address", nullable=True),
@@ -45,7 +53,8 @@ FIDELITY = table(
 )  # fmt: skip
 
 FETCH_FAIRNESS = table(
-    "fetch_fairness", "gold", "What each partition of a reader would get (KIP-74).",
+    "fetch_fairness", "gold",
+    "What each partition of a reader would get (KIP-74). Fairness is not monotone in fetch.max.bytes: see every lane.",
     ("run_id", "scenario", "mode", "client_id", "client_address", "reader", "broker", "topic", "partition"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -69,6 +78,10 @@ FETCH_FAIRNESS = table(
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show; counted with what "
                                  "is known"),
+    backlog_bytes=C("bigint", "Record bytes that were there when the reader began; null in open mode", "bytes",
+                    nullable=True),
+    catch_up_ms=C("double", "Time from the reader's first fetch until the backlog was read; null in open mode, and "
+                            "where it never was", "ms", nullable=True),
 )  # fmt: skip
 
 FETCH_CONSUMERS = table(
@@ -98,6 +111,48 @@ FETCH_CONSUMERS = table(
     first_batch_overrides=C("bigint", "Fetches with a first batch larger than the limits allow"),
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
+    catch_up_ms=C("double", "Time from the first fetch until every backlog was read; null in open mode, and where one "
+                            "never was", "ms", nullable=True),
 )  # fmt: skip
 
-GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, RUNS)
+FETCH_TIMELINE = table(
+    "fetch_timeline", "gold",
+    "What a reader in closed loop would get of a partition over time (KIP-74); no row where nothing is to be read.",
+    ("run_id", "scenario", "client_id", "client_address", "reader", "broker", "topic", "partition", "bucket"), "run_id",
+    run_id=RUN_ID,
+    scenario=SCENARIO,
+    client_id=CLIENT_ID,
+    client_address=CLIENT_ADDRESS,
+    reader=READER,
+    broker=C("string", "The broker's node id, else its address and port"),
+    topic=C("string", "Topic name, or its id where the name is not known"),
+    partition=C("int", "Partition of the topic"),
+    bucket=C("int", "The time bucket, from 0"),
+    bucket_start=C("timestamp", "When it begins: the first at the reader's first fetch", "UTC"),
+    bucket_ms=C("double", "How long it is: the same for all lanes of a reader", "ms"),
+    bytes=C("bigint", "Record bytes returned in it", "bytes"),
+    lag_bytes=C("bigint", "Record bytes that are there to be read at its end", "bytes"),
+    wait_ms=C("double", "Longest wait so far of fetches in it that got nothing though there was something", "ms"),
+)  # fmt: skip
+
+FETCH_MEMORY = table(
+    "fetch_memory", "gold",
+    "How many record bytes a reader in closed loop would hold, over time, against KIP-74's bound.",
+    ("run_id", "scenario", "client_id", "client_address", "reader"), "run_id",
+    run_id=RUN_ID,
+    scenario=SCENARIO,
+    client_id=CLIENT_ID,
+    client_address=CLIENT_ADDRESS,
+    reader=READER,
+    tick_ms=C("double", "Time is cut into pieces of this length; the most that each broker's records take in a piece, "
+                        "added up, is its value", "ms"),
+    bytes_p50=C("bigint", "What is not exceeded in half the pieces in which records are held", "bytes"),
+    bytes_p95=C("bigint", "... in 95 %", "bytes"),
+    bytes_p99=C("bigint", "... in 99 %", "bytes"),
+    bytes_max=C("bigint", "... in all", "bytes"),
+    memory_bound_bytes=C("bigint", "KIP-74's bound, as in fetch_consumers", "bytes"),
+    share_above_bound=C("double", "Share of the pieces that exceed the bound: first batches come whole, and a reader "
+                                  "may ask again before it has read all"),
+)  # fmt: skip
+
+GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY, RUNS)

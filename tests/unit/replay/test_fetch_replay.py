@@ -13,8 +13,10 @@ import pytest
 
 from schemas.tables.steps import READS
 from udfs.facts.arrow_tables import arrow_schema, unpack
+from udfs.replay.client_pace import as_captured_clients
+from udfs.replay.fetch_lanes import FetchLanes
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import FetchLanes, replay_fetches, whole_fetches
+from udfs.replay.fetch_replay import replay_fetches, whole_fetches
 
 Rows = list[dict[str, Any]]
 
@@ -25,7 +27,10 @@ def lanes_of(*max_bytes: int) -> Lanes:
     return Lanes(*(np.array(column, np.int64) for column in columns))
 
 
-LANES = FetchLanes(("captured", "small"), lanes_of(AS_CAPTURED, 150), lanes_of(AS_CAPTURED, AS_CAPTURED))
+CLIENTS = as_captured_clients(2)
+LANES = FetchLanes(
+    ("captured", "small"), lanes_of(AS_CAPTURED, 150), lanes_of(AS_CAPTURED, AS_CAPTURED), CLIENTS, CLIENTS
+)
 
 
 def read(exchange: int, partition: int, returned: int | None, sizes: list[int], **differs: Any) -> dict[str, Any]:
