@@ -19,7 +19,7 @@ from udfs.wire.arrays import Ints
 
 PIECES = 32
 """The captured time is cut into so many pieces to compare bytes over time."""
-BYTES_TOLERANCE, TIME_TOLERANCE, REQUESTS_TOLERANCE = 0.1, 0.2, 0.1
+BYTES_TOLERANCE, TIME_TOLERANCE, REQUESTS_TOLERANCE = 0.02, 0.2, 0.1
 LEAST_TIME_US, LEAST_REQUESTS = 100_000, 3
 
 
@@ -115,19 +115,17 @@ def order_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
 
 
 def bytes_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
-    """At the end of each piece of the captured time, whether as many bytes had been read."""
+    """At the end of each piece of the captured time, whether as many bytes had been read, a little earlier or later."""
     course, servings = intent.course, intent.servings
-    total = int(servings.size.sum())
-    if total == 0:
-        return []
-    piece = (servings.response - course.begin) * PIECES // (course.horizon - course.begin + 1)
-    captured = np.cumsum(np.bincount(piece, servings.size, PIECES))
-    by_response = np.bincount(np.unique(servings.request, return_inverse=True)[1], servings.size)
-    tolerance = max(BYTES_TOLERANCE * total, float(by_response.max()))
-    more = np.cumsum(replayed.pieces) - captured
-    return [
-        AGREED if abs(by) <= tolerance else Drift.MORE_BYTES if by > 0 else Drift.FEWER_BYTES for by in more.tolist()
-    ]
+    span = course.horizon - course.begin + 1
+    ends = course.begin + np.arange(1, PIECES + 1) * span // PIECES
+    near = max(BYTES_TOLERANCE * span, LEAST_TIME_US)
+    read = np.concatenate([np.zeros(1, np.int64), np.cumsum(servings.size)])
+    least = read[np.searchsorted(servings.response, ends - near, side="right")]
+    most = read[np.searchsorted(servings.response, ends + near, side="right")]
+    given = np.cumsum(replayed.pieces)
+    drifts = np.select([given < least, given > most], [Drift.FEWER_BYTES, Drift.MORE_BYTES], AGREED)
+    return [str(drift) for drift in drifts.tolist()] if len(servings.size) else []
 
 
 def catch_up_drift(intent: Intent, replayed: CapturedLane) -> list[str]:

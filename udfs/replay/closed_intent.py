@@ -73,7 +73,7 @@ def intent_of(seen: Observed, keys: list[str], reader: str) -> Intent:
     begin, horizon = int(fetches[READS.request_time][0]), int(fetches[READS.response_time].max())
     numbers = list(seen.first)
     told = joined(seen.told, TOLD)
-    logs = [known_log(seen, keys[n], n, told, reader, horizon) for n in numbers]
+    logs = [known_log(seen, keys[n], n, told, horizon) for n in numbers]
     unit = unit_of([seen.first[n] for n in numbers], numbers, logs, begin, horizon)
     servings = servings_of(joined(seen.servings, SERVED), numbers, logs, unit)
     records, ready = by_fetch(fetches, servings, unit)
@@ -97,7 +97,7 @@ def profile_of(seen: Observed, reader: str) -> int:
     return JAVA_4 if seen.limits[READS.in_session] == 1 else LIBRDKAFKA
 
 
-def known_log(seen: Observed, key: str, number: int, told: Columns, reader: str, horizon: int) -> Log:
+def known_log(seen: Observed, key: str, number: int, told: Columns, horizon: int) -> Log:
     """What can be read of a partition until the capture's end."""
     parts = joined(seen.logs.get(key, []), tuple(LISTS))
     base, rows = np.unique(parts["base"], return_index=True)
@@ -106,8 +106,6 @@ def known_log(seen: Observed, key: str, number: int, told: Columns, reader: str,
     bounds = np.maximum.accumulate(told[READS.told_bound][of_partition])
     shown_at = shown(last, bounds, told[READS.response_time][of_partition])
     visible = np.maximum(after, np.minimum(before, shown_at))
-    if reader == "follower":
-        visible = np.where(after > ALWAYS, after, visible)
     first = int(np.searchsorted(last, seen.first[number].fetch_offset))
     breaks = np.flatnonzero(base[first + 1 :] != last[first:-1] + 1)
     end = first + int(breaks[0]) + 1 if len(breaks) else len(base)
@@ -130,7 +128,7 @@ def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log], begin: 
     """The partitions with their logs, one behind the other."""
     counts = np.array([len(log.base) for log in logs], np.int64)
     ends = np.cumsum(counts)
-    joins = np.array([read.time for read in first], np.int64)
+    joins = np.array([read.since for read in first], np.int64)
     last_time = np.array([read.last_time for read in first], np.int64)
     there = [int(np.searchsorted(log.visible, begin, side="right")) for log in logs]
     size, span = (

@@ -26,15 +26,19 @@ Columns = dict[str, Ints]
 FETCHED = (READS.request_time, READS.response_time, READS.returned_bytes)
 SERVED = (READS.partition, READS.request_time, READS.response_time, READS.fetch_offset, READS.returned_bytes)
 TOLD = (READS.partition, READS.response_time, READS.told_bound)
-FIRST = (READS.request_time, READS.fetch_offset, READS.partition_max_bytes)
+FIRST = (READS.fetch_offset, READS.partition_max_bytes, READS.request_time)
 FLAGS = (READS.session_known, READS.throttled, READS.refused, READS.redirected)
 
 
 @dataclass
 class FirstRead:
-    """The first read of a partition, and when it was read last (us)."""
+    """The first read of a partition, and when it was read last (us).
 
-    time: int
+    since: the fetch before did not ask for it, but may have come too early for it: when that was sent; of the first
+    fetch its own time.
+    """
+
+    since: int
     fetch_offset: int
     partition_max_bytes: int
     last_time: int
@@ -59,6 +63,7 @@ class Observed:
     bounds: dict[int, int] = field(default_factory=dict)
     count: int = 0
     reads: int = 0
+    last_sent: int | None = None
 
 
 def joined(pieces: list[Columns], names: tuple[str, ...]) -> Columns:
@@ -90,12 +95,15 @@ def note_reads(seen: Observed, reads: Columns, fetch_from: Ints) -> None:
     seen.servings.append({str(name): reads[str(name)][served] for name in SERVED})
     for name in FLAGS:
         seen.flags[str(name)] += int(reads[str(name)].sum())
-    news = note_partitions(seen, reads)
+    news = note_partitions(seen, reads, fetch_from)
     seen.told.append({str(name): reads[str(name)][news] for name in TOLD})
 
 
-def note_partitions(seen: Observed, reads: Columns) -> Bools:
+def note_partitions(seen: Observed, reads: Columns, fetch_from: Ints) -> Bools:
     """Keep first and last reads of partitions; returns which rows may tell a bound above those told before."""
+    sent = reads[str(READS.request_time)][fetch_from[:-1]]
+    before_fetch = np.concatenate([[sent[0] if seen.last_sent is None else seen.last_sent], sent[:-1]])
+    seen.last_sent = int(sent[-1])
     numbers, told = reads[str(READS.partition)], reads[str(READS.told_bound)]
     before = np.full(int(numbers.max()) + 1, UNSET)
     distinct, rows, places = np.unique(numbers, return_index=True, return_inverse=True)
@@ -107,8 +115,9 @@ def note_partitions(seen: Observed, reads: Columns) -> Bools:
         before[number] = seen.bounds.get(number, UNSET)
         seen.bounds[number] = max(int(before[number]), int(highest[place]))
         if number not in seen.first:
-            time, offset, most = (int(reads[str(name)][row]) for name in FIRST)
-            seen.first[number] = FirstRead(time, offset, most, time)
+            since = int(before_fetch[np.searchsorted(fetch_from, row, side="right") - 1])
+            offset, most, time = (int(reads[str(name)][row]) for name in FIRST)
+            seen.first[number] = FirstRead(since, offset, most, time)
         seen.first[number].last_time = int(latest[place])
     news: Bools = told > before[numbers]
     return news
