@@ -21,8 +21,8 @@ OPEN_NOTES = (
 OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
 CLOSED = "  closed loop: each reader goes on from what it was given, until all that the capture shows is read"
 CLOSED_NOTES = (
-    "  * partitions that got nothing from a fetch though there was something. catch-up: until all that was there at",
-    "    the beginning is read, the slowest reader's. held: most record bytes a reader holds at once.",
+    "  * partitions that got nothing from a fetch though there was something. catch-up: until a partition's backlog is",
+    "    read, the slowest one's. held: most record bytes a reader holds at once.",
 )
 CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
 

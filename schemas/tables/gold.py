@@ -78,10 +78,10 @@ FETCH_FAIRNESS = table(
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show; counted with what "
                                  "is known"),
-    backlog_bytes=C("bigint", "Record bytes that were there when the reader began; null in open mode", "bytes",
-                    nullable=True),
-    catch_up_ms=C("double", "Time from the reader's first fetch until the backlog was read; null in open mode, and "
-                            "where it never was", "ms", nullable=True),
+    backlog_bytes=C("bigint", "Record bytes that were there when the partition was first asked for; null in open mode",
+                    "bytes", nullable=True),
+    catch_up_ms=C("double", "Time from then until the backlog was read; null in open mode, and where it never was",
+                  "ms", nullable=True),
 )  # fmt: skip
 
 FETCH_CONSUMERS = table(
@@ -111,8 +111,8 @@ FETCH_CONSUMERS = table(
     first_batch_overrides=C("bigint", "Fetches with a first batch larger than the limits allow"),
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
-    catch_up_ms=C("double", "Time from the first fetch until every backlog was read; null in open mode, and where one "
-                            "never was", "ms", nullable=True),
+    catch_up_ms=C("double", "The slowest partition's; null in open mode, and where a backlog never was read", "ms",
+                  nullable=True),
 )  # fmt: skip
 
 FETCH_TIMELINE = table(

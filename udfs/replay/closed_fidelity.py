@@ -131,10 +131,10 @@ def bytes_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
 def catch_up_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
     """Of each partition whose backlog was read in the capture, whether that took as long."""
     captured = captured_catch_up(intent)
-    begin, found = intent.course.begin, []
-    for took, at in zip(captured.tolist(), replayed.caught_up_at.tolist(), strict=True):
+    found = []
+    for took, again in zip(captured.tolist(), replayed.catch_up.tolist(), strict=True):
         if took not in (NEVER, NO_BACKLOG):
-            more = at - begin - took
+            more = again - took
             near = abs(more) <= max(TIME_TOLERANCE * took, LEAST_TIME_US)
             found.append(AGREED if near else Drift.SLOWER if more > 0 else Drift.FASTER)
     return found
@@ -143,10 +143,11 @@ def catch_up_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
 def captured_catch_up(intent: Intent) -> Ints:
     """How long each partition's backlog took in the capture (us): NO_BACKLOG, or NEVER where it was not read."""
     unit, servings = intent.unit, intent.servings
+    asked_at = np.array([intent.seen.first[n].time for n in unit.number.tolist()], np.int64)
     took = np.where(unit.backlog_end > unit.first, NEVER, NO_BACKLOG)
     ends = servings.end >= unit.backlog_end[servings.partition]
     read = ends & (servings.begin < unit.backlog_end[servings.partition])
-    np.minimum.at(took, servings.partition[read], servings.response[read] - intent.course.begin)
+    np.minimum.at(took, servings.partition[read], servings.response[read] - asked_at[servings.partition[read]])
     return took
 
 

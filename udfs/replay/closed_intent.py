@@ -74,7 +74,7 @@ def intent_of(seen: Observed, keys: list[str], reader: str) -> Intent:
     numbers = list(seen.first)
     told = joined(seen.told, TOLD)
     logs = [known_log(seen, keys[n], n, told, horizon) for n in numbers]
-    unit = unit_of([seen.first[n] for n in numbers], numbers, logs, begin, horizon)
+    unit = unit_of([seen.first[n] for n in numbers], numbers, logs, horizon)
     servings = servings_of(joined(seen.servings, SERVED), numbers, logs, unit)
     records, ready = by_fetch(fetches, servings, unit)
     request, response, size = (fetches[str(name)] for name in FETCHED)
@@ -124,13 +124,14 @@ def shown(last: Ints, bounds: Ints, times: Ints) -> Ints:
     return found
 
 
-def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log], begin: int, horizon: int) -> Unit:
+def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log], horizon: int) -> Unit:
     """The partitions with their logs, one behind the other."""
     counts = np.array([len(log.base) for log in logs], np.int64)
     ends = np.cumsum(counts)
     joins = np.array([read.since for read in first], np.int64)
     last_time = np.array([read.last_time for read in first], np.int64)
-    there = [int(np.searchsorted(log.visible, begin, side="right")) for log in logs]
+    backlogs = zip(logs, first, strict=True)
+    there = [int(np.searchsorted(log.visible, read.time, side="right")) for log, read in backlogs]
     size, span = (
         np.concatenate(columns) for columns in zip(*((log.size, records_of(log)) for log in logs), strict=True)
     )

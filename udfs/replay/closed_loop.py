@@ -61,15 +61,15 @@ class CapturedLane(NamedTuple):
     """What lane 0 does, to be held against the capture.
 
     order: int64[n], the partitions that get records of the backlog, of which ordered, int64[1], are there. pieces:
-    int64[pieces], bytes got in each piece of the captured time. requests: int64[1], sent in it. caught_up_at:
-    int64[partitions], when each backlog was read (us), NO_BACKLOG or NEVER.
+    int64[pieces], bytes got in each piece of the captured time. requests: int64[1], sent in it. catch_up:
+    int64[partitions], time until each backlog was read (us), NO_BACKLOG or NEVER.
     """
 
     order: Ints
     ordered: Ints
     pieces: Ints
     requests: Ints
-    caught_up_at: Ints
+    catch_up: Ints
 
 
 class Outcome(NamedTuple):
@@ -105,12 +105,12 @@ def want(unit: Unit, rules: Rules, lane: int, work: Work, state: Record) -> int:
     """Note which partitions the client asks for now; returns how many."""
     count = 0
     for p in range(len(unit.joins)):
-        if work.joined[p] == 0 and unit.joins[p] <= state.now:
-            work.joined[p] = 1
+        if work.asked_at[p] == NEVER and unit.joins[p] <= state.now:
+            work.asked_at[p] = state.now
             work.client[state.known] = p
             state.known += 1
         is_free = rules.profile[lane] != JAVA_3 or work.taken_at[p] <= state.now
-        work.wanted[p] = 1 if work.joined[p] == 1 and state.now <= unit.leaves[p] and is_free else 0
+        work.wanted[p] = 1 if work.asked_at[p] != NEVER and state.now <= unit.leaves[p] and is_free else 0
         count += work.wanted[p]
     return count
 
@@ -267,7 +267,7 @@ def note(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, read_at
         )  # fmt: skip
         mark(out.timeline, unit.number[p], lane, time, got)
         if begin < unit.backlog_end[p] <= whole:
-            work.catch_up[p] = time
+            work.catch_up[p] = time - work.asked_at[p]
         if got > 0 and lane == 0 and begin < unit.backlog_end[p]:
             note_order(out.captured, p)
         limit = max(0, limit - got)
@@ -363,7 +363,8 @@ def begin_lane(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, c
     out.timeline.bucket[lane] = (course.begin - out.timeline.begin[0]) // out.timeline.width[lane]
     for p in range(len(unit.joins)):
         work.position[p] = unit.first[p]
-        work.joined[p] = work.taken_at[p] = work.spare[p] = 0
+        work.asked_at[p] = NEVER
+        work.taken_at[p] = work.spare[p] = 0
         work.catch_up[p] = NEVER if unit.backlog_end[p] > unit.first[p] else NO_BACKLOG
         out.sums.waiting[unit.number[p], lane] = 0
         out.sums.waiting_since[unit.number[p], lane] = fairness.SERVED
@@ -379,9 +380,7 @@ def end_lane(unit: Unit, lane: int, work: Work, state: Record, course: Course, o
     for p in range(len(unit.joins)):
         took = work.catch_up[p]
         if lane == 0:
-            out.captured.caught_up_at[p] = took
-        if took not in (NO_BACKLOG, NEVER):
-            took -= course.begin
+            out.captured.catch_up[p] = took
         row = unit.number[p]
         out.catch_up[row, lane] = max(out.catch_up[row, lane], took)
 

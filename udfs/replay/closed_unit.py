@@ -20,7 +20,7 @@ class Unit(NamedTuple):
     partition_max_bytes: Ints
     first: Ints
     end: Ints
-    backlog_end: Ints  # behind the last batch that was there at the beginning
+    backlog_end: Ints  # behind the last batch that was there when the capture first asked for the partition
     is_known: Ints  # 1: no batch is missing behind `end`
     starts: Ints  # int64[batches + 1], bytes before it
     records: Ints  # int64[batches + 1], records before it
@@ -32,7 +32,7 @@ class Work(NamedTuple):
 
     position: Ints
     taken_at: Ints
-    joined: Ints
+    asked_at: Ints  # when the client first asked for it, or NEVER
     wanted: Ints
     client: Ints
     session: Ints

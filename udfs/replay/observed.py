@@ -26,19 +26,20 @@ Columns = dict[str, Ints]
 FETCHED = (READS.request_time, READS.response_time, READS.returned_bytes)
 SERVED = (READS.partition, READS.request_time, READS.response_time, READS.fetch_offset, READS.returned_bytes)
 TOLD = (READS.partition, READS.response_time, READS.told_bound)
-FIRST = (READS.fetch_offset, READS.partition_max_bytes, READS.request_time)
+FIRST = (READS.request_time, READS.fetch_offset, READS.partition_max_bytes)
 FLAGS = (READS.session_known, READS.throttled, READS.refused, READS.redirected)
 
 
 @dataclass
 class FirstRead:
-    """The first read of a partition, and when it was read last (us).
+    """The first read of a partition: when (us), from where and how much; and when it was read last.
 
     since: the fetch before did not ask for it, but may have come too early for it: when that was sent; of the first
     fetch its own time.
     """
 
     since: int
+    time: int
     fetch_offset: int
     partition_max_bytes: int
     last_time: int
@@ -116,8 +117,8 @@ def note_partitions(seen: Observed, reads: Columns, fetch_from: Ints) -> Bools:
         seen.bounds[number] = max(int(before[number]), int(highest[place]))
         if number not in seen.first:
             since = int(before_fetch[np.searchsorted(fetch_from, row, side="right") - 1])
-            offset, most, time = (int(reads[str(name)][row]) for name in FIRST)
-            seen.first[number] = FirstRead(since, offset, most, time)
+            time, offset, most = (int(reads[str(name)][row]) for name in FIRST)
+            seen.first[number] = FirstRead(since, time, offset, most, time)
         seen.first[number].last_time = int(latest[place])
     news: Bools = told > before[numbers]
     return news

@@ -115,7 +115,7 @@ def advance(unit: Unit, work: Work, sums: fairness.Sums, line: Timeline, lane: i
     while line.begin[0] + (line.bucket[lane] + 1) * line.width[lane] <= time:
         end = line.begin[0] + (line.bucket[lane] + 1) * line.width[lane]
         for p in range(len(unit.joins)):
-            if work.joined[p] == 1 and end <= unit.leaves[p]:
+            if work.asked_at[p] <= end and end <= unit.leaves[p]:
                 note_lag(unit, work, sums, line, lane, p, end)
         line.bucket[lane] += 1
 
