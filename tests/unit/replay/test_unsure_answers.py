@@ -27,7 +27,7 @@ READ: dict[str, object] = {
 
 
 def replayed(table: Table, *reads: dict[str, object]) -> list[dict[str, object]]:
-    """The table's rows of a replay of the captured settings."""
+    """The table's rows of a replay of the captured settings, in open loop."""
     captured = Lanes(*(np.array([value]) for value in (AS_CAPTURED, AS_CAPTURED, 55 << 20, 0)))
     clients = as_captured_clients(1)
     batches = pa.Table.from_pylist(list(reads), schema=arrow_schema(READS)).to_batches()
@@ -38,6 +38,7 @@ def replayed(table: Table, *reads: dict[str, object]) -> list[dict[str, object]]
         if part["table"][0].as_py() == table.name
         for rows in unpack([part])
         for row in rows.to_pylist()
+        if row["mode"] == "open"
     ]
 
 
