@@ -55,7 +55,7 @@ def measured_pace(request: Ints, response: Ints, records: Ints, record_bytes: In
     gaps = request[1:] - response[:-1]
     followed = gaps >= 0
     gap, record = line(records[:-1][followed], gaps[followed])
-    took, waited = response - request, np.maximum(ready - request, 0)
+    took, waited = np.maximum(response - request, 0), np.maximum(ready - request, 0)
     has_records = record_bytes > 0
     at_once = has_records & (waited == 0)
     answer, byte = line(record_bytes[at_once], took[at_once])

@@ -13,7 +13,7 @@ import numpy as np
 
 from schemas.tables.steps import READS
 from udfs.replay.client_order import FOLLOWER, JAVA_4, LIBRDKAFKA
-from udfs.replay.client_pace import DEFAULT_MAX_POLL_RECORDS, ClientLanes, Pace, measured_pace
+from udfs.replay.client_pace import ClientLanes, Pace, measured_pace
 from udfs.replay.closed_loop import Course, Rules
 from udfs.replay.closed_unit import Unit
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
@@ -56,13 +56,13 @@ class Servings:
 
 @dataclass(frozen=True)
 class Intent:
-    """One connection, ready to be replayed, and what the capture shows of it."""
+    """One connection, ready to be replayed, and what the capture shows of it. most_records: of any response."""
 
     unit: Unit
     course: Course
     pace: Pace
     profile: int
-    is_overlapping: bool
+    most_records: int
     servings: Servings
     seen: Observed
 
@@ -70,7 +70,8 @@ class Intent:
 def intent_of(seen: Observed, keys: list[str], reader: str) -> Intent:
     """The intent of a connection with answered fetches. keys: the partitions' keys by their numbers."""
     fetches = joined(seen.fetches, FETCHED)
-    begin, horizon = int(fetches[READS.request_time][0]), int(fetches[READS.response_time].max())
+    begin = int(fetches[READS.request_time][0])
+    horizon = max(begin, int(fetches[READS.response_time].max()))
     numbers = list(seen.first)
     told = joined(seen.told, TOLD)
     logs = [known_log(seen, keys[n], n, told, horizon) for n in numbers]
@@ -83,8 +84,7 @@ def intent_of(seen: Observed, keys: list[str], reader: str) -> Intent:
     course = Course(
         begin, horizon, seen.limits[READS.opens_session], REQUESTS_A_FETCH * (len(request) + len(unit.visible)) + 1000
     )
-    overlaps = bool((records > DEFAULT_MAX_POLL_RECORDS).any())
-    return Intent(unit, course, pace, profile_of(seen, reader), overlaps, servings, seen)
+    return Intent(unit, course, pace, profile_of(seen, reader), int(records.max(initial=0)), servings, seen)
 
 
 def profile_of(seen: Observed, reader: str) -> int:
@@ -113,7 +113,7 @@ def known_log(seen: Observed, key: str, number: int, told: Columns, horizon: int
     rising = np.maximum.accumulate(visible[first:end]) if holds else visible[:0]
     count = int(np.searchsorted(rising, horizon, side="right"))
     kept = slice(first, first + count)
-    return Log(base[kept], last[kept], size[kept], rising[:count], bool(holds and not len(breaks)))
+    return Log(base[kept], last[kept], np.maximum(size[kept], 1), rising[:count], bool(holds and not len(breaks)))
 
 
 def shown(last: Ints, bounds: Ints, times: Ints) -> Ints:
@@ -194,16 +194,18 @@ def rules_of(intent: Intent, lanes: Lanes, clients: ClientLanes, seeds: Ints) ->
     profile = chosen(clients.profile, intent.profile)
     has_session = np.where(clients.profile == AS_CAPTURED, limits[READS.in_session] == 1, profile != LIBRDKAFKA)
     record_us = np.where(clients.us_per_record == AS_CAPTURED, intent.pace.record, clients.us_per_record)
-    is_set = (clients.us_per_record != AS_CAPTURED) | (clients.max_poll_records != clients.max_poll_records[0])
-    polls = profile < LIBRDKAFKA
+    polls = clients.max_poll_records
+    # Where no response took two polls, the pace does not tell work beside a fetch from what delays it.
+    is_told = intent.most_records > polls[0]
+    overlaps = is_told | (clients.us_per_record != AS_CAPTURED) | (polls != polls[0])
     return Rules(
         np.minimum(chosen(lanes.max_bytes, limits[READS.max_bytes]), lanes.broker_max_bytes),
         lanes.partition_max_bytes,
         lanes.only_first,
         chosen(clients.min_bytes, max(limits[READS.min_bytes], 0)),
         chosen(clients.max_wait_ms, limits[READS.max_wait_ms]) * 1000,
-        clients.max_poll_records,
-        (polls & (is_set | intent.is_overlapping)).astype(np.int64),
+        polls,
+        (overlaps & (profile < LIBRDKAFKA)).astype(np.int64),
         profile,
         chosen(clients.order, 0),
         has_session.astype(np.int64),

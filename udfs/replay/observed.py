@@ -1,7 +1,7 @@
 """What is kept of the captured fetches of a connection, to replay it in closed loop when all of them have been seen.
 
-Kept are a few numbers for each fetch and for each partition with records, and the logs' batches: so much of a
-connection's fetches as MOST_FETCHES allow, and of what is behind them nothing.
+Kept are a few numbers for each fetch and for each partition with records, and the logs' batches: of a connection with
+more than MOST_FETCHES what comes first, and no log once there are MOST_BATCHES, which makes it one that is not known.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from udfs.replay.known_logs import LISTS
 from udfs.wire.arrays import Bools, Ints
 
 MOST_FETCHES = 1 << 20
+MOST_BATCHES = 1 << 22
 LIMITS = (READS.max_bytes, READS.min_bytes, READS.max_wait_ms, READS.in_session, READS.opens_session, READS.profile)
 UNSET = -1
 
@@ -50,7 +51,8 @@ class Observed:
     """One connection of a reader; fetches, servings, told: pieces of FETCHED, SERVED, TOLD, partitions by number.
 
     logs: by partition's key the pieces of its log, in the columns of LISTS. limits: LIMITS of the first fetch. flags:
-    how many reads have each of FLAGS. bounds: the highest told by partition. count, reads: fetches, and their reads.
+    how many reads have each of FLAGS. bounds: the highest told by partition. count: fetches; reads: of
+    partitions in them; batches: in the logs. last_sent: when the last fetch was (us).
     """
 
     broker: str
@@ -64,6 +66,7 @@ class Observed:
     bounds: dict[int, int] = field(default_factory=dict)
     count: int = 0
     reads: int = 0
+    batches: int = 0
     last_sent: int | None = None
 
 
@@ -77,6 +80,9 @@ def note_log(seen: Observed, row: pa.RecordBatch) -> None:
     """Keep the one row of READS that has part of a log."""
     key = "\0".join(str(row[name][0].as_py()) for name in (READS.broker, READS.topic, READS.partition))
     lists: dict[str, Any] = {part: row[column] for part, column in LISTS.items()}  # ListArrays
+    if seen.batches >= MOST_BATCHES:
+        return
+    seen.batches += len(row[READS.log_base][0])
     seen.logs[key].append({part: values.flatten().to_numpy() for part, values in lists.items()})
 
 

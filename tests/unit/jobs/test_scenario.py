@@ -77,10 +77,13 @@ def test_a_scenario_that_varies_nothing_replays_what_was_captured(write: Path) -
 def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
     unstated, stated = scenario(write, ""), scenario(write, GRID)
     assert (dict(unstated.captured), unstated.assumed) == (
-        {"broker.fetch.max.bytes": 55 * MiB},
-        ("broker.fetch.max.bytes", "kafka"),
+        {"broker.fetch.max.bytes": 55 * MiB, "consumer.max.poll.records": 500},
+        ("broker.fetch.max.bytes", "kafka", "consumer.max.poll.records"),
     )
-    assert (dict(stated.captured), stated.assumed) == ({"broker.fetch.max.bytes": 30 * MiB}, ("kafka",))
+    assert (dict(stated.captured), stated.assumed) == (
+        {"broker.fetch.max.bytes": 30 * MiB, "consumer.max.poll.records": 500},
+        ("kafka", "consumer.max.poll.records"),
+    )
 
 
 def test_paths_in_a_file_stand_for_the_files_own_folder(write: Path) -> None:
@@ -113,8 +116,8 @@ def test_another_meaning_has_another_id(write: Path) -> None:
 def test_the_id_stays_from_release_to_release(write: Path) -> None:
     found = scenario(write, GRID)
     canonical = (
-        '{"captured":{"broker.fetch.max.bytes":31457280},"replay":{"fetch_max_bytes":{"consumer.fetch.max.bytes":'
-        '[1048576,8388608],"consumer.max.partition.fetch.bytes":[262144,1048576]}}}'
+        '{"captured":{"broker.fetch.max.bytes":31457280,"consumer.max.poll.records":500},'
+        '"replay":{"fetch_max_bytes":{"consumer.fetch.max.bytes":[1048576,8388608],"consumer.max.partition.fetch.bytes":[262144,1048576]}}}'
     )
     assert found.to_json() == canonical
     assert found.scenario_id == hashlib.sha256(canonical.encode()).hexdigest()

@@ -20,6 +20,14 @@ def test_kafkas_defaults_and_bounds() -> None:
         "replica.fetch.max.bytes": (1048576, 0, False),
         "broker.fetch.max.bytes": (57671680, 1024, True),
         "kafka": (None, None, True),
+        "consumer.fetch.min.bytes": (1, 0, False),
+        "consumer.fetch.max.wait.ms": (500, 0, False),
+        "consumer.max.poll.records": (500, 1, True),
+        "replica.fetch.min.bytes": (1, None, False),
+        "replica.fetch.wait.max.ms": (500, None, False),
+        "processing.us.per.record": (None, 0, False),
+        "profile": (None, None, False),
+        "order": (None, None, False),
     }
 
 
