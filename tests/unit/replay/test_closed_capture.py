@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.facts.arrow_tables import arrow_schema, unpack
@@ -22,6 +25,7 @@ Rows = list[dict[str, Any]]
 MS = 1000
 BEGIN = 1_700_000_000 * 10**6
 BATCHES, SIZE, PARTITIONS = 8, 100, 4
+LOOSE = ["response_time", "max_wait_ms", "max_bytes", "min_bytes", "fetch_offset", "told_bound", "partition_max_bytes"]
 READER = {"client_id": "app", "client_address": "10.0.0.1", "reader": "consumer", "connection_id": 5, "broker": "1"}
 
 
@@ -166,3 +170,21 @@ def test_the_pace_keeps_the_times_in_all() -> None:
     assert (base, base * len(times) + each * amounts.sum()) == (5.0, times.sum())
     assert line(np.array([10, 20]), np.array([7, 5])) == (5.0, 2 / 30)
     assert line(np.zeros(0, np.int64), np.zeros(0, np.int64)) == (0.0, 0.0)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_whatever_a_capture_says_the_closed_loop_ends_and_its_lanes_add_up(chance: random.Random) -> None:
+    """Offsets, sizes and times as a broken or hostile peer could send them."""
+    events = [{**row} for row in EVENTS]
+    wild = [-1, 0, 1, 7, 10**6, 2**31 - 1, -(2**31)]
+    for row in chance.sample(events, 40):
+        names = ["position", "last_offset", "size_bytes"] if row["kind"] == BATCH else LOOSE
+        row[chance.choice(names)] = chance.choice(wild)
+    rows = gold(events, lanes_of(AS_CAPTURED, SIZE))
+    closed = [row for row in rows["fetch_consumers"] if row["mode"] == "closed"]
+    for row in closed:
+        mine = [
+            part for part in rows["fetch_fairness"] if part["mode"] == "closed" and part["scenario"] == row["scenario"]
+        ]
+        assert sum(part["bytes"] for part in mine) == row["bytes"] >= row["cut_tail_bytes"] >= 0
