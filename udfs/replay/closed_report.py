@@ -37,7 +37,9 @@ def closed_rows(
     done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_id: str
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader all of whose connections were replayed."""
-    totals = Totals(CLOSED_LOOP, closed.sums, closed.sent, closed.backlog, catch_up_ms(closed.catch_up))
+    totals = Totals(
+        CLOSED_LOOP, closed.sums, closed.sent, closed.backlog, catch_up_ms(closed.catch_up), closed.finished
+    )
     yield FIDELITY, fidelity_rows(done, closed, run_id)
     yield FETCH_FAIRNESS, fairness_rows(done, totals, lanes, run_id)
     yield FETCH_CONSUMERS, consumer_rows(done, totals, lanes, run_id)

@@ -120,6 +120,7 @@ def test_the_tables_have_what_becomes_of_each_lane() -> None:
     closed = {row["scenario"]: row for row in rows["fetch_consumers"] if row["mode"] == "closed"}
     # A fetch every 10 ms, answered after 2: of 32 batches, 2, 1 and 4 in a response.
     assert [row["catch_up_ms"] for row in closed.values()] == [152.0, 312.0, 72.0]
+    assert all(row["read_all"] for row in closed.values())
     assert [row["requests"] for row in closed.values()] == [16, 32, 9]  # the ninth waits until the end
     assert [row["bytes"] for row in closed.values()] == [PARTITIONS * BATCHES * SIZE] * 3
     fairness = [row for row in rows["fetch_fairness"] if row["mode"] == "closed" and row["scenario"] == "lane 1"]
