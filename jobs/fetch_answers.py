@@ -2,53 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.algorithm import OwnRows
 from jobs.screen import aligned, size
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+from udfs.replay.fetch_report import CLOSED_LOOP, OPEN_LOOP
 
-TITLE = "fetch.max.bytes (KIP-74), open loop: each captured fetch answered under other limits"
-NOTES = (
+TITLE = "fetch.max.bytes (KIP-74)"
+OPEN = "  open loop: each captured fetch answered under other limits"
+OPEN_NOTES = (
     "  * reads that gave nothing though there was something. p99, largest: of record bytes in a response, the",
     "    worst reader's. bound: min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes), the largest's.",
 )
-HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
+OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
+CLOSED = "  closed loop: each reader goes on from what it was given, until all that the capture shows is read"
+CLOSED_NOTES = (
+    "  * partitions that got nothing from a fetch though there was something. catch-up: until a partition's backlog is",
+    "    read, the slowest one's. held: most record bytes a reader holds at once.",
+)
+CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
 
 
-def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per reader and lane."""
+def open_lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per reader and lane of the open loop."""
     c, f = FETCH_CONSUMERS, FETCH_FAIRNESS
-    by_lane = own_rows(c).groupBy(c.reader, c.scenario).agg(
+    by_lane = own_rows(c).where(F.col(c.mode) == OPEN_LOOP).groupBy(c.reader, c.scenario).agg(
         F.max(c.response_bytes_p99).alias("p99"), F.max(c.response_bytes_max).alias("largest"),
         F.min(c.jain_index).alias("jain"), F.sum(c.empty_though_available).alias("empty"),
         F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.memory_bound_bytes).alias("bound"),
         F.sum(c.unknown_requests).alias("unknown"),
     )  # fmt: skip
-    waits = own_rows(f).groupBy(f.reader, f.scenario).agg(F.max(f.longest_wait_ms).alias("wait"))
-    return by_lane.join(waits, [str(c.reader), str(c.scenario)])
+    waits = own_rows(f).where(F.col(f.mode) == OPEN_LOOP).groupBy(f.reader, f.scenario)
+    return by_lane.join(waits.agg(F.max(f.longest_wait_ms).alias("wait")), [str(c.reader), str(c.scenario)])
 
 
-QUERIES = {"lanes": lanes}
+def closed_lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per reader and lane of the closed loop."""
+    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+    by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
+        F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
+        F.max(F.col(c.catch_up_ms).isNull()).alias("never"),
+    )  # fmt: skip
+    waited = F.struct(f.longest_wait_ms, F.concat_ws("-", f.topic, f.partition).alias("partition"))
+    waits = own_rows(f).where(F.col(f.mode) == CLOSED_LOOP).groupBy(f.reader, f.scenario).agg(
+        F.max(waited).alias("longest"), F.sum((F.col(f.empty_though_available) > 0).cast("int")).alias("waiting"),
+    )  # fmt: skip
+    held = own_rows(m).groupBy(m.reader, m.scenario).agg(
+        F.max(m.bytes_max).alias("held"), F.max(m.memory_bound_bytes).alias("bound")
+    )  # fmt: skip
+    keys = [str(c.reader), str(c.scenario)]
+    return by_lane.join(waits, keys).join(held, keys)
+
+
+QUERIES = {"open": open_lanes, "closed": closed_lanes}
 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """A line per reader and lane, in the order of the lanes."""
-    c = FETCH_CONSUMERS
-    rows = sorted(found["lanes"], key=lambda row: (row[c.reader], lane_names.index(row[c.scenario])))
-    return aligned(HEAD, distinct_lanes([answer_row(row) for row in rows]), ("reader", "lane"), NOTES)
+    """A line per reader and lane, in the order of the lanes, of each loop."""
+
+    def cells(rows: list[Row], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:
+        ordered = sorted(rows, key=lambda row: (row["reader"], lane_names.index(row["scenario"])))
+        return distinct_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
+
+    yield CLOSED
+    yield from aligned(CLOSED_HEAD, cells(found["closed"], closed_cells), ("reader", "lane", "of"), CLOSED_NOTES)
+    yield OPEN
+    yield from aligned(OPEN_HEAD, cells(found["open"], open_cells), ("reader", "lane"), OPEN_NOTES)
 
 
-def answer_row(row: Row) -> list[str]:
-    """One lane's cells; the reader's own settings without saying again whose they are."""
-    lane = row["scenario"].replace(f"{row['reader']}.", "").replace(",", "  ")
+def lane_of(row: Row) -> str:
+    """The lane's name: the reader's own settings without saying again whose they are."""
+    lane: str = row["scenario"].replace(f"{row['reader']}.", "").replace(",", "  ")
+    return lane
+
+
+def open_cells(row: Row) -> list[str]:
+    """What a lane of the open loop comes to."""
     jain = "-" if row["jain"] is None else f"{row['jain']:.2f}"
     return [
-        row["reader"], lane, size(row["p99"]), size(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms",
-        jain, size(row["cut"]), size(row["bound"]), f"{row['unknown']:,}",
+        size(row["p99"]), size(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms", jain, size(row["cut"]),
+        size(row["bound"]), f"{row['unknown']:,}",
+    ]  # fmt: skip
+
+
+def closed_cells(row: Row) -> list[str]:
+    """What a lane of the closed loop comes to."""
+    waited, partition = row["longest"]
+    return [
+        "never" if row["never"] else f"{row['took']:,.0f} ms", f"{waited:,.0f} ms", partition if waited else "-",
+        f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),
     ]  # fmt: skip
 
 

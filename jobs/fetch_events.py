@@ -5,14 +5,28 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS
+from udfs.replay.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.log_reads import BATCH, READ, WITNESS
 
 
 def shard(shards: int, *keys: str) -> Column:
     """The shard of rows with these keys."""
     return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
+
+
+def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:
+    """The fetches with the profile of the client's software (READS.profile), null where none is known for it."""
+    x = EXCHANGES
+    major = F.regexp_extract(F.max(x.client_software_version), r"^(\d+)", 1)
+    name = F.max(x.client_software_name)
+    profile = F.when(name == "apache-kafka-java", F.when(major.cast("int") < 4, JAVA_3).otherwise(JAVA_4)).when(
+        name.contains("librdkafka"), LIBRDKAFKA
+    )
+    named = exchanges.where(F.col(x.client_software_name).isNotNull())
+    by_connection = named.groupBy(x.connection_id).agg(profile.cast("tinyint").alias(LOG_EVENTS.profile))
+    return fetches.join(F.broadcast(by_connection), [str(x.connection_id)], "left")
 
 
 def log_events(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
@@ -77,12 +91,15 @@ def read_events(fetches: DataFrame) -> DataFrame:
         F.unix_micros(f.response_time).alias(t.response_time),
         (F.coalesce(f.response_error_code, F.lit(0)) != 0).alias(t.refused),
         (F.coalesce(f.throttle_time_ms, F.lit(0)) > 0).alias(t.throttled),
+        F.when(~stopped, bound).alias(t.told_bound),
+        (F.coalesce(f.response_session_id, f.session_id) > 0).alias(t.in_session),
+        (F.col(f.kind) == "full").alias(t.opens_session),
         *(
             F.col(name)
             for name in (
                 t.partition, t.fetch_offset, t.broker, t.client_address, t.reader, t.connection_id, t.exchange_no,
-                t.max_wait_ms, t.max_bytes, t.session_known, t.read_position, t.partition_max_bytes, t.returned_bytes,
-                t.response_record_bytes,
+                t.max_wait_ms, t.min_bytes, t.max_bytes, t.profile, t.session_known, t.read_position,
+                t.partition_max_bytes, t.returned_bytes, t.response_record_bytes,
             )
         ),
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""fetch_max_bytes: KIP-74 on the silver tables, every fetch answered under every lane.
+"""fetch_max_bytes: KIP-74 on the silver tables, under every lane, in open loop and in closed loop.
 
-Open loop: each captured request is answered under the settings of each lane. What a client would have asked next, had
-it got another answer, is not followed.
+Open loop: each captured request is answered under the settings of each lane. Closed loop: each reader goes on from what
+it was given.
 """
 
 from __future__ import annotations
@@ -15,27 +15,36 @@ from pyspark.sql import functions as F
 
 from jobs.algorithm import Algorithm
 from jobs.fetch_answers import QUERIES, TITLE, answer_lines
-from jobs.fetch_events import log_events, shard
+from jobs.fetch_events import log_events, shard, with_profiles
 from jobs.lake import rows_of, spark_schema
 from jobs.run import Run
 from jobs.scenario import Lane
 from jobs.settings import Value
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
-from schemas.tables.silver import CAPTURES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
+from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.capture.request_log_index import REQUEST_LOG
 from udfs.errors import CaptureError
+from udfs.replay.client_order import ORDERS, PROFILES
+from udfs.replay.client_pace import ClientLanes
+from udfs.replay.fetch_lanes import FetchLanes
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import FetchLanes, replay_fetches
+from udfs.replay.fetch_replay import replay_fetches
 from udfs.replay.fetch_report import ALGORITHM
 from udfs.replay.log_reads import reads
 
 # A partition with lanes that ask for more gets no more batch sizes than these bytes: the replay counts it as unknown.
 MOST_BYTES = 64 << 20
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
+MAX_POLL_RECORDS = "consumer.max.poll.records"
+PROCESSING = "processing.us.per.record"
 SETTINGS = {
     "consumer": ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
     "follower": ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
+}
+WAITS = {
+    "consumer": ("consumer.fetch.min.bytes", "consumer.fetch.max.wait.ms"),
+    "follower": ("replica.fetch.min.bytes", "replica.fetch.wait.max.ms"),
 }
 
 
@@ -55,14 +64,32 @@ def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes
             np.array([profile == "kip" for profile in profiles]).astype(np.int64),
         )
 
-    return FetchLanes(tuple(lane.name for lane in lanes), of("consumer"), of("follower"))
+    def client(reader: str) -> ClientLanes:
+        min_bytes, max_wait = WAITS[reader]
+        named = {"profile": PROFILES, "order": ORDERS} if reader == "consumer" else {"order": ORDERS}
+        codes = {
+            key: np.array([known.get(str(lane.settings.get(key)), AS_CAPTURED) for lane in lanes], np.int64)
+            for key, known in named.items()
+        }
+        return ClientLanes(
+            column(min_bytes, AS_CAPTURED),
+            column(max_wait, AS_CAPTURED),
+            column(MAX_POLL_RECORDS, int(captured[MAX_POLL_RECORDS])),
+            column(PROCESSING, AS_CAPTURED),
+            codes.get("profile", np.full(len(lanes), AS_CAPTURED)),
+            codes["order"],
+        )
+
+    names = tuple(lane.name for lane in lanes)
+    return FetchLanes(names, of("consumer"), of("follower"), client("consumer"), client("follower"))
 
 
 def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
     """Replay every fetch of the capture set. Raises CaptureError where batch sizes are not known."""
     check_batch_sizes(spark, run.lake, capture_id)
     lanes = fetch_lanes(run.scenario.lanes(ALGORITHM), dict(run.scenario.captured))
-    fetches = rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id)
+    exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
+    fetches = with_profiles(rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id), exchanges)
     batches = rows_of(spark, run.lake, RECORD_BATCHES, capture_id)
     shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
     return replayed(fetches, batches, lanes, run_id, shards)
@@ -105,4 +132,5 @@ def replayed(fetches: DataFrame, batches: DataFrame, lanes: FetchLanes, run_id: 
     )
 
 
-FETCH_LIMITS = Algorithm(ALGORITHM, TITLE, (FETCH_FAIRNESS, FETCH_CONSUMERS), replay, QUERIES, answer_lines)
+TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY)
+FETCH_LIMITS = Algorithm(ALGORITHM, TITLE, TABLES, replay, QUERIES, answer_lines)

@@ -33,8 +33,10 @@ from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
 from udfs.kernel_cache import compiled
 from udfs.replay.asked_changes import Defaults
+from udfs.replay.client_pace import as_captured_clients
+from udfs.replay.fetch_lanes import FetchLanes
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import FetchLanes, replay_fetches
+from udfs.replay.fetch_replay import replay_fetches
 from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.limit_fidelity import ALGORITHM as PARTITION_LIMITS
 from udfs.replay.limit_replay import LimitLane, replay_topics
@@ -113,7 +115,10 @@ def replay_fetch_limits() -> None:
     one, two = np.full(1, AS_CAPTURED), np.full(1, 1 << 20)
     limits = np.concatenate([one, two])
     lanes = Lanes(limits, limits, np.full(2, 1 << 20), np.zeros(2, np.int64))
-    for _ in replay_fetches(reads([events], 1 << 20), FetchLanes(("captured", "other"), lanes, lanes), ""):
+    clients = as_captured_clients(2)
+    for _ in replay_fetches(
+        reads([events], 1 << 20), FetchLanes(("captured", "other"), lanes, lanes, clients, clients), ""
+    ):
         pass
 
 

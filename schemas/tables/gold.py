@@ -29,9 +29,13 @@ FIDELITY = table(
     run_id=RUN_ID,
     algorithm=C("string", "As in runs"),
     metric=C("string", "fetch_max_bytes has fetches_with_records and empty_fetches: record bytes of every partition of "
-                       "a response are equal; session_cache those of udfs.replay.session_fidelity; partition_limits "
-                       "the kinds of topic changes: the error code is the same, and placements: "
-                       "StripedReplicaPlacer can draw the replicas that Metadata shows"),
+                       "a response are equal; and of its closed loop closed_loop_order: the backlog's next part is of "
+                       "the same partition; closed_loop_bytes: bytes read by the end of each 32nd of the captured "
+                       "time are what the capture had read within 100 ms or 2 % of that time; closed_loop_catch_up: a "
+                       "partition's backlog is read within 100 ms or 20 % of the time it took; closed_loop_requests: "
+                       "requests sent differ by no more than 3 or 10 %. session_cache has those of "
+                       "udfs.replay.session_fidelity; partition_limits the kinds of topic changes: the error code is "
+                       "the same, and placements: StripedReplicaPlacer can draw the replicas that Metadata shows"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
     client_id=C("string", "client.id of the reader", nullable=True),
     client_address=C("string", "The reader's IP address", nullable=True),
@@ -44,7 +48,8 @@ FIDELITY = table(
 )  # fmt: skip
 
 FETCH_FAIRNESS = table(
-    "fetch_fairness", "gold", "What each partition of a reader would get (KIP-74).",
+    "fetch_fairness", "gold",
+    "What each partition of a reader would get (KIP-74). Fairness is not monotone in fetch.max.bytes: see every lane.",
     ("run_id", "scenario", "mode", "client_id", "client_address", "reader", "broker", "topic", "partition"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -68,6 +73,10 @@ FETCH_FAIRNESS = table(
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show; counted with what "
                                  "is known"),
+    backlog_bytes=C("bigint", "Record bytes that were there when the partition was first asked for; null in open mode",
+                    "bytes", nullable=True),
+    catch_up_ms=C("double", "Time from then until the backlog was read; null in open mode, and where it never was",
+                  "ms", nullable=True),
 )  # fmt: skip
 
 FETCH_CONSUMERS = table(
@@ -97,6 +106,50 @@ FETCH_CONSUMERS = table(
     first_batch_overrides=C("bigint", "Fetches with a first batch larger than the limits allow"),
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
+    catch_up_ms=C("double", "The slowest partition's; null in open mode, and where a backlog never was read", "ms",
+                  nullable=True),
+    read_all=C("boolean", "All was read that the capture shows; false where so many fetches brought nothing that the "
+                          "closed loop was cut off; null in open mode", nullable=True),
 )  # fmt: skip
 
-GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, *SESSION_TABLES, *LIMIT_TABLES, RUNS)
+FETCH_TIMELINE = table(
+    "fetch_timeline", "gold",
+    "What a reader in closed loop would get of a partition over time (KIP-74); no row where nothing is to be read.",
+    ("run_id", "scenario", "client_id", "client_address", "reader", "broker", "topic", "partition", "bucket"), "run_id",
+    run_id=RUN_ID,
+    scenario=SCENARIO,
+    client_id=CLIENT_ID,
+    client_address=CLIENT_ADDRESS,
+    reader=READER,
+    broker=C("string", "The broker's node id, else its address and port"),
+    topic=C("string", "Topic name, or its id where the name is not known"),
+    partition=C("int", "Partition of the topic"),
+    bucket=C("int", "The time bucket, from 0"),
+    bucket_start=C("timestamp", "When it begins: the first at the reader's first fetch", "UTC"),
+    bucket_ms=C("double", "How long it is: the same for all lanes of a reader", "ms"),
+    bytes=C("bigint", "Record bytes returned in it", "bytes"),
+    lag_bytes=C("bigint", "Record bytes that are there to be read at its end", "bytes"),
+    wait_ms=C("double", "Longest wait so far of fetches in it that got nothing though there was something", "ms"),
+)  # fmt: skip
+
+FETCH_MEMORY = table(
+    "fetch_memory", "gold",
+    "How many record bytes a reader in closed loop would hold, over time, against KIP-74's bound.",
+    ("run_id", "scenario", "client_id", "client_address", "reader"), "run_id",
+    run_id=RUN_ID,
+    scenario=SCENARIO,
+    client_id=CLIENT_ID,
+    client_address=CLIENT_ADDRESS,
+    reader=READER,
+    tick_ms=C("double", "Time is cut into pieces of this length; the most that each broker's records take in a piece, "
+                        "added up, is its value", "ms"),
+    bytes_p50=C("bigint", "What is not exceeded in half the pieces in which records are held", "bytes"),
+    bytes_p95=C("bigint", "... in 95 %", "bytes"),
+    bytes_p99=C("bigint", "... in 99 %", "bytes"),
+    bytes_max=C("bigint", "... in all", "bytes"),
+    memory_bound_bytes=C("bigint", "KIP-74's bound, as in fetch_consumers", "bytes"),
+    share_above_bound=C("double", "Share of the pieces that exceed the bound: first batches come whole, and a reader "
+                                  "may ask again before it has read all"),
+)  # fmt: skip
+
+GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY, *SESSION_TABLES, *LIMIT_TABLES, RUNS)

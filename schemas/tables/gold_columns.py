@@ -6,7 +6,11 @@ from schemas.tables.table import Spec as C
 
 RUN_ID = C("string", "The run: a hash of the capture set's content and the resolved scenario")
 SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
-MODE = C("string", "open: each captured request is answered under the lane's settings")
+MODE = C(
+    "string",
+    "open: each captured request is answered under the lane's settings; closed: the reader goes on from what it "
+    "was given, until it has read all that the capture shows",
+)
 CLIENT_ID = C("string", "client.id of the reader; empty for none")
 CLIENT_ADDRESS = C("string", "The reader's IP address")
 READER = C("string", "consumer or follower")

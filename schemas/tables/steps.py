@@ -16,6 +16,12 @@ _FETCH = {
     "response_time": C("bigint", "When the response had come", "us since 1970"),
     "max_wait_ms": C("int", "Longest wait the request allows", "ms"),
     "max_bytes": C("int", "Most record bytes the response may have", "bytes"),
+    "min_bytes": C("int", "Least bytes to answer with before max_wait_ms", "bytes", nullable=True),
+    "in_session": C("boolean", "The fetch is of a session, or opens one (KIP-227)", nullable=True),
+    "opens_session": C("boolean", "The fetch names all its partitions and asks for a session", nullable=True),
+    "profile": C("tinyint", "How the client asks: see udfs.replay.client_order", nullable=True),
+    "fetch_offset": C("bigint", "Where a read begins", nullable=True),
+    "told_bound": C("bigint", "High watermark or last stable offset up to which the response lets read", nullable=True),
     "session_known": C("boolean", "All partitions that the fetch wanted are known"),
     "redirected": C(
         "boolean", "The broker sent the consumer to another replica, or refused the partition with an error"
@@ -43,7 +49,6 @@ LOG_EVENTS = table(
     append_after=C("bigint", "A batch was appended after this; null where no produce request shows it",
                    "us", nullable=True),
     append_before=C("bigint", "A batch was appended before this", "us", nullable=True),
-    fetch_offset=C("bigint", "Where a read begins", nullable=True),
     bound_low=C("bigint", "Offset up to which a read could go at least; null: known by appends alone", nullable=True),
     bound_high=C("bigint", "Offset up to which a read could go at most; null: known by appends alone", nullable=True),
     bound_known=C("boolean", "The reader's bound is known, or can be told by appends", nullable=True),
@@ -53,7 +58,8 @@ LOG_EVENTS = table(
 
 READS = table(
     "reads", "silver",
-    "One row a partition that a fetch read, with what was there to be read.",
+    "One row a partition that a fetch read, with what was there to be read; and in front of them (exchange_no below 0) "
+    "what is known of the logs that each connection read.",
     ("connection_id", "exchange_no", "read_position"), "connection_id",
     topic=C("string", "Topic name"),
     partition=C("int", "Partition of the topic"),
@@ -67,6 +73,11 @@ READS = table(
     first_append=C("bigint", "When the first batch could be appended that may or may not have been there",
                    "us", nullable=True),
     available_first=C("bigint", "Bytes that were there with that batch", "bytes"),
+    log_base=C("array<bigint>", "First offsets of a log's batches; null in a read", nullable=True),
+    log_last=C("array<bigint>", "... their last offsets", nullable=True),
+    log_size=C("array<bigint>", "... their sizes", "bytes", nullable=True),
+    log_after=C("array<bigint>", "... they were appended after these times", "us since 1970", nullable=True),
+    log_before=C("array<bigint>", "... they were appended before these times", "us since 1970", nullable=True),
 )  # fmt: skip
 
 TOPIC_EVENTS = table(

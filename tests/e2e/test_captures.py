@@ -291,14 +291,20 @@ def test_the_clients_software_is_what_the_broker_logged(lake: CapturedLake) -> N
             assert row[x.client_software_version] == line.request.get("clientSoftwareVersion"), line.key
 
 
+def open_fidelity(lake: CapturedLake) -> Rows:
+    """The rows on single fetches; test_closed_loop has those on the closed loop."""
+    return lake.rows(
+        FIDELITY, where=f"{FIDELITY.algorithm} = '{FETCH_MAX_BYTES}' AND {FIDELITY.metric} LIKE '%fetches%'"
+    )
+
+
 def fidelity(lake: CapturedLake, reader: str) -> Rows:
-    rows = lake.rows(FIDELITY, where=f"{FIDELITY.algorithm} = '{FETCH_MAX_BYTES}'")
-    return [row for row in rows if row[FIDELITY.reader] == reader]
+    return [row for row in open_fidelity(lake) if row[FIDELITY.reader] == reader]
 
 
 def test_every_fetch_of_the_capture_is_checked_or_unknown(lake: CapturedLake) -> None:
     f, t = FIDELITY, FETCH_PARTITIONS
-    judged = sum(row[f.checked] + row[f.unknown] for row in lake.rows(f))
+    judged = sum(row[f.checked] + row[f.unknown] for row in open_fidelity(lake))
     wanted = lake.rows(
         t, t.connection_id, t.exchange_no, where=f"{t.read_position} IS NOT NULL AND {t.fetch_offset} IS NOT NULL"
     )
@@ -348,7 +354,9 @@ def starve(captured: Callable[[str], CapturedLake]) -> CapturedLake:
 def consumers(lake: CapturedLake, lane: str) -> dict[str, dict[str, Any]]:
     """Each consumer's row of a lane."""
     c = FETCH_CONSUMERS
-    rows = [row for row in lake.rows(c) if row[c.reader] == "consumer" and row[c.scenario] == lane]
+    rows = [
+        row for row in lake.rows(c, where="mode = 'open'") if row[c.reader] == "consumer" and row[c.scenario] == lane
+    ]
     assert rows
     return {row[c.client_id]: row for row in rows}
 

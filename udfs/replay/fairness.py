@@ -16,7 +16,7 @@ SERVED = -1
 
 
 class Sums(NamedTuple):
-    """int64[partitions, lanes] but for `requests` and `available`, which are int64[partitions]."""
+    """int64[partitions, lanes] each."""
 
     requests: Ints
     available: Ints
@@ -50,10 +50,9 @@ class ReaderSums:
 
 def no_sums(lanes: int) -> ReaderSums:
     """Sums of a reader that has not fetched yet."""
-    flat = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    square = tuple(np.zeros((0, lanes), np.int64) for _ in range(len(Sums._fields) - 2))
+    square = (np.zeros((0, lanes), np.int64) for _ in Sums._fields)
     by_lane = (np.zeros(lanes, np.int64) for _ in range(3))
-    return ReaderSums(Sums(*flat, *square), Responses(np.zeros((lanes, BUCKETS), np.int64), *by_lane))
+    return ReaderSums(Sums(*square), Responses(np.zeros((lanes, BUCKETS), np.int64), *by_lane))
 
 
 def with_room(sums: Sums, partitions: int) -> Sums:
@@ -62,7 +61,7 @@ def with_room(sums: Sums, partitions: int) -> Sums:
     if more <= 0:
         return sums
     more = max(more, len(sums.requests))
-    grown = [np.concatenate([a, np.zeros((more, *a.shape[1:]), np.int64)]) for a in sums]
+    grown = [np.concatenate([a, np.zeros((more, a.shape[1]), np.int64)]) for a in sums]
     grown[Sums._fields.index("waiting_since")][-more:] = SERVED
     return Sums(*grown)
 
@@ -87,23 +86,43 @@ def end_wait(sums: Sums, partition: int, lane: int, time: int) -> None:
 
 
 @kernel
+def add_read(
+    sums: Sums, partition: int, lane: int, time: int, available: int, returned: int,
+    override: int, cut_tail: int, unknown: int,
+) -> None:  # fmt: skip
+    """Add what one fetch got of one partition in one lane."""
+    sums.requests[partition, lane] += 1
+    sums.available[partition, lane] += available
+    sums.returned[partition, lane] += returned
+    sums.overrides[partition, lane] += override
+    sums.cut_tail[partition, lane] += cut_tail
+    sums.unknown[partition, lane] += unknown
+    end_wait(sums, partition, lane, time)
+    if returned > 0 or available == 0:
+        sums.waiting[partition, lane], sums.waiting_since[partition, lane] = 0, SERVED
+    else:
+        wait(sums, partition, lane, time)
+
+
+@kernel
 def add_reads(sums: Sums, partitions: Ints, times: Ints, available: Ints, answers: Answers) -> None:
     """Add reads in time order. partitions, times (us), available: int64[reads]."""
     for row in range(len(partitions)):
-        partition = partitions[row]
-        sums.requests[partition] += 1
-        sums.available[partition] += available[row]
         for lane in range(answers.returned.shape[1]):
-            returned = answers.returned[row, lane]
-            sums.returned[partition, lane] += returned
-            sums.overrides[partition, lane] += answers.overrides[row, lane]
-            sums.cut_tail[partition, lane] += answers.cut_tail[row, lane]
-            sums.unknown[partition, lane] += answers.unknown[row, lane]
-            end_wait(sums, partition, lane, times[row])
-            if returned > 0 or available[row] == 0:
-                sums.waiting[partition, lane], sums.waiting_since[partition, lane] = 0, SERVED
-            else:
-                wait(sums, partition, lane, times[row])
+            add_read(
+                sums, partitions[row], lane, times[row], available[row], answers.returned[row, lane],
+                answers.overrides[row, lane], answers.cut_tail[row, lane], answers.unknown[row, lane],
+            )  # fmt: skip
+
+
+@kernel
+def add_response(responses: Responses, lane: int, size: int, overrides: int, unknown: int) -> None:
+    """Add one fetch's response in one lane: its bytes, and reads beyond the limits or not known."""
+    if size > 0:
+        responses.sizes[lane, bucket_of(size)] += 1
+        responses.largest[lane] = max(responses.largest[lane], size)
+    responses.overrides[lane] += min(overrides, 1)
+    responses.unknown[lane] += min(unknown, 1)
 
 
 @kernel
@@ -116,11 +135,7 @@ def add_responses(responses: Responses, fetch_from: Ints, answers: Answers) -> N
                 size += answers.returned[row, lane]
                 overrides += answers.overrides[row, lane]
                 unknown += answers.unknown[row, lane]
-            if size > 0:
-                responses.sizes[lane, bucket_of(size)] += 1
-                responses.largest[lane] = max(responses.largest[lane], size)
-            responses.overrides[lane] += min(overrides, 1)
-            responses.unknown[lane] += min(unknown, 1)
+            add_response(responses, lane, size, overrides, unknown)
 
 
 def add(

@@ -16,6 +16,9 @@ from schemas.tables.steps import READS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import pack
 from udfs.replay import fairness
+from udfs.replay.closed_reader import ClosedReader, closed_totals
+from udfs.replay.closed_report import closed_rows
+from udfs.replay.fetch_lanes import FetchLanes
 from udfs.replay.fetch_read import Lanes, Reads, read_fetches
 from udfs.replay.fetch_report import Reader, reader_rows
 from udfs.replay.fidelity import NO_RECORDS_KNOWN, Known, judge
@@ -25,19 +28,6 @@ from udfs.replay.partition_log import NEVER
 Ints = npt.NDArray[np.int64]
 READER = (READS.client_id, READS.client_address, READS.reader)
 FETCH = (READS.connection_id, READS.exchange_no)
-
-
-@dataclass(frozen=True)
-class FetchLanes:
-    """The lanes of a replay: names, and settings for consumers and for followers; lane 0 is the captured one."""
-
-    names: tuple[str, ...]
-    consumer: Lanes
-    follower: Lanes
-
-    def of(self, reader: str) -> Lanes:
-        """The settings that concern this kind of reader."""
-        return self.follower if reader == "follower" else self.consumer
 
 
 def captured_lane(lanes: Lanes) -> Lanes:
@@ -78,6 +68,7 @@ class Replayed:
     sums: fairness.ReaderSums
     index: dict[str, int] = field(default_factory=dict)
     verdicts: Counter[tuple[str, bool, int]] = field(default_factory=Counter)
+    closed: ClosedReader = field(default_factory=ClosedReader)
 
 
 def replay_fetches(batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str) -> Iterator[pa.RecordBatch]:
@@ -89,11 +80,25 @@ def replay_fetches(batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id:
             reader = Reader(*(batch[name][first].as_py() for name in READER))
             if now is None or now.reader != reader:
                 if now is not None:
-                    yield from packed(reader_rows(now, lanes, run_id))
+                    yield from packed(all_rows(now, lanes, run_id))
                 now = Replayed(reader, fairness.no_sums(len(lanes.names)))
-            replay_part(now, batch.slice(first, end - first), lanes.of(reader.kind))
+            part = batch.slice(first, end - first)
+            logs = int(np.count_nonzero(part[READS.exchange_no].to_numpy() < 0))  # they come before the reads
+            now.closed.note_logs(part.slice(0, logs))
+            if logs < part.num_rows:
+                replay_part(now, part.slice(logs), lanes.of(reader.kind))
     if now is not None:
-        yield from packed(reader_rows(now, lanes, run_id))
+        yield from packed(all_rows(now, lanes, run_id))
+
+
+def all_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a reader all of whose fetches have come, in open loop and in closed loop."""
+    yield from reader_rows(done, lanes, run_id)
+    kind = done.reader.kind
+    seed = f"{done.reader.client_id}/{done.reader.client_address}/{kind}"
+    totals = closed_totals(done.closed, list(done.index), kind, lanes, seed)
+    if totals is not None:
+        yield from closed_rows(done, totals, lanes, run_id)
 
 
 def packed(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
@@ -114,7 +119,9 @@ def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
     rows = answered[fetch]
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(fetch_from)[answered])])
     reads = Reads._make([*(column[rows] for column in reads[:-1]), reads.sizes])
-    numbers = partition_numbers(now.index, batch.filter(pa.array(rows)))
+    found = batch.filter(pa.array(rows))
+    numbers = partition_numbers(now.index, found)
+    now.closed.note_reads(found, numbers, kept)
     answers = read_fetches(reads, kept, lanes)
     now.reader.note(reads, lanes)
     now.sums = fairness.add(

@@ -14,16 +14,17 @@ import pyarrow as pa
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import TYPES, rows_of
-from udfs.replay.fairness import jain_index
+from udfs.replay.fairness import ReaderSums, Sums, jain_index
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes, Reads
 from udfs.replay.fidelity import AGREED, CODES, UNKNOWN
 from udfs.replay.histogram import quantile
 
 if TYPE_CHECKING:
-    from udfs.replay.fetch_replay import FetchLanes, Replayed
+    from udfs.replay.fetch_lanes import FetchLanes
+    from udfs.replay.fetch_replay import Replayed
 
 ALGORITHM = "fetch_max_bytes"
-OPEN_LOOP = "open"
+OPEN_LOOP, CLOSED_LOOP = "open", "closed"
 REASONS = {code: reason for reason, code in CODES.items()}
 UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
 
@@ -45,12 +46,46 @@ class Reader:
         self.partition_max_bytes = max(self.partition_max_bytes, int(reads.partition_max_bytes.max(initial=0)))
 
 
+@dataclass(frozen=True)
+class Totals:
+    """What a reader's sums come to in one mode. requests: int64[lanes]. backlog: int64[partitions] bytes, and catch_up:
+    float64[partitions, lanes] in ms with nan for never, and finished: int64[lanes], 1 where all was read; none of them
+    in open loop.
+    """
+
+    mode: str
+    sums: ReaderSums
+    requests: npt.NDArray[np.int64]
+    backlog: npt.NDArray[np.int64] | None = None
+    catch_up: npt.NDArray[np.float64] | None = None
+    finished: npt.NDArray[np.int64] | None = None
+
+    def backlogs(self, lanes: int, partitions: int) -> pa.Array[Any]:
+        """backlog_bytes of each lane and partition."""
+        known = None if self.backlog is None else pa.array(np.tile(self.backlog, lanes))
+        return pa.nulls(lanes * partitions, pa.int64()) if known is None else known
+
+    def catch_ups(self, rows: int) -> pa.Array[Any]:
+        """catch_up_ms of each lane and partition."""
+        return pa.nulls(rows, pa.float64()) if self.catch_up is None else nullable(self.catch_up.T.reshape(-1))
+
+    def slowest(self, lanes: int) -> pa.Array[Any]:
+        """catch_up_ms of each lane: until every partition's backlog was read."""
+        return pa.nulls(lanes, pa.float64()) if self.catch_up is None else nullable(self.catch_up.max(axis=0))
+
+
+def nullable(values: npt.NDArray[np.float64]) -> pa.Array[Any]:
+    """Numbers, null for nan."""
+    return pa.array(values, pa.float64(), mask=np.isnan(values))
+
+
 def reader_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader all of whose fetches were replayed."""
     yield FIDELITY, fidelity_rows(done, run_id)
     if done.index:
-        yield FETCH_FAIRNESS, fairness_rows(done, lanes, run_id)
-        yield FETCH_CONSUMERS, consumer_rows(done, lanes, run_id)
+        totals = Totals(OPEN_LOOP, done.sums, np.full(len(lanes.names), done.reader.requests))
+        yield FETCH_FAIRNESS, fairness_rows(done, totals, lanes, run_id)
+        yield FETCH_CONSUMERS, consumer_rows(done, totals, lanes, run_id)
 
 
 def fidelity_rows(done: Replayed, run_id: str) -> pa.RecordBatch:
@@ -93,14 +128,14 @@ def shares(values: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     return np.where(total > 0, values / np.maximum(total, 1), 0.0)
 
 
-def fairness_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
+def fairness_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
     """Rows of `fetch_fairness`: one a lane and partition."""
     n, m = len(lanes.names), len(done.index)
-    sums = type(done.sums.partitions)(*(column[:m] for column in done.sums.partitions))
+    sums = Sums(*(column[:m] for column in totals.sums.partitions))
     parts = [key.split("\0") for key in done.index]
 
     def by_lane(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        return values.T.reshape(-1) if values.ndim == 2 else np.tile(values, n)
+        return values.T.reshape(-1)
 
     def repeated(column: list[str]) -> pa.Array[Any]:
         return pa.array(column * n, pa.string())
@@ -111,7 +146,7 @@ def fairness_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBa
         {
             t.run_id: texts(run_id, n * m),
             t.scenario: pa.array(np.repeat(np.array(lanes.names, object), m), pa.string()),
-            t.mode: texts(OPEN_LOOP, n * m),
+            t.mode: texts(totals.mode, n * m),
             t.client_id: texts(done.reader.client_id, n * m),
             t.client_address: texts(done.reader.client_address, n * m),
             t.reader: texts(done.reader.kind, n * m),
@@ -129,6 +164,8 @@ def fairness_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBa
             t.first_batch_overrides: by_lane(sums.overrides),
             t.cut_tail_bytes: by_lane(sums.cut_tail),
             t.unknown_requests: by_lane(sums.unknown),
+            t.backlog_bytes: totals.backlogs(n, m),
+            t.catch_up_ms: totals.catch_ups(n * m),
         },
     )
 
@@ -141,11 +178,10 @@ def memory_bound(done: Replayed, lanes: Lanes, lane: int, brokers: int) -> int:
     return min(brokers * min(max_bytes, int(lanes.broker_max_bytes[lane])), len(done.index) * most)
 
 
-def served_shares(done: Replayed, lane: int) -> npt.NDArray[np.float64]:
+def served_shares(sums: Sums, lane: int) -> npt.NDArray[np.float64]:
     """bytes / available_bytes of the partitions that had any."""
-    sums, m = done.sums.partitions, len(done.index)
-    had = sums.available[:m] > 0
-    served: npt.NDArray[np.float64] = sums.returned[:m, lane][had] / sums.available[:m][had]
+    had = sums.available[:, lane] > 0
+    served: npt.NDArray[np.float64] = sums.returned[:, lane][had] / sums.available[:, lane][had]
     return served
 
 
@@ -155,9 +191,9 @@ def within(counts: npt.NDArray[np.int64], share: float, largest: int) -> int | N
     return None if found is None else min(found, largest)
 
 
-def consumer_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
+def consumer_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
     """Rows of `fetch_consumers`: one a lane."""
-    n, m, sums, responses = len(lanes.names), len(done.index), done.sums.partitions, done.sums.responses
+    n, m, sums, responses = len(lanes.names), len(done.index), totals.sums.partitions, totals.sums.responses
     settings = lanes.of(done.reader.kind)
     brokers = len({key.split("\0")[0] for key in done.index})
     t = FETCH_CONSUMERS
@@ -172,21 +208,23 @@ def consumer_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> pa.RecordBa
         {
             t.run_id: texts(run_id, n),
             t.scenario: pa.array(list(lanes.names), pa.string()),
-            t.mode: texts(OPEN_LOOP, n),
+            t.mode: texts(totals.mode, n),
             t.client_id: texts(done.reader.client_id, n),
             t.client_address: texts(done.reader.client_address, n),
             t.reader: texts(done.reader.kind, n),
-            t.requests: np.full(n, done.reader.requests),
+            t.requests: totals.requests,
             t.partitions: np.full(n, m),
             t.brokers: np.full(n, brokers),
             t.bytes: sums.returned[:m].sum(axis=0),
-            t.jain_index: pa.array([jain_index(served_shares(done, lane)) for lane in range(n)], pa.float64()),
+            t.jain_index: pa.array([jain_index(served_shares(sums, lane)) for lane in range(n)], pa.float64()),
             t.response_bytes_max: pa.array(responses.largest, mask=responses.largest == 0),
             t.memory_bound_bytes: np.array([memory_bound(done, settings, lane, brokers) for lane in range(n)]),
             t.empty_though_available: sums.empty[:m].sum(axis=0),
             t.first_batch_overrides: responses.overrides,
             t.cut_tail_bytes: sums.cut_tail[:m].sum(axis=0),
             t.unknown_requests: responses.unknown,
+            t.catch_up_ms: totals.slowest(n),
+            t.read_all: pa.nulls(n, pa.bool_()) if totals.finished is None else totals.finished == 1,
             **quantiles,
         },
     )

@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import LOG_EVENTS, READS
-from udfs.facts.arrow_tables import rows_of
+from udfs.facts.arrow_tables import nulls_besides, rows_of
+from udfs.replay.known_logs import ReadBy, log_rows, note_readers
 from udfs.replay.partition_log import (
     ALWAYS,
     NEVER,
     NO_BOUND,
+    Bools,
     Ints,
     PartitionLog,
     Readable,
@@ -37,6 +39,7 @@ class Partition:
     batches: list[tuple[Ints, ...]] = field(default_factory=list)
     witnesses: list[Witnesses] = field(default_factory=list)
     log: PartitionLog | None = None
+    read_by: ReadBy = field(default_factory=dict)
 
     def known_log(self) -> PartitionLog:
         """The log of all batches, dated by all witnesses."""
@@ -70,6 +73,7 @@ def reads(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Rec
                 continue
             key, number = keys[first].as_py(), int(numbers[first])
             if (key, number) != (partition.topic_key, partition.number):
+                yield from log_rows(partition.known_log(), partition.read_by)
                 partition = Partition(key, number)
             part = batch.slice(first, end - first)
             if kinds[first] == BATCH:
@@ -77,7 +81,9 @@ def reads(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Rec
             elif kinds[first] == WITNESS:
                 partition.witnesses.append(witnesses_of(part))
             else:
+                note_readers(partition.read_by, part)
                 yield read_rows(part, partition.known_log(), most_bytes)
+    yield from log_rows(partition.known_log(), partition.read_by)
 
 
 def numbers_of(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
@@ -120,18 +126,16 @@ def read_rows(batch: pa.RecordBatch, log: PartitionLog, most_bytes: int) -> pa.R
         numbers_of(batch, t.response_time, NEVER),
     )
     passed = {name: batch[name] for name in PASSED_ON}
-    return rows_of(
-        READS,
-        passed
-        | {
-            READS.log_known: found.log_known,
-            READS.batch_sizes: batch_sizes(log, found, most_bytes),
-            READS.available_low: found.available_low,
-            READS.available_high: found.available_high,
-            READS.first_append: pa.array(found.first_append, mask=found.first_append == NEVER),
-            READS.available_first: found.available_first,
-        },
-    )
+    columns: dict[str, pa.Array[Any] | Ints | Bools] = {
+        **passed,
+        READS.log_known: found.log_known,
+        READS.batch_sizes: batch_sizes(log, found, most_bytes),
+        READS.available_low: found.available_low,
+        READS.available_high: found.available_high,
+        READS.first_append: pa.array(found.first_append, mask=found.first_append == NEVER),
+        READS.available_first: found.available_first,
+    }
+    return rows_of(READS, {**columns, **nulls_besides(READS, columns, batch.num_rows)})
 
 
 def batch_sizes(log: PartitionLog, found: Readable, most_bytes: int) -> pa.Array[Any]:

@@ -116,8 +116,8 @@ def test_another_meaning_has_another_id(write: Path) -> None:
 def test_the_id_stays_from_release_to_release(write: Path) -> None:
     found = scenario(write, GRID)
     canonical = (
-        '{"captured":{"broker.fetch.max.bytes":31457280},"replay":{"fetch_max_bytes":{"consumer.fetch.max.bytes":'
-        '[1048576,8388608],"consumer.max.partition.fetch.bytes":[262144,1048576]}}}'
+        '{"captured":{"broker.fetch.max.bytes":31457280,"consumer.max.poll.records":500},'
+        '"replay":{"fetch_max_bytes":{"consumer.fetch.max.bytes":[1048576,8388608],"consumer.max.partition.fetch.bytes":[262144,1048576]}}}'
     )
     assert found.to_json() == canonical
     assert found.scenario_id == hashlib.sha256(canonical.encode()).hexdigest()

@@ -28,6 +28,14 @@ def test_kafkas_defaults_and_bounds() -> None:
         "broker.max.incremental.fetch.session.cache.slots": (1000, 0, True),
         "broker.min.incremental.fetch.session.eviction.ms": (120000, 0, True),
         "broker.NumFetchSessionCacheShards": (None, 1, True),
+        "consumer.fetch.min.bytes": (1, 0, False),
+        "consumer.fetch.max.wait.ms": (500, 0, False),
+        "consumer.max.poll.records": (500, 1, True),
+        "replica.fetch.min.bytes": (1, None, False),
+        "replica.fetch.wait.max.ms": (500, None, False),
+        "processing.us.per.record": (None, 0, False),
+        "profile": (None, None, False),
+        "order": (None, None, False),
     }
 
 

@@ -43,7 +43,7 @@ def test_the_longest_wait_lasts_from_the_first_empty_answer_to_the_next_with_rec
     assert sums.longest_us[:2, 0].tolist() == [0, 8000]
     assert sums.longest_requests[:2, 0].tolist() == [0, 3]
     assert sums.empty[:2, 0].tolist() == [0, 4]
-    assert (sums.returned[:2, 0].tolist(), sums.available[:2].tolist()) == ([200, 50], [200, 250])
+    assert (sums.returned[:2, 0].tolist(), sums.available[:2, 0].tolist()) == ([200, 50], [200, 250])
 
 
 def test_a_partition_that_is_never_served_waits_to_the_last_fetch() -> None:

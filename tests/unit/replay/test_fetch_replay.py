@@ -13,8 +13,10 @@ import pytest
 
 from schemas.tables.steps import READS
 from udfs.facts.arrow_tables import arrow_schema, unpack
+from udfs.replay.client_pace import as_captured_clients
+from udfs.replay.fetch_lanes import FetchLanes
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import FetchLanes, replay_fetches, whole_fetches
+from udfs.replay.fetch_replay import replay_fetches, whole_fetches
 
 Rows = list[dict[str, Any]]
 
@@ -25,7 +27,10 @@ def lanes_of(*max_bytes: int) -> Lanes:
     return Lanes(*(np.array(column, np.int64) for column in columns))
 
 
-LANES = FetchLanes(("captured", "small"), lanes_of(AS_CAPTURED, 150), lanes_of(AS_CAPTURED, AS_CAPTURED))
+CLIENTS = as_captured_clients(2)
+LANES = FetchLanes(
+    ("captured", "small"), lanes_of(AS_CAPTURED, 150), lanes_of(AS_CAPTURED, AS_CAPTURED), CLIENTS, CLIENTS
+)
 
 
 def read(exchange: int, partition: int, returned: int | None, sizes: list[int], **differs: Any) -> dict[str, Any]:
@@ -72,6 +77,15 @@ def gold(rows: Rows, most: int = 10_000, lanes: FetchLanes = LANES) -> dict[str,
     return found
 
 
+def open_loop(found: dict[str, Rows]) -> dict[str, Rows]:
+    """The rows that are not of the closed loop, of which test_closed_capture is."""
+    closed = {"mode": "closed", "metric": "closed_loop"}
+    return {
+        name: [row for row in rows if not any(str(row.get(key)).startswith(text) for key, text in closed.items())]
+        for name, rows in found.items()
+    }
+
+
 def many_reads() -> Rows:
     """Several readers, their fetches of any number of partitions, sorted as the job sorts them."""
     chance, rows = random.Random(7), []  # noqa: S311  (not for secrets)
@@ -108,6 +122,7 @@ def test_batches_of_any_length_give_the_same_rows(most: int) -> None:
         "fidelity",
         "fetch_fairness",
         "fetch_consumers",
+        "fetch_memory",
     }
 
 
@@ -115,7 +130,7 @@ def test_batches_of_any_length_give_the_same_rows(most: int) -> None:
 def test_no_fetch_is_in_two_batches(most: int) -> None:
     rows = many_reads()
     batches = list(whole_fetches(table(rows).to_batches(max_chunksize=most)))
-    assert pa.Table.from_batches(batches).to_pylist() == rows
+    assert pa.Table.from_batches(batches).to_pylist() == table(rows).to_pylist()
     keys = [[(row["connection_id"], row["exchange_no"]) for row in batch.to_pylist()] for batch in batches]
     assert all(before[-1] != after[0] for before, after in itertools.pairwise(keys))
 
@@ -126,13 +141,13 @@ def test_no_reads_give_no_rows() -> None:
 
 def test_a_lane_shows_what_its_limit_would_have_done() -> None:
     rows = [read(0, 0, 100, [100]), read(0, 1, 300, [300]), read(1, 0, 100, [100]), read(1, 1, 300, [300])]
-    consumers = {row["scenario"]: row for row in gold(rows)["fetch_consumers"]}
+    consumers = {row["scenario"]: row for row in open_loop(gold(rows))["fetch_consumers"]}
     assert (consumers["captured"]["bytes"], consumers["small"]["bytes"]) == (800, 200)
     assert (consumers["captured"]["jain_index"], consumers["small"]["jain_index"]) == (1.0, 0.5)
     assert (consumers["captured"]["empty_though_available"], consumers["small"]["empty_though_available"]) == (0, 2)
     assert (consumers["captured"]["response_bytes_max"], consumers["small"]["response_bytes_max"]) == (400, 100)
     assert consumers["captured"]["response_bytes_p50"] == pytest.approx(400, rel=0.004)
-    fairness = {(row["scenario"], row["partition"]): row for row in gold(rows)["fetch_fairness"]}
+    fairness = {(row["scenario"], row["partition"]): row for row in open_loop(gold(rows))["fetch_fairness"]}
     assert [fairness["small", p]["longest_wait_requests"] for p in (0, 1)] == [0, 2]
     assert [fairness["small", p]["longest_wait_ms"] for p in (0, 1)] == [0.0, 1.0]
     assert [fairness["captured", p]["share_of_bytes"] for p in (0, 1)] == [0.25, 0.75]
@@ -141,14 +156,14 @@ def test_a_lane_shows_what_its_limit_would_have_done() -> None:
 def test_the_memory_bound_is_that_of_kip_74() -> None:
     """min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes)."""
     rows = [read(0, p, 10, [10], broker=b) for b, p in (("1", 0), ("1", 1), ("2", 2), ("2", 3), ("2", 4), ("2", 5))]
-    consumers = {row["scenario"]: row["memory_bound_bytes"] for row in gold(rows)["fetch_consumers"]}
+    consumers = {row["scenario"]: row["memory_bound_bytes"] for row in open_loop(gold(rows))["fetch_consumers"]}
     assert consumers == {"captured": 2 * 1000, "small": 2 * 150}
-    assert gold(rows[:2])["fetch_consumers"][0]["memory_bound_bytes"] == 2 * 400
+    assert open_loop(gold(rows[:2]))["fetch_consumers"][0]["memory_bound_bytes"] == 2 * 400
 
 
 def test_consumers_and_followers_each_have_their_own_limits() -> None:
     rows = [read(0, p, 200, [200]) for p in (0, 1)] + [read(0, p, 200, [200], reader="follower") for p in (0, 1)]
-    found = {(row["reader"], row["scenario"]): row["bytes"] for row in gold(rows)["fetch_consumers"]}
+    found = {(row["reader"], row["scenario"]): row["bytes"] for row in open_loop(gold(rows))["fetch_consumers"]}
     assert found == {
         ("consumer", "captured"): 400,
         ("consumer", "small"): 200,
@@ -166,7 +181,7 @@ def test_fidelity_counts_fetches_with_and_without_records_by_broker() -> None:
         read(4, 0, 100, [100], broker="2"),
         read(5, 0, 100, [100], throttled=True),
     ]
-    found = {(row["broker"], row["metric"]): row for row in gold(rows)["fidelity"]}
+    found = {(row["broker"], row["metric"]): row for row in open_loop(gold(rows))["fidelity"]}
     summary = {
         key: (row["checked"], row["agreed"], row["unknown"], sorted(row["reasons"])) for key, row in found.items()
     }

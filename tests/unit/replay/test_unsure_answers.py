@@ -9,8 +9,10 @@ from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
 from schemas.tables.steps import READS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema, unpack
+from udfs.replay.client_pace import as_captured_clients
+from udfs.replay.fetch_lanes import FetchLanes
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import FetchLanes, replay_fetches
+from udfs.replay.fetch_replay import replay_fetches
 from udfs.replay.fidelity import Known, lowest_available
 
 NEVER = 1 << 62
@@ -25,16 +27,18 @@ READ: dict[str, object] = {
 
 
 def replayed(table: Table, *reads: dict[str, object]) -> list[dict[str, object]]:
-    """The table's rows of a replay of the captured settings."""
+    """The table's rows of a replay of the captured settings, in open loop."""
     captured = Lanes(*(np.array([value]) for value in (AS_CAPTURED, AS_CAPTURED, 55 << 20, 0)))
+    clients = as_captured_clients(1)
     batches = pa.Table.from_pylist(list(reads), schema=arrow_schema(READS)).to_batches()
-    packed = replay_fetches(batches, FetchLanes(("captured",), captured, captured), "run")
+    packed = replay_fetches(batches, FetchLanes(("captured",), captured, captured, clients, clients), "run")
     return [
         row
         for part in packed
         if part["table"][0].as_py() == table.name
         for rows in unpack([part])
         for row in rows.to_pylist()
+        if row["mode"] == "open"
     ]
 
 

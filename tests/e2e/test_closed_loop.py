@@ -1,0 +1,81 @@
+"""The closed loop on the shared captures: it goes as they did, and says what other limits would do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE, FIDELITY
+from schemas.tables.silver import FETCH_PARTITIONS
+from tests.e2e.conftest import CapturedLake
+
+LEAST = {"order": 0.97, "bytes": 0.99, "catch_up": 0.95, "requests": 0.9}
+"""Least share of agreement, by metric: what is measured on these captures, less a little."""
+
+
+@pytest.mark.parametrize("name", ["starve", "mixed", "sessions"])
+def test_at_the_captured_settings_the_closed_loop_goes_as_the_capture_did(
+    captured: Callable[[str], CapturedLake], name: str
+) -> None:
+    f, checked, agreed = FIDELITY, Counter[str](), Counter[str]()
+    for row in captured(name).rows(f, where=f"{f.metric} LIKE 'closed_loop%'"):
+        metric = row[f.metric].removeprefix("closed_loop_")
+        checked[metric] += row[f.checked]
+        agreed[metric] += row[f.agreed]
+        assert row[f.unknown] == 0, row
+        assert sum(count for _, count in row[f.reasons]) == row[f.checked] - row[f.agreed], row
+    assert checked.keys() == LEAST.keys()
+    assert [metric for metric, least in LEAST.items() if agreed[metric] < least * checked[metric]] == []
+
+
+@pytest.fixture(scope="module")
+def starve(captured: Callable[[str], CapturedLake]) -> CapturedLake:
+    return captured("starve")
+
+
+def test_every_lane_reads_the_backlog_and_no_other_bytes(starve: CapturedLake) -> None:
+    """What a lane fetches beyond what the capture did is what its limits cut off."""
+    c, got = FETCH_CONSUMERS, Counter[str]()
+    for row in starve.rows(FETCH_PARTITIONS, where="reader = 'consumer'"):
+        got[row["client_id"]] += row["returned_bytes"] or 0
+    rows = starve.rows(c, where="mode = 'closed' AND reader = 'consumer'")
+    cut = {row[c.client_id]: row[c.cut_tail_bytes] for row in rows if row[c.scenario] == "captured"}
+    for row in rows:
+        expected = got[row[c.client_id]] - cut[row[c.client_id]]
+        assert row[c.bytes] - row[c.cut_tail_bytes] == expected, row
+        assert row[c.catch_up_ms] is not None
+
+
+def test_small_limits_make_readers_wait_and_large_ones_do_not(starve: CapturedLake) -> None:
+    f = FETCH_FAIRNESS
+    waits = {
+        limit: max(
+            row[f.longest_wait_requests]
+            for row in starve.rows(f, where=f"mode = 'closed' AND scenario = 'consumer.fetch.max.bytes={limit}'")
+        )
+        for limit in ("32KiB", "50MiB")
+    }
+    assert waits["32KiB"] > waits["50MiB"] == 0
+
+
+def test_the_timeline_adds_up_to_the_totals(starve: CapturedLake) -> None:
+    t, c, by_lane = FETCH_TIMELINE, FETCH_CONSUMERS, Counter[tuple[str, str]]()
+    for row in starve.rows(t, where="reader = 'consumer'"):
+        by_lane[row[t.client_id], row[t.scenario]] += row[t.bytes]
+    rows = starve.rows(c, where="mode = 'closed' AND reader = 'consumer'")
+    assert by_lane == Counter({(row[c.client_id], row[c.scenario]): row[c.bytes] for row in rows})
+
+
+def test_no_reader_holds_more_than_kip_74_allows(starve: CapturedLake) -> None:
+    """But where a first batch is larger than the limits, or two consumers have one name (perf-consumer-client)."""
+    m, c = FETCH_MEMORY, FETCH_CONSUMERS
+    over = {
+        (row[c.client_id], row[c.scenario])
+        for row in starve.rows(c, where="mode = 'closed'")
+        if row[c.first_batch_overrides] or row[c.client_id] == "perf-consumer-client"
+    }
+    rows = [row for row in starve.rows(m) if (row[m.client_id], row[m.scenario]) not in over]
+    assert rows
+    assert [row for row in rows if row[m.bytes_max] > row[m.memory_bound_bytes]] == []

@@ -1,0 +1,191 @@
+"""A captured catch-up, replayed in closed loop: what the gold tables say of it, and of what is not known."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.tables.steps import LOG_EVENTS, READS
+from udfs.facts.arrow_tables import arrow_schema, unpack
+from udfs.replay.client_pace import as_captured_clients, line
+from udfs.replay.fetch_lanes import FetchLanes
+from udfs.replay.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch_replay import replay_fetches
+from udfs.replay.log_reads import BATCH, READ, reads
+
+Rows = list[dict[str, Any]]
+MS = 1000
+BEGIN = 1_700_000_000 * 10**6
+BATCHES, SIZE, PARTITIONS = 8, 100, 4
+LOOSE = ["response_time", "max_wait_ms", "max_bytes", "min_bytes", "fetch_offset", "told_bound", "partition_max_bytes"]
+READER = {"client_id": "app", "client_address": "10.0.0.1", "reader": "consumer", "connection_id": 5, "broker": "1"}
+
+
+def lanes_of(*max_bytes: int) -> FetchLanes:
+    n = len(max_bytes)
+    columns = (list(max_bytes), [AS_CAPTURED] * n, [1 << 30] * n, [0] * n)
+    limits, clients = Lanes(*(np.array(column, np.int64) for column in columns)), as_captured_clients(n)
+    return FetchLanes(tuple(f"lane {i}" for i in range(n)), limits, limits, clients, clients)
+
+
+def batch_rows() -> Rows:
+    """The backlog: batches of ten records that some fetch showed."""
+    return [
+        {
+            "topic": "t", "topic_key": "t", "partition": p, "kind": BATCH, "position": 10 * b,
+            "last_offset": 10 * b + 9, "size_bytes": SIZE, "append_after": None, "append_before": BEGIN + MS,
+        }
+        for p in range(PARTITIONS)
+        for b in range(BATCHES)
+    ]  # fmt: skip
+
+
+def read_row(fetch: int, position: int, partition: int, batch: int, returned: int) -> dict[str, Any]:
+    """One partition of a fetch that came 10 ms after the one before and took 2 ms."""
+    request = BEGIN + 10 * MS * fetch
+    return READER | {
+        "topic": "t", "topic_key": "t", "partition": partition, "kind": READ, "position": request,
+        "exchange_no": fetch, "request_time": request, "response_time": request + 2 * MS, "max_wait_ms": 500,
+        "min_bytes": 1, "max_bytes": 2 * SIZE, "in_session": True, "opens_session": fetch == 0, "profile": 0,
+        "fetch_offset": 10 * batch, "bound_low": 10 * BATCHES, "bound_high": 10 * BATCHES, "bound_known": True,
+        "told_bound": 10 * BATCHES, "session_known": True, "redirected": False, "refused": False, "throttled": False,
+        "read_position": position, "partition_max_bytes": SIZE, "returned_bytes": returned,
+        "response_record_bytes": 2 * SIZE,
+    }  # fmt: skip
+
+
+def catch_up(rotates: bool = True) -> Rows:
+    """A Java consumer's catch-up: two partitions fit into a response, and the session's order is Kafka's."""
+    order, read, rows = list(range(PARTITIONS)), [0] * PARTITIONS, []
+    for fetch in range(BATCHES * PARTITIONS // 2):
+        served = [p for p in order if read[p] < BATCHES][:2]
+        rows += [read_row(fetch, i, p, read[p], SIZE if p in served else 0) for i, p in enumerate(order)]
+        for p in served:
+            read[p] += 1
+        if rotates and fetch > 0:  # the response that opens the session moves nothing
+            order = [p for p in order if p not in served] + served
+    return rows
+
+
+def gold(events: Rows, lanes: FetchLanes, most: int = 10_000) -> dict[str, Rows]:
+    """The gold rows, the passes being given batches of at most so many rows."""
+    t, r = LOG_EVENTS, READS
+    keys = [(str(name), "ascending") for name in (t.topic_key, t.partition, t.kind, t.position)]
+    sorted_events = pa.Table.from_pylist(events, schema=arrow_schema(t)).sort_by(keys)
+    found = pa.Table.from_batches(list(reads(sorted_events.to_batches(max_chunksize=most), 1 << 20)))
+    by_time = [(str(name), "ascending") for name in (r.request_time, r.connection_id, r.exchange_no, r.read_position)]
+    rows: dict[str, Rows] = defaultdict(list)
+    for packed in replay_fetches(found.sort_by(by_time).to_batches(max_chunksize=most), lanes, "run"):
+        for batch in unpack([packed]):
+            rows[packed["table"][0].as_py()] += batch.to_pylist()
+    return rows
+
+
+def closed_fidelity(events: Rows) -> dict[str, tuple[int, int, int, list[tuple[str, int]]]]:
+    return {
+        row["metric"].removeprefix("closed_loop_"): (row["checked"], row["agreed"], row["unknown"], row["reasons"])
+        for row in gold(events, lanes_of(AS_CAPTURED))["fidelity"]
+        if row["metric"].startswith("closed_loop_")
+    }
+
+
+EVENTS = batch_rows() + catch_up()
+
+
+def test_at_the_captured_settings_the_closed_loop_goes_as_the_capture_did() -> None:
+    assert closed_fidelity(EVENTS) == {
+        "bytes": (32, 32, 0, []),
+        "catch_up": (PARTITIONS, PARTITIONS, 0, []),
+        "order": (PARTITIONS * BATCHES, PARTITIONS * BATCHES, 0, []),
+        "requests": (1, 1, 0, []),
+    }
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_batches_of_any_length_give_the_same_rows(most: int) -> None:
+    lanes = lanes_of(AS_CAPTURED, SIZE, 10 * SIZE)
+    assert gold(EVENTS, lanes, most) == gold(EVENTS, lanes)
+
+
+def test_the_tables_have_what_becomes_of_each_lane() -> None:
+    rows = gold(EVENTS, lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))
+    closed = {row["scenario"]: row for row in rows["fetch_consumers"] if row["mode"] == "closed"}
+    # A fetch every 10 ms, answered after 2: of 32 batches, 2, 1 and 4 in a response.
+    assert [row["catch_up_ms"] for row in closed.values()] == [152.0, 312.0, 72.0]
+    assert all(row["read_all"] for row in closed.values())
+    assert [row["requests"] for row in closed.values()] == [16, 32, 9]  # the ninth waits until the end
+    assert [row["bytes"] for row in closed.values()] == [PARTITIONS * BATCHES * SIZE] * 3
+    fairness = [row for row in rows["fetch_fairness"] if row["mode"] == "closed" and row["scenario"] == "lane 1"]
+    assert [row["longest_wait_requests"] for row in fairness] == [3, 3, 3, 4]
+    assert {row["backlog_bytes"] for row in fairness} == {BATCHES * SIZE}
+    assert [row["bytes_max"] for row in rows["fetch_memory"]] == [200, 100, 400]
+    assert [row["memory_bound_bytes"] for row in rows["fetch_memory"]] == [200, 100, 400]
+    timeline = rows["fetch_timeline"]
+    for lane in closed:
+        mine = [row for row in timeline if row["scenario"] == lane]
+        assert sum(row["bytes"] for row in mine) == PARTITIONS * BATCHES * SIZE
+        lags = [
+            sum(row["lag_bytes"] for row in mine if row["bucket"] == b) for b in sorted({r["bucket"] for r in mine})
+        ]
+        assert lags == sorted(lags, reverse=True)
+        assert lags[-1] == 0
+
+
+def differing(where: Callable[[dict[str, Any]], bool], **differs: Any) -> Rows:
+    return [row | differs if where(row) else row for row in EVENTS]
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        (differing(lambda row: row.get("exchange_no") == 3, throttled=True), "throttled"),
+        (differing(lambda row: row.get("exchange_no") == 3, refused=True), "response_error"),
+        (differing(lambda row: row.get("exchange_no") == 3, redirected=True), "partition_refused"),
+        (differing(lambda row: row.get("exchange_no") == 0, session_known=False), "session_unknown"),
+        ([row for row in EVENTS if (row["kind"], row["position"]) != (BATCH, 20)], "log_content_unknown"),
+        (differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=0), "position_moved"),
+    ],
+)  # fmt: skip
+def test_what_the_capture_does_not_show_is_unknown_and_named(events: Rows, reason: str) -> None:
+    for checked, agreed, unknown, reasons in closed_fidelity(events).values():
+        assert (checked, agreed) == (0, 0)
+        assert reasons == [(reason, unknown)]
+
+
+def test_another_order_than_the_clients_is_told() -> None:
+    """The capture of a client that always names its partitions in the same order, and says it has a session."""
+    assert closed_fidelity(batch_rows() + catch_up(rotates=False))["order"] == (32, 20, 0, [("other_partition", 12)])
+
+
+def test_the_pace_keeps_the_times_in_all() -> None:
+    amounts, times = np.array([0, 10, 0, 30, 20]), np.array([5, 30, 5, 70, 40])
+    base, each = line(amounts, times)
+    assert (base, base * len(times) + each * amounts.sum()) == (5.0, times.sum())
+    assert line(np.array([10, 20]), np.array([7, 5])) == (5.0, 2 / 30)
+    assert line(np.zeros(0, np.int64), np.zeros(0, np.int64)) == (0.0, 0.0)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_whatever_a_capture_says_the_closed_loop_ends_and_its_lanes_add_up(chance: random.Random) -> None:
+    """Offsets, sizes and times as a broken or hostile peer could send them."""
+    events = [{**row} for row in EVENTS]
+    wild = [-1, 0, 1, 7, 10**6, 2**31 - 1, -(2**31)]
+    for row in chance.sample(events, 40):
+        names = ["position", "last_offset", "size_bytes"] if row["kind"] == BATCH else LOOSE
+        row[chance.choice(names)] = chance.choice(wild)
+    rows = gold(events, lanes_of(AS_CAPTURED, SIZE))
+    closed = [row for row in rows["fetch_consumers"] if row["mode"] == "closed"]
+    for row in closed:
+        mine = [
+            part for part in rows["fetch_fairness"] if part["mode"] == "closed" and part["scenario"] == row["scenario"]
+        ]
+        assert sum(part["bytes"] for part in mine) == row["bytes"] >= row["cut_tail_bytes"] >= 0

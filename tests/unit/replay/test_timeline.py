@@ -1,0 +1,55 @@
+"""A timeline covers any time in the same memory, and loses no byte."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from udfs.replay.timeline import CELLS, MOST_BUCKETS, TICKS, Timeline, align, hold, make_room, mark, new_timeline
+
+
+def marked(times: list[int]) -> Timeline:
+    line = new_timeline(2, 1, 0, 1000)
+    for time in times:
+        mark(line, 0, 0, time, 10)
+    return line
+
+
+@pytest.mark.parametrize("last", [10, 10_000, 10**9])
+def test_buckets_double_until_the_last_time_is_in_one(last: int) -> None:
+    line = marked([0, last // 2, last])
+    assert line.served[0].sum() == 30
+    assert line.served[0, 0, last // int(line.width[0])] >= 10
+    assert line.width[0] % TICKS == 0
+    assert line.served.shape[2] == MOST_BUCKETS
+
+
+def test_lanes_end_with_buckets_of_one_length() -> None:
+    line = marked([0, 10**6])
+    mark(line, 0, 1, 5, 7)
+    align(line)
+    assert line.width[0] == line.width[1]
+    assert line.served.sum(axis=(1, 2)).tolist() == [20, 7]
+
+
+def test_of_two_buckets_the_sum_the_last_lag_and_the_longest_wait_remain() -> None:
+    line = new_timeline(1, 1, 0, 1000)
+    line.served[0, 0, :4], line.lag[0, 0, :4], line.wait[0, 0, :4] = [1, 2, 3, 4], [9, 8, 7, 6], [1, 5, 2, 0]
+    make_room(line, 0, int(line.width[0]) * MOST_BUCKETS)
+    assert line.served[0, 0, :3].tolist() == [3, 7, 0]
+    assert line.lag[0, 0, :3].tolist() == [8, 6, 0]
+    assert line.wait[0, 0, :3].tolist() == [5, 2, 0]
+
+
+def test_what_is_held_adds_up_while_it_is_not_let_go() -> None:
+    line = new_timeline(1, 1, 0, 64_000)
+    tick = int(line.width[0]) // TICKS
+    for time, until, size in ((0, 4, 10), (2, 6, 5), (8, 9, 1)):
+        hold(line, 0, time * tick, until * tick, size)
+    assert line.holding[0, :11].tolist() == [10, 10, 15, 15, 15, 15, 15, 0, 1, 1, 0]
+
+
+def test_many_lanes_and_partitions_have_fewer_buckets() -> None:
+    line = new_timeline(64, 4096, 0, 1000)
+    assert line.served.size <= CELLS
+    assert np.prod(line.served.shape[:2]) == 64 * 4096
