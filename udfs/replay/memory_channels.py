@@ -377,9 +377,8 @@ def on_poll(sim: Sim, lane: int, time: int) -> None:
 def start_lane(sim: Sim, lane: int) -> None:
     """Forget the lane before; every connection's first request is due."""
     work, bounds, run = sim.work, sim.bounds, sim.runs[lane]
-    work.here[:], work.pooled[:], work.waited[:] = 0, 0, 0
-    work.waiting_since[:], work.parked[:], work.starved[:] = NONE, NONE, 0
-    work.head[:] = sim.trace.first
+    for i in range(len(work.here)):
+        work.here[i], work.pooled[i], work.waited[i] = 0, 0, 0
     run.queue_first, run.random = NONE, bounds.seed[lane]
     if bounds.variant[lane] == MEMORY_POOL:
         fill_pool(sim.pools[lane], bounds.size[lane], bounds.max_single[lane], bounds.strict[lane])
@@ -387,7 +386,10 @@ def start_lane(sim: Sim, lane: int) -> None:
         fill_pool(sim.pools[lane], UNBOUNDED, UNBOUNDED, 0)
     begin(sim.usages[lane], sim.trace.asked[0])
     for connection in range(len(work.head)):
-        push(sim.heap, sim.trace.asked[work.head[connection]], REQUEST | work.head[connection])
+        first = sim.trace.first[connection]
+        work.head[connection], work.starved[connection] = first, 0
+        work.waiting_since[connection], work.parked[connection] = NONE, NONE
+        push(sim.heap, sim.trace.asked[first], REQUEST | first)
 
 
 @kernel
