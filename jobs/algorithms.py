@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobs.algorithm import Algorithm
+from jobs.consumer_memory import CONSUMER_MEMORY_REPLAY
 from jobs.fetch_limits import FETCH_LIMITS
 from jobs.scenario import Scenario
 
-ALGORITHMS: Mapping[str, Algorithm] = {algorithm.name: algorithm for algorithm in (FETCH_LIMITS,)}
+ALGORITHMS: Mapping[str, Algorithm] = {
+    algorithm.name: algorithm for algorithm in (FETCH_LIMITS, CONSUMER_MEMORY_REPLAY)
+}
 """By name, in the order in which they run and are shown."""
 
 

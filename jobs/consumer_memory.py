@@ -1,4 +1,4 @@
-"""consumer_memory: how much memory consumers (KIP-81, a proposal), brokers (KIP-72) and producers use and would need."""
+"""consumer_memory: what memory consumers (KIP-81, a proposal), brokers (KIP-72) and producers use and would need."""
 
 from __future__ import annotations
 
@@ -68,9 +68,11 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     """Replay the memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
     check_message_sizes(spark, run.lake, capture_id)
     lanes = memory_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
-    silver = (rows_of(spark, run.lake, table, capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES))
+    exchanges, fetches, batches = (
+        rows_of(spark, run.lake, table, capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
+    )
     shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
-    return replayed(memory_events(*silver, shards), lanes, run_id, shards)
+    return replayed(memory_events(exchanges, fetches, batches, shards), lanes, run_id, shards)
 
 
 def check_message_sizes(spark: SparkSession, lake: str, capture_id: str) -> None:

@@ -12,7 +12,7 @@ from jobs.screen import aligned, size
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
 from schemas.tables.table import Table
 
-TITLE = "Memory: consumers' buffer.memory (KIP-81, a proposal), brokers' queued.max.request.bytes, producers' buffer.memory"
+TITLE = "Memory: buffer.memory of consumers (KIP-81, a proposal), queued.max.request.bytes, buffer.memory of producers"
 HEAD = ("of", "lane", "p99", "most", "no wait from*", "waits", "longest wait", "depleted", "throughput", "stuck")
 NOTES = (
     "  * the smallest pool in which nobody waits. All columns: of the worst client or broker. Capture times tell when",

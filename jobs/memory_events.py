@@ -1,4 +1,4 @@
-"""What the replay of memory reads, from the silver tables: messages with their sizes and times, by whose memory it is."""
+"""What the replay of memory reads, from the silver tables: messages, their sizes and times, by whose memory it is."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ from udfs.replay.memory_replay import BROKER, CONSUMER, PRODUCER
 from udfs.replay.memory_trace import BATCH, EXCHANGE, PARTITION
 
 SIZE_BYTES = 4  # the size field of a message, which no pool counts
-DELIVERY_TIMEOUT_US = 120_000_000  # delivery.timeout.ms: no batch waits longer between its first record and its request
-# APIs whose request memory is held until the request is handled (RequestChannel and ApiKeys.requiresDelayedAllocation,
-# Kafka 4.3.1): Produce, JoinGroup, SyncGroup, CreateTopics, DeleteTopics, those of ACLs and configurations, and other
-# admin APIs that a broker may forward. All others are released when parsed.
-DELAYED_APIS = (
-    0, 11, 14, 19, 20, 30, 31, 33, 36, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 57, 58, 64, 65, 72, 80, 81,
-)  # fmt: skip
+DELIVERY_TIMEOUT_MS = 120_000  # delivery.timeout.ms: no batch waits longer between its first record and its request
 
 
 def memory_events(exchanges: DataFrame, fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
@@ -101,17 +95,16 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
         F.unix_micros(b.request_time).alias(t.time),
         F.col(b.available_bytes).alias(t.size),
         partition_key(b.topic, b.partition),
-        F.when(is_whole, F.col(b.base_offset) + F.col(b.last_offset_delta) + 1).alias(t.end_offset),
+        F.when(is_whole, F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta) + 1)).alias(t.end_offset),
         F.when(is_whole, F.col(b.record_count)).alias(t.records),
         (F.col(b.codec) == "none").alias(t.plain),
     )
 
 
 def request_events(exchanges: DataFrame) -> DataFrame:
-    """Every broker's requests. A channel is muted from a request until its response: what came meanwhile is read then."""
+    """Every broker's requests, held until their responses; what of that counts is for the replay to say."""
     t, x = MEMORY_EVENTS, EXCHANGES
     asked, answered = F.unix_micros(x.request_time), F.unix_micros(x.response_time)
-    is_delayed = F.col(x.api_key).isin(*DELAYED_APIS) & (F.col(x.status) == "answered")
     return exchanges.where(F.col(x.request_time).isNotNull()).select(
         F.lit(BROKER).alias(t.side),
         F.col(x.broker).alias(t.unit),
@@ -122,7 +115,7 @@ def request_events(exchanges: DataFrame) -> DataFrame:
         asked.alias(t.time),
         asked.alias(t.came),
         (F.col(x.request_bytes) - SIZE_BYTES).alias(t.size),
-        F.when(is_delayed, answered - asked).otherwise(F.lit(0)).alias(t.held),
+        F.when(F.col(x.status) == "answered", answered - asked).otherwise(F.lit(0)).alias(t.held),
         F.col(x.api_key).alias(t.api_key),
     )
 
@@ -130,9 +123,10 @@ def request_events(exchanges: DataFrame) -> DataFrame:
 def produced_batches(batches: DataFrame) -> DataFrame:
     """The batches of produce requests, from their first record on where its time can be that of the append."""
     t, b = MEMORY_EVENTS, RECORD_BATCHES
-    asked, first = F.unix_micros(b.request_time), F.col(b.base_timestamp) * 1000
-    is_append = (F.col(b.timestamp_type) == "CreateTime") & first.between(asked - DELIVERY_TIMEOUT_US, asked)
-    appended = F.when(is_append, first).otherwise(asked)
+    asked = F.unix_micros(b.request_time)
+    waited_ms = asked / 1000 - F.col(b.base_timestamp)
+    is_append = (F.col(b.timestamp_type) == "CreateTime") & waited_ms.between(0, DELIVERY_TIMEOUT_MS)
+    appended = F.when(is_append, F.try_multiply(F.col(b.base_timestamp), F.lit(1000))).otherwise(asked)
     produced = batches.where((F.col(b.source) == "produce") & F.col(b.request_time).isNotNull())
     return produced.select(
         *of_client(PRODUCER),

@@ -28,7 +28,7 @@ class Setting(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    set_on: Literal["consumer", "replica", "broker"] | None
+    set_on: Literal["consumer", "replica", "broker", "producer"] | None
     type: Literal["bytes", "ms", "int", "enum"]
     unit: str
     default: Value | None

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import LOG_EVENTS
+from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS
 from schemas.tables.table import Table
 from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
 from udfs.capture.conversation import CONNECTION
@@ -36,6 +36,11 @@ from udfs.replay.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch_replay import FetchLanes, replay_fetches
 from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.memory_channels import Bounds
+from udfs.replay.memory_replay import replay_memory
+from udfs.replay.memory_report import ALGORITHM as CONSUMER_MEMORY
+from udfs.replay.memory_report import MemoryLanes
+from udfs.replay.producer_memory import BufferBounds
 from udfs.wire.arrays import Ints
 
 FETCH, VERSION, CORRELATION_ID = 1, 4, 7
@@ -91,7 +96,7 @@ def packets() -> Iterator[pa.RecordBatch]:
             yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 
-def zeros(table: Table, rows: int, **columns: Ints) -> pa.RecordBatch:
+def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
     """Rows of a table that are zero, true or empty but for the columns given."""
     values: dict[str, object] = {"string": "", "boolean": True}
     filled: dict[str, pa.Array[Any] | Ints] = {
@@ -107,6 +112,17 @@ def replay_fetch_limits() -> None:
     limits = np.concatenate([one, two])
     lanes = Lanes(limits, limits, np.full(2, 1 << 20), np.zeros(2, np.int64))
     for _ in replay_fetches(reads([events], 1 << 20), FetchLanes(("captured", "other"), lanes, lanes), ""):
+        pass
+
+
+def replay_consumer_memory() -> None:
+    """A fetch of one partition, and a produced batch, in one lane."""
+    one, none = np.full(1, 1 << 20), np.zeros(1, np.int64)
+    bounds = Bounds(one, one, none, none, none, one, none)
+    lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one))
+    fetched = zeros(MEMORY_EVENTS, 3, kind=np.arange(3), size=np.full(3, 100), returned_bytes=np.full(3, 100))
+    produced = zeros(MEMORY_EVENTS, 1, size=np.full(1, 100), side=pa.array(["producer"]))
+    for _ in replay_memory([fetched, produced], lanes, ""):
         pass
 
 
@@ -133,7 +149,12 @@ def decode() -> None:
         pass
 
 
-RUNS = {"capture": follow_connections, "facts": decode, FETCH_MAX_BYTES: replay_fetch_limits}
+RUNS = {
+    "capture": follow_connections,
+    "facts": decode,
+    FETCH_MAX_BYTES: replay_fetch_limits,
+    CONSUMER_MEMORY: replay_consumer_memory,
+}
 
 
 def compile_part(part: str) -> None:

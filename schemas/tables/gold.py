@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
@@ -33,15 +34,17 @@ FIDELITY = table(
     run_id=RUN_ID,
     algorithm=C("string", "As in runs"),
     metric=C("string", "fetch_max_bytes has fetches_with_records and empty_fetches: record bytes of every partition of "
-                       "a response are equal"),
+                       "a response are equal; consumer_memory drained_partitions: the next fetch of a partition begins "
+                       "where its records ended, and batches_without_wait: no captured batch waits for memory"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
     client_id=C("string", "client.id of the reader", nullable=True),
     client_address=C("string", "The reader's IP address", nullable=True),
-    reader=C("string", "consumer or follower", nullable=True),
+    reader=C("string", "consumer, follower or producer", nullable=True),
     checked=C("bigint", "What could be checked, such as responses"),
     agreed=C("bigint", "... that agree"),
     unknown=C("bigint", "What could not be checked: the capture does not tell what the replay needs"),
-    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity"),
+    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity and "
+                                    "udfs.replay.memory_trace"),
 )  # fmt: skip
 
 FETCH_FAIRNESS = table(
@@ -100,4 +103,4 @@ FETCH_CONSUMERS = table(
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
 )  # fmt: skip
 
-GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, RUNS)
+GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, *GOLD_MEMORY, RUNS)

@@ -94,7 +94,7 @@ CONSUMER_MEMORY_EXCEEDANCE = table(
 BROKER_MEMORY = table(
     "broker_memory", "gold",
     "What a broker's requests would hold of queued.max.request.bytes (KIP-72), from their last byte until they are "
-    "parsed, or for requests with delayed release until they are handled: until the response was captured at the latest.",
+    "parsed, or for requests with delayed release until they are handled, of which the capture tells the response.",
     ("run_id", "scenario", "broker"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -118,8 +118,8 @@ BROKER_MEMORY = table(
 
 PRODUCER_MEMORY = table(
     "producer_memory", "gold",
-    "What a producer process would hold of its buffer.memory: batches from their first record's time on, where that can "
-    "be the time of the append, else from their request, until their response.",
+    "What a producer process would hold of its buffer.memory: batches from their first record's time on, where that "
+    "can be the time of the append, else from their request, until their response.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),

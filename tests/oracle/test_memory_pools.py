@@ -110,7 +110,9 @@ def told_of_buffers(pool: tuple[int, ...], steps: list[Step]) -> tuple[list[str]
 def agree(kafka_clients: Path, run_java: RunJava, told: list[tuple[list[str], list[str]]]) -> None:
     lines = [line for some, _ in told for line in some]
     printed = run_java("MemoryPools.java", kafka_clients, stdin="\n".join(lines)).splitlines()
-    assert list(zip(lines, printed, strict=True)) == list(zip(lines, [o for _, some in told for o in some], strict=True))
+    assert list(zip(lines, printed, strict=True)) == list(
+        zip(lines, [o for _, some in told for o in some], strict=True)
+    )
 
 
 def test_pools_grant_and_refuse_what_kafkas_do(kafka_clients: Path, run_java: RunJava) -> None:

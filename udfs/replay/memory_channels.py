@@ -3,8 +3,8 @@
 A message is read once the pool gives its size (NetworkReceive, KafkaChannel.read and Selector of Kafka 4.4; KIP-72 for
 brokers and, in the prototype of KIP-81, a proposal, for consumers). A refused connection is muted until memory is given
 back; then all muted ones race: in the order of their ids, or shuffled while less than a tenth of the pool is free.
-Three variants of the proposal hold requests back instead. A connection that had to wait keeps the distances in time that
-the capture shows: everything behind comes later by as much.
+Three variants of the proposal hold requests back instead. A connection that had to wait keeps the distances in time
+that the capture shows: everything behind comes later by as much.
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ def draw(sim: Sim, lane: int, below: int) -> int:
     """A number from 0 to below - 1, the next of the lane's own (a linear congruential generator, Knuth's MMIX)."""
     run = sim.runs[lane]
     run.random = run.random * 6364136223846793005 + 1442695040888963407
-    return ((run.random >> 33) & 0x7FFFFFFF) % below
+    return int((run.random >> 33) & 0x7FFFFFFF) % below
 
 
 @kernel
@@ -397,7 +397,8 @@ def replay_lane(sim: Sim, lane: int) -> None:
     """All events of a lane."""
     start_lane(sim, lane)
     while sim.heap.count[0] > 0:
-        time, code = pop(sim.heap)
+        due, code = pop(sim.heap)
+        time = max(due, sim.usages[lane].now)  # however the capture's clocks went
         advance(sim.usages[lane], sim.spent, lane, time)
         kind, i = code & ~INDEX, code & INDEX
         if kind == RELEASE:

@@ -1,5 +1,5 @@
-"""SimpleMemoryPool as Kafka 4.4 has it (org.apache.kafka.common.memory): the pool behind queued.max.request.bytes (KIP-72)
-and, in the KIP-81 prototype, behind a consumer's buffer.memory.
+"""SimpleMemoryPool as Kafka 4.4 has it (org.apache.kafka.common.memory): the pool behind queued.max.request.bytes
+(KIP-72) and, in the prototype of KIP-81, a proposal, behind a consumer's buffer.memory.
 """
 
 from __future__ import annotations

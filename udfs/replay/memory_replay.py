@@ -16,7 +16,7 @@ from udfs.replay.fetch_replay import boundaries
 from udfs.replay.log_reads import numbers_of
 from udfs.replay.memory_channels import Bounds, replay_unit
 from udfs.replay.memory_report import MemoryLanes, Unit, broker_rows, consumer_rows, producer_rows
-from udfs.replay.memory_trace import MOST_EXCHANGES, Gathered, trace_of
+from udfs.replay.memory_trace import MOST_EXCHANGES, Gathered, request_trace, response_trace
 from udfs.replay.producer_memory import Batches, replay_producer
 from udfs.wire.arrays import Ints
 
@@ -52,7 +52,8 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
     for batch in batches:
         starts = boundaries(batch, UNIT) if batch.num_rows else np.zeros(1, np.int64)
         for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            unit = Unit(*(batch[name][first].as_py() for name in UNIT), run_id)
+            side, name, address = (batch[column][first].as_py() for column in UNIT)
+            unit = Unit(side, name, address, run_id)
             if now is None or now[0] != unit:
                 if now is not None:
                     yield from packed(rows_of_unit(*now, lanes))
@@ -87,9 +88,11 @@ def rows_of_unit(
         sim = replay_producer(gathered.batches(), lanes.producer)
         yield from producer_rows(unit, sim, lanes, gathered.left_out)
         return
-    trace = trace_of(gathered)
-    if len(trace.asked) == 0 or (unit.side == CONSUMER and not gathered.partition_index):
-        return
-    bounds = lanes.consumer if unit.side == CONSUMER else lanes.broker
-    replayed = replay_unit(trace, seeded(bounds, unit, lanes.names))
-    yield from (consumer_rows if unit.side == CONSUMER else broker_rows)(unit, replayed, gathered, lanes)
+    if unit.side == BROKER:
+        replayed = replay_unit(request_trace(gathered), seeded(lanes.broker, unit, lanes.names))
+        yield from broker_rows(unit, replayed, gathered, lanes)
+    elif gathered.partition_index:
+        trace = response_trace(gathered)
+        if len(trace.asked):
+            replayed = replay_unit(trace, seeded(lanes.consumer, unit, lanes.names))
+            yield from consumer_rows(unit, replayed, gathered, lanes)

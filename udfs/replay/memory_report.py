@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +25,14 @@ from udfs.replay.histogram import BUCKETS, bucket_floor
 from udfs.replay.memory_channels import MEMORY_POOL, Bounds, Sim
 from udfs.replay.memory_pool import UNBOUNDED
 from udfs.replay.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason
-from udfs.replay.producer_memory import Buffered, BufferBounds
+from udfs.replay.producer_memory import BufferBounds, Buffered
 from udfs.wire.arrays import Ints
 
 ALGORITHM = "consumer_memory"
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
-WAITED = "waited_for_memory"  # a reason of producers' fidelity: the replay lets a batch wait, which the capture has in time
+WAITED = (
+    "waited_for_memory"  # a reason of producers' fidelity: the replay lets a batch wait, which the capture has in time
+)
 Cell = npt.NDArray[np.generic] | pa.Array[Any]
 Rows = Iterator[tuple[Table, pa.RecordBatch]]
 
@@ -60,13 +62,15 @@ class Unit:
         return self.side, self.name, self.address
 
 
-def whose(unit: Unit, table: Table, scenarios: Cell) -> dict[str, Cell]:
+def whose(unit: Unit, table: Table, scenarios: Sequence[str]) -> dict[str, Cell]:
     """The key columns of a unit's rows: the run, the lane of each row, and the client or broker."""
     n = len(scenarios)
-    who = {"broker": unit.name} if unit.side == "broker" else {"client_id": unit.name, "client_address": unit.address}
+    who: dict[str, str] = (
+        {"broker": unit.name} if unit.side == "broker" else {"client_id": unit.name, "client_address": unit.address}
+    )
     return {
         table.run_id: texts(unit.run_id, n),
-        table.scenario: pa.array(scenarios, pa.string()),
+        table.scenario: pa.array(list(scenarios), pa.string()),
         **{name: texts(text, n) for name, text in who.items()},
     }
 
@@ -174,7 +178,7 @@ def timeline_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            **whose(unit, t, np.array(lanes.names, object)[lane]),
+            **whose(unit, t, [lanes.names[number] for number in lane.tolist()]),
             t.slot_start: pa.array(starts, pa.int64()).cast(TYPES["timestamp"]),
             t.slot_ms: slot_us[lane] / 1000,
             t.used_bytes_max: sim.spent.most[lane, slot],
@@ -192,7 +196,7 @@ def exceedance_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            **whose(unit, t, np.array(lanes.names, object)[lane]),
+            **whose(unit, t, [lanes.names[number] for number in lane.tolist()]),
             t.bytes: floors[bucket],
             t.time_above_ms: above[lane, bucket] / 1000,
             t.share_above: above[lane, bucket] / span[lane],

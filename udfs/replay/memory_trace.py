@@ -1,8 +1,11 @@
 """What a client or broker exchanged, gathered row by row: sizes, times, and how long each message held its memory.
 
-A response's memory is held until the client fetches again every partition of which the response had records: a consumer
-asks for more of a partition once it has taken what it got (Fetcher.fetchablePartitions, Kafka 4.4). One that is not asked
-for again (paused, taken away, or the capture ends) pins its response.
+A response's memory is held until the client fetches again every partition of which the response had records: a
+consumer asks for more of a partition once it has taken what it got (AbstractFetch.fetchablePartitions, Kafka 4.4). One
+that is not asked for again (paused, taken away, or the capture ends) pins its response.
+
+A request's memory is held until it is parsed, or handled. A channel is muted from a request until its response: what
+came meanwhile is read then (SocketServer.Processor).
 """
 
 from __future__ import annotations
@@ -25,7 +28,14 @@ EXCHANGE, PARTITION, BATCH = 0, 1, 2
 UNKNOWN = -1
 MOST_EXCHANGES = 1 << 20  # of a unit: some 250 bytes of working memory each
 FETCH = 1
-GROUP_APIS = (8, 9, 11, 12, 13, 14, 68)  # OffsetCommit, OffsetFetch, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, 68
+# OffsetCommit, OffsetFetch, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, ConsumerGroupHeartbeat
+GROUP_APIS = (8, 9, 11, 12, 13, 14, 68)
+# APIs whose request memory is held until the request is handled (RequestChannel.Request and
+# ApiKeys.requiresDelayedAllocation, Kafka 4.4): Produce, JoinGroup, SyncGroup, and what a broker may forward to the
+# controller. All others are released when parsed.
+DELAYED_APIS = (
+    0, 11, 14, 19, 20, 30, 31, 33, 36, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 58, 64, 67, 72, 80, 81, 94,
+)  # fmt: skip
 
 
 class Reason(StrEnum):
@@ -199,21 +209,47 @@ class Gathered:
         return int((self.partitions.holder != NONE).sum())
 
 
-def trace_of(gathered: Gathered) -> Trace:
-    """The answered exchanges as the replay takes them."""
+def answered(gathered: Gathered) -> tuple[Exchanges, Ints]:
+    """The exchanges whose message is there, connections numbered anew; and the next one of each on its connection."""
     rows = Exchanges(*(column[: gathered.count] for column in gathered.exchanges))
     rows = Exchanges(*(column[rows.came != UNKNOWN] for column in rows))
-    drained_after = np.where(rows.drained == UNKNOWN, rows.held, np.maximum(rows.drained - rows.came, 0))
-    connection, connections = numbered({}, rows.connection), len(np.unique(rows.connection))
-    fetches = np.bincount(connection, rows.api_key == FETCH, connections) > 0
-    of_group = np.bincount(connection, np.isin(rows.api_key, GROUP_APIS), connections) > 0
-    order = np.lexsort((np.arange(len(connection)), connection))
-    follows = connection[order][1:] == connection[order][:-1]
-    behind = np.full(len(connection), NONE)
+    rows = rows._replace(connection=numbered({}, rows.connection))
+    order = np.argsort(rows.connection, kind="stable")
+    follows = rows.connection[order][1:] == rows.connection[order][:-1]
+    behind = np.full(len(order), NONE)
     behind[order[:-1][follows]] = order[1:][follows]
-    first = order[np.concatenate([np.ones(min(len(order), 1), np.bool_), ~follows])]
+    return rows, behind
+
+
+def first_of(behind: Ints, connection: Ints) -> Ints:
+    """The first exchange of each connection."""
+    is_first = np.ones(len(behind), np.bool_)
+    is_first[behind[behind != NONE]] = False
+    first = np.zeros(int(is_first.sum()), np.int64)
+    first[connection[is_first]] = np.flatnonzero(is_first)
+    return first
+
+
+def response_trace(gathered: Gathered) -> Trace:
+    """A client's responses as the replay takes them."""
+    rows, behind = answered(gathered)
+    first = first_of(behind, rows.connection)
+    fetches = np.bincount(rows.connection, rows.api_key == FETCH, len(first)) > 0
+    of_group = np.bincount(rows.connection, np.isin(rows.api_key, GROUP_APIS), len(first)) > 0
+    held = np.where(rows.drained == UNKNOWN, 0, np.maximum(rows.drained - rows.came, 0))
+    held = np.where(rows.undrained > 0, NEVER, held)
     return Trace(
-        connection, behind, rows.asked, rows.came, rows.size,
-        np.where(rows.undrained > 0, NEVER, drained_after), rows.records, rows.max_bytes, first,
+        rows.connection, behind, rows.asked, rows.came, rows.size, held, rows.records, rows.max_bytes, first,
         (of_group & ~fetches).astype(np.int64),
     )  # fmt: skip
+
+
+def request_trace(gathered: Gathered) -> Trace:
+    """A broker's requests as the replay takes them."""
+    rows, behind = answered(gathered)
+    first, done, came = first_of(behind, rows.connection), rows.asked + rows.held, rows.asked.copy()
+    follows = behind != NONE
+    came[behind[follows]] = np.maximum(rows.asked[behind[follows]], done[follows])
+    held = np.where(np.isin(rows.api_key, DELAYED_APIS), np.maximum(done - came, 0), 0)
+    none = np.zeros(len(came), np.int64)
+    return Trace(rows.connection, behind, came, came, rows.size, held, none, none, first, np.zeros_like(first))

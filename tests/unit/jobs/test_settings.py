@@ -20,6 +20,16 @@ def test_kafkas_defaults_and_bounds() -> None:
         "replica.fetch.max.bytes": (1048576, 0, False),
         "broker.fetch.max.bytes": (57671680, 1024, True),
         "kafka": (None, None, True),
+        "consumer.buffer.memory": (None, 1, False),
+        "memory.pool": ("non_strict", None, False),
+        "memory.variant": ("memory_pool", None, False),
+        "processing.records.per.second": (0, 0, False),
+        "consumer.max.poll.records": (500, 1, True),
+        "broker.queued.max.request.bytes": (None, 1, True),
+        "broker.socket.request.max.bytes": (104857600, 1, True),
+        "producer.buffer.memory": (33554432, 0, True),
+        "producer.batch.size": (16384, 0, True),
+        "producer.max.block.ms": (60000, 0, True),
     }
 
 
