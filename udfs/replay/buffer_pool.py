@@ -50,7 +50,7 @@ def fill_buffers(pool: Record, total: int, poolable: int) -> None:
 @kernel
 def available(pool: Record) -> int:
     """BufferPool.availableMemory: what nobody holds, parts that waiters have taken not counted."""
-    return pool.non_pooled + pool.free * pool.poolable
+    return int(pool.non_pooled + pool.free * pool.poolable)
 
 
 @kernel
@@ -73,7 +73,7 @@ def take_part(pool: Record, waiters: Waiters, waiter: int) -> bool:
     got = min(size - so_far, pool.non_pooled)
     pool.non_pooled -= got
     waiters.accumulated[waiter] += got
-    return waiters.accumulated[waiter] == size
+    return bool(waiters.accumulated[waiter] == size)
 
 
 @kernel

@@ -9,17 +9,17 @@ from udfs.wire.kernel import kernel
 
 
 class Heap(NamedTuple):
-    """time, code: int64[room], the first `count[0]` are events. Earlier ones come first, of one time the lower code."""
+    """time, code: int64[room], the first `events[0]` are there. Earlier ones come first, of one time the lower code."""
 
     time: Ints
     code: Ints
-    count: Ints
+    events: Ints
 
 
 @kernel
 def is_before(heap: Heap, a: int, b: int) -> bool:
     """Whether the event at place a comes before the one at b."""
-    return heap.time[a] < heap.time[b] or (heap.time[a] == heap.time[b] and heap.code[a] < heap.code[b])
+    return bool(heap.time[a] < heap.time[b] or (heap.time[a] == heap.time[b] and heap.code[a] < heap.code[b]))
 
 
 @kernel
@@ -32,8 +32,8 @@ def swap(heap: Heap, a: int, b: int) -> None:
 @kernel
 def push(heap: Heap, time: int, code: int) -> None:
     """Add an event; there must be room."""
-    at = heap.count[0]
-    heap.count[0] += 1
+    at = heap.events[0]
+    heap.events[0] += 1
     heap.time[at], heap.code[at] = time, code
     while at > 0 and is_before(heap, at, (at - 1) // 2):
         swap(heap, at, (at - 1) // 2)
@@ -44,8 +44,8 @@ def push(heap: Heap, time: int, code: int) -> None:
 def pop(heap: Heap) -> tuple[int, int]:
     """Take the first event (time, code); there must be one."""
     time, code = heap.time[0], heap.code[0]
-    heap.count[0] -= 1
-    last = heap.count[0]
+    heap.events[0] -= 1
+    last = heap.events[0]
     heap.time[0], heap.code[0] = heap.time[last], heap.code[last]
     at = 0
     while 2 * at + 1 < last:

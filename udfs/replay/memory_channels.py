@@ -119,10 +119,10 @@ def reckoned(sim: Sim, lane: int) -> int:
     """Bytes that the lane's variant takes for used."""
     run, variant = sim.runs[lane], sim.bounds.variant[lane]
     if variant == MEMORY_POOL:
-        return sim.usages[lane].used
+        return int(sim.usages[lane].used)
     if variant == IN_FLIGHT_ESTIMATE:
-        return run.completed + run.in_flight
-    return run.in_flight + (run.completed_max if variant == COMPLETED_AS_MAX else 0)
+        return int(run.completed + run.in_flight)
+    return int(run.in_flight + (run.completed_max if variant == COMPLETED_AS_MAX else 0))
 
 
 @kernel
@@ -130,7 +130,7 @@ def may_send(sim: Sim, lane: int, i: int) -> bool:
     """Whether (buffer.memory - used) / fetch.max.bytes allows one more fetch (KIP-81's earlier text)."""
     if sim.bounds.variant[lane] == MEMORY_POOL or sim.trace.max_bytes[i] == 0:
         return True
-    return sim.bounds.size[lane] - reckoned(sim, lane) >= sim.trace.max_bytes[i]
+    return bool(sim.bounds.size[lane] - reckoned(sim, lane) >= sim.trace.max_bytes[i])
 
 
 @kernel
@@ -239,7 +239,7 @@ def enqueue(sim: Sim, lane: int, i: int, time: int) -> None:
 @kernel
 def is_paced(sim: Sim, lane: int, i: int) -> bool:
     """Whether the application's pace decides when the message is given back, not the capture."""
-    return sim.bounds.records_per_second[lane] > 0 and sim.trace.records[i] > 0
+    return bool(sim.bounds.records_per_second[lane] > 0 and sim.trace.records[i] > 0)
 
 
 @kernel
@@ -284,7 +284,7 @@ def read(sim: Sim, lane: int, i: int, time: int) -> bool:
 def has_come(sim: Sim, connection: int) -> bool:
     """Whether the connection's next message waits to be read."""
     head = sim.work.head[connection]
-    return head != NONE and sim.work.here[head] == 1
+    return bool(head != NONE and sim.work.here[head] == 1)
 
 
 @kernel
@@ -396,7 +396,7 @@ def start_lane(sim: Sim, lane: int) -> None:
 def replay_lane(sim: Sim, lane: int) -> None:
     """All events of a lane."""
     start_lane(sim, lane)
-    while sim.heap.count[0] > 0:
+    while sim.heap.events[0] > 0:
         due, code = pop(sim.heap)
         time = max(due, sim.usages[lane].now)  # however the capture's clocks went
         advance(sim.usages[lane], sim.spent, lane, time)

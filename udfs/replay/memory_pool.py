@@ -61,7 +61,7 @@ def release(pool: Record, size: int, time: int) -> None:
 @kernel
 def is_out_of_memory(pool: Record) -> bool:
     """MemoryPool.isOutOfMemory."""
-    return pool.available <= 0
+    return bool(pool.available <= 0)
 
 
 @kernel

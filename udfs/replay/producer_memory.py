@@ -145,7 +145,7 @@ def replay_producer_lane(sim: Buffered, lane: int) -> None:
     for i in range(len(sim.served)):
         sim.served[i] = 0
         push(sim.heap, sim.batches.time[i], ALLOCATE | i)
-    while sim.heap.count[0] > 0:
+    while sim.heap.events[0] > 0:
         time, code = pop(sim.heap)
         kind, i = code & ~INDEX, code & INDEX
         if kind == EXPIRE and sim.served[i] == 1:
