@@ -29,7 +29,7 @@ class Setting(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    set_on: Literal["consumer", "replica", "broker"] | None
+    set_on: Literal["consumer", "producer", "replica", "broker"] | None
     type: Literal["bytes", "ms", "int", "limit", "enum"]
     unit: str
     default: Value | None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from schemas.tables.gold import GOLD
+from schemas.tables.gold import FIDELITY, GOLD
+from schemas.tables.metrics import METRICS
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Column, Table
 
@@ -17,6 +18,7 @@ Delta tables at `LAKE/LAYER/NAME`. This page is made from `schemas/tables` by `p
 
 The key is what makes a row unique. A run that is repeated replaces the rows whose *replaced by* column has its value.
 """
+METRICS_HEAD = ("| algorithm | metric | agrees where the same in replay and capture |", "|---|---|---|")
 HEAD = ("| column | type | unit | null | meaning |", "|---|---|---|---|---|")
 
 
@@ -41,6 +43,14 @@ def section(table: Table) -> Iterator[str]:
     yield from (f"### {table.layer}/{table.name}", "", table.doc, "")
     yield f"Key: {', '.join(f'`{name}`' for name in table.key)}. Replaced by: `{table.replaced_by}`."
     yield from ("", *HEAD, *(row(column) for column in table.columns))
+    if table == FIDELITY:
+        yield from ("", *METRICS_HEAD, *metrics())
+
+
+def metrics() -> Iterator[str]:
+    """What `fidelity` compares, a row a metric."""
+    for algorithm, compared in METRICS.items():
+        yield from (f"| {algorithm} | {metric} | {doc} |" for metric, doc in compared.items())
 
 
 def row(column: Column) -> str:

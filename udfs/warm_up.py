@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import LOG_EVENTS, SESSION_EVENTS, TOPIC_EVENTS
+from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, SESSION_EVENTS, TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
 from udfs.capture.conversation import CONNECTION
@@ -41,6 +41,11 @@ from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.limit_fidelity import ALGORITHM as PARTITION_LIMITS
 from udfs.replay.limit_replay import LimitLane, replay_topics
 from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.memory_channels import Bounds
+from udfs.replay.memory_replay import replay_memory
+from udfs.replay.memory_report import ALGORITHM as CONSUMER_MEMORY
+from udfs.replay.memory_report import MemoryLanes
+from udfs.replay.producer_memory import BufferBounds
 from udfs.replay.session_cache import CacheSettings
 from udfs.replay.session_replay import SessionLanes, replay_sessions
 from udfs.replay.session_report import ALGORITHM as SESSION_CACHE
@@ -137,6 +142,17 @@ def replay_fetch_sessions() -> None:
         pass
 
 
+def replay_consumer_memory() -> None:
+    """A fetch of one partition, and a produced batch, in one lane."""
+    one, none = np.full(1, 1 << 20), np.zeros(1, np.int64)
+    bounds = Bounds(one, one, none, none, none, one, none)
+    lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one))
+    fetched = zeros(MEMORY_EVENTS, 3, kind=np.arange(3), size=np.full(3, 100), returned_bytes=np.full(3, 100))
+    produced = zeros(MEMORY_EVENTS, 1, size=np.full(1, 100), side=pa.array(["producer"]))
+    for _ in replay_memory([fetched, produced], lanes, ""):
+        pass
+
+
 def follow_connections() -> None:
     """From a capture file to frames."""
     for _ in frames(packets()):
@@ -166,6 +182,7 @@ RUNS = {
     FETCH_MAX_BYTES: replay_fetch_limits,
     PARTITION_LIMITS: replay_partition_limits,
     SESSION_CACHE: replay_fetch_sessions,
+    CONSUMER_MEMORY: replay_consumer_memory,
 }
 
 

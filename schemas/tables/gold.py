@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schemas.tables.gold_columns import CLIENT_ADDRESS, CLIENT_ID, MODE, READER, RUN_ID, SCENARIO
 from schemas.tables.gold_limits import LIMIT_TABLES
+from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
@@ -28,23 +29,15 @@ FIDELITY = table(
     ("run_id", "algorithm", "metric", "broker", "client_id", "client_address", "reader"), "run_id",
     run_id=RUN_ID,
     algorithm=C("string", "As in runs"),
-    metric=C("string", "fetch_max_bytes has fetches_with_records and empty_fetches: record bytes of every partition of "
-                       "a response are equal; and of its closed loop closed_loop_order: the backlog's next part is of "
-                       "the same partition; closed_loop_bytes: bytes read by the end of each 32nd of the captured "
-                       "time are what the capture had read within 100 ms or 2 % of that time; closed_loop_catch_up: a "
-                       "partition's backlog is read within 100 ms or 20 % of the time it took; closed_loop_requests: "
-                       "requests sent differ by no more than 3 or 10 %. session_cache has those of "
-                       "udfs.replay.session_fidelity; partition_limits the kinds of topic changes: the error code is "
-                       "the same, and placements: StripedReplicaPlacer can draw the replicas that Metadata shows"),
+    metric=C("string", "What is compared: see below"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
     client_id=C("string", "client.id of the reader", nullable=True),
     client_address=C("string", "The reader's IP address", nullable=True),
-    reader=C("string", "consumer or follower", nullable=True),
+    reader=C("string", "consumer, follower or producer", nullable=True),
     checked=C("bigint", "What could be checked, such as responses"),
     agreed=C("bigint", "... that agree"),
     unknown=C("bigint", "What could not be checked: the capture does not tell what the replay needs"),
-    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity and "
-                                     "udfs.replay.session_fidelity"),
+    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed"),
 )  # fmt: skip
 
 FETCH_FAIRNESS = table(
@@ -152,4 +145,7 @@ FETCH_MEMORY = table(
                                   "may ask again before it has read all"),
 )  # fmt: skip
 
-GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY, *SESSION_TABLES, *LIMIT_TABLES, RUNS)
+GOLD = (
+    FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY, *GOLD_MEMORY, *SESSION_TABLES,
+    *LIMIT_TABLES, RUNS,
+)  # fmt: skip

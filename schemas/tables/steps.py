@@ -156,3 +156,32 @@ SESSION_EVENTS = table(
     error_code=C("smallint", "The partition's error", nullable=True),
     preferred_read_replica=C("int", "As in fetch_partitions", nullable=True),
 )  # fmt: skip
+
+MEMORY_EVENTS = table(
+    "memory_events", "silver",
+    "What held memory of a consumer, a broker or a producer: exchanges (kind 0), and of a consumer's fetches the "
+    "partitions (kind 1) and batches (kind 2); a producer has batches alone.",
+    ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind"), "unit",
+    shard=C("int", "Spark partition that works on the unit"),
+    side=C("string", "consumer, broker or producer"),
+    unit=C("string", "client.id, empty for none, or the broker"),
+    unit_address=C("string", "The client's IP address; empty for a broker"),
+    time=C("bigint", "When the request had come, or a producer's first record was appended", "us since 1970"),
+    connection_id=C("bigint", "As in exchanges"),
+    exchange_no=C("bigint", "As in exchanges"),
+    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch"),
+    came=C("bigint", "When the message was there whose memory counts; null without an answer", "us since 1970",
+           nullable=True),
+    size=C("bigint", "Bytes of that message without its size field, or of a batch", "bytes", nullable=True),
+    held=C("bigint", "How long its memory is held, where that depends on nothing else", "us", nullable=True),
+    max_bytes=C("bigint", "fetch.max.bytes of a fetch", "bytes", nullable=True),
+    api_key=C("smallint", "Kafka's API key", nullable=True),
+    broker_key=C("bigint", "Hash of the broker", nullable=True),
+    partition_key=C("bigint", "Hash of topic and partition", nullable=True),
+    fetch_offset=C("bigint", "Offset from which a fetch wants records; null where it does not", nullable=True),
+    partition_max_bytes=C("bigint", "Most record bytes wanted of the partition", "bytes", nullable=True),
+    returned_bytes=C("bigint", "Record bytes in the response", "bytes", nullable=True),
+    end_offset=C("bigint", "Offset behind a whole batch", nullable=True),
+    records=C("bigint", "Records in a batch", nullable=True),
+    plain=C("boolean", "The batch is not compressed", nullable=True),
+)  # fmt: skip

@@ -20,6 +20,12 @@ def bucket_of(value: int) -> int:
     return exponent * STEPS + (value >> exponent)
 
 
+def bucket_floor(bucket: int) -> int:
+    """The lowest value of a bucket."""
+    exponent = max(bucket // STEPS - 1, 0)
+    return (bucket - exponent * STEPS) << exponent
+
+
 def quantile(counts: Ints, share: float) -> int | None:
     """The value that `share` of the counted values do not exceed, within 0.4 %; None when nothing was counted.
 
@@ -29,6 +35,5 @@ def quantile(counts: Ints, share: float) -> int | None:
     if total == 0:
         return None
     bucket = int(np.searchsorted(np.cumsum(counts), max(share * total, 1)))
-    exponent = max(bucket // STEPS - 1, 0)
-    low = (bucket - exponent * STEPS) << exponent
-    return low + ((1 << exponent) >> 1)
+    low = bucket_floor(bucket)
+    return low + (bucket_floor(bucket + 1) - low) // 2

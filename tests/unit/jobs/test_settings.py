@@ -36,6 +36,15 @@ def test_kafkas_defaults_and_bounds() -> None:
         "processing.us.per.record": (None, 0, False),
         "profile": (None, None, False),
         "order": (None, None, False),
+        "consumer.buffer.memory": (None, 1, False),
+        "memory.pool": ("non_strict", None, False),
+        "memory.variant": ("memory_pool", None, False),
+        "processing.records.per.second": (0, 0, False),
+        "broker.queued.max.request.bytes": (None, 1, True),
+        "broker.socket.request.max.bytes": (104857600, 1, True),
+        "producer.buffer.memory": (33554432, 0, True),
+        "producer.batch.size": (16384, 0, True),
+        "producer.max.block.ms": (60000, 0, True),
     }
 
 

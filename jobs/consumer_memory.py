@@ -1,0 +1,106 @@
+"""consumer_memory: what memory consumers (KIP-81, a proposal), brokers (KIP-72) and producers use and would need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.algorithm import Algorithm
+from jobs.lake import rows_of
+from jobs.memory_answers import QUERIES, TITLE, answer_lines
+from jobs.memory_events import memory_events
+from jobs.run import Run
+from jobs.scenario import Lane
+from jobs.settings import Value, settings
+from schemas.tables.gold_memory import GOLD_MEMORY
+from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.steps import MEMORY_EVENTS
+from udfs.capture.request_log_index import REQUEST_LOG
+from udfs.errors import CaptureError
+from udfs.replay.memory_channels import MEMORY_POOL, Bounds
+from udfs.replay.memory_pool import UNBOUNDED
+from udfs.replay.memory_replay import replay_memory
+from udfs.replay.memory_report import ALGORITHM, VARIANTS, MemoryLanes
+from udfs.replay.producer_memory import BufferBounds
+from udfs.wire.arrays import Ints
+
+MOST_CONSUMER_ALLOCATION = (1 << 31) - 1  # the prototype's min(buffer.memory, Integer.MAX_VALUE)
+
+
+def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> MemoryLanes:
+    """The scenario's lanes as the replay takes them; what a lane does not change is as captured, or Kafka's default."""
+
+    def texts(key: str) -> list[Value | None]:
+        unset = captured.get(key, settings()[key].default_value)
+        return [lane.settings.get(key, unset) for lane in lanes]
+
+    def column(key: str, unset: int = 0) -> Ints:
+        return np.array([unset if value is None else int(value) for value in texts(key)], np.int64)
+
+    none = np.zeros(len(lanes), np.int64)
+    buffer, requests = column("consumer.buffer.memory", UNBOUNDED), column("broker.queued.max.request.bytes", UNBOUNDED)
+    most_request = column("broker.socket.request.max.bytes")
+    consumer = Bounds(
+        buffer,
+        np.where(buffer == UNBOUNDED, UNBOUNDED, np.minimum(buffer, MOST_CONSUMER_ALLOCATION)),
+        np.array([value == "strict" for value in texts("memory.pool")]).astype(np.int64),
+        np.array([VARIANTS.index(str(value)) for value in texts("memory.variant")], np.int64),
+        column("processing.records.per.second"),
+        column("consumer.max.poll.records"),
+        none,
+    )
+    broker = Bounds(
+        requests, most_request, none, np.full(len(lanes), MEMORY_POOL), none, np.ones(len(lanes), np.int64), none
+    )  # fmt: skip
+    producer = BufferBounds(
+        column("producer.buffer.memory"),
+        np.maximum(column("producer.batch.size"), 1),
+        column("producer.max.block.ms") * 1000,
+    )
+    return MemoryLanes(tuple(lane.name for lane in lanes), consumer, broker, producer)
+
+
+def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
+    """Replay the memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
+    check_message_sizes(spark, run.lake, capture_id)
+    lanes = memory_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
+    exchanges, fetches, batches = (
+        rows_of(spark, run.lake, table, capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
+    )
+    shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
+    return replayed(memory_events(exchanges, fetches, batches, shards), lanes, run_id, shards)
+
+
+def check_message_sizes(spark: SparkSession, lake: str, capture_id: str) -> None:
+    """Raises CaptureError where the capture set cannot tell the sizes of messages."""
+    captures = rows_of(spark, lake, CAPTURES, capture_id)
+    if captures.where(F.col(CAPTURES.format) == REQUEST_LOG).first() is not None:
+        raise CaptureError(
+            f"{lake}: capture {capture_id} is of request logs, which do not tell the sizes of messages that the replay "
+            "of memory needs: capture packets with `tcpdump -s 0` for it. The silver tables are whole"
+        )
+
+
+def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) -> DataFrame:
+    """Packed rows of the gold tables: one shuffle, by whose memory it is."""
+    t = MEMORY_EVENTS
+
+    def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from replay_memory(rows, lanes, run_id)
+
+    return (
+        events.repartitionById(shards, t.shard)
+        .sortWithinPartitions(
+            t.side, t.unit, t.unit_address, t.time, t.connection_id, t.exchange_no, t.kind, t.partition_key,
+            t.end_offset, t.size, t.held,
+        )
+        .drop(t.shard)
+        .mapInArrow(replay, "`table` string, rows binary")
+    )  # fmt: skip
+
+
+CONSUMER_MEMORY_REPLAY = Algorithm(ALGORITHM, TITLE, GOLD_MEMORY, replay, QUERIES, answer_lines)

@@ -1,0 +1,140 @@
+"""The gold tables on memory: consumers' under KIP-81, which is a proposal, brokers' (KIP-72) and producers'."""
+
+from __future__ import annotations
+
+from schemas.tables.table import Spec as C
+from schemas.tables.table import table
+
+RUN_ID = C("string", "The run: a hash of the capture set's content and the resolved scenario")
+SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
+_CLIENT = {
+    "run_id": RUN_ID,
+    "scenario": SCENARIO,
+    "client_id": C("string", "client.id; empty for none"),
+    "client_address": C("string", "The client's IP address"),
+}
+_CLIENT_KEY = ("run_id", "scenario", "client_id", "client_address")
+_USED = {
+    "used_bytes_p50": C("bigint", "Bytes in use, median over time, within 1 %", "bytes"),
+    "used_bytes_p95": C("bigint", "... 95th percentile over time", "bytes"),
+    "used_bytes_p99": C("bigint", "... 99th percentile over time", "bytes"),
+    "used_bytes_max": C("bigint", "... the most, exact", "bytes"),
+}
+_WAITS = {
+    "wait_ms_p50": C("double", "Added wait, median of all of them, within 1 %", "ms"),
+    "wait_ms_p99": C("double", "... 99th percentile", "ms"),
+    "wait_ms_max": C("double", "... the longest that ended", "ms"),
+}
+_PACE = {
+    "span_ms": C("double", "From the first request to the last event", "ms"),
+    "throughput_ratio": C("double", "Bytes per second, of those of the captured lane", nullable=True),
+}
+
+CONSUMER_MEMORY = table(
+    "consumer_memory", "gold",
+    "What a consumer process would hold of its responses, over all its connections, and what a bound would cost it "
+    "(KIP-81, a proposal; the captured lane has no bound).",
+    _CLIENT_KEY, "run_id",
+    **_CLIENT,
+    variant=C("string", "memory_pool: SimpleMemoryPool as KIP-81's prototype uses it; in_flight_estimate: the KIP's "
+                        "earlier text; rejected ones: requests_in_flight, completed_as_max"),
+    pool_bytes=C("bigint", "buffer.memory; null for no bound", "bytes", nullable=True),
+    config_refused=C("boolean", "buffer.memory is not above fetch.max.bytes: the prototype would not start"),
+    responses=C("bigint", "Responses read"),
+    response_bytes=C("bigint", "... their bytes without the size field", "bytes"),
+    connections=C("bigint", "Connections, coordinators' included"),
+    brokers=C("bigint", "Brokers fetched from"),
+    partitions=C("bigint", "Partitions fetched from"),
+    **_USED,
+    record_bytes=C("bigint", "Record bytes in the responses of the capture", "bytes"),
+    decompressed_bytes=C("bigint", "... uncompressed; null where a batch is compressed", "bytes", nullable=True),
+    memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
+                                   "max.partition.fetch.bytes), by the largest limits asked for", "bytes"),
+    reckoned_bytes_max=C("bigint", "Most bytes that the variant took for used", "bytes"),
+    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane without "
+                                    "waits", "bytes"),
+    depleted_share=C("double", "Time in which the pool had refused somebody, of span_ms"),
+    waits=C("bigint", "Responses, or fetches held back, that had to wait for memory"),
+    **_WAITS,
+    **_PACE,
+    starved_connections=C("bigint", "Connections that saw others served, while waiting once, as often as there are "
+                                    "connections"),
+    pinned_responses=C("bigint", "Responses never given back: a partition of theirs was not fetched again (paused, "
+                                 "revoked, or the capture ends)"),
+    unpooled_responses=C("bigint", "Coordinators' responses that the pool refused and the heap took"),
+    larger_than_pool=C("bigint", "Responses larger than the pool: the connection is closed"),
+    stuck_connections=C("bigint", "Connections that wait when nothing is left that would free memory"),
+    deadlock=C("string", "Why they are stuck: response_larger_than_pool, buffer_below_fetch_max_bytes, "
+                         "pinned_responses; null where none is", nullable=True),
+    left_out=C("bigint", "Exchanges beyond the first 1,048,576 of the process: not replayed"),
+)  # fmt: skip
+
+CONSUMER_MEMORY_TIMELINE = table(
+    "consumer_memory_timeline", "gold",
+    "What a consumer process would hold over time (KIP-81, a proposal); 256 slots at most.",
+    (*_CLIENT_KEY, "slot_start"), "run_id",
+    **_CLIENT,
+    slot_start=C("timestamp", "Begin of the slot", "UTC"),
+    slot_ms=C("double", "Length of the slot", "ms"),
+    used_bytes_max=C("bigint", "Most bytes in use", "bytes"),
+    waiting_connections_max=C("bigint", "Most connections that waited at the same time"),
+)  # fmt: skip
+
+CONSUMER_MEMORY_EXCEEDANCE = table(
+    "consumer_memory_exceedance", "gold",
+    "For how long a consumer process would hold more than so many bytes (KIP-81, a proposal): a row a step of the "
+    "curve.",
+    (*_CLIENT_KEY, "bytes"), "run_id",
+    **_CLIENT,
+    bytes=C("bigint", "Bytes in use, within 1 % but for 0", "bytes"),
+    time_above_ms=C("double", "Time with more than that in use", "ms"),
+    share_above=C("double", "... of span_ms"),
+)  # fmt: skip
+
+BROKER_MEMORY = table(
+    "broker_memory", "gold",
+    "What a broker's requests would hold of queued.max.request.bytes (KIP-72), from their last byte until they are "
+    "parsed, or for requests with delayed release until they are handled, of which the capture tells the response.",
+    ("run_id", "scenario", "broker"), "run_id",
+    run_id=RUN_ID,
+    scenario=SCENARIO,
+    broker=C("string", "The broker's node id, else its address and port"),
+    pool_bytes=C("bigint", "queued.max.request.bytes; null for off", "bytes", nullable=True),
+    requests=C("bigint", "Requests read"),
+    request_bytes=C("bigint", "... their bytes without the size field", "bytes"),
+    connections=C("bigint", "Connections"),
+    **_USED,
+    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane without "
+                                    "waits", "bytes"),
+    depleted_share=C("double", "Time in which the pool had refused somebody, of span_ms"),
+    waits=C("bigint", "Requests whose channel was muted for lack of memory"),
+    **_WAITS,
+    **_PACE,
+    starved_connections=C("bigint", "Connections that saw others served, while waiting once, as often as there are "
+                                    "connections"),
+    larger_than_limit=C("bigint", "Requests above socket.request.max.bytes: the connection is closed"),
+    left_out=C("bigint", "Requests beyond the first 1,048,576: not replayed"),
+)  # fmt: skip
+
+PRODUCER_MEMORY = table(
+    "producer_memory", "gold",
+    "What a producer process would hold of its buffer.memory: batches from their first record's time on, where that "
+    "can be the time of the append, else from their request, until their response.",
+    _CLIENT_KEY, "run_id",
+    **_CLIENT,
+    buffer_bytes=C("bigint", "buffer.memory", "bytes"),
+    batch_size=C("int", "batch.size: what a batch takes at least", "bytes"),
+    batches=C("bigint", "Batches sent"),
+    batch_bytes=C("bigint", "... their bytes", "bytes"),
+    **_USED,
+    waits=C("bigint", "Batches whose first record had to wait for memory"),
+    **_WAITS,
+    exhausted=C("bigint", "... longer than max.block.ms: BufferExhaustedException"),
+    larger_than_buffer=C("bigint", "Batches larger than buffer.memory: refused"),
+    span_ms=_PACE["span_ms"],
+    left_out=C("bigint", "Batches beyond the first 1,048,576: not replayed"),
+)  # fmt: skip
+
+GOLD_MEMORY = (
+    CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE, CONSUMER_MEMORY_EXCEEDANCE, BROKER_MEMORY, PRODUCER_MEMORY,
+)  # fmt: skip

@@ -1,0 +1,34 @@
+"""What the table `fidelity` compares, by algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+METRICS: Mapping[str, Mapping[str, str]] = {
+    "fetch_max_bytes": {
+        "fetches_with_records": "Record bytes of every partition of a response with records",
+        "empty_fetches": "... of one without",
+        "closed_loop_order": "Closed loop: the next part of a backlog is of the same partition",
+        "closed_loop_bytes": "Closed loop: bytes read by the end of each 32nd of the captured time are what the capture had "
+        "read within 100 ms or 2 % of that time",
+        "closed_loop_catch_up": "Closed loop: a partition's backlog is read within 100 ms or 20 % of the time it took",
+        "closed_loop_requests": "Closed loop: requests sent differ by no more than 3 or 10 %",
+    },
+    "session_cache": {
+        "session_grants": "A full fetch gets a session, or is refused one",
+        "session_shards": "... in the shard whose turn it is",
+        "session_errors": "The error of a fetch in a session: none, 70, 71 or 106",
+        "session_partitions": "The partitions of a session",
+        "incremental_responses": "The partitions of an incremental response",
+        "session_requests": "Session, epoch and partitions of a request, by the client's rules",
+    },
+    "consumer_memory": {
+        "drained_partitions": "The next fetch of a partition begins where its records ended",
+        "batches_without_wait": "A captured batch of a producer does not wait for memory",
+    },
+    "partition_limits": {
+        "create_topic, delete_topic, ...": "The error code of a change, by its kind as in topic_changes",
+        "placements": "StripedReplicaPlacer can draw the replicas that Metadata shows",
+    },
+}
+"""By algorithm and metric, when two agree."""

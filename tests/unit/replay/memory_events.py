@@ -1,0 +1,46 @@
+"""Rows of MEMORY_EVENTS as tests write them down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.tables.steps import MEMORY_EVENTS
+from udfs.facts.arrow_tables import arrow_schema
+
+Row = dict[str, Any]
+FETCH, PRODUCE, METADATA, HEARTBEAT = 1, 0, 3, 12
+
+
+def row(side: str, unit: str, **columns: Any) -> Row:
+    """A row; what is not given is null, but for the key."""
+    key = {"side": side, "unit": unit, "unit_address": "", "connection_id": 0, "exchange_no": 0, "kind": 0, "shard": 0}
+    return {**dict.fromkeys(map(str, MEMORY_EVENTS.columns)), **key, **columns}
+
+
+def fetch(
+    time: int,
+    came: int | None,
+    size: int,
+    partitions: Sequence[tuple[int, int, int]],
+    connection: int = 0,
+    unit: str = "app",
+) -> list[Row]:
+    """A fetch and its partitions: (partition, fetch offset, records of 10 bytes returned as one plain batch)."""
+    at = {"time": time, "connection_id": connection, "exchange_no": time}
+    rows = [row("consumer", unit, **at, came=came, size=size, max_bytes=1000, api_key=FETCH)]
+    for partition, offset, records in partitions:
+        limits = {"partition_key": partition, "broker_key": connection, "partition_max_bytes": 500}
+        rows.append(row("consumer", unit, **at, kind=1, **limits, fetch_offset=offset, returned_bytes=10 * records))
+        if records:
+            batch = {"end_offset": offset + records, "records": records, "plain": True, "size": 10 * records}
+            rows.append(row("consumer", unit, **at, kind=2, partition_key=partition, **batch))
+    return rows  # fmt: skip
+
+
+def batches(rows: Sequence[Row], cut: int = 10_000) -> list[pa.RecordBatch]:
+    """The rows in batches of so many."""
+    schema = arrow_schema(MEMORY_EVENTS)
+    return [pa.RecordBatch.from_pylist(list(rows[i : i + cut]), schema=schema) for i in range(0, len(rows), cut)]

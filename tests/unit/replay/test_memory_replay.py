@@ -1,0 +1,148 @@
+"""From rows of events to rows of the gold tables: whatever the cuts, and for who it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_memory import (
+    BROKER_MEMORY,
+    CONSUMER_MEMORY,
+    CONSUMER_MEMORY_EXCEEDANCE,
+    CONSUMER_MEMORY_TIMELINE,
+    PRODUCER_MEMORY,
+)
+from schemas.tables.table import Table
+from tests.unit.replay.memory_events import PRODUCE, Row, batches, fetch, row
+from tests.unit.replay.memory_traces import bounds_of, trace_of
+from udfs.facts.arrow_tables import unpack
+from udfs.replay.memory_channels import replay_unit
+from udfs.replay.memory_pool import UNBOUNDED
+from udfs.replay.memory_replay import replay_memory
+from udfs.replay.memory_report import MemoryLanes
+from udfs.replay.producer_memory import BufferBounds
+
+LANES = MemoryLanes(
+    ("captured", "small"),
+    bounds_of(UNBOUNDED, 150),
+    bounds_of(UNBOUNDED, 15),
+    BufferBounds(np.array([1 << 20, 30]), np.array([10, 10]), np.array([1000, 1000])),
+)
+# Two brokers answer with 100 and 90 bytes at the same time; both responses are drained 100 ms later.
+TWO_BROKERS = [
+    *fetch(0, 10_000, 100, [(1, 0, 3)], connection=1),
+    *fetch(1, 20_000, 90, [(2, 0, 2)], connection=2),
+    *fetch(110_000, 120_000, 10, [(1, 3, 0)], connection=1),
+    *fetch(120_001, 130_000, 10, [(2, 2, 0)], connection=2),
+]
+
+
+def broker_row(time: int, connection: int) -> Row:
+    key = {"time": time, "came": time, "connection_id": connection, "exchange_no": time}
+    return row("broker", "1", **key, held=50, api_key=PRODUCE, size=10)
+
+
+EVENTS = [
+    *(broker_row(time, connection) for time, connection in ((0, 1), (10, 2), (20, 3), (30, 4))),
+    *TWO_BROKERS,
+    row("consumer", "no fetches", time=5, came=6, size=10, api_key=18),
+    *(row("producer", "p", time=time, size=15, held=100, kind=2) for time in (0, 10, 20)),
+]
+
+
+def tables(events: list[Row], cut: int, lanes: MemoryLanes = LANES) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for packed in replay_memory(batches(events, cut), lanes, "run"):
+        for name, rows in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
+            one = pa.RecordBatch.from_arrays([pa.array([rows.as_py()], pa.binary())], names=["rows"])
+            found.setdefault(name, []).extend(row for batch in unpack([one]) for row in batch.to_pylist())
+    return found
+
+
+def rows_of(table: Table) -> list[dict[str, Any]]:
+    return tables(EVENTS, 10_000)[table.name]
+
+
+@pytest.mark.parametrize("cut", [1, 7])
+def test_the_tables_are_the_same_whatever_the_cuts(cut: int) -> None:
+    assert tables(EVENTS, cut) == tables(EVENTS, 10_000)
+
+
+def test_a_consumer_process_is_one_over_its_connections() -> None:
+    c = CONSUMER_MEMORY
+    captured, small = rows_of(c)
+    assert (captured[c.used_bytes_max], captured[c.connections], captured[c.brokers]) == (190, 2, 2)
+    assert (captured[c.pool_bytes], captured[c.waits], captured[c.deadlock]) == (None, 0, None)
+    assert (captured[c.smallest_pool_bytes], small[c.pool_bytes], small[c.waits]) == (101, 150, 0)
+    assert captured[c.memory_bound_bytes] == min(2 * 1000, 2 * 500)
+    assert captured[c.decompressed_bytes] == captured[c.record_bytes] == 50
+    assert (captured[c.config_refused], small[c.config_refused]) == (False, True)
+
+
+def test_a_pool_below_the_smallest_that_suffices_makes_somebody_wait() -> None:
+    c = CONSUMER_MEMORY
+    _, small = tables(EVENTS, 10_000, replace(LANES, consumer=bounds_of(UNBOUNDED, 100)))[c.name]
+    # The second response waits from 20 ms until the first is given back at 110 ms; all behind it is as late.
+    assert (small[c.waits], small[c.wait_ms_max]) == (1, 90.0)
+    assert small[c.span_ms] == 220.0
+    assert small[c.throughput_ratio] == pytest.approx(130 / 220)
+    assert small[c.depleted_share] == pytest.approx(90 / 220)
+
+
+def test_the_timeline_and_the_curve_tell_when_and_for_how_long() -> None:
+    t, e = CONSUMER_MEMORY_TIMELINE, CONSUMER_MEMORY_EXCEEDANCE
+    slots = [(slot[t.slot_ms], slot[t.used_bytes_max]) for slot in rows_of(t) if slot[t.scenario] == "captured"]
+    assert slots == [(100.0, 190), (100.0, 190)]
+    curve = {step[e.bytes]: step[e.time_above_ms] for step in rows_of(e) if step[e.scenario] == "captured"}
+    # Nothing until 10 ms, 100 bytes until 20, 190 until 110, 90 until 120.001, then nothing.
+    assert curve == pytest.approx({0: 110.001, 90: 100.0, 100: 90.0, 190: 0.0})
+
+
+def test_a_brokers_requests_share_one_pool() -> None:
+    b = BROKER_MEMORY
+    captured, small = rows_of(b)
+    assert (captured[b.used_bytes_max], captured[b.requests], captured[b.waits]) == (40, 4, 0)
+    assert (small[b.used_bytes_max], small[b.pool_bytes], small[b.waits]) == (20, 15, 2)
+
+
+def test_a_producers_batches_take_their_buffer() -> None:
+    p = PRODUCER_MEMORY
+    captured, small = rows_of(p)
+    assert (captured[p.used_bytes_max], captured[p.waits], captured[p.batch_bytes]) == (45, 0, 45)
+    assert (small[p.used_bytes_max], small[p.waits], small[p.exhausted]) == (30, 1, 0)
+
+
+def test_fidelity_tells_for_each_what_was_checked() -> None:
+    f = FIDELITY
+    found = {row[f.metric]: row for row in rows_of(f)}
+    drained, produced = found["drained_partitions"], found["batches_without_wait"]
+    assert (drained[f.checked], drained[f.agreed], drained[f.unknown]) == (2, 2, 0)
+    assert (produced[f.checked], produced[f.agreed], produced[f.reader]) == (3, 3, "producer")
+
+
+def test_the_example_of_the_kip_81_pull_request() -> None:
+    """PR #4934: 6 brokers with 2 partitions each, fetch.max.bytes 10 MB, max.partition.fetch.bytes 5 MB, messages of
+    100 kB, a poll a second of at most 500 records. It needed a heap of 200 MB, and 120 MB with a pool of 30 MB.
+
+    What the model tells is the memory of responses: 60 MB without a pool, 30 MB with it, and no response is lost. It
+    does not tell the heap: records that the application holds, their copies and the JVM's own part are not in the pool.
+    """
+    response, rounds = 10_000_000 + 200, 3
+    exchanges = [
+        (broker, turn * 2_000_000 + broker, turn * 2_000_000 + 50_000 + broker, response, 1_000_000)
+        for broker in range(6)
+        for turn in range(rounds)
+    ]
+    trace = trace_of(exchanges, max_bytes=10_000_000, records=100)
+    sim = replay_unit(trace, bounds_of(UNBOUNDED, 30_000_000, pace=500))
+    assert sim.usages["most"].tolist() == [6 * response, 3 * response]
+    assert sim.runs["read"].tolist() == [18, 18]
+    assert int(sim.runs[1]["waits"]) > 0
+    assert sim.runs["stuck"].tolist() == [0, 0]
+    saved_of_heap, saved_of_pool = 200_000_000 - 120_000_000, 3 * response
+    assert saved_of_pool < saved_of_heap < 3 * saved_of_pool

@@ -1,0 +1,85 @@
+"""When a response's memory comes back, as the next fetches of its partitions tell; when a request's does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, batches, fetch, row
+from udfs.replay import memory_trace
+from udfs.replay.memory_channels import NEVER, NONE
+from udfs.replay.memory_trace import AGREED, CODES, Gathered, Reason, request_trace, response_trace
+
+
+def gathered(rows: list[Row]) -> Gathered:
+    found = Gathered()
+    for batch in batches(rows, 3):
+        found.add(batch)
+    return found
+
+
+def test_a_response_is_held_until_the_last_of_its_partitions_is_fetched_again() -> None:
+    rows = [*fetch(0, 10, 100, [(1, 0, 3), (2, 0, 2)]), *fetch(50, 60, 80, [(1, 3, 1)]), *fetch(90, 99, 8, [(2, 2, 0)])]
+    trace = response_trace(gathered([*rows, *fetch(120, 130, 8, [(1, 4, 0)])]))
+    assert trace.held.tolist() == [80, 60, 0, 0]
+    assert trace.records.tolist() == [5, 1, 0, 0]
+    assert (trace.behind.tolist(), trace.first.tolist()) == ([1, 2, 3, NONE], [0])
+
+
+def test_a_partition_that_is_not_fetched_again_pins_its_response() -> None:
+    found = gathered([*fetch(0, 10, 100, [(1, 0, 3), (2, 0, 2)]), *fetch(50, 60, 80, [(1, 3, 0)])])
+    assert response_trace(found).held.tolist() == [NEVER, 0]
+    assert found.not_fetched_again() == 1
+
+
+def test_a_partition_that_a_session_implies_but_the_fetch_does_not_want_is_not_drained_by_it() -> None:
+    rows = fetch(50, 60, 80, [(1, 3, 0)])
+    rows[1]["fetch_offset"] = None
+    assert response_trace(gathered([*fetch(0, 10, 100, [(1, 0, 3)]), *rows])).held[0] == NEVER
+
+
+def test_it_is_checked_by_offsets_whether_the_next_fetch_begins_where_the_response_ended() -> None:
+    rows = [*fetch(0, 10, 100, [(1, 0, 3), (2, 0, 3), (3, 0, 3), (4, 0, 3)])]
+    del rows[-1]  # no whole batch of partition 4
+    found = gathered([*rows, *fetch(50, 60, 80, [(1, 3, 0), (2, 2, 0), (3, 7, 0), (4, 3, 0)])])
+    assert found.verdicts.tolist() == [
+        {AGREED: 1, CODES[Reason.FETCHED_BEFORE_END]: 1, CODES[Reason.FETCHED_BEYOND_END]: 1,
+         CODES[Reason.OFFSETS_UNKNOWN]: 1}.get(code, 0)
+        for code in range(len(CODES) + 1)
+    ]  # fmt: skip
+
+
+def test_only_a_connection_with_a_groups_requests_and_no_fetch_is_a_coordinators() -> None:
+    def exchange(connection: int, time: int, api_key: int) -> Row:
+        return row(
+            "consumer", "app", time=time, came=time + 1, connection_id=connection, api_key=api_key, size=10
+        )  # fmt: skip
+
+    rows = [exchange(7, 0, METADATA), exchange(8, 1, HEARTBEAT), exchange(9, 2, HEARTBEAT), exchange(9, 3, FETCH)]
+    assert response_trace(gathered(rows)).privileged.tolist() == [0, 1, 0]
+
+
+def test_an_answer_that_was_not_captured_takes_no_memory_but_its_request_drains() -> None:
+    trace = response_trace(gathered([*fetch(0, 10, 100, [(1, 0, 3)]), *fetch(50, None, -4, [(1, 3, 0)])]))
+    assert (trace.size.tolist(), trace.held.tolist()) == ([100], [40])
+
+
+def request(time: int, done: int, api_key: int, connection: int = 0) -> Row:
+    key = {"time": time, "came": time, "connection_id": connection, "exchange_no": time}
+    return row("broker", "1", **key, held=done - time, api_key=api_key, size=10)
+
+
+def test_a_request_is_held_until_it_is_parsed_or_handled() -> None:
+    trace = request_trace(gathered([request(0, 50, PRODUCE, 1), request(5, 90, FETCH, 2)]))
+    assert trace.held.tolist() == [50, 0]
+
+
+def test_a_request_that_comes_before_the_answer_to_the_last_is_read_after_it() -> None:
+    trace = request_trace(gathered([request(0, 50, PRODUCE), request(10, 70, PRODUCE), request(90, 95, PRODUCE)]))
+    assert (trace.came.tolist(), trace.held.tolist()) == ([0, 50, 90], [50, 20, 5])
+
+
+def test_exchanges_beyond_what_memory_allows_are_counted(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(memory_trace, "MOST_EXCHANGES", 2)
+    found = gathered([*fetch(0, 10, 100, [(1, 0, 3)]), *fetch(50, 60, 8, [(1, 3, 1)]), *fetch(90, 99, 8, [(1, 4, 0)])])
+    assert (found.left_out, len(response_trace(found).asked)) == (1, 2)
+    assert np.array_equal(response_trace(found).held, [40, NEVER])
