@@ -43,7 +43,8 @@ FIDELITY = table(
     checked=C("bigint", "What could be checked, such as responses"),
     agreed=C("bigint", "... that agree"),
     unknown=C("bigint", "What could not be checked: the capture does not tell what the replay needs"),
-    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity"),
+    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity, of "
+                                    "partition_limits udfs.replay.captured_errors and limit_fidelity"),
 )  # fmt: skip
 
 FETCH_FAIRNESS = table(
