@@ -14,10 +14,11 @@ from udfs.facts.arrow_tables import arrow_schema, pack
 from udfs.replay.asked_changes import Defaults
 from udfs.replay.limit_curve import limit_curves
 from udfs.replay.limit_fidelity import limit_fidelity_rows
+from udfs.replay.limit_lane import Limits, Outcomes, no_outcomes, workspace
 from udfs.replay.limit_report import curve_rows, refusal_rows, summed_rows
 from udfs.replay.limit_room import headroom_rows, per_broker_rows
 from udfs.replay.limited_placer import UNLIMITED
-from udfs.replay.partition_limits import Limits, Outcomes, no_outcomes, replay_lane, workspace
+from udfs.replay.partition_limits import replay_lane
 from udfs.replay.topic_history import History, history_of
 from udfs.replay.topic_state import APPEAR, Changes, Topics, no_topics
 from udfs.wire.arrays import Floats, Ints, read_only

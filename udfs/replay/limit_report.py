@@ -15,7 +15,7 @@ from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.asked_changes import NO_ANSWER
 from udfs.replay.limit_curve import NONE_FAILS, Steps
-from udfs.replay.partition_limits import (
+from udfs.replay.limit_lane import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MUTATION_QUOTA,
