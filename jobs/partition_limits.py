@@ -19,15 +19,13 @@ from jobs.limit_events import topic_events
 from jobs.limit_schedule import parse_schedule
 from jobs.run import Run
 from jobs.scenario import Lane
-from jobs.settings import Value
+from jobs.settings import Value, settings
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, TOPIC_CHANGES
 from udfs.replay.asked_changes import Defaults
 from udfs.replay.limit_fidelity import ALGORITHM
 from udfs.replay.limit_replay import LimitLane, replay_topics
 
-OLDEST = "3.9"
-NEWEST = "4.4"
 FOLLOWER = r"^broker-\d+-fetcher-\d+$"
 
 
@@ -55,7 +53,12 @@ def seen_release(exchanges: DataFrame) -> str:
     version = F.regexp_extract(F.max(x.client_software_version), r"^(\d+\.\d+)", 1)
     row = exchanges.where(F.col(x.client_id).rlike(FOLLOWER)).select(version).first()
     found = row[0] if row else None
-    return found if found in ("4.4", "4.3", "4.2", "4.1", "4.0", "3.9") else NEWEST
+    return found if found in releases() else releases()[0]
+
+
+def releases() -> list[str]:
+    """The releases that can be followed, newest first."""
+    return [choice for choice in settings()["kafka"].choices if choice != "kip"]
 
 
 def seed_of(capture_id: str) -> int:

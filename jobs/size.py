@@ -14,7 +14,7 @@ from jobs.cluster_file import Cluster, read_cluster
 from jobs.kernels import ready_session
 from jobs.lake import rows_of, table_path, write_table
 from jobs.limit_answers import answer_lines
-from jobs.partition_limits import NEWEST, PARTITION_LIMITS, limit_lanes, replayed, seed_of
+from jobs.partition_limits import PARTITION_LIMITS, limit_lanes, releases, replayed, seed_of
 from jobs.progress import stage
 from jobs.replay import run_id, run_rows, write_tables
 from jobs.run import Run
@@ -44,7 +44,7 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
     """Write the gold tables; returns the run id."""
     run_name = run_id(cluster_id, run.scenario)
     captured = run.scenario.captured
-    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get("kafka", NEWEST)))
+    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get("kafka", releases()[0])))
     events = spark.createDataFrame(events_of(cluster, seed_of(cluster_id)))
     with stage("size", spark):
         rows = replayed(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name).persist()

@@ -22,7 +22,10 @@ from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
 
 RUN_AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
-WHAT_IF = {"starve": ["consumer.fetch.max.bytes=32KiB,128KiB,50MiB"]}
+WHAT_IF = {
+    "starve": ["consumer.fetch.max.bytes=32KiB,128KiB,50MiB"],
+    "admin": ["max.partitions=300,500 until 2026-11-21T12:19:44Z then 900", "max.broker.partitions=200,none"],
+}
 """Settings replayed beside the captured ones, by capture."""
 
 Rows = list[dict[str, Any]]

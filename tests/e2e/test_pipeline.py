@@ -17,7 +17,7 @@ from schemas.tables.gold import GOLD
 from schemas.tables.silver import SILVER
 from tests.lakes import lake_rows
 
-PARTS = ["Read", "Lost", "Fidelity", "fetch.max.bytes (KIP-74)", "Tables"]
+PARTS = ["Read", "Lost", "Fidelity", "fetch.max.bytes (KIP-74)", "Partition limits (KIP-578, a proposal)", "Tables"]
 ASKED = (
     "--set=consumer.fetch.max.bytes=64KiB,8MiB",
     "--captured=broker.fetch.max.bytes=55MiB",

@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from udfs.replay.partition_limits import MOST_PER_REQUEST
+from udfs.replay.limit_lane import MOST_PER_REQUEST
 from udfs.replay.topic_state import CREATE
 from udfs.wire.arrays import Ints
 

@@ -13,17 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.replay.brokers import Brokers
-from udfs.replay.partition_limits import (
+from udfs.replay.limit_lane import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     Limits,
     Outcomes,
     Workspace,
-    apply_change,
     no_outcomes,
     unlimited,
     workspace,
 )
+from udfs.replay.partition_limits import apply_change
 from udfs.replay.topic_state import APPEAR, Changes, Topics, no_topics, undo
 from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel

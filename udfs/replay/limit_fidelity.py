@@ -14,8 +14,8 @@ from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
+from udfs.replay.limit_lane import NOT_TRIED, Outcomes
 from udfs.replay.limit_report import asked_rows, column, texts
-from udfs.replay.partition_limits import NOT_TRIED, Outcomes
 from udfs.replay.placement_check import possible_rounds
 from udfs.replay.topic_history import History
 from udfs.replay.topic_state import AUTO, CREATE, GROW, Topics

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
@@ -15,12 +14,13 @@ from udfs.facts.arrow_tables import arrow_schema, pack
 from udfs.replay.asked_changes import Defaults
 from udfs.replay.limit_curve import limit_curves
 from udfs.replay.limit_fidelity import limit_fidelity_rows
+from udfs.replay.limit_lane import Limits, Outcomes, no_outcomes, workspace
 from udfs.replay.limit_report import curve_rows, refusal_rows, summed_rows
 from udfs.replay.limit_room import headroom_rows, per_broker_rows
 from udfs.replay.limited_placer import UNLIMITED
-from udfs.replay.partition_limits import Limits, Outcomes, no_outcomes, replay_lane, workspace
+from udfs.replay.partition_limits import replay_lane
 from udfs.replay.topic_history import History, history_of
-from udfs.replay.topic_state import Changes, Topics, no_topics
+from udfs.replay.topic_state import APPEAR, Changes, Topics, no_topics
 from udfs.wire.arrays import Floats, Ints, read_only
 
 SAMPLES = 100
@@ -118,11 +118,12 @@ def replay_history(
 
 
 def sample_times(changes: Changes) -> Ints:
-    """Evenly from before the first change to the last one, us."""
-    if len(changes.time) == 0:
+    """Evenly from just before the first change that was asked for to the last one, us."""
+    asked = changes.time[changes.kind != APPEAR]
+    if len(asked) == 0:
         return np.zeros(0, np.int64)
-    found: npt.NDArray[np.int64] = np.unique(np.linspace(changes.time[0], changes.time[-1], SAMPLES).astype(np.int64))
-    found[-1] = changes.time[-1]
+    steps = np.arange(SAMPLES) * ((asked[-1] - asked[0] + 1) / (SAMPLES - 1))
+    found: Ints = np.unique(np.append(asked[0] - 1 + steps.astype(np.int64)[:-1], asked[-1]))
     return found
 
 

@@ -15,7 +15,7 @@ from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.asked_changes import NO_ANSWER
 from udfs.replay.limit_curve import NONE_FAILS, Steps
-from udfs.replay.partition_limits import (
+from udfs.replay.limit_lane import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MUTATION_QUOTA,
@@ -157,8 +157,11 @@ def curve_rows(history: History, reason: int, steps: Steps, run_id: str) -> tupl
     last = np.append(steps.limit_from[1:] - 1, 0)
 
     def of_change(name: str) -> pa.Array[Any]:
+        if rows.num_rows == 0:
+            nothing: pa.Array[Any] = pa.nulls(n, rows[name].type)
+            return nothing
         found: pa.Array[Any] = pc.if_else(array_of(fails), column(rows, name), None)
-        return found if rows.num_rows else pa.nulls(n, rows[name].type)
+        return found
 
     same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
     same: dict[str, pa.Array[Any]] = {name: of_change(name) for name in same_names}

@@ -12,9 +12,9 @@ from schemas.tables.table import Table
 from udfs.arrow import array_of
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.brokers import Brokers
+from udfs.replay.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 from udfs.replay.limit_report import LIMIT_NAMES, texts
 from udfs.replay.limited_placer import UNLIMITED
-from udfs.replay.partition_limits import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 from udfs.wire.arrays import Floats, Ints
 
 if TYPE_CHECKING:

@@ -1,19 +1,34 @@
 """KIP-578 (a proposal) over the changes to a cluster's topics: what limits on partitions would have refused.
 
-Beside it, what limits partitions in Kafka as it runs: kafka-semantics 4.1 and 4.2, ReplicationControlManager (4.3.1).
-Partitions are counted as replicas, of all topics but the internal ones.
+The rules are those of kafka-semantics 4.1. Partitions are counted as replicas, of all topics but the internal ones.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
 from udfs.replay.brokers import Brokers
-from udfs.replay.java_random import java_random, reseed
-from udfs.replay.limited_placer import DRAWN, UNLIMITED, Arranged, arranged_for, place_limited
-from udfs.replay.striped_placer import Stripes, place_striped, stripes_for
+from udfs.replay.java_random import reseed
+from udfs.replay.limit_lane import (
+    AS_CAPTURED,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
+    MAX_BROKER_PARTITIONS,
+    MAX_PARTITIONS,
+    MUTATION_QUOTA,
+    NO_LIMIT,
+    NOT_TRIED,
+    POLICY_VIOLATION,
+    REFUSED_BEFORE,
+    REQUEST_PARTITIONS,
+    THROTTLING_QUOTA_EXCEEDED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Limits,
+    Outcomes,
+    Workspace,
+    refuse,
+)
+from udfs.replay.limited_placer import DRAWN, UNLIMITED, place_limited
+from udfs.replay.request_limits import additional, invalid, limited_by_request, start_request, within_quota
+from udfs.replay.striped_placer import place_striped
 from udfs.replay.topic_state import (
     APPEAR,
     AUTO,
@@ -31,120 +46,8 @@ from udfs.replay.topic_state import (
     remember,
     remove_topic,
 )
-from udfs.wire.arrays import Floats, Ints
+from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
-
-UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS = -1, 3, 36, 37
-INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED = 38, 39, 44, 89
-NO_LIMIT, MAX_BROKER_PARTITIONS, MAX_PARTITIONS, REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA = range(6)
-REFUSED_BEFORE, AS_CAPTURED, NOT_TRIED = 6, 7, 8
-"""What decided about a change; 0: Kafka's own checks alone."""
-
-MOST_PER_REQUEST = 10_000
-"""MAX_PARTITIONS_PER_BATCH and MAX_RECORDS_PER_USER_OP."""
-
-
-class Limits(NamedTuple):
-    """What a lane allows: the limits in force at each change, int64[changes], and numbers."""
-
-    broker: Ints  # max.broker.partitions, UNLIMITED for none
-    total: Ints  # max.partitions
-    per_request: Ints  # int64[1] from here on. 1: today's limits on a request hold
-    growth_checked: Ints  # 1: a CreatePartitions request is refused before it makes too many (4.4)
-    striped: Ints  # 1: placed by StripedReplicaPlacer, unless max.broker.partitions is set
-    mutation_rate: Floats  # float64[1]: controller_mutation_rate in partitions/s, 0 for none
-    mutation_burst: Floats
-
-
-class Outcomes(NamedTuple):
-    """What became of each change in a lane, int64[changes]."""
-
-    error: Ints  # Kafka's error code, 0: done
-    reason: Ints  # what decided
-    limit: Ints  # the limit's value
-    present: Ints  # what there was of what it limits
-    asked: Ints  # what the change asked for
-    broker: Ints  # the broker that would be above the limit, -1 where it is no single one
-
-
-class Workspace(NamedTuple):
-    """Working memory of a lane."""
-
-    stripes: Stripes
-    arranged: Arranged
-    rng: Ints
-    added: Ints  # int64[brokers]
-    request: Ints  # int64[3]: the request at hand, what refuses it as a whole, records made so far
-    tokens: Floats  # by client: what is left of its controller mutation quota
-    token_time: Ints
-
-
-@kernel
-def refuse(outcomes: Outcomes, change: int, error: int, reason: int, limit: int, present: int, asked: int) -> bool:
-    """Note a refusal. Returns False."""
-    outcomes.error[change], outcomes.reason[change], outcomes.limit[change] = error, reason, limit
-    outcomes.present[change], outcomes.asked[change] = present, asked
-    return False
-
-
-@kernel
-def invalid(changes: Changes, topics: Topics, brokers: Brokers, change: int) -> int:
-    """The error of Kafka's own checks of a CreateTopics or CreatePartitions topic, 0 for none."""
-    topic, kind = changes.topic[change], changes.kind[change]
-    if kind == GROW:
-        if topics.there[topic] == 0:
-            return UNKNOWN_TOPIC_OR_PARTITION
-        return INVALID_PARTITIONS if changes.partitions[change] <= topics.there[topic] else 0
-    if topics.there[topic] > 0:
-        return TOPIC_ALREADY_EXISTS
-    if changes.factor[change] <= 0 or (len(brokers.rack) > 0 and changes.factor[change] > len(brokers.rack)):
-        return INVALID_REPLICATION_FACTOR
-    return INVALID_PARTITIONS if changes.partitions[change] <= 0 else 0
-
-
-@kernel
-def additional(changes: Changes, topics: Topics, change: int) -> int:
-    """Partitions that the change would make, not below 0."""
-    there = topics.there[changes.topic[change]] if changes.kind[change] == GROW else 0
-    new: int = max(0, changes.partitions[change] - there)
-    return new
-
-
-@kernel
-def start_request(changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, at: int) -> None:
-    """Look at the request whose first change this is: does one of today's limits refuse it as a whole?"""
-    kind, request = changes.kind[at], changes.request[at]
-    partitions, records = 0, 0
-    change = at
-    while change < len(changes.request) and changes.request[change] == request:
-        there = changes.error[change] == 0 and invalid(changes, topics, brokers, change) == 0
-        new = additional(changes, topics, change)
-        partitions += new if kind != GROW or there else 0
-        records += new + 1 if there else 0
-        change += 1
-    work.request[0], work.request[1], work.request[2] = request, NO_LIMIT, 0
-    if limits.per_request[0] and (kind != GROW or limits.growth_checked[0]):
-        if partitions > MOST_PER_REQUEST:
-            work.request[1], work.request[2] = REQUEST_PARTITIONS, partitions
-        elif kind != GROW and records > MOST_PER_REQUEST:
-            work.request[1], work.request[2] = REQUEST_RECORDS, records
-
-
-@kernel
-def within_quota(changes: Changes, limits: Limits, work: Workspace, change: int, cost: int) -> bool:
-    """KIP-599's token bucket: a strict request is refused where the bucket is below 0 already, and else charged."""
-    if limits.mutation_rate[0] <= 0:
-        return True
-    client = changes.client[change]
-    since = max(0, changes.time[change] - work.token_time[client])
-    work.tokens[client] = min(
-        limits.mutation_burst[0], work.tokens[client] + since * limits.mutation_rate[0] / 1_000_000
-    )
-    work.token_time[client] = changes.time[change]
-    if changes.strict[change] and work.tokens[client] < 0:
-        return False
-    work.tokens[client] -= cost
-    return True
 
 
 @kernel
@@ -196,27 +99,6 @@ def place(
             return refuse(outcomes, change, INVALID_REPLICATION_FACTOR, NO_LIMIT, 0, 0, new * factor)
         refuse(outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit, topics.total[0], new * factor)
     return placed == new
-
-
-@kernel
-def limited_by_request(
-    changes: Changes, topics: Topics, limits: Limits, work: Workspace, outcomes: Outcomes, change: int, new: int
-) -> int:
-    """Today's limits: how many of the new partitions are made, noting a refusal; -1 for none at all."""
-    if work.request[1]:
-        refuse(outcomes, change, POLICY_VIOLATION, work.request[1], MOST_PER_REQUEST, 0, work.request[2])
-        return -1
-    if not within_quota(changes, limits, work, change, new):
-        refuse(outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, int(limits.mutation_rate[0]), 0, new)
-        return -1
-    if not limits.per_request[0] or changes.kind[change] != GROW:
-        return new
-    # Up to 4.3 the record too many ends the topic's part with an error, and those before it are committed.
-    made: int = min(new, MOST_PER_REQUEST - work.request[2])
-    work.request[2] += made
-    if made < new:
-        refuse(outcomes, change, UNKNOWN_SERVER_ERROR, REQUEST_RECORDS, MOST_PER_REQUEST, work.request[2] - made, new)
-    return made
 
 
 @kernel
@@ -353,25 +235,3 @@ def replay_lane(
     for left in range(taken, len(sample_times)):
         for broker in range(len(topics.counts)):
             samples[left, broker] = topics.counts[broker]
-
-
-def no_outcomes(changes: Changes) -> Outcomes:
-    """Room for what becomes of the changes."""
-    return Outcomes(*(np.zeros(len(changes.time), np.int64) for _ in Outcomes._fields))
-
-
-def unlimited(changes: int) -> Limits:
-    """No limit on so many changes, placement as the proposal has it."""
-    none = np.zeros(1, np.int64)
-    free = (np.full(changes, UNLIMITED), np.full(changes, UNLIMITED))
-    return Limits(*free, none, none, none, np.zeros(1), np.zeros(1))
-
-
-def workspace(brokers: Brokers, changes: Changes, burst: float = 0.0) -> Workspace:
-    """Working memory; every client's bucket is full with `burst` partitions at first."""
-    clients = int(changes.client.max(initial=0)) + 1
-    first = int(changes.time.min(initial=0))
-    return Workspace(
-        stripes_for(brokers), arranged_for(brokers), java_random(0), np.zeros(len(brokers.rack), np.int64),
-        np.array([-1, 0, 0], np.int64), np.full(clients, burst), np.full(clients, first),
-    )  # fmt: skip

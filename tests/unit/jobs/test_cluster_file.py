@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
+from jobs.cli import parse, resolve_run, run_command
 from jobs.cluster_file import read_cluster
 from jobs.size import events_of
 from schemas.tables.steps import TOPIC_EVENTS
@@ -85,3 +86,12 @@ def test_a_cluster_that_cannot_be_is_refused(tmp_path: Path, text: str, told: st
     with pytest.raises(ScenarioError) as raised:
         read_cluster(written(tmp_path, text + GROWTH))
     assert told in str(raised.value)
+
+
+def test_a_cluster_is_named_by_a_flag_or_by_the_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["size"]) == 2
+    assert "--cluster=FILE" in capsys.readouterr().err
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text("cluster: clusters/prod.yaml\n")
+    assert resolve_run(parse(["size", f"--scenario={scenario}"])).cluster == str(tmp_path / "clusters/prod.yaml")
+    assert resolve_run(parse(["size", f"--scenario={scenario}", "--cluster=b.yaml"])).cluster == "b.yaml"

@@ -152,5 +152,6 @@ def test_what_the_striped_placer_cannot_draw_is_told(replicas: Placed) -> None:
 
 
 def test_racks_are_gone_through_in_the_order_of_javas_hash_map() -> None:
-    """Of equal hashes ("Aa" and "BB") the one put first comes first; no rack has the hash 0."""
-    assert hash_map_order(["BB", "Aa", None]) == [None, "BB", "Aa"]
+    """By the low bits of their hashes, of which none is 0; of equal ones the one put first comes first."""
+    assert hash_map_order(["b", "a", None]) == [None, "a", "b"]
+    assert hash_map_order(["BB", "c", "Aa"]) == ["BB", "Aa", "c"]
