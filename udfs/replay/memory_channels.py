@@ -314,7 +314,7 @@ def line_up(sim: Sim, lane: int) -> int:
         if sim.work.waiting_since[connection] != NONE and sim.work.parked[connection] == NONE:
             racing[count] = connection
             count += 1
-    if sim.pools[lane].available < sim.pools[lane].size // 10:
+    if sim.pools[lane].available < sim.pools[lane].total // 10:
         for at in range(count - 1, 0, -1):
             other = draw(sim, lane, at + 1)
             racing[at], racing[other] = racing[other], racing[at]
