@@ -64,7 +64,7 @@ def test_a_job_is_told_everything_resolved(run: Ran, folder: Path) -> None:
         "captured",
         "consumer.fetch.max.bytes=8MiB",
     ]
-    assert told.scenario.captured == {"broker.fetch.max.bytes": 30 * 1024 * 1024}
+    assert told.scenario.captured["broker.fetch.max.bytes"] == 30 * 1024 * 1024
     assert (told.master, told.spark_conf) == ("local[2]", {"spark.driver.memory": "4g"})
     assert (told.run_at, told.run_at.tzinfo) == (datetime(2026, 1, 31, 12, tzinfo=UTC), UTC)
 

@@ -75,12 +75,17 @@ def test_a_scenario_that_varies_nothing_replays_what_was_captured(write: Path) -
 
 
 def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
-    unstated, stated = scenario(write, ""), scenario(write, GRID)
+    unstated, stated = scenario(write, "replay: {fetch_max_bytes: }"), scenario(write, GRID)
     assert (dict(unstated.captured), unstated.assumed) == (
         {"broker.fetch.max.bytes": 55 * MiB},
         ("broker.fetch.max.bytes", "kafka"),
     )
     assert (dict(stated.captured), stated.assumed) == ({"broker.fetch.max.bytes": 30 * MiB}, ("kafka",))
+
+
+def test_a_setting_that_no_replay_of_the_scenario_takes_is_not_assumed(write: Path) -> None:
+    assert "producer.batch.size" not in scenario(write, GRID).captured
+    assert scenario(write, "replay: {consumer_memory: }").captured["producer.batch.size"] == 16 * 1024
 
 
 def test_paths_in_a_file_stand_for_the_files_own_folder(write: Path) -> None:
