@@ -152,6 +152,7 @@ def consumer_rows(unit: Unit, sim: Sim, gathered: Gathered, lanes: MemoryLanes) 
         t.response_bytes: sim.runs["bytes"],
         t.brokers: np.full(n, brokers),
         t.partitions: np.full(n, partitions),
+        t.records: np.full(n, int(sim.trace.records.sum())),
         t.record_bytes: np.full(n, numbers["record_bytes"]),
         t.decompressed_bytes: pa.array([numbers["record_bytes"] if plain else None] * n, pa.int64()),
         t.memory_bound_bytes: np.full(n, bound),
