@@ -96,9 +96,7 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
         F.unix_micros(b.request_time).alias(t.time),
         F.col(b.available_bytes).alias(t.size),
         partition_key(b.topic, b.partition),
-        F.when(is_whole, F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta).cast("bigint") + 1)).alias(
-            t.end_offset
-        ),
+        F.when(is_whole, behind).alias(t.end_offset),
         F.when(is_whole, F.col(b.record_count)).alias(t.records),
         (F.col(b.codec) == "none").alias(t.plain),
     )
