@@ -291,7 +291,8 @@ def test_the_clients_software_is_what_the_broker_logged(lake: CapturedLake) -> N
 
 
 def fidelity(lake: CapturedLake, reader: str) -> Rows:
-    return [row for row in lake.rows(FIDELITY) if row[FIDELITY.reader] == reader]
+    f = FIDELITY
+    return lake.rows(f, where=f"{f.algorithm} = 'fetch_max_bytes' and {f.reader} = '{reader}'")
 
 
 def test_every_fetch_of_the_capture_is_checked_or_unknown(lake: CapturedLake) -> None:
@@ -333,7 +334,7 @@ def test_followers_agree_wherever_the_capture_orders_append_and_read(lake: Captu
 
 
 def test_the_run_says_what_it_assumed(lake: CapturedLake) -> None:
-    (run,) = lake.rows(RUNS)
+    (run,) = lake.rows(RUNS, where=f"{RUNS.algorithm} = 'fetch_max_bytes'")
     assert (run[RUNS.run_id], run[RUNS.capture_id]) == (lake.run_id, lake.capture_id)
     assert "broker.fetch.max.bytes" in run[RUNS.assumed]
 

@@ -209,7 +209,7 @@ def take(sim: Sim, lane: int, i: int, granted: bool) -> None:
     run, usage, size = sim.runs[lane], sim.usages[lane], sim.trace.size[i]
     run.read += 1
     run.bytes += size
-    if granted:
+    if granted and size > 0:
         needed = usage.used + size if sim.bounds.strict[lane] else max(usage.used + 1, size)
         run.smallest = max(run.smallest, needed)
         sim.work.pooled[i] = size
