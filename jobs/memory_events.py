@@ -28,7 +28,7 @@ def memory_events(exchanges: DataFrame, fetches: DataFrame, batches: DataFrame, 
     absent = [c for c in t.columns if c not in events.columns and c != t.shard]
     filled = events.withColumns({c: F.lit(None).cast(c.type) for c in absent})
     return filled.withColumn(t.shard, shard(shards, t.side, t.unit, t.unit_address)).select(
-        *(F.col(c).cast(c.type) for c in t.columns)
+        *(F.col(c).cast(c.type).alias(c) for c in t.columns)
     )
 
 
@@ -88,6 +88,7 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
     """The batches in fetch responses; of one that is cut only how much of it came counts."""
     t, b = MEMORY_EVENTS, RECORD_BATCHES
     is_whole = ~F.col(b.is_cut) & (F.col(b.magic) >= 2)
+    behind = F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta).cast("bigint") + 1)
     fetched = batches.where((F.col(b.source) == "fetch") & F.col(b.request_time).isNotNull())
     return fetched.select(
         *of_client(CONSUMER),
@@ -95,7 +96,7 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
         F.unix_micros(b.request_time).alias(t.time),
         F.col(b.available_bytes).alias(t.size),
         partition_key(b.topic, b.partition),
-        F.when(is_whole, F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta) + 1)).alias(t.end_offset),
+        F.when(is_whole, behind).alias(t.end_offset),
         F.when(is_whole, F.col(b.record_count)).alias(t.records),
         (F.col(b.codec) == "none").alias(t.plain),
     )

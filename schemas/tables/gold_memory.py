@@ -46,7 +46,8 @@ CONSUMER_MEMORY = table(
     brokers=C("bigint", "Brokers fetched from"),
     partitions=C("bigint", "Partitions fetched from"),
     **_USED,
-    record_bytes=C("bigint", "Record bytes in the responses of the capture", "bytes"),
+    records=C("bigint", "Records of whole batches in the responses of the capture"),
+    record_bytes=C("bigint", "Record bytes in them", "bytes"),
     decompressed_bytes=C("bigint", "... uncompressed; null where a batch is compressed", "bytes", nullable=True),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
                                    "max.partition.fetch.bytes), by the largest limits asked for", "bytes"),

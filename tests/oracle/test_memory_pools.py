@@ -12,6 +12,7 @@ from tests.oracle.conftest import RunJava
 from udfs.replay import buffer_pool, memory_pool
 from udfs.replay.buffer_pool import BUFFERS, Waiters
 from udfs.replay.memory_pool import POOL
+from udfs.replay.memory_trace import DELAYED_APIS
 
 Step = tuple[str, int, int]  # "+" or "!" allocate, "-" release; allocation; size
 OUTCOMES = {memory_pool.GRANTED: "granted", memory_pool.REFUSED: "refused", memory_pool.ILLEGAL: "illegal"}
@@ -144,3 +145,9 @@ def test_a_release_made_twice_counts_twice_but_where_the_pool_keeps_track(
     memory_pool.release(row[0], 50, 0)
     assert [printed[3], printed[7]] == [f"released {row['available'][0]} false", "illegal 100 false"]
     assert row["available"][0] == 150
+
+
+def test_requests_are_held_until_handled_as_kafka_holds_them(kafka_clients: Path, run_java: RunJava) -> None:
+    printed = run_java("DelayedApis.java", kafka_clients).split()
+    known = {int(key.rstrip("+")) for key in printed}
+    assert {int(key[:-1]) for key in printed if key.endswith("+")} == known & set(DELAYED_APIS)

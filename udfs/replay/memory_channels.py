@@ -209,7 +209,7 @@ def take(sim: Sim, lane: int, i: int, granted: bool) -> None:
     run, usage, size = sim.runs[lane], sim.usages[lane], sim.trace.size[i]
     run.read += 1
     run.bytes += size
-    if granted:
+    if granted and size > 0:
         needed = usage.used + size if sim.bounds.strict[lane] else max(usage.used + 1, size)
         run.smallest = max(run.smallest, needed)
         sim.work.pooled[i] = size
@@ -314,7 +314,7 @@ def line_up(sim: Sim, lane: int) -> int:
         if sim.work.waiting_since[connection] != NONE and sim.work.parked[connection] == NONE:
             racing[count] = connection
             count += 1
-    if sim.pools[lane].available < sim.pools[lane].size // 10:
+    if sim.pools[lane].available < sim.pools[lane].total // 10:
         for at in range(count - 1, 0, -1):
             other = draw(sim, lane, at + 1)
             racing[at], racing[other] = racing[other], racing[at]

@@ -17,7 +17,7 @@ POOL = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "size",
+            "total",
             "max_single",  # larger allocations are an error, not a refusal
             "strict",  # 1: granted only where the whole of it is free; 0: as long as a byte is
             "available",  # below 0 where a non-strict pool granted more than there was
@@ -67,5 +67,5 @@ def is_out_of_memory(pool: Record) -> bool:
 @kernel
 def fill_pool(pool: Record, size: int, max_single: int, strict: int) -> None:
     """Make it a pool of which all is free."""
-    pool.size, pool.max_single, pool.strict, pool.available = size, max_single, strict, size
+    pool.total, pool.max_single, pool.strict, pool.available = size, max_single, strict, size
     pool.dry_since, pool.dry_us = NO_SPELL, 0

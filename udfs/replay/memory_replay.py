@@ -83,7 +83,7 @@ def seeded(bounds: Bounds, unit: Unit, names: Sequence[str]) -> Bounds:
 def rows_of_unit(
     unit: Unit, gathered: Gathered | Produced, lanes: MemoryLanes
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of a unit that is complete. A client that fetched nothing is no consumer."""
+    """The rows of a unit that is complete. A client that fetched nothing, or as a follower, is no consumer."""
     if isinstance(gathered, Produced):
         sim = replay_producer(gathered.batches(), lanes.producer)
         yield from producer_rows(unit, sim, lanes, gathered.left_out)
@@ -91,7 +91,7 @@ def rows_of_unit(
     if unit.side == BROKER:
         replayed = replay_unit(request_trace(gathered), seeded(lanes.broker, unit, lanes.names))
         yield from broker_rows(unit, replayed, gathered, lanes)
-    elif gathered.partition_index:
+    elif gathered.brokers:
         trace = response_trace(gathered)
         if len(trace.asked):
             replayed = replay_unit(trace, seeded(lanes.consumer, unit, lanes.names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from schemas.tables.gold_memory import (
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch_report import texts, within
-from udfs.replay.histogram import BUCKETS, bucket_floor
+from udfs.replay.histogram import bucket_floor
 from udfs.replay.memory_channels import MEMORY_POOL, Bounds, Sim
 from udfs.replay.memory_pool import UNBOUNDED
 from udfs.replay.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason
@@ -33,8 +33,9 @@ VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "complete
 WAITED = (
     "waited_for_memory"  # a reason of producers' fidelity: the replay lets a batch wait, which the capture has in time
 )
-Cell = npt.NDArray[np.generic] | pa.Array[Any]
-Rows = Iterator[tuple[Table, pa.RecordBatch]]
+if TYPE_CHECKING:
+    Cell = npt.NDArray[np.generic] | pa.Array[Any]
+    Rows = Iterator[tuple[Table, pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,7 @@ def consumer_rows(unit: Unit, sim: Sim, gathered: Gathered, lanes: MemoryLanes) 
         t.response_bytes: sim.runs["bytes"],
         t.brokers: np.full(n, brokers),
         t.partitions: np.full(n, partitions),
+        t.records: np.full(n, int(sim.trace.records.sum())),
         t.record_bytes: np.full(n, numbers["record_bytes"]),
         t.decompressed_bytes: pa.array([numbers["record_bytes"] if plain else None] * n, pa.int64()),
         t.memory_bound_bytes: np.full(n, bound),
@@ -192,12 +194,11 @@ def exceedance_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
     t, span = CONSUMER_MEMORY_EXCEEDANCE, np.maximum(span_us(sim), 1)
     lane, bucket = np.nonzero(sim.spent.time)
     above = span_us(sim)[:, None] - np.cumsum(sim.spent.time, axis=1)
-    floors = np.array([bucket_floor(number) for number in range(BUCKETS)], np.int64)
     return rows_of(
         t,
         {
             **whose(unit, t, [lanes.names[number] for number in lane.tolist()]),
-            t.bytes: floors[bucket],
+            t.bytes: np.array([bucket_floor(number) for number in bucket.tolist()], np.int64),
             t.time_above_ms: above[lane, bucket] / 1000,
             t.share_above: above[lane, bucket] / span[lane],
         },

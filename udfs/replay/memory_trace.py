@@ -43,16 +43,16 @@ class Reason(StrEnum):
 
     NOT_FETCHED_AGAIN = "not_fetched_again"  # unknown: paused, revoked, or the capture ends
     OFFSETS_UNKNOWN = "offsets_unknown"  # unknown: no whole batch tells up to where the response went
+    ANOTHER_CONNECTION = "another_connection"  # unknown: begins elsewhere, perhaps for another process of the same name
     FETCHED_BEFORE_END = "fetched_before_end"  # disagreement: the next fetch begins within what came
     FETCHED_BEYOND_END = "fetched_beyond_end"  # disagreement: the next fetch leaves something out
 
 
 AGREED = 0
 CODES = {reason: code for code, reason in enumerate(Reason, 1)}
-UNCHECKED = (Reason.NOT_FETCHED_AGAIN, Reason.OFFSETS_UNKNOWN)
-_OFFSETS_UNKNOWN, _BEFORE, _BEYOND = (
-    CODES[reason] for reason in (Reason.OFFSETS_UNKNOWN, Reason.FETCHED_BEFORE_END, Reason.FETCHED_BEYOND_END)
-)  # fmt: skip
+UNCHECKED = (Reason.NOT_FETCHED_AGAIN, Reason.OFFSETS_UNKNOWN, Reason.ANOTHER_CONNECTION)
+_OFFSETS_UNKNOWN, _ANOTHER = CODES[Reason.OFFSETS_UNKNOWN], CODES[Reason.ANOTHER_CONNECTION]
+_BEFORE, _BEYOND = CODES[Reason.FETCHED_BEFORE_END], CODES[Reason.FETCHED_BEYOND_END]
 
 
 class Exchanges(NamedTuple):
@@ -90,12 +90,14 @@ class Rows(NamedTuple):
 
 
 @kernel
-def judge(fetch_offset: int, end: int) -> int:
+def judge(fetch_offset: int, end: int, is_same_connection: bool) -> int:
     """Whether the next fetch of a partition begins where the response ended."""
     if end == UNKNOWN:
         return _OFFSETS_UNKNOWN
     if fetch_offset == end:
         return AGREED
+    if not is_same_connection:
+        return _ANOTHER
     return _BEFORE if fetch_offset < end else _BEYOND
 
 
@@ -111,7 +113,8 @@ def follow_partitions(rows: Rows, exchanges: Exchanges, partitions: Partitions, 
             continue
         holder = partitions.holder[partition]
         if rows.fetch_offset[row] != UNKNOWN and holder != NONE:
-            verdicts[judge(rows.fetch_offset[row], partitions.end[partition])] += 1
+            is_same = exchanges.connection[holder] == exchanges.connection[i]
+            verdicts[judge(rows.fetch_offset[row], partitions.end[partition], is_same)] += 1
             exchanges.undrained[holder] -= 1
             exchanges.drained[holder] = max(exchanges.drained[holder], exchanges.asked[i])
             partitions.holder[partition] = NONE

@@ -86,6 +86,11 @@ def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
     assert stated.assumed == tuple(key for key, s in concerns.items() if "fetch_max_bytes" in s.algorithms)[1:]
 
 
+def test_a_setting_that_no_replay_of_the_scenario_takes_is_not_assumed(write: Path) -> None:
+    assert "producer.batch.size" not in scenario(write, GRID).captured
+    assert scenario(write, "replay: {consumer_memory: }").captured["producer.batch.size"] == 16 * 1024
+
+
 def test_paths_in_a_file_stand_for_the_files_own_folder(write: Path) -> None:
     (write / "conf").mkdir()
     found = scenario(write, "captures: [../a.pcap, /abs/b.pcap]\nlake: s3a://bucket/lake\n", "conf/x.yaml")

@@ -48,6 +48,12 @@ def test_it_is_checked_by_offsets_whether_the_next_fetch_begins_where_the_respon
     ]  # fmt: skip
 
 
+def test_of_a_fetch_on_another_connection_that_begins_elsewhere_nothing_is_known() -> None:
+    """Two processes of one client.id at one address read the same partition."""
+    found = gathered([*fetch(0, 10, 100, [(1, 0, 3)]), *fetch(50, 60, 80, [(1, 0, 3)], connection=1)])
+    assert found.verdicts.tolist() == [int(code == CODES[Reason.ANOTHER_CONNECTION]) for code in range(len(CODES) + 1)]
+
+
 def test_only_a_connection_with_a_groups_requests_and_no_fetch_is_a_coordinators() -> None:
     def exchange(connection: int, time: int, api_key: int) -> Row:
         return row(
