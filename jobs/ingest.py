@@ -18,7 +18,7 @@ from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_
 from jobs.capture_quality import quality_rows
 from jobs.kernels import ready_session
 from jobs.lake import delete_folder, has_table, rows_of, side_by_side, spark_schema, write_table
-from jobs.log_agreement import RequestsSeen, agreement_rows, lines_alone, side_by_side_requests, with_log
+from jobs.log_agreement import RequestsSeen, agreement_rows, joined_requests, lines_alone, with_log
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
 from jobs.request_log_plan import logged_rows
@@ -120,23 +120,7 @@ def unpacked(staged: DataFrame, table: Table) -> DataFrame:
 
 def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Staged) -> None:
     """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
-    source = PACKETS if plan.has_packets else LOGS
-    is_both = plan.has_packets and bool(plan.logs.ranges)
-    names = learn_names(*(staged.rows(table) for table in (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)))
-
-    def named(table: Table, *sources: str) -> DataFrame:
-        return with_names(spark, staged.rows(table, *sources), table, names)
-
-    tables = {table: named(table, source) for table in DECODED}
-    tables[LOG_AGREEMENT] = spark.createDataFrame([], spark_schema(LOG_AGREEMENT))
-    if is_both:
-        packets, logs = (
-            RequestsSeen(named(EXCHANGES, seen_by), staged.rows(CONNECTIONS, seen_by)) for seen_by in (PACKETS, LOGS)
-        )
-        joined = side_by_side_requests(packets, logs)
-        tables[EXCHANGES] = with_log(joined)
-        tables[LOG_AGREEMENT] = agreement_rows(joined, plan.capture_id)
-        tables[QUARANTINE] = tables[QUARANTINE].union(lines_alone(staged.rows(QUARANTINE, LOGS)))
+    tables = decoded_tables(spark, plan, staged)
     side_by_side(spark, [partial(write_table, rows, run.lake, of, plan.capture_id) for of, rows in tables.items()])
     told_by = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
     connections, exchanges, fetches = (rows_of(spark, run.lake, table, plan.capture_id) for table in told_by)
@@ -144,6 +128,26 @@ def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Stage
     write_table(quality, run.lake, CAPTURE_QUALITY, plan.capture_id)
     repeated = repeated_by_file(staged.rows(REPEATED_LINES)) if plan.logs.ranges else {}
     write_table(capture_rows(spark, plan, run.pseudonyms, repeated), run.lake, CAPTURES, plan.capture_id)
+
+
+def decoded_tables(spark: SparkSession, plan: CapturePlan, staged: Staged) -> dict[Table, DataFrame]:
+    """The tables that come of messages, under the names that all files tell; logs beside packets only add to them."""
+    names = learn_names(*(staged.rows(table) for table in (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)))
+
+    def named(table: Table, source: str) -> DataFrame:
+        return with_names(spark, staged.rows(table, source), table, names)
+
+    tables = {table: named(table, PACKETS if plan.has_packets else LOGS) for table in DECODED}
+    tables[LOG_AGREEMENT] = spark.createDataFrame([], spark_schema(LOG_AGREEMENT))
+    if plan.has_packets and plan.logs.ranges:
+        packets, logs = (
+            RequestsSeen(named(EXCHANGES, source), staged.rows(CONNECTIONS, source)) for source in (PACKETS, LOGS)
+        )
+        joined = joined_requests(packets, logs)
+        tables[EXCHANGES] = with_log(joined)
+        tables[LOG_AGREEMENT] = agreement_rows(joined, plan.capture_id)
+        tables[QUARANTINE] = tables[QUARANTINE].union(lines_alone(staged.rows(QUARANTINE, LOGS)))
+    return tables
 
 
 def repeated_by_file(rows: DataFrame) -> dict[int, int]:

@@ -53,7 +53,7 @@ class RequestsSeen:
         return found.select(*told, *(sides[name].alias(name) for name in (PACKETS, LOG)))
 
 
-def side_by_side_requests(packets: RequestsSeen, logs: RequestsSeen) -> DataFrame:
+def joined_requests(packets: RequestsSeen, logs: RequestsSeen) -> DataFrame:
     """(packets, log): every request that either has, joined.
 
     Where server, client and correlation id name one request in both, their times do not matter. Where the same client

@@ -131,6 +131,10 @@ EXCHANGES = table(
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
     fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227)", nullable=True),
     fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227)", nullable=True),
+    group_id=C("string", "Group that a JoinGroup, SyncGroup, ConsumerGroupHeartbeat or ShareFetch request is of; null "
+                         "in a request log",
+               nullable=True, names="group"),
+    member_id=C("string", "Member of the group that sent it; null before it has an id", nullable=True, names="member"),
     decode_fault=C("string", "Why the body could not be decoded", nullable=True),
     listener=C("string", "The broker's listener, as its request log says; here and below null without a log",
                nullable=True),

@@ -25,7 +25,7 @@ Type = Literal[
 ]
 
 
-Naming = Literal["", "topic", "client", "host", "endpoint", "principal"]
+Naming = Literal["", "topic", "client", "host", "endpoint", "principal", "group", "member"]
 """What a column's values are names of; an endpoint is a host and its port."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.lake import spark_schema
-from jobs.log_agreement import LOG, PACKETS, RequestsSeen, agreement_rows, side_by_side_requests
+from jobs.log_agreement import LOG, PACKETS, RequestsSeen, agreement_rows, joined_requests
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT
 from schemas.tables.table import Table
 
@@ -48,8 +48,8 @@ def asked(*numbers: int) -> list[dict[str, Any]]:
 def test_server_client_and_correlation_id_name_a_request_whatever_the_clocks_say(spark: SparkSession) -> None:
     packets = seen(spark, *asked(7, 8, 9))
     log = seen(spark, *({**told, "at": 3600} for told in asked(8, 9, 10)))
-    assert pairs(side_by_side_requests(packets, log)) == {(0, None), (1, 0), (2, 1), (None, 2)}
-    assert pairs(side_by_side_requests(packets, seen(spark, *asked(7), port=6))) == {
+    assert pairs(joined_requests(packets, log)) == {(0, None), (1, 0), (2, 1), (None, 2)}
+    assert pairs(joined_requests(packets, seen(spark, *asked(7), port=6))) == {
         (0, None), (1, None), (2, None), (None, 0),
     }  # fmt: skip
 
@@ -69,7 +69,7 @@ def test_where_an_id_comes_again_a_line_tells_the_request_before_it(
     (told,) = asked(0)
     packets = seen(spark, *({**told, "at": at} for at in (0.0005, 10.0005, 20.0005)))
     log = seen(spark, *({**told, "at": at} for at in lines))
-    assert pairs(side_by_side_requests(packets, log)) == expected
+    assert pairs(joined_requests(packets, log)) == expected
 
 
 def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSession) -> None:
@@ -78,7 +78,7 @@ def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSess
     packets = seen(spark, *both, {x.correlation_id: 9})
     others = ({}, {x.client_id: "other"}, {x.client_id: "other"}, {x.api_version: None})
     log = seen(spark, *(told | other | {"at": n + 2} for n, (told, other) in enumerate(zip(both, others, strict=True))))
-    rows = {row[t.field]: row for row in agreement_rows(side_by_side_requests(packets, log), "set").collect()}
+    rows = {row[t.field]: row for row in agreement_rows(joined_requests(packets, log), "set").collect()}
     counts = (t.in_both, t.different, t.only_in_packets, t.only_in_log, t.different_exchange_no, t.log_behind_us)
     assert [rows["request"][c] for c in counts] == [4, 2, 1, 0, 1, 2_000_000]
     assert [rows[x.client_id][c] for c in counts] == [4, 2, 0, 0, 1, None]

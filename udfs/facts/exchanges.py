@@ -46,7 +46,8 @@ class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests.
 
     request, response: rows of the chunk's frames, or UNKNOWN. `error`, `throttle` and `fault` are filled in as bodies
-    are decoded; `software` holds the hashes of the client's software name and version.
+    are decoded; `software` holds the hashes of the client's software name and version, `member` those of group and
+    member id.
     """
 
     frames: Frames
@@ -68,6 +69,7 @@ class Exchanges:
     fetch_session_epoch: Ints
     fault: Ints
     software: tuple[Ints, Ints]
+    member: tuple[Ints, Ints]
 
     def __len__(self) -> int:
         return len(self.request)
@@ -115,6 +117,7 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
         fetch_session_id=np.full(n, UNKNOWN), fetch_session_epoch=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
         software=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
+        member=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
     )  # fmt: skip
 
 
@@ -266,6 +269,8 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
             EXCHANGES.fetch_max_bytes: known(exchanges.fetch_max_bytes),
             EXCHANGES.fetch_session_id: known(exchanges.fetch_session_id),
             EXCHANGES.fetch_session_epoch: known(exchanges.fetch_session_epoch),
+            EXCHANGES.group_id: exchanges.names.texts_of(exchanges.member[0]),
+            EXCHANGES.member_id: exchanges.names.texts_of(exchanges.member[1]),
             EXCHANGES.decode_fault: fault_names(exchanges.fault),
         }
         | dict(of_log),

@@ -21,6 +21,7 @@ from udfs.wire.arrays import Ints
 from udfs.wire.messages import Decoded, decode
 
 WITHOUT_ROWS = (LIST_OFFSETS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH)
+MEMBER = ("group_id", "member_id")
 ERROR_CODE, THROTTLE = "error_code", "throttle_time_ms"
 
 
@@ -41,7 +42,17 @@ def note_answers(exchanges: Exchanges) -> None:
     for declared in WITHOUT_ROWS:
         which = exchanges.of_api(declared.request.api_key)
         if len(which):
-            decode_both(exchanges, declared, which)
+            note_members(exchanges, decode_both(exchanges, declared, which))
+
+
+def note_members(exchanges: Exchanges, messages: Messages) -> None:
+    """Keep the group and member that requests say they come from."""
+    top = messages.request.levels[""]
+    for hashes, name in zip(exchanges.member, MEMBER, strict=True):
+        if f"{name}.start" in top.columns:
+            starts, lengths = top.span(name)
+            told = np.flatnonzero(lengths > 0)
+            hashes[messages.asked[told]] = exchanges.names.learn(exchanges.frames.arena, starts[told], lengths[told])
 
 
 def decode_both(exchanges: Exchanges, declared: Declared, which: Ints) -> Messages:

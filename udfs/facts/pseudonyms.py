@@ -33,7 +33,7 @@ class Pseudonyms:
         return pseudonym(self.key, "key", "")
 
     def of_rows(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """A table's rows with every column that names somebody's topic, client, host or principal replaced."""
+        """A table's rows with every column that names somebody's topic, client, host, principal or group replaced."""
         columns = [self._of_column(column, rows[str(column)]) for column in table.columns]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
@@ -45,7 +45,7 @@ class Pseudonyms:
         return pa.array(called, pa.string()).take(encoded.indices)
 
     def of(self, kind: str, name: str) -> str:
-        """The pseudonym of one name: `topic-…`, `client-…`, `host-…`, `principal-…`; an endpoint keeps its port."""
+        """The pseudonym of one name: `topic-…`, `client-…`, `host-…` and so on; an endpoint keeps its port."""
         if kind == "endpoint":
             host, _, port = name.rpartition(":")
             return f"{self.of('host', host.strip('[]'))}:{port}"

@@ -8,6 +8,7 @@ import pytest
 
 from schemas.wire.api_versions import API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from schemas.wire.join_group import JOIN_GROUP_REQUEST
 from schemas.wire.metadata import METADATA_REQUEST, METADATA_RESPONSE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from tests.unit.capture.conversations import asks, request
@@ -269,6 +270,17 @@ def test_a_body_that_cannot_be_decoded_is_an_exchange_and_in_quarantine() -> Non
         ("request", "undecodable", 1)
     ]
     assert len({row["decode_fault"] for row in found["exchanges"]}) == 2
+
+
+def test_exchanges_name_the_group_and_member_that_they_come_from() -> None:
+    joins = [
+        asks(asked(JOIN_GROUP_REQUEST, 5, n, group_id=b"readers", member_id=member))
+        for n, member in enumerate((b"", b"app-1"), 1)
+    ]
+    for rows in (1, 50_000):
+        found = tables(*joins, asks(request(3)), rows=rows)["exchanges"]
+        named = {(row["correlation_id"], row["group_id"], row["member_id"]) for row in found}
+        assert named == {(1, "readers", None), (2, "readers", "app-1"), (3, None, None)}
 
 
 def test_no_table_has_a_byte_of_payload() -> None:

@@ -102,11 +102,11 @@ def packets_of(index: CaptureIndex) -> pa.Table:
     )
 
 
-def test_a_range_reads_its_own_bytes_and_little_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_range_reads_its_own_bytes_and_little_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_captures: Path
+) -> None:
     """And what is read is what a file on this machine gives."""
-    shared = Path(__file__).resolve().parents[4] / "shared/captures/starve.pcap"
-    if not shared.exists():
-        pytest.skip("no ../shared/captures beside the clone")
+    shared = shared_captures / "starve.pcap"
     (tmp_path / "starve.pcap").write_bytes(shared.read_bytes())
     with object_store(tmp_path, monkeypatch) as store:
         indexes = [
