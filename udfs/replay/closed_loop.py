@@ -206,7 +206,7 @@ def take(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, course:
         work.position[p] = first_above(unit.starts, begin, unit.end[p] + 1, unit.starts[begin] + work.got[i]) - 1
         if work.got[i] == 0:
             continue
-        work.served[served] = p
+        work.served[served], work.held[p] = p, work.got[i]
         served += 1
         records += unit.records[work.position[p]] - unit.records[begin]
         polls = (records - 1) // rules.max_poll_records[lane] * rules.max_poll_records[lane]
@@ -294,6 +294,17 @@ def note_time(captured: CapturedLane, course: Course, asked_at: int, time: int, 
 
 
 @kernel
+def hold_buffered(line: Timeline, lane: int, work: Work, time: int) -> None:
+    """Note what the client has got and not taken when a response comes, until all of it is taken."""
+    level, until = 0, time
+    for p in range(len(work.held)):
+        if work.taken_at[p] > time:
+            level += work.held[p]
+            until = max(until, work.taken_at[p])
+    hold(line, lane, time, until, level)
+
+
+@kernel
 def next_change(unit: Unit, work: Work, now: int) -> int:
     """When a partition joins, or its records are taken, next; NEVER where none does."""
     following = NEVER
@@ -329,7 +340,8 @@ def fetch(
     advance(unit, work, out.sums, out.timeline, lane, time)
     size = note(unit, rules, lane, work, state, read_at, time, out)
     following = take(unit, rules, lane, work, state, course, time + round(pace.gap))
-    hold(out.timeline, lane, time, max(following, state.busy_until if size > 0 else time), size)
+    if size > 0:
+        hold_buffered(out.timeline, lane, work, time)
     if lane == 0:
         note_time(out.captured, course, state.now, time, size)
     state.sent += 1
@@ -359,7 +371,6 @@ def begin_lane(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, c
     state.now, state.busy_until, state.sent = course.begin, course.begin, 0
     state.known, state.in_session, state.turn = 0, 0, 0
     work.random[0] = rules.seed[lane]
-    out.timeline.level[:] = 0
     out.timeline.bucket[lane] = (course.begin - out.timeline.begin[0]) // out.timeline.width[lane]
     for p in range(len(unit.joins)):
         work.position[p] = unit.first[p]

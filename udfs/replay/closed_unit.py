@@ -31,7 +31,8 @@ class Work(NamedTuple):
     """Working memory of a lane, int64[partitions] each but for `random`, int64[1]."""
 
     position: Ints
-    taken_at: Ints
+    taken_at: Ints  # when the client has taken all that it got of it
+    held: Ints  # record bytes of that
     asked_at: Ints  # when the client first asked for it, or NEVER
     wanted: Ints
     client: Ints
