@@ -22,7 +22,7 @@ OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain
 CLOSED = "  closed loop: each reader goes on from what it was given, until all that the capture shows is read"
 CLOSED_NOTES = (
     "  * partitions that got nothing from a fetch though there was something. catch-up: until a partition's backlog is",
-    "    read, the slowest one's. held: most record bytes a reader holds at once.",
+    "    read, the slowest one's. held: most record bytes a reader has got and not taken.",
 )
 CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
 

@@ -127,7 +127,7 @@ FETCH_TIMELINE = table(
 
 FETCH_MEMORY = table(
     "fetch_memory", "gold",
-    "How many record bytes a reader in closed loop would hold, over time, against KIP-74's bound.",
+    "How many record bytes a reader in closed loop would hold that it has not taken yet, against KIP-74's bound.",
     ("run_id", "scenario", "client_id", "client_address", "reader"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -141,8 +141,7 @@ FETCH_MEMORY = table(
     bytes_p99=C("bigint", "... in 99 %", "bytes"),
     bytes_max=C("bigint", "... in all", "bytes"),
     memory_bound_bytes=C("bigint", "KIP-74's bound, as in fetch_consumers", "bytes"),
-    share_above_bound=C("double", "Share of the pieces that exceed the bound: first batches come whole, and a reader "
-                                  "may ask again before it has read all"),
+    share_above_bound=C("double", "Share of the pieces that exceed the bound, as first batches come whole"),
 )  # fmt: skip
 
 GOLD = (

@@ -34,6 +34,7 @@ EXAMPLES: dict[Type, object] = {
     "string": "häufig",
     "timestamp": TIME,
     "array<int>": [2**31 - 1, None, 0],
+    "array<bigint>": [2**63 - 1, None, 0],
     "array<string>": ["", None],
     "map<string,bigint>": [("throttled", 2**63 - 1)],
 }

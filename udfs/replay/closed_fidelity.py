@@ -19,7 +19,7 @@ from udfs.wire.arrays import Ints
 
 PIECES = 32
 """The captured time is cut into so many pieces to compare bytes over time."""
-BYTES_TOLERANCE, TIME_TOLERANCE, REQUESTS_TOLERANCE = 0.02, 0.2, 0.1
+BYTES_TOLERANCE, SPAN_TOLERANCE, TIME_TOLERANCE, REQUESTS_TOLERANCE = 0.01, 0.02, 0.2, 0.1
 LEAST_TIME_US, LEAST_REQUESTS = 100_000, 3
 
 
@@ -119,12 +119,12 @@ def bytes_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
     course, servings = intent.course, intent.servings
     span = course.horizon - course.begin + 1
     ends = course.begin + np.arange(1, PIECES + 1) * span // PIECES
-    near = max(BYTES_TOLERANCE * span, LEAST_TIME_US)
+    near = max(SPAN_TOLERANCE * span, LEAST_TIME_US)
     read = np.concatenate([np.zeros(1, np.int64), np.cumsum(servings.size)])
     least = read[np.searchsorted(servings.response, ends - near, side="right")]
     most = read[np.searchsorted(servings.response, ends + near, side="right")]
-    given = np.cumsum(replayed.pieces)
-    drifts = np.select([given < least, given > most], [Drift.FEWER_BYTES, Drift.MORE_BYTES], AGREED)
+    given, some = np.cumsum(replayed.pieces), BYTES_TOLERANCE * int(servings.size.sum())
+    drifts = np.select([given < least - some, given > most + some], [Drift.FEWER_BYTES, Drift.MORE_BYTES], AGREED)
     return [str(drift) for drift in drifts.tolist()] if len(servings.size) else []
 
 

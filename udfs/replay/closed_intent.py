@@ -14,8 +14,7 @@ import numpy as np
 from schemas.tables.steps import READS
 from udfs.replay.client_order import FOLLOWER, JAVA_4, LIBRDKAFKA
 from udfs.replay.client_pace import ClientLanes, Pace, measured_pace
-from udfs.replay.closed_loop import Course, Rules
-from udfs.replay.closed_unit import Unit
+from udfs.replay.closed_unit import Course, Rules, Unit
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.known_logs import LISTS
 from udfs.replay.observed import FETCHED, SERVED, TOLD, UNSET, Columns, FirstRead, Observed, joined

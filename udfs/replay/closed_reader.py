@@ -13,7 +13,8 @@ from schemas.tables.steps import READS
 from udfs.replay import fairness
 from udfs.replay.closed_fidelity import Verdicts, captured_lane, judge
 from udfs.replay.closed_intent import Intent, intent_of, rules_of
-from udfs.replay.closed_loop import NO_BACKLOG, Outcome, Rules, simulate
+from udfs.replay.closed_loop import NO_BACKLOG, Outcome, simulate
+from udfs.replay.closed_unit import Rules
 from udfs.replay.fetch_lanes import FetchLanes
 from udfs.replay.observed import Observed, columns_of, note_log, note_reads
 from udfs.replay.timeline import Timeline, align, new_timeline

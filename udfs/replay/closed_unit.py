@@ -1,10 +1,10 @@
-"""What a simulated reader reads, and how far it has read."""
+"""What a simulated reader reads, under which rules, and how far it has read."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Floats, Ints
 from udfs.wire.kernel import kernel
 
 
@@ -31,7 +31,8 @@ class Work(NamedTuple):
     """Working memory of a lane, int64[partitions] each but for `random`, int64[1]."""
 
     position: Ints
-    taken_at: Ints
+    taken_at: Ints  # when the client has taken all that it got of it
+    held: Ints  # record bytes of that
     asked_at: Ints  # when the client first asked for it, or NEVER
     wanted: Ints
     client: Ints
@@ -42,6 +43,32 @@ class Work(NamedTuple):
     spare: Ints
     catch_up: Ints
     random: Ints
+
+
+class Rules(NamedTuple):
+    """What each lane makes of the settings, int64[lanes] (record_us: float64[lanes])."""
+
+    limit: Ints  # record bytes of a response
+    partition_max_bytes: Ints  # AS_CAPTURED leaves the partition's own
+    only_first: Ints
+    min_bytes: Ints
+    max_wait_us: Ints
+    max_poll_records: Ints
+    overlaps: Ints  # 1: the records of the last poll() are worked on while the next fetch is under way
+    profile: Ints
+    order: Ints
+    in_session: Ints
+    seed: Ints
+    record_us: Floats
+
+
+class Course(NamedTuple):
+    """Begin and end of the unit's capture (us), 1 where its first fetch opens a session, and a lane's most requests."""
+
+    begin: int
+    horizon: int
+    opens: int
+    most_requests: int
 
 
 @kernel

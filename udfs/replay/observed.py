@@ -35,8 +35,8 @@ FLAGS = (READS.session_known, READS.throttled, READS.refused, READS.redirected)
 class FirstRead:
     """The first read of a partition: when (us), from where and how much; and when it was read last.
 
-    since: the fetch before did not ask for it, but may have come too early for it: when that was sent; of the first
-    fetch its own time.
+    since: the fetch before did not ask for it, but may have come too early for it: just after that was sent; of the
+    first fetch its own time.
     """
 
     since: int
@@ -109,7 +109,7 @@ def note_reads(seen: Observed, reads: Columns, fetch_from: Ints) -> None:
 def note_partitions(seen: Observed, reads: Columns, fetch_from: Ints) -> Bools:
     """Keep first and last reads of partitions; returns which rows may tell a bound above those told before."""
     sent = reads[str(READS.request_time)][fetch_from[:-1]]
-    before_fetch = np.concatenate([[sent[0] if seen.last_sent is None else seen.last_sent], sent[:-1]])
+    after_before = np.concatenate([[sent[0] if seen.last_sent is None else seen.last_sent + 1], sent[:-1] + 1])
     seen.last_sent = int(sent[-1])
     numbers, told = reads[str(READS.partition)], reads[str(READS.told_bound)]
     before = np.full(int(numbers.max()) + 1, UNSET)
@@ -122,7 +122,7 @@ def note_partitions(seen: Observed, reads: Columns, fetch_from: Ints) -> Bools:
         before[number] = seen.bounds.get(number, UNSET)
         seen.bounds[number] = max(int(before[number]), int(highest[place]))
         if number not in seen.first:
-            since = int(before_fetch[np.searchsorted(fetch_from, row, side="right") - 1])
+            since = int(after_before[np.searchsorted(fetch_from, row, side="right") - 1])
             time, offset, most = (int(reads[str(name)][row]) for name in FIRST)
             seen.first[number] = FirstRead(since, time, offset, most, time)
         seen.first[number].last_time = int(latest[place])

@@ -33,7 +33,6 @@ class Timeline(NamedTuple):
     bucket: Ints
     width: Ints
     begin: Ints
-    level: Ints  # int64[2]: bytes held now, and until when (us)
 
 
 def new_timeline(lanes: int, partitions: int, begin: int, end: int) -> Timeline:
@@ -44,7 +43,7 @@ def new_timeline(lanes: int, partitions: int, begin: int, end: int) -> Timeline:
     width = max(-(-2 * (end - begin) // buckets), TICKS) // TICKS * TICKS + TICKS
     planes = (np.zeros((lanes, partitions, buckets), np.int64) for _ in range(3))
     held = (np.zeros((lanes, buckets * TICKS), np.int64) for _ in range(2))
-    flat = np.zeros(lanes, np.int64), np.full(lanes, width), np.full(1, begin), np.zeros(2, np.int64)
+    flat = np.zeros(lanes, np.int64), np.full(lanes, width), np.full(1, begin)
     return Timeline._make([*planes, *held, *flat])
 
 
@@ -89,15 +88,11 @@ def mark(line: Timeline, partition: int, lane: int, time: int, got: int) -> None
 
 @kernel
 def hold(line: Timeline, lane: int, time: int, until: int, size: int) -> None:
-    """Note bytes that the client holds from one time to another, on top of what it holds already."""
-    if size == 0:
-        return
+    """Note bytes that the client holds from one time to another."""
     make_room(line, lane, until)
-    line.level[0] = size + (line.level[0] if line.level[1] > time else 0)
-    line.level[1] = until
     tick = line.width[lane] // TICKS
     for i in range((time - line.begin[0]) // tick, (until - line.begin[0]) // tick + 1):
-        line.holding[lane, i] = max(line.holding[lane, i], line.level[0])
+        line.holding[lane, i] = max(line.holding[lane, i], size)
 
 
 @kernel

@@ -11,8 +11,8 @@ from udfs.replay import fairness
 from udfs.replay.client_order import CLIENT, JAVA_4
 from udfs.replay.client_pace import Pace
 from udfs.replay.closed_fidelity import captured_lane
-from udfs.replay.closed_loop import NO_BACKLOG, Course, Outcome, Rules, simulate
-from udfs.replay.closed_unit import Unit
+from udfs.replay.closed_loop import NO_BACKLOG, Outcome, simulate
+from udfs.replay.closed_unit import Course, Rules, Unit
 from udfs.replay.fetch_read import AS_CAPTURED
 from udfs.replay.partition_log import NEVER
 from udfs.replay.timeline import align, new_timeline

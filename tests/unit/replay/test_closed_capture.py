@@ -109,6 +109,13 @@ def test_at_the_captured_settings_the_closed_loop_goes_as_the_capture_did() -> N
     }
 
 
+def test_a_partition_that_the_first_fetch_leaves_out_is_not_asked_for_in_it() -> None:
+    events = [row for row in EVENTS if (row.get("exchange_no"), row["partition"]) != (0, 3)]
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+    rows = gold(events, lanes_of(AS_CAPTURED))["fetch_fairness"]
+    assert [row["requests"] for row in rows if row["mode"] == "closed"] == [16, 16, 16, 15]
+
+
 @pytest.mark.parametrize("most", [1, 7])
 def test_batches_of_any_length_give_the_same_rows(most: int) -> None:
     lanes = lanes_of(AS_CAPTURED, SIZE, 10 * SIZE)

@@ -57,6 +57,29 @@ def test_what_is_cut_off_is_fetched_again() -> None:
     assert (out.sums.requests[0, 0], out.captured.pieces.sum()) == (3, 0)
 
 
+def test_multiple_records_come_as_in_fetch_request_max_bytes_test() -> None:
+    """FetchRequestMaxBytesTest: values of 1, 500, 1040, 500 and 50 B come as {1, 500}, {1040}, {500, 50}."""
+    sizes = [69, 569, 1110, 569, 118]
+    out = replayed([Part(sizes)], [Client(max_bytes=1024)])
+    assert (out.sent[0], out.sums.overrides[0, 0]) == (3, 1)
+    assert out.sums.returned[0, 0] == 1024 + 1110 + (569 + 118)
+    assert out.sums.cut_tail[0, 0] == 1024 - (69 + 569)
+
+
+def test_order_and_size_limits_are_respected_as_in_fetch_request_test() -> None:
+    """FetchRequestTest.testBrokerRespectsPartitionsOrderAndSizeLimits: limits 800 and 190, batches of 191 and 801 B."""
+    small = [Part([75] * 9, max_bytes=190) for _ in range(28)]
+    over_partition, over_response = Part([191], max_bytes=190), Part([801], max_bytes=190)
+    client = Client(max_bytes=800, order=FIXED)
+    last = replayed([*small, over_partition, over_response], [client])
+    assert turns(last)[:5] == [0, 1, 2, 3, 0]
+    assert turns(last)[-2:] == [28, 29]
+    first = replayed([over_partition, over_response, *small], [client])
+    assert turns(first)[:5] == [0, 2, 3, 4, 1]
+    assert first.responses.largest[0] == 801
+    assert first.sums.overrides[:2, 0].tolist() == [1, 1]
+
+
 def test_every_fetch_makes_progress_where_the_limits_are_below_a_batch() -> None:
     out = replayed([Part([500, 500]), Part([500])], [Client(max_bytes=0, partition_max_bytes=0)])
     assert (out.sums.returned[:2, 0].tolist(), out.sent[0]) == ([1000, 500], 3)

@@ -41,10 +41,10 @@ def test_of_two_buckets_the_sum_the_last_lag_and_the_longest_wait_remain() -> No
     assert line.wait[0, 0, :3].tolist() == [5, 2, 0]
 
 
-def test_what_is_held_adds_up_while_it_is_not_let_go() -> None:
+def test_of_a_tick_the_most_that_is_held_counts() -> None:
     line = new_timeline(1, 1, 0, 64_000)
     tick = int(line.width[0]) // TICKS
-    for time, until, size in ((0, 4, 10), (2, 6, 5), (8, 9, 1)):
+    for time, until, size in ((0, 4, 10), (2, 6, 15), (6, 6, 5), (8, 9, 1)):
         hold(line, 0, time * tick, until * tick, size)
     assert line.holding[0, :11].tolist() == [10, 10, 15, 15, 15, 15, 15, 0, 1, 1, 0]
 
