@@ -22,8 +22,11 @@ from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
 
 RUN_AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
-WHAT_IF = {"starve": ["consumer.fetch.max.bytes=32KiB,128KiB,50MiB"]}
+SLOTS = "max.incremental.fetch.session.cache.slots"
+WHAT_IF = {"starve": ["consumer.fetch.max.bytes=32KiB,128KiB,50MiB"], "sessions": [f"{SLOTS}=8,16"]}
 """Settings replayed beside the captured ones, by capture."""
+IN_FORCE = {"sessions": [f"{SLOTS}=8"]}
+"""Settings that were in force and a capture does not tell."""
 
 Rows = list[dict[str, Any]]
 
@@ -71,7 +74,7 @@ def captured(
     def lake_of(name: str) -> CapturedLake:
         if name not in made:
             capture, lake = shared_captures / f"{name}.pcap", str(tmp_path_factory.mktemp(name) / "lake")
-            run = Run(resolve_scenario(None, WHAT_IF.get(name, []), []), (capture,), lake, RUN_AT)
+            run = Run(resolve_scenario(None, WHAT_IF.get(name, []), IN_FORCE.get(name, [])), (capture,), lake, RUN_AT)
             capture_id = ingest(spark, run)
             run_id = replay(spark, run, capture_id)
             logged = read_request_logs(shared_captures, name)
