@@ -228,3 +228,16 @@ def test_the_tables_do_not_depend_on_how_batches_are_cut(rows: int) -> None:
     whole, cut = (gold_rows(cuts, four) for cuts in ([batch], pa.Table.from_batches([batch]).to_batches(rows)))
     assert cut == whole
     assert total(whole, SESSION_CACHE.evicted) > 0
+
+
+def test_a_session_that_its_client_forgot_is_not_mistaken_for_its_session() -> None:
+    """The client begins anew in the same connection; what it left behind is evicted, and its new session goes on."""
+    mine, anew = ids(0, 0)
+    left = (
+        Fetch(0, "a", 5, granted=mine),
+        Fetch(1000, "a", 5, granted=anew + 1),
+        Fetch(60_000, "a", 5, session_id=anew + 1, epoch=1),
+    )
+    later = Fetch(120_001, "b", 5), Fetch(120_002, "a", 5, session_id=anew + 1, epoch=2)
+    gold = gold_rows([captured(*left, *later)], lanes(2))
+    assert (evictions(gold), total(gold, SESSION_CACHE.not_found)) == ([("b", "a")], 0)
