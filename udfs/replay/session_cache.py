@@ -86,8 +86,8 @@ def shard_base(cache: Cache, settings: CacheSettings, lane: int, shard: int) -> 
 
 @kernel
 def shard_of(session_id: int, shards: int) -> int:
-    """The shard whose range an id is in."""
-    return min(session_id // (GREATEST_ID // shards), shards - 1)
+    """The shard whose range an id is in, the nearest one for an id that no broker issues."""
+    return max(0, min(session_id // (GREATEST_ID // shards), shards - 1))
 
 
 @kernel
