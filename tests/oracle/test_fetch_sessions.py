@@ -212,7 +212,7 @@ def test_kafkas_own_sessions_are_what_the_captured_settings_give(
         reasons = set(dict(row[FIDELITY.reasons])) - {"response_not_captured"}
         assert (row[FIDELITY.agreed], reasons) == (row[FIDELITY.checked], set()), row
     expected = expected_sums(block)
-    assert expected[SESSION_CACHE.refused] > 0
+    assert slots > 8 or expected[SESSION_CACHE.refused] > 0
     assert lane_sums(gold, 0, expected) == expected
 
 
