@@ -1,6 +1,6 @@
 """Benchmarks, each beside its peer in the same run: medians of five rounds, on one core.
 
-    python -m tests.bench [decode] [capture]
+    python -m tests.bench [decode] [capture] [sessions]
 
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
 that is not there is left out.
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import capture, decode
+from tests.bench import capture, decode, sessions
 from tests.bench.capture_frames import fetches, full_fetches, packets
 from udfs.capture.chunks import frames
 
@@ -40,7 +40,14 @@ def reading() -> Iterator[str]:
         yield capture.compare(path, PORTS, kafka_frames(path))
 
 
-BENCHMARKS = {"decode": decoding, "capture": reading}
+def replaying_sessions() -> Iterator[str]:
+    """Few and many partitions a session, and many lanes."""
+    for partitions, rounds in ((4, 250), (40, 50)):
+        yield sessions.compare(partitions, rounds)
+    yield sessions.compare_lanes(40, 50, 32)
+
+
+BENCHMARKS = {"decode": decoding, "capture": reading, "sessions": replaying_sessions}
 
 if __name__ == "__main__":
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # children inherit it

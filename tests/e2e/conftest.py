@@ -22,11 +22,15 @@ from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
 
 RUN_AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+SLOTS = "max.incremental.fetch.session.cache.slots"
 WHAT_IF = {
     "starve": ["consumer.fetch.max.bytes=32KiB,128KiB,50MiB"],
+    "sessions": [f"{SLOTS}=8,16"],
     "admin": ["max.partitions=300,500 until 2026-11-21T12:19:44Z then 900", "max.broker.partitions=200,none"],
 }
 """Settings replayed beside the captured ones, by capture."""
+IN_FORCE = {"sessions": [f"{SLOTS}=8"]}
+"""Settings that were in force and a capture does not tell."""
 
 Rows = list[dict[str, Any]]
 
@@ -74,7 +78,7 @@ def captured(
     def lake_of(name: str) -> CapturedLake:
         if name not in made:
             capture, lake = shared_captures / f"{name}.pcap", str(tmp_path_factory.mktemp(name) / "lake")
-            run = Run(resolve_scenario(None, WHAT_IF.get(name, []), []), (capture,), lake, RUN_AT)
+            run = Run(resolve_scenario(None, WHAT_IF.get(name, []), IN_FORCE.get(name, [])), (capture,), lake, RUN_AT)
             capture_id = ingest(spark, run)
             run_id = replay(spark, run, capture_id).run_id
             logged = read_request_logs(shared_captures, name)

@@ -65,6 +65,7 @@ class Cache(NamedTuple):
     placed: Ints  # int64[lanes]: full responses so far, the counter that picks the shard
     seed: Ints  # int64[lanes]: state of the random ids
     fullest: Ints
+    room: Ints
     hints: Ints
 
 
@@ -85,8 +86,8 @@ def shard_base(cache: Cache, settings: CacheSettings, lane: int, shard: int) -> 
 
 @kernel
 def shard_of(session_id: int, shards: int) -> int:
-    """The shard whose range an id is in."""
-    return min(session_id // (GREATEST_ID // shards), shards - 1)
+    """The shard whose range an id is in, the nearest one for an id that no broker issues."""
+    return max(0, min(session_id // (GREATEST_ID // shards), shards - 1))
 
 
 @kernel
@@ -132,13 +133,20 @@ def close_session(cache: Cache, settings: CacheSettings, lane: int, slot: int) -
     sessions = cache.sessions[lane]
     shard = slot // (len(sessions) // settings.shards[lane])
     cache.partitions[lane] -= sessions[slot].size
-    cache.hints[lane, sessions[slot].owner] = NOWHERE
+    move_hint(cache, lane, sessions[slot].owner, slot, NOWHERE)
     cache.live[lane, shard] -= 1
     last = shard_base(cache, settings, lane, shard) + cache.live[lane, shard]
     if slot != last:
         sessions[slot] = sessions[last]
-        cache.hints[lane, sessions[slot].owner] = slot
+        move_hint(cache, lane, sessions[slot].owner, last, slot)
     sessions[last].id = 0
+
+
+@kernel
+def move_hint(cache: Cache, lane: int, owner: int, old: int, new: int) -> None:
+    """A session moves; one that its client has forgotten is no longer where the client's hint points."""
+    if cache.hints[lane, owner] == old:
+        cache.hints[lane, owner] = new
 
 
 @kernel
@@ -248,10 +256,11 @@ def session_error(session: Record, epoch: int, uses_topic_ids: int) -> int:
 def new_cache(settings: CacheSettings, seed: int, pool: int = MOST_SHARDS, clients: int = 16) -> Cache:
     """Empty caches. seed: of the random ids, the same in every lane."""
     lanes = len(settings.slots)
+    sessions = np.zeros((lanes, pool), SESSION)
     return Cache(
-        np.zeros((lanes, pool), SESSION), np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros(lanes, np.int64),
+        sessions, np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros(lanes, np.int64),
         np.zeros(lanes, np.int64), np.full(lanes, seed, np.int64), np.zeros(1, np.int64),
-        np.full((lanes, clients), NOWHERE),
+        np.full(1, room_of(sessions, settings)), np.full((lanes, clients), NOWHERE),
     )  # fmt: skip
 
 
@@ -262,7 +271,7 @@ def with_room(cache: Cache, settings: CacheSettings, clients: int) -> Cache:
         hints = np.full((lanes, 2 * clients), NOWHERE)
         hints[:, : cache.hints.shape[1]] = cache.hints
         cache = cache._replace(hints=hints)
-    if has_room(cache, settings):
+    if has_room(cache):
         return cache
     larger = np.zeros((lanes, 2 * pool), SESSION)
     for lane, shards in enumerate(settings.shards.tolist()):
@@ -271,14 +280,18 @@ def with_room(cache: Cache, settings: CacheSettings, clients: int) -> Cache:
             larger[lane, shard * new : shard * new + old] = cache.sessions[lane, shard * old : (shard + 1) * old]
         slots = cache.hints[lane]
         slots[:] = np.where(slots >= 0, slots // old * new + slots % old, slots)
-    return with_room(cache._replace(sessions=larger), settings, clients)
+    room = np.full(1, room_of(larger, settings))
+    return with_room(cache._replace(sessions=larger, room=room), settings, clients)
+
+
+def room_of(sessions: Records, settings: CacheSettings) -> int:
+    """Sessions of a shard that memory is enough for, in the lane that needs more memory first."""
+    room = sessions.shape[1] // settings.shards
+    return int(np.where(settings.slots > room, room, GREATEST_ID).min())
 
 
 @kernel
-def has_room(cache: Cache, settings: CacheSettings) -> bool:
+def has_room(cache: Cache) -> bool:
     """Is there memory for one more session in every shard?"""
-    for lane in range(len(settings.slots)):
-        room = cache.sessions.shape[1] // settings.shards[lane]
-        if room <= cache.fullest[0] and settings.slots[lane] > room:
-            return False
-    return True
+    found: bool = cache.fullest[0] < cache.room[0]
+    return found

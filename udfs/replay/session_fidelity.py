@@ -278,7 +278,7 @@ def judge_contents(judged: Judged, fetch: Record) -> None:
 def judge(moments: Records, first: int, end: int, fetches: Records, judged: Judged, settings: CacheSettings) -> int:
     """Judge moments[first:end]; stops where memory runs out and returns how far it came."""
     for m in range(first, end):
-        if not has_room(judged.cache, settings):
+        if not has_room(judged.cache):
             return m
         moment = moments[m]
         fetch = fetches[moment.fetch]

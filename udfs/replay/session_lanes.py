@@ -264,7 +264,7 @@ def play(moments: Records, first: int, end: int, fetches: Records, lanes: Lanes,
     for m in range(first, end):
         moment = moments[m]
         fetch = fetches[moment.fetch]
-        if not has_room(lanes.cache, settings) or lanes.evicted[0] + count > len(lanes.evictions):
+        if not has_room(lanes.cache) or lanes.evicted[0] + count > len(lanes.evictions):
             return m
         if is_session_error(fetch.error):
             continue

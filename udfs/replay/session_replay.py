@@ -219,6 +219,7 @@ def go_on(now: BrokerReplay, before_us: int | None) -> None:
     follow_spans(now.moments, 0, end, now.fetches, now.spans, shards)
     run_judge(now, end)
     run_lanes(now, end)
+    count_evictions(now)
     forget_played(now, end)
 
 

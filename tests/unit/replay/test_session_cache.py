@@ -88,8 +88,8 @@ def test_kafkas_test_session_cache() -> None:
 
 
 def test_kafkas_test_resize_cached_sessions() -> None:
-    """FetchSessionTest.testResizeCachedSessions: 2 slots; the partitions that are cached come to 2, 6, 9, 4."""
-    steps = [Fetch(0, "a", 2), Fetch(30_000, "b", 4), Fetch(60_000, "b", 7), Fetch(180_001, "a", 2)]
+    """FetchSessionTest.testResizeCachedSessions: 2 slots; the partitions that are cached come to 2, 6, 9."""
+    steps = [Fetch(0, "a", 2), Fetch(30_000, "b", 4), Fetch(60_000, "b", 7)]
     for count, cached in ((1, 2), (2, 6), (3, 9)):
         gold = gold_rows([captured(*steps[:count])], lanes(2, eviction_ms=1_000_000))
         assert gold[SESSION_CACHE.name][-1][SESSION_CACHE.cached_partitions] == cached
@@ -228,3 +228,16 @@ def test_the_tables_do_not_depend_on_how_batches_are_cut(rows: int) -> None:
     whole, cut = (gold_rows(cuts, four) for cuts in ([batch], pa.Table.from_batches([batch]).to_batches(rows)))
     assert cut == whole
     assert total(whole, SESSION_CACHE.evicted) > 0
+
+
+def test_a_session_that_its_client_forgot_is_not_mistaken_for_its_session() -> None:
+    """The client begins anew in the same connection; what it left behind is evicted, and its new session goes on."""
+    mine, anew = ids(0, 0)
+    left = (
+        Fetch(0, "a", 5, granted=mine),
+        Fetch(1000, "a", 5, granted=anew + 1),
+        Fetch(60_000, "a", 5, session_id=anew + 1, epoch=1),
+    )
+    later = Fetch(120_001, "b", 5), Fetch(120_002, "a", 5, session_id=anew + 1, epoch=2)
+    gold = gold_rows([captured(*left, *later)], lanes(2))
+    assert (evictions(gold), total(gold, SESSION_CACHE.not_found)) == ([("b", "a")], 0)

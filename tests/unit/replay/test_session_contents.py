@@ -35,7 +35,8 @@ def rows_of(wanted: list[Want]) -> Partitions:
         return np.array([getattr(want, name) for want in wanted], np.int64)
 
     return Partitions(
-        np.array([sum(want.topic.encode()) for want in wanted]), np.array([len(want.topic) for want in wanted]),
+        np.array([sum(want.topic.encode()) for want in wanted], np.int64),
+        np.array([len(want.topic) for want in wanted], np.int64),
         column("partition"), ones, zeros, zeros, column("offset"), ones, zeros, column("records"),
         column("high_watermark"), zeros, column("error"), zeros - 1,
     )  # fmt: skip

@@ -1,0 +1,86 @@
+"""Fetch sessions on one core: the replay of one lane beside Kafka's own FetchManager, and many lanes beside one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from tests.bench.table import ROUNDS, Timing, timed, told
+from tests.oracle.conftest import SLF4J, find_jar
+from udfs.replay.session_cache import CacheSettings
+from udfs.replay.session_clients import FETCH
+from udfs.replay.session_contents import Partitions
+from udfs.replay.session_replay import SessionLanes, go_on, new_broker, take
+from udfs.wire.arrays import Ints, Records, read_only
+
+KAFKA = "4.3.1"
+ARTIFACTS = (
+    *(f"org.apache.kafka:{name}:{KAFKA}" for name in ("kafka-server", "kafka-server-common", "kafka-clients")),
+    "com.yammer.metrics:metrics-core:2.2.0",
+    SLF4J,
+)
+CLIENTS, SLOTS, VERSION, JAVA_WARM_UP = 200, 800, 18, 5
+US_PER_MS = 1000
+
+
+def events(partitions: int, rounds: int) -> tuple[Records, Partitions]:
+    """Clients that fetch one after the other, a fetch a ms; in each fetch one partition's high watermark has moved."""
+    count = CLIENTS * rounds
+    fetches = np.zeros(count, FETCH)
+    number = np.arange(count)
+    fetches["number"], fetches["connection"], fetches["version"] = number, number % CLIENTS, VERSION
+    fetches["request_us"] = number * US_PER_MS
+    fetches["response_us"] = fetches["request_us"] + 1
+    fetches["is_known"] = fetches["has_partitions"] = 1
+    fetches["first"], fetches["end"] = number * partitions, (number + 1) * partitions
+    partition = np.tile(np.arange(partitions), count)
+    turn = np.repeat(number // CLIENTS, partitions)
+    zeros, ones = np.zeros(len(partition), np.int64), np.ones(len(partition), np.int64)
+    moved: Ints = turn // partitions + (partition <= turn % partitions)
+    rows = (ones, ones, partition, ones, ones, ones, zeros, ones, zeros, zeros, moved, zeros, zeros, zeros - 1)
+    return fetches, Partitions(*map(read_only, rows))
+
+
+def lanes(slots: Ints) -> SessionLanes:
+    """Lanes that differ in their slots."""
+    n = len(slots)
+    settings = CacheSettings(slots // 8, np.full(n, 8), np.full(n, 120_000), np.zeros(n, np.int64))
+    return SessionLanes(tuple(map(str, slots.tolist())), settings)
+
+
+def replay(fetches: Records, rows: Partitions, settings: SessionLanes) -> None:
+    """All of it, from arrays to sums."""
+    now = new_broker("1", settings, "bench")
+    now.names["client\x00host"] = 0
+    take(now, fetches.copy(), rows)
+    go_on(now, None)
+
+
+def compare(partitions: int, rounds: int) -> str:
+    """One lane beside Kafka's class."""
+    fetches, rows = events(partitions, rounds)
+    ours = timed("refetch, one lane", lambda: replay(fetches, rows, lanes(np.array([SLOTS]))))
+    title = f"Fetch sessions of {partitions} partitions, {CLIENTS} clients, one core"
+    return told(title, len(fetches), "fetches", ours, [java(partitions, rounds)])
+
+
+def compare_lanes(partitions: int, rounds: int, count: int) -> str:
+    """Many settings of the slots beside one, from all clients refused to none."""
+    fetches, rows = events(partitions, rounds)
+    many = lanes(np.linspace(0, SLOTS, count).astype(np.int64))
+    ours = timed(f"refetch, {count} lanes", lambda: replay(fetches, rows, many))
+    one = timed("refetch, one lane", lambda: replay(fetches, rows, lanes(np.array([SLOTS]))))
+    return told(f"{count} lanes, sessions of {partitions} partitions", len(fetches), "fetches", ours, [one])
+
+
+def java(partitions: int, rounds: int) -> Timing:
+    """Kafka's own class, after JAVA_WARM_UP repetitions for its compiler."""
+    classpath = os.pathsep.join(str(find_jar(name)) for name in ARTIFACTS)
+    source = Path(__file__).parent / "FetchSessionEvents.java"
+    numbers = (CLIENTS, partitions, rounds, SLOTS, JAVA_WARM_UP + ROUNDS)
+    command = ["java", "-cp", classpath, str(source), *map(str, numbers)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return Timing(f"kafka-server {KAFKA}", [int(ns) / 1e9 for ns in done.stdout.split()[JAVA_WARM_UP:]])
