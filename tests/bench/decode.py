@@ -36,7 +36,7 @@ def compare(what: str, frames: Sequence[FetchFrames]) -> str:
     parse, read = java(parts)
     return "\n".join((
         told(f"Decode {what}, one core; mean: {sizes}", amount, "frames", whole, [parse]),
-        told("", amount, "frames", alone, [read, *kio(parts)]),
+        told("  their bodies alone", amount, "frames", alone, [read, *kio(parts)]),
     ))  # fmt: skip
 
 

@@ -35,11 +35,11 @@ def timed(name: str, work: Callable[[], object], *, warm_up: int = 1) -> Timing:
 
 def told(title: str, amount: int, unit: str, ours: Timing, peers: Sequence[Timing]) -> str:
     """The contestants with their rate and, for a peer, how many times faster refetch was."""
-    lines = [title, f"  {'':<34}{'median':>10}  {'slowest':>10}  {unit + '/s':>14}  {'refetch is':>11}"]
+    lines = [title, f"  {'':<42}{'median':>10}  {'slowest':>10}  {unit + '/s':>14}  {'refetch is':>11}"]
     for timing in (ours, *peers):
         ratio = "" if timing is ours else f"{timing.median / ours.median:,.1f} x"
         lines.append(
-            f"  {timing.name:<34}{timing.median * 1000:>7,.1f} ms  {max(timing.seconds) * 1000:>7,.1f} ms"
+            f"  {timing.name:<42}{timing.median * 1000:>7,.1f} ms  {max(timing.seconds) * 1000:>7,.1f} ms"
             f"  {amount / timing.median:>14,.0f}  {ratio:>11}"
         )
     return "\n".join(lines)

@@ -116,7 +116,7 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str) -> pa.RecordBa
         t,
         shared_columns(exchanges, fields.exchange[parent])
         | {
-            t.source: pa.array([source] * len(parent), pa.string()),
+            t.source: pa.repeat(source, len(parent)),
             t.topic: topic,
             t.topic_id: topic_id,
             t.partition: fields.partition[parent],

@@ -68,11 +68,13 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
     for rows in fetch_rows(exchanges, messages, carried.session):
         yield FETCH_PARTITIONS, rows
     yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), "fetch")
-    yield RECORD_BATCHES, batch_rows(exchanges, produced_fields(exchanges, exchanges.of_api(PRODUCE)), "produce")
-    metadata = decode_both(exchanges, METADATA, exchanges.of_api(METADATA.request.api_key))
-    for rows in metadata_rows(exchanges, metadata):
-        yield CLUSTER_METADATA, rows
-    yield TOPIC_CHANGES, auto_created_topics(exchanges, metadata)
+    if len(produces := exchanges.of_api(PRODUCE)):
+        yield RECORD_BATCHES, batch_rows(exchanges, produced_fields(exchanges, produces), "produce")
+    if len(which := exchanges.of_api(METADATA.request.api_key)):
+        metadata = decode_both(exchanges, METADATA, which)
+        for rows in metadata_rows(exchanges, metadata):
+            yield CLUSTER_METADATA, rows
+        yield TOPIC_CHANGES, auto_created_topics(exchanges, metadata)
     for rows in topic_change_rows(exchanges):
         yield TOPIC_CHANGES, rows
     note_answers(exchanges)

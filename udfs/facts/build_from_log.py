@@ -153,7 +153,7 @@ def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBa
     rows = np.flatnonzero(exchanges.fault)
     return line_rows(
         exchanges.capture_id, lines.take(array_of(rows)), exchanges.connection_id[rows],
-        array_of(exchanges.number[rows]), pa.array([Reason.UNDECODABLE.value] * len(rows), pa.string()),
+        array_of(exchanges.number[rows]), pa.repeat(Reason.UNDECODABLE.value, len(rows)),
         timestamps(exchanges.of_request("last_time")[rows]),
     )  # fmt: skip
 
@@ -167,9 +167,9 @@ def line_rows(
     return rows_of(
         t,
         {
-            t.capture_id: pa.array([capture_id] * n, pa.string()),
+            t.capture_id: pa.repeat(capture_id, n),
             t.connection_id: connection_id,
-            t.direction: pa.array(["line"] * n, pa.string()),
+            t.direction: pa.repeat("line", n),
             t.stream_offset: number,
             t.exchange_no: exchange_no,
             t.reason: reason,

@@ -36,7 +36,7 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
     return rows_of(
         t,
         {
-            t.capture_id: pa.array([exchanges.capture_id] * n, pa.string()),
+            t.capture_id: pa.repeat(exchanges.capture_id, n),
             t.connection_id: connection_ids(frames)[:n],
             t.protocol: PROTOCOLS.take(connections["protocol"]),
             t.broker: pa.compute.if_else(pa.array(is_kafka), server, None),
@@ -85,7 +85,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.capture_id: pa.array([exchanges.capture_id] * len(losses), pa.string()),
+            t.capture_id: pa.repeat(exchanges.capture_id, len(losses)),
             t.connection_id: connection_ids(exchanges.frames)[losses["connection"]],
             t.direction: pa.array(["request", "response", "unknown"]).take(side),
             t.stream_offset: losses["stream_offset"],
@@ -112,9 +112,9 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.capture_id: pa.array([exchanges.capture_id] * len(rows), pa.string()),
+            t.capture_id: pa.repeat(exchanges.capture_id, len(rows)),
             t.connection_id: exchanges.connection_id[rows],
-            t.direction: pa.array([side] * len(rows), pa.string()),
+            t.direction: pa.repeat(side, len(rows)),
             t.stream_offset: of("stream_offset")[rows],
             t.exchange_no: array_of(exchanges.number[rows], np.ones(len(rows), np.bool_)),
             t.reason: reasons.take(code[rows]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import nulls_besides, rows_of, timestamps
 from udfs.facts.names import Names, hash_spans
-from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Records, Shorts
+from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Records, Shorts, read_only
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, response_body_start, response_version
 from udfs.wire.kernel import kernel
@@ -45,9 +45,9 @@ class Bodies(NamedTuple):
 class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests.
 
-    request, response: rows of the chunk's frames, or UNKNOWN. `error`, `throttle` and `fault` are filled in as bodies
-    are decoded; `software` holds the hashes of the client's software name and version, `member` those of group and
-    member id.
+    request, response: rows of the chunk's frames, or UNKNOWN. server, client_address: by connection, not by exchange.
+    `error`, `throttle` and `fault` are filled in as bodies are decoded; `software` holds the hashes of the client's
+    software name and version, `member` those of group and member id.
     """
 
     frames: Frames
@@ -59,7 +59,8 @@ class Exchanges:
     number: Ints
     connection_id: Ints
     server: pa.Array[Any]
-    client: pa.Array[Any]
+    client_address: pa.Array[Any]
+    client_id: pa.Array[Any]
     api_key: Ints
     api_version: Ints
     error: Ints
@@ -70,17 +71,25 @@ class Exchanges:
     fault: Ints
     software: tuple[Ints, Ints]
     member: tuple[Ints, Ints]
+    _fields: dict[tuple[bool, str, int], Ints] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.request)
 
     def of_request(self, name: str, missing: int = UNKNOWN) -> Ints:
         """A field of the requests' frames, `missing` where there is no request."""
-        return _field(self.frames.requests, self.request, name, missing)
+        return self._field(True, name, missing)
 
     def of_response(self, name: str, missing: int = UNKNOWN) -> Ints:
         """A field of the responses' frames, `missing` where there is no response."""
-        return _field(self.frames.responses, self.response, name, missing)
+        return self._field(False, name, missing)
+
+    def _field(self, is_request: bool, name: str, missing: int) -> Ints:
+        key = (is_request, name, missing)
+        if key not in self._fields:
+            frames, rows = (self.frames.requests, self.request), (self.frames.responses, self.response)
+            self._fields[key] = read_only(_field(*(frames if is_request else rows), name, missing))
+        return self._fields[key]
 
     def of_api(self, key: int) -> Ints:
         """Indices of the exchanges of one API."""
@@ -106,12 +115,14 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     request_number = _field(frames.requests, request, "number", 0)
     number = np.where(request != UNKNOWN, request_number, _field(frames.responses, response, "number", 0))
     server, client = endpoint_texts(frames)
+    starts, lengths = (_field(frames.requests, request, f"client_id_{of}", -1) for of in ("start", "length"))
     n = len(request)
     return Exchanges(
         frames=frames, capture_id=capture_id, names=names,
         request=request, response=response, connection=connection, number=number,
         connection_id=connection_ids(frames)[connection],
-        server=server.take(connection), client=client.take(connection),
+        server=server, client_address=addresses(client),
+        client_id=names.texts_of(names.learn(frames.arena, starts, lengths)),
         api_key=_field(frames.requests, request, "api_key", -1),
         api_version=_field(frames.requests, request, "api_version", -1),
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
@@ -190,12 +201,6 @@ def note_faults(exchanges: Exchanges, which: Ints, faults: Codes) -> Bools:
     return fine
 
 
-def client_ids(exchanges: Exchanges) -> pa.Array[Any]:
-    """The requests' client ids."""
-    starts, lengths = exchanges.of_request("client_id_start", 0), exchanges.of_request("client_id_length", -1)
-    return exchanges.names.texts_of(exchanges.names.learn(exchanges.frames.arena, starts, lengths))
-
-
 def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
     """The address of each address:port."""
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
@@ -204,13 +209,14 @@ def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
 def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array[Any] | Ints]:
     """What rows of any table say of their exchange; rows: int64[n], the exchange of each row."""
     request_time, response_time = exchanges.of_request("last_time")[rows], exchanges.of_response("last_time")[rows]
+    connection = exchanges.connection[rows]
     return {
-        EXCHANGES.capture_id: pa.array([exchanges.capture_id] * len(rows), pa.string()),
+        EXCHANGES.capture_id: pa.repeat(exchanges.capture_id, len(rows)),
         EXCHANGES.connection_id: exchanges.connection_id[rows],
         EXCHANGES.exchange_no: exchanges.number[rows],
-        EXCHANGES.broker: exchanges.server.take(rows),
-        EXCHANGES.client_address: addresses(exchanges.client).take(rows),
-        EXCHANGES.client_id: client_ids(exchanges).take(rows),
+        EXCHANGES.broker: exchanges.server.take(connection),
+        EXCHANGES.client_address: exchanges.client_address.take(connection),
+        EXCHANGES.client_id: exchanges.client_id.take(rows),
         EXCHANGES.request_time: timestamps(request_time, request_time != UNKNOWN),
         EXCHANGES.response_time: timestamps(response_time, response_time != UNKNOWN),
     }

@@ -40,7 +40,7 @@ def entry_rows(
     """Rows of one kind of entry; columns that such an entry does not have are null."""
     shared = shared_columns(exchanges, exchange)
     given = {str(name): shared[str(name)] for name in SHARED} | {
-        str(CLUSTER_METADATA.entry): pa.array([entry] * len(exchange), pa.string()),
+        str(CLUSTER_METADATA.entry): pa.repeat(entry, len(exchange)),
         str(CLUSTER_METADATA.position): position,
         **{str(name): values for name, values in columns.items()},
     }

@@ -44,7 +44,7 @@ def change_rows(
 ) -> pa.RecordBatch:
     """Rows of one kind; columns that such a request does not have are null. exchange: int64, of each row."""
     shared = shared_columns(exchanges, exchange)
-    kinds = {str(TOPIC_CHANGES.kind): pa.array([kind] * len(exchange), pa.string())}
+    kinds = {str(TOPIC_CHANGES.kind): pa.repeat(kind, len(exchange))}
     given = {**shared, **kinds, **{str(name): values for name, values in columns.items()}}
     return rows_of(TOPIC_CHANGES, {**given, **nulls_besides(TOPIC_CHANGES, given, len(exchange))})
 

@@ -106,13 +106,9 @@ def _fill(out: Ints, first: int, count: int, value: int) -> None:
 
 
 @kernel
-def _int_elements(
-    code: Ints, ints: int, arena: Bytes, offset: int, limit: int, row: int, count: int, width: int, out: Ints
-) -> int:
-    """Read an array column by column; the offset behind it, or -1 where it has tags or is cut and must be walked."""
+def _int_elements(code: Ints, ints: int, arena: Bytes, offset: int, row: int, count: int, width: int, out: Ints) -> int:
+    """Read an array column by column: the offset behind it, or -1 where an element has tags. Its bytes are there."""
     end = offset + count * width
-    if end > limit:
-        return -1
     if width > cell(code, ints + 2):  # each ends in the number of its tags
         for tags in range(offset + width - 1, end, width):
             if cell(arena, tags) != 0:
@@ -159,7 +155,7 @@ def _open_array(
     for left_out in range(pc + 9, body, 2):
         _fill(out, cell(code, left_out) + first, count, cell(code, left_out + 1))
     if cell(code, pc + 7) != 0:
-        end = _int_elements(code, body, arena, offset, limit, first, count, cell(code, pc + 5), out)
+        end = _int_elements(code, body, arena, offset, first, count, cell(code, pc + 5), out)
         if end >= 0:
             return end, cell(code, pc + 6), row, depth
     put(stack, depth + _TO_COME, count - 1)

@@ -7,9 +7,12 @@ lacks are left out when encoding, and have Kafka's default when read back.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from schemas.wire.declared import DECLARED
@@ -202,6 +205,14 @@ def lay_in_arena(frames: list[bytes], between: bytes = b"") -> tuple[np.ndarray,
     starts = np.cumsum(sizes) - sizes + len(between) * np.arange(1, len(frames) + 1)
     arena = np.frombuffer(between + between.join(frames) + between, np.uint8)
     return arena, starts, starts + sizes
+
+
+@contextmanager
+def junk_in_memory() -> Iterator[None]:
+    """Arrays that nobody has written to are full of junk, as memory that was used before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np, "empty", lambda shape, dtype: np.full(shape, -77, dtype))
+        yield
 
 
 def decode_frames(message: Message, version: int, frames: list[bytes]) -> tuple[np.ndarray, Decoded]:

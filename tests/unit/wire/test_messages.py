@@ -50,6 +50,20 @@ def test_a_fetch_of_two_partitions_has_one_topic_row_and_two_partition_rows() ->
     assert partitions.column("fetch_offset").tolist() == [1000, 2000]
 
 
+def test_partitions_with_and_without_tags_can_be_neighbours() -> None:
+    tagged = one_partition(5, 2000, b"\1\1\x08" + be("q", 77))
+    head = be("iiibii", 500, 1, 1024, 0, 7, 3) + b"\2" + TOPIC_ID
+    frames = [
+        head + bytes([len(partitions) + 1]) + b"".join(partitions) + NO_TAGS + EMPTY + EMPTY + NO_TAGS
+        for partitions in ([one_partition(4, 1000), tagged, one_partition(6, 3000)], [one_partition(7, 4000)] * 2)
+    ]
+    _, decoded = decode_frames(FETCH_REQUEST, 18, frames)
+    partitions = decoded.levels["topics.partitions"]
+    assert partitions.column("partition").tolist() == [4, 5, 6, 7, 7]
+    assert partitions.column("fetch_offset").tolist() == [1000, 2000, 3000, 4000, 4000]
+    assert partitions.column("high_watermark").tolist() == [2**63 - 1, 77, 2**63 - 1, 2**63 - 1, 2**63 - 1]
+
+
 def test_a_field_that_a_version_lacks_has_kafkas_default() -> None:
     _, decoded = decode_frames(FETCH_REQUEST, 0, [be("iiii", 2, 500, 1, 0)])
     request = decoded.levels[""]
