@@ -42,6 +42,7 @@ TYPES: Mapping[str, DataType] = {
     "string": StringType(),
     "timestamp": TimestampType(),
     "array<int>": ArrayType(IntegerType()),
+    "array<bigint>": ArrayType(LongType()),
     "array<string>": ArrayType(StringType()),
     "map<string,bigint>": MapType(StringType(), LongType()),
 }

@@ -19,6 +19,7 @@ Type = Literal[
     "string",
     "timestamp",
     "array<int>",
+    "array<bigint>",
     "array<string>",
     "map<string,bigint>",
 ]

@@ -28,6 +28,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "timestamp": pa.timestamp("us", "UTC"),
     "array<int>": pa.list_(pa.int32()),
+    "array<bigint>": pa.list_(pa.int64()),
     "array<string>": pa.list_(pa.string()),
     "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
 }

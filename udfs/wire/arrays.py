@@ -13,6 +13,7 @@ Codes = npt.NDArray[np.int8]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 Cells = Bytes | Ints
 Records = npt.NDArray[np.void]
 

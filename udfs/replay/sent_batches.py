@@ -1,0 +1,288 @@
+"""What a client sent, put together again: its records as they were appended, and the batches they went in.
+
+A batch that is sent again, whole or in the parts that a split made of it, has the sequence numbers of its records; that
+of a client without idempotence is told by the times of its records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.steps import SENT
+from udfs.arrow import compute
+from udfs.replay.accumulator import NEVER, Batches, Log, Sizes, Topics
+from udfs.replay.compression_estimate import HEADER_BYTES
+from udfs.replay.log_reads import numbers_of
+from udfs.replay.recompression import costs
+from udfs.wire.arrays import Bools, Ints, read_only
+from udfs.wire.kernel import kernel
+from udfs.wire.records import CODEC_NAMES
+
+TOO_LARGE = 10
+"""MESSAGE_TOO_LARGE."""
+NONE = -1
+
+
+class Rows(NamedTuple):
+    """Columns of SENT that are numbers: int64[rows]; what is not known is NONE, times NEVER."""
+
+    request_time: Ints
+    response_time: Ints
+    size: Ints
+    codec: Ints
+    records: Ints
+    sequence: Ints
+    error: Ints
+    uncompressed: Ints
+    first_timestamp: Ints
+    last_timestamp: Ints
+
+
+@kernel
+def mark_resent(stream: Ints, rows: Rows, before: Ints, last: Ints, parent: Ints, offset: Ints) -> None:
+    """Find out which rows send records again.
+
+    stream: int64[rows], a number for the partition and producer id. parent: written, the row that sent the records
+    first, NONE for one that does itself; offset: of its first record in that. before, last: working memory, int64[rows]
+    and int64[streams], the latter NONE.
+    """
+    for row in range(len(stream)):
+        parent[row], offset[row] = NONE, 0
+        earlier = last[stream[row]]
+        while earlier != NONE and parent[row] == NONE:
+            at = place_in(earlier, row, rows)
+            if at >= 0:
+                parent[row], offset[row] = earlier, at
+            elif is_behind(earlier, row, rows):
+                break
+            earlier = before[earlier]
+        if parent[row] == NONE:
+            before[row], last[stream[row]] = last[stream[row]], row
+
+
+@kernel
+def place_in(earlier: int, row: int, rows: Rows) -> int:
+    """Where the row's first record is in the earlier row's batch, NONE where it is not."""
+    if rows.sequence[row] >= 0:
+        at = rows.sequence[row] - rows.sequence[earlier]
+        return at if 0 <= at < rows.records[earlier] else NONE
+    again = rows.error[earlier] != 0 and rows.request_time[row] > rows.response_time[earlier]
+    inside = rows.first_timestamp[earlier] <= rows.first_timestamp[row]
+    inside = inside and rows.last_timestamp[row] <= rows.last_timestamp[earlier]
+    return 0 if again and inside and rows.records[row] <= rows.records[earlier] else NONE
+
+
+@kernel
+def is_behind(earlier: int, row: int, rows: Rows) -> bool:
+    """Whether the row's records come behind those of the earlier row, and so of all before that."""
+    if rows.sequence[row] >= 0:
+        return bool(rows.sequence[row] >= rows.sequence[earlier])
+    return bool(rows.first_timestamp[row] > rows.last_timestamp[earlier])
+
+
+@kernel
+def append_order(time: Ints, topic: Ints, partition: Ints, order: Ints, current: Ints, moved: Ints) -> None:
+    """Put records of the same time in the order in which a client without keys sends them: it stays with a partition.
+
+    order: rows by time, topic and partition, rewritten. current: int64[topics], NONE. moved: int64[records], memory.
+    """
+    first = 0
+    while first < len(order):
+        end, row = first, order[first]
+        while end < len(order) and time[order[end]] == time[row] and topic[order[end]] == topic[row]:
+            end += 1
+        at = first
+        for same in (True, False):
+            for place in range(first, end):
+                if (partition[order[place]] == current[topic[row]]) == same:
+                    moved[at] = order[place]
+                    at += 1
+        for place in range(first, end):
+            order[place] = moved[place]
+        current[topic[row]] = partition[order[end - 1]]
+        first = end
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A stretch of what one client sent.
+
+    topics: names by number. rows: all sendings; `first` those that sent records first, whose batches are those of
+    `batches` in the same order; `batch_of`: int64[rows], the batch that a sending sends again or first, NONE where not
+    known. log, batches, places, sizes: what the replay takes, records of first sendings alone.
+    """
+
+    topics: list[str]
+    rows: Rows
+    topic: Ints
+    partition: Ints
+    first: Ints
+    batch_of: Ints
+    is_whole: Bools
+    begin: Ints
+    log: Log
+    batches: Batches
+    places: Topics
+    sizes: Sizes
+    fitted: Sizes
+    next_in_topic: Ints
+
+
+def numbered(texts: pa.Array[Any], index: dict[str, int]) -> Ints:
+    """A number for each text; new ones are added to `index`."""
+    keys: Any = texts.dictionary_encode()
+    numbers = np.array([index.setdefault(key, len(index)) for key in keys.dictionary.to_pylist()], np.int64)
+    found: Ints = numbers[keys.indices.to_numpy()] if len(numbers) else np.zeros(0, np.int64)
+    return found
+
+
+def flat(column: Any) -> tuple[Ints, Ints]:
+    """A list column as (int64[rows + 1] offsets, int64 values); a null is empty."""
+    filled = compute.fill_null(column, pa.scalar([], column.type))
+    offsets = filled.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], filled.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def unique_numbers(*columns: Ints) -> tuple[Ints, int]:
+    """(a number for each distinct row of the columns, how many there are)."""
+    _, found = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    return found.reshape(-1), int(found.max(initial=-1)) + 1
+
+
+def edges(counts: Ints) -> Ints:
+    """int64[n + 1], where stretches of these lengths begin and end."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def rows_of_sent(batch: pa.RecordBatch, codec: Ints, offsets: Ints, times: Ints) -> Rows:
+    """The numbers of SENT."""
+    has = np.diff(offsets) > 0
+    begin, end = np.minimum(offsets[:-1], max(len(times) - 1, 0)), np.maximum(offsets[1:] - 1, 0)
+    padded = times if len(times) else np.zeros(1, np.int64)
+    return Rows(
+        numbers_of(batch, SENT.request_time, 0), numbers_of(batch, SENT.response_time, NEVER),
+        numbers_of(batch, SENT.size_bytes, 0), codec, np.diff(offsets),
+        numbers_of(batch, SENT.base_sequence, NONE), numbers_of(batch, SENT.error_code, NONE),
+        numbers_of(batch, SENT.uncompressed_bytes, 0),
+        np.where(has, padded[begin], 0), np.where(has, padded[end], 0),
+    )  # fmt: skip
+
+
+def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int]) -> Sent:
+    """Put together what a client sent from rows of SENT in the order of their first records."""
+    topic, codec = numbered(batch[SENT.topic], index), numbered(batch[SENT.codec], codec_index())
+    partition, places = unique_numbers(topic, numbers_of(batch, SENT.partition, 0))
+    offsets, content = flat(batch[SENT.record_sizes])
+    _, times = flat(batch[SENT.create_times])
+    rows = rows_of_sent(batch, codec, offsets, times)
+    stream, streams = unique_numbers(
+        partition, numbers_of(batch, SENT.producer_id, NONE), numbers_of(batch, SENT.producer_epoch, NONE)
+    )
+    parent, offset = np.zeros(len(topic), np.int64), np.zeros(len(topic), np.int64)
+    mark_resent(
+        read_only(stream), Rows(*map(read_only, rows)), np.zeros(len(topic), np.int64), np.full(streams, NONE), parent, offset
+    )  # fmt: skip
+    is_first = (parent == NONE) & (rows.records > 0)
+    # In the log, a partition's batches stand together, in the order in which they were filled.
+    first = np.flatnonzero(is_first)[np.argsort(partition[is_first], kind="stable")]
+    batch_of = np.full(len(topic), NONE)
+    batch_of[first] = np.arange(len(first))
+    batch_of = np.where(parent == NONE, batch_of, batch_of[np.maximum(parent, 0)])
+    begin = edges(rows.records[first])
+    taken = np.repeat(offsets[first] - begin[:-1], rows.records[first]) + np.arange(begin[-1])
+    is_whole = (offset == 0) & (rows.records == rows.records[first[np.maximum(batch_of, 0)]]) if len(first) else is_first
+    log = log_of(
+        batch, rows, first, begin, content[taken], times[taken], partition[first], places, len(index), topic
+    )  # fmt: skip
+    log = log._replace(resent_at=resent_times(rows, parent, offset, batch_of, begin, is_whole))
+    next_in_topic = following(log, topic[first][log.batch])
+    sticky = np.bincount(topic[first], numbers_of(batch, SENT.keyless_records, 0)[first] - rows.records[first], len(index))
+    of_partition = np.zeros(places, np.int64)
+    of_partition[partition] = topic
+    return Sent(
+        list(index), rows, topic, partition, first, batch_of, is_whole, begin, log,
+        batches_of(rows, first, begin, log, next_in_topic, parent, batch_of, is_whole, linger_us),
+        Topics(of_partition, (sticky == 0).astype(np.int64)),
+        *costs(batch, rows.size[first] - HEADER_BYTES, codec[first], topic[first], first, begin, content[taken]),
+        next_in_topic,
+    )  # fmt: skip
+
+
+def codec_index() -> dict[str, int]:
+    """Numbers of the codecs by name."""
+    return {name: number for number, name in enumerate(CODEC_NAMES)}
+
+
+def log_of(
+    batch: pa.RecordBatch, rows: Rows, first: Ints, begin: Ints, content: Ints, timestamp: Ints, partition: Ints,
+    places: int, topics: int, topic: Ints,
+) -> Log:  # fmt: skip
+    """The records of first sendings, with the order in which they were appended.
+
+    A record is appended when it is made, as long as its time can be the client's clock: it is not after the request, and
+    not before what stands before it. Where the batch's first time is not the clock (SENT.append_from), its request is.
+    """
+    of = np.repeat(np.arange(len(first)), np.diff(begin))
+    append_from = numbers_of(batch, SENT.append_from, 0)[first]
+    is_clock = append_from < rows.request_time[first]
+    time = np.where(is_clock[of], timestamp * 1000, rows.request_time[first][of])
+    time = np.clip(time, append_from[of], rows.request_time[first][of])
+    # Rising within a partition: partitions are put far apart for one running maximum.
+    step = int(time.max(initial=0)) + 1 if places < (1 << 10) else 0
+    time = np.maximum.accumulate(time + partition[of] * step) - partition[of] * step if step else time
+    order = np.lexsort((np.arange(len(of)), partition[of], topic[first][of], time))
+    append_order(
+        time, topic[first][of], partition[of], order, np.full(topics, NONE), np.zeros(len(of), np.int64)
+    )  # fmt: skip
+    return Log(time, timestamp, content, partition[of], of, np.full(len(of), NEVER), order)
+
+
+def following(log: Log, topic: Ints) -> Ints:
+    """Of each record the next that was appended to its topic, NONE for the last."""
+    by_topic = log.order[np.argsort(topic[log.order], kind="stable")]
+    found = np.full(len(topic), NONE)
+    same = topic[by_topic[1:]] == topic[by_topic[:-1]]
+    found[by_topic[:-1][same]] = by_topic[1:][same]
+    return found
+
+
+def resent_times(
+    rows: Rows, parent: Ints, offset: Ints, batch_of: Ints, begin: Ints, is_whole: Bools
+) -> Ints:  # fmt: skip
+    """When each record was first sent again in a part of its batch: int64[records], NEVER where it was not."""
+    found = np.full(int(begin[-1]), NEVER)
+    parts = np.flatnonzero((parent != NONE) & (batch_of != NONE) & ~is_whole)
+    start = np.minimum(begin[batch_of[parts]] + offset[parts], len(found) - 1)
+    np.minimum.at(found, start, rows.request_time[parts])
+    return found
+
+
+def batches_of(
+    rows: Rows, first: Ints, begin: Ints, log: Log, next_in_topic: Ints, parent: Ints, batch_of: Ints,
+    is_whole: Bools, linger_us: int,
+) -> Batches:  # fmt: skip
+    """What the capture tells of each batch when it was sent first."""
+    last = begin[1:] - 1
+    follows = next_in_topic[last]
+    sealed = np.where(follows != NONE, log.time[np.maximum(follows, 0)], NEVER)
+    ready = np.minimum(sealed, log.time[begin[:-1]] + linger_us)
+    sent, answered = rows.request_time[first], rows.response_time[first]
+    again = np.flatnonzero((parent != NONE) & (batch_of != NONE) & is_whole)
+    retry_at = np.full(len(first), NEVER)
+    np.minimum.at(retry_at, batch_of[again], rows.request_time[again])
+    return Batches(
+        rows.codec[first],
+        np.maximum(sent - ready, 0),
+        np.where(sent < ready, sent, NEVER),
+        np.where(answered == NEVER, 0, answered - sent),
+        np.bincount(batch_of[again], minlength=len(first)),
+        retry_at,
+    )
+
+
+Flags = npt.NDArray[np.bool_]
