@@ -64,7 +64,8 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
         return False
     t = CAPTURES
     rows = rows_of(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
-    if sorted(map(tuple, rows)) != sorted((index.path, decoder(run.pseudonyms)) for index in plan.indexes):
+    told = decoder(run.pseudonyms, run.records)
+    if sorted(map(tuple, rows)) != sorted((index.path, told) for index in plan.indexes):
         return False
     sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
     return True
@@ -73,9 +74,13 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
 def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> None:
     """From planned captures to silver tables."""
     staging = f"{run.lake}/_staging/{plan.capture_id}"
-    rows_of = logged_rows if are_request_logs(plan.indexes) else packed_rows
     with stage("decode", spark):
-        packed = rows_of(spark, plan, run.pseudonyms)
+        is_log = are_request_logs(plan.indexes)
+        packed = (
+            logged_rows(spark, plan, run.pseudonyms)
+            if is_log
+            else packed_rows(spark, plan, run.pseudonyms, run.records)
+        )
         packed.write.mode("overwrite").partitionBy(PACKED_TABLE).parquet(staging)
     with stage("silver", spark):
         write_silver(spark, run, plan, staging)
@@ -95,7 +100,7 @@ def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staging: str)
     connections, exchanges, fetches = (rows_of(spark, run.lake, table, plan.capture_id) for table in told_by)
     quality = quality_rows(connections, exchanges, fetches, plan.capture_id)
     write_table(quality, run.lake, CAPTURE_QUALITY, plan.capture_id)
-    write_table(capture_rows(spark, plan, run.pseudonyms), run.lake, CAPTURES, plan.capture_id)
+    write_table(capture_rows(spark, plan, decoder(run.pseudonyms, run.records)), run.lake, CAPTURES, plan.capture_id)
 
 
 def unpacked(staged: DataFrame, table: Table) -> DataFrame:

@@ -11,6 +11,7 @@ from jobs.paths import is_uri
 from jobs.scenario import Scenario
 from udfs.errors import ArgumentError
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sizes import Asked
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,13 @@ class Run:
     master: str | None = None
     pseudonyms: Pseudonyms | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def records(self) -> Asked | None:
+        """What ingest is to learn of produced records: nothing, unless a replay of the scenario needs it."""
+        if "batch_split" not in self.scenario.algorithms:
+            return None
+        return Asked(every=1) if self.scenario.captured.get("recompress") == "all" else Asked()
 
 
 def absolute_lake(lake: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self
@@ -12,13 +12,18 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from jobs.paths import CONF
-from jobs.units import format_bytes, format_ms, parse_bytes, parse_int, parse_ms
+from jobs.units import format_bytes, format_ms, parse_bytes, parse_int, parse_ms, parse_ratio
 from udfs.errors import SettingError
 
-Value = int | str
-"""A setting's value: bytes, milliseconds or a count as int, an enum's choice as str."""
+Value = int | str | float
+"""A setting's value: bytes, milliseconds or a count as int, an enum's choice as str, a ratio as float."""
 
-_PARSERS = {"bytes": parse_bytes, "ms": parse_ms, "int": parse_int}
+_PARSERS: Mapping[str, Callable[[str], int | float]] = {
+    "bytes": parse_bytes, "ms": parse_ms, "int": parse_int, "ratio": parse_ratio
+}  # fmt: skip
+ON_REQUEST = frozenset({"batch_split"})
+"""Replays that need more of a capture than others do: they are made where a scenario or a flag names them or a setting
+that is theirs alone."""
 _SETTINGS_FILE = CONF / "settings.yaml"
 
 
@@ -28,8 +33,8 @@ class Setting(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    set_on: Literal["consumer", "replica", "broker"] | None
-    type: Literal["bytes", "ms", "int", "enum"]
+    set_on: Literal["consumer", "producer", "replica", "broker", "topic"] | None
+    type: Literal["bytes", "ms", "int", "ratio", "enum"]
     unit: str
     default: Value | None
     minimum: int | None = None
@@ -78,9 +83,9 @@ class Setting(BaseModel):
             return format_bytes(int(value))
         return format_ms(int(value)) if self.type == "ms" else str(value)
 
-    def order(self, value: Value) -> int:
+    def order(self, value: Value) -> float:
         """Sort key of a value: numbers by size, an enum's choices as declared."""
-        return self.choices.index(str(value)) if self.choices else int(value)
+        return self.choices.index(str(value)) if self.choices else float(value)
 
 
 @cache

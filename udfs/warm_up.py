@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import LOG_EVENTS
+from schemas.tables.steps import LOG_EVENTS, SENT
 from schemas.tables.table import Table
 from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
 from udfs.capture.conversation import CONNECTION
@@ -32,11 +32,15 @@ from udfs.capture.segments import DIRECTION
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
 from udfs.kernel_cache import compiled
+from udfs.replay.compression_estimate import Producers
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch_replay import FetchLanes, replay_fetches
 from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.split_replay import SplitLanes, replay_splits
+from udfs.replay.split_report import ALGORITHM as BATCH_SPLIT
 from udfs.wire.arrays import Ints
+from udfs.wire.records import sizes_of
 
 FETCH, VERSION, CORRELATION_ID = 1, 4, 7
 HEADER_BYTES = 11  # key, version, correlation id and a client id of one byte
@@ -91,11 +95,11 @@ def packets() -> Iterator[pa.RecordBatch]:
             yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 
-def zeros(table: Table, rows: int, **columns: Ints) -> pa.RecordBatch:
+def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
     """Rows of a table that are zero, true or empty but for the columns given."""
     values: dict[str, object] = {"string": "", "boolean": True}
     filled: dict[str, pa.Array[Any] | Ints] = {
-        str(c): pa.array([values.get(c.type, 0)] * rows, TYPES[c.type]) for c in table.columns
+        str(c): pa.array([values.get(c.type, 0)] * rows, TYPES[c.type]) for c in table.columns if c not in columns
     }
     return rows_of(table, {**filled, **columns})
 
@@ -107,6 +111,22 @@ def replay_fetch_limits() -> None:
     limits = np.concatenate([one, two])
     lanes = Lanes(limits, limits, np.full(2, 1 << 20), np.zeros(2, np.int64))
     for _ in replay_fetches(reads([events], 1 << 20), FetchLanes(("captured", "other"), lanes, lanes), ""):
+        pass
+
+
+def replay_batch_split() -> None:
+    """A batch of one record, in two lanes, and the walk over a record."""
+    two = np.ones(2, np.int64)
+    ratio = np.ones(2, np.float32)
+    lanes = SplitLanes(("captured", "other"), Producers(two, two, two, two, two, two, two, ratio, ratio, ratio))
+    sizes = {
+        SENT.record_sizes: pa.array([[100]], TYPES["array<int>"]),
+        SENT.create_times: pa.array([[0]], TYPES["array<bigint>"]),
+        SENT.recompressed_bytes: pa.array([None], TYPES["array<int>"]),
+        SENT.codec: pa.array(["gzip"], pa.string()),
+    }
+    sizes_of(bytes([12, 0, 0, 0, 1, 1, 0]), 1)
+    for _ in replay_splits([zeros(SENT, 1, **sizes)], lanes, ""):
         pass
 
 
@@ -133,7 +153,12 @@ def decode() -> None:
         pass
 
 
-RUNS = {"capture": follow_connections, "facts": decode, FETCH_MAX_BYTES: replay_fetch_limits}
+RUNS = {
+    "capture": follow_connections,
+    "facts": decode,
+    FETCH_MAX_BYTES: replay_fetch_limits,
+    BATCH_SPLIT: replay_batch_split,
+}
 
 
 def compile_part(part: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from schemas.tables.gold_columns import RUN_ID, SCENARIO
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
-RUN_ID = C("string", "The run: a hash of the capture set's content and the resolved scenario")
-SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
 MODE = C("string", "open: each captured request is answered under the lane's settings")
 CLIENT_ID = C("string", "client.id of the reader; empty for none")
 CLIENT_ADDRESS = C("string", "The reader's IP address")
@@ -33,15 +33,17 @@ FIDELITY = table(
     run_id=RUN_ID,
     algorithm=C("string", "As in runs"),
     metric=C("string", "fetch_max_bytes has fetches_with_records and empty_fetches: record bytes of every partition of "
-                       "a response are equal"),
+                       "a response are equal; batch_split has batches, splits, splits_replayed and recut_bytes: see "
+                       "udfs.replay.split_verdicts"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
-    client_id=C("string", "client.id of the reader", nullable=True),
-    client_address=C("string", "The reader's IP address", nullable=True),
-    reader=C("string", "consumer or follower", nullable=True),
+    client_id=C("string", "client.id of the reader or producer", nullable=True),
+    client_address=C("string", "The reader's or producer's IP address", nullable=True),
+    reader=C("string", "consumer, follower or producer", nullable=True),
     checked=C("bigint", "What could be checked, such as responses"),
     agreed=C("bigint", "... that agree"),
     unknown=C("bigint", "What could not be checked: the capture does not tell what the replay needs"),
-    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity"),
+    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: see udfs.replay.fidelity and "
+                                    "split_fidelity"),
 )  # fmt: skip
 
 FETCH_FAIRNESS = table(
@@ -100,4 +102,4 @@ FETCH_CONSUMERS = table(
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
 )  # fmt: skip
 
-GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, RUNS)
+GOLD = (FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, BATCH_SPLIT, BATCH_SPLIT_TIMELINE, RUNS)

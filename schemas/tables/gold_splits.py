@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from schemas.tables.gold import RUN_ID, SCENARIO
+from schemas.tables.gold_columns import RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
 _CLIENT = {
     "run_id": RUN_ID,
     "scenario": SCENARIO,
-    "client_id": C("string", "client.id of the producer; empty for none"),
-    "client_address": C("string", "The producer's IP address; empty where all clients of a name are one process"),
+    "client_id": C("string", "client.id of the producer; empty for none, and where all of an address are one process"),
+    "client_address": C("string", "The producer's IP address"),
     "topic": C("string", "Topic name, or its id where the name is not known"),
 }
 

@@ -74,8 +74,8 @@ SENT = table(
     "One row a batch of a produce request, in the order in which a client began to fill them.",
     ("client_id", "client_address", "append_from"), "topic",
     shard=C("int", "Spark partition that works on the client"),
-    client_id=C("string", "As in record_batches; empty for none"),
-    client_address=C("string", "As in record_batches; empty where all clients of a name are one process"),
+    client_id=C("string", "As in record_batches; empty for none, and where all clients of an address are one process"),
+    client_address=C("string", "As in record_batches"),
     topic=C("string", "As in record_batches"),
     partition=C("int", "As in record_batches"),
     append_from=C("bigint", "When the first record was appended: its timestamp where that can be the client's clock, else "

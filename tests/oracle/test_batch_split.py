@@ -50,7 +50,9 @@ def random_case(seed: int) -> Case:
             size = source.choice([0, 10, 100, 100, 400, source.randint(0, batch_size * 2)])
             records.append((source.choice([0, 0, 0, 1, 3, 20]), kind, size))
     limit = source.choice([batch_size // 2, batch_size + 61, batch_size * 2])
-    return Case(batch_size, limit, source.choice([0, 5, 20]), source.choice(["gzip", "snappy", "lz4", "zstd"]), records, seed)
+    return Case(
+        batch_size, limit, source.choice([0, 5, 20]), source.choice(["gzip", "snappy", "lz4", "zstd"]), records, seed
+    )
 
 
 def frequency_case(share: int) -> Case:
@@ -151,7 +153,7 @@ def test_the_estimate_is_the_estimators_to_the_last_bit(told: Told) -> None:
 def test_batches_and_splits_of_random_records_are_the_accumulators(told: Told, release: str) -> None:
     for case in told.random:
         check(case, RELEASES[release])
-    assert sum(sum(case.is_refused) for case in told.random) > 100, "the cases have splits"
+    assert sum(sum(case.is_refused) for case in told.random) > 50, "the cases have splits"
 
 
 def test_mixed_ratios_split_well_under_a_tenth_of_the_batches_as_kip_126_says(told: Told, release: str) -> None:

@@ -75,8 +75,9 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
     for rows in fetch_rows(exchanges, messages, carried.session):
         yield FETCH_PARTITIONS, rows
     yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), "fetch")
-    yield RECORD_BATCHES, batch_rows(
-        exchanges, produced_fields(exchanges, exchanges.of_api(PRODUCE)), "produce", carried.records
+    yield (
+        RECORD_BATCHES,
+        batch_rows(exchanges, produced_fields(exchanges, exchanges.of_api(PRODUCE)), "produce", carried.records),
     )
     metadata = decode_both(exchanges, METADATA, exchanges.of_api(METADATA.request.api_key))
     for rows in metadata_rows(exchanges, metadata):

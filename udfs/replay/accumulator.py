@@ -72,6 +72,7 @@ class Sums(NamedTuple):
     """Outcomes by lane and topic: int64[lanes, topics] each."""
 
     batches: Ints  # sent first
+    over_limit: Ints  # ... larger than max.message.bytes
     records: Ints
     bytes_sent: Ints  # all that was sent, again and again included
     bytes_resent: Ints  # of batches made by splits
@@ -101,7 +102,7 @@ class Timeline(NamedTuple):
 
 NEVER = 1 << 62
 SPAN = 32
-SPAN_COLUMNS = 7  # topic, batches closed before, batches, splits, estimate, ratio (float bits are sums * 1e6), time
+SPAN_COLUMNS = 7  # topic, batches closed before, batches, splits, sums of estimates and ratios in MICRO, time
 MICRO = 1_000_000
 
 # Events of the heap.
@@ -209,9 +210,7 @@ def estimate(w: Working, partition: int, log: Log, batches: Batches, lanes: Prod
     """Estimated size of the batch being filled."""
     codec = codec_of(w.open[partition, O_FIRST], log, batches, lanes, lane)
     is_compressed = codec != 0 and lanes.profile[lane] != UNCOMPRESSED
-    return estimated_bytes(
-        w.open[partition, O_BYTES], w.ratio[partition], lanes.estimation_factor[lane], is_compressed
-    )
+    return estimated_bytes(w.open[partition, O_BYTES], w.ratio[partition], lanes.estimation_factor[lane], is_compressed)
 
 
 @kernel
@@ -332,6 +331,7 @@ def close(
         sums.size[lane, topic] += size
         sums.limit[lane, topic] += lanes.batch_size[lane]
         sums.uncompressed[lane, topic] += uncompressed
+        sums.over_limit[lane, topic] += size > limit
         sums.largest[lane, topic] = max(sums.largest[lane, topic], size)
     if not (splits and own):  # which splits before it sends
         sums.bytes_sent[lane, topic] += size
@@ -467,6 +467,17 @@ def run_lane(
             seal(w, partition, log.time[first + count - 1], log, batches)
     while w.counters[HELD]:
         handle(w, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
+
+
+def last_spans(line: Timeline, lane: int, time: int) -> Ints:
+    """The spans of a lane that have begun, int64[spans, SPAN_COLUMNS]."""
+    topic = np.flatnonzero(line.batches[lane] > 0)
+    columns = (
+        topic, line.closed[lane, topic], line.batches[lane, topic], line.splits[lane, topic],
+        (line.estimate[lane, topic] * MICRO).astype(np.int64), (line.ratio[lane, topic] * MICRO).astype(np.int64),
+        np.full(len(topic), time),
+    )  # fmt: skip
+    return np.stack(columns, axis=1)
 
 
 def no_sums(lanes: int, topics: int) -> Sums:

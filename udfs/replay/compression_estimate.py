@@ -53,7 +53,9 @@ AS_CAPTURED = -1
 def updated(profile: int, estimate: np.float32, observed: np.float32, lanes: Producers, lane: int) -> np.float32:
     """The estimate after a batch was closed whose ratio was `observed` (updateEstimation)."""
     if profile == DAMPED:
-        return np.float32(estimate * np.float32(DAMPING_FACTOR) + observed * (np.float32(1) - np.float32(DAMPING_FACTOR)))
+        return np.float32(
+            estimate * np.float32(DAMPING_FACTOR) + observed * (np.float32(1) - np.float32(DAMPING_FACTOR))
+        )
     if observed > estimate:
         return max(np.float32(estimate + lanes.deteriorate_step[lane]), observed)
     if observed < estimate:

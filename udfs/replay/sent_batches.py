@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
@@ -113,8 +112,9 @@ class Sent:
     """A stretch of what one client sent.
 
     topics: names by number. rows: all sendings; `first` those that sent records first, whose batches are those of
-    `batches` in the same order; `batch_of`: int64[rows], the batch that a sending sends again or first, NONE where not
-    known. log, batches, places, sizes: what the replay takes, records of first sendings alone.
+    `batches` in the same order. batch_of, offset: int64[rows], the batch that a sending sends first or again, NONE
+    where not known, and from which of its records on; is_whole: all of it. begin: int64[batches + 1], their records in
+    the log. next_in_topic: the record that was appended to the topic next. log, batches, places, sizes: what the replay takes, records of first sendings alone.
     """
 
     topics: list[str]
@@ -123,6 +123,7 @@ class Sent:
     partition: Ints
     first: Ints
     batch_of: Ints
+    offset: Ints
     is_whole: Bools
     begin: Ints
     log: Log
@@ -195,17 +196,21 @@ def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int]) -> S
     batch_of = np.where(parent == NONE, batch_of, batch_of[np.maximum(parent, 0)])
     begin = edges(rows.records[first])
     taken = np.repeat(offsets[first] - begin[:-1], rows.records[first]) + np.arange(begin[-1])
-    is_whole = (offset == 0) & (rows.records == rows.records[first[np.maximum(batch_of, 0)]]) if len(first) else is_first
+    is_whole = (
+        (offset == 0) & (rows.records == rows.records[first[np.maximum(batch_of, 0)]]) if len(first) else is_first
+    )
     log = log_of(
-        batch, rows, first, begin, content[taken], times[taken], partition[first], places, len(index), topic
+        batch, rows, first, begin, content[taken], times[taken], partition[first], len(index), topic
     )  # fmt: skip
     log = log._replace(resent_at=resent_times(rows, parent, offset, batch_of, begin, is_whole))
     next_in_topic = following(log, topic[first][log.batch])
-    sticky = np.bincount(topic[first], numbers_of(batch, SENT.keyless_records, 0)[first] - rows.records[first], len(index))
+    sticky = np.bincount(
+        topic[first], numbers_of(batch, SENT.keyless_records, 0)[first] - rows.records[first], len(index)
+    )
     of_partition = np.zeros(places, np.int64)
     of_partition[partition] = topic
     return Sent(
-        list(index), rows, topic, partition, first, batch_of, is_whole, begin, log,
+        list(index), rows, topic, partition, first, batch_of, offset, is_whole, begin, log,
         batches_of(rows, first, begin, log, next_in_topic, parent, batch_of, is_whole, linger_us),
         Topics(of_partition, (sticky == 0).astype(np.int64)),
         *costs(batch, rows.size[first] - HEADER_BYTES, codec[first], topic[first], first, begin, content[taken]),
@@ -220,7 +225,7 @@ def codec_index() -> dict[str, int]:
 
 def log_of(
     batch: pa.RecordBatch, rows: Rows, first: Ints, begin: Ints, content: Ints, timestamp: Ints, partition: Ints,
-    places: int, topics: int, topic: Ints,
+    topics: int, topic: Ints,
 ) -> Log:  # fmt: skip
     """The records of first sendings, with the order in which they were appended.
 
@@ -233,8 +238,9 @@ def log_of(
     time = np.where(is_clock[of], timestamp * 1000, rows.request_time[first][of])
     time = np.clip(time, append_from[of], rows.request_time[first][of])
     # Rising within a partition: partitions are put far apart for one running maximum.
-    step = int(time.max(initial=0)) + 1 if places < (1 << 10) else 0
-    time = np.maximum.accumulate(time + partition[of] * step) - partition[of] * step if step else time
+    earliest = int(time.min(initial=NEVER))
+    apart = partition[of] * (int(time.max(initial=0)) - earliest + 1)
+    time = np.maximum.accumulate(time - earliest + apart) - apart + earliest
     order = np.lexsort((np.arange(len(of)), partition[of], topic[first][of], time))
     append_order(
         time, topic[first][of], partition[of], order, np.full(topics, NONE), np.zeros(len(of), np.int64)
@@ -283,6 +289,3 @@ def batches_of(
         np.bincount(batch_of[again], minlength=len(first)),
         retry_at,
     )
-
-
-Flags = npt.NDArray[np.bool_]

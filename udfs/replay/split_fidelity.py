@@ -29,7 +29,9 @@ class Reason(StrEnum):
     MORE_RECORDS = "more_records"  # disagreement: the batch took records for which it had no room
     SPLIT_NOT_CAPTURED = "split_not_captured"  # disagreement: larger than max.message.bytes, and not refused for it
     SPLIT_NOT_REPLAYED = "split_not_replayed"  # disagreement: refused as too large, and not larger
-    BYTES_BEYOND_ERROR = "bytes_beyond_error"  # disagreement: a re-cut batch's size is further off than the stated error
+    BYTES_BEYOND_ERROR = (
+        "bytes_beyond_error"  # disagreement: a re-cut batch's size is further off than the stated error
+    )
 
 
 UNKNOWN = (Reason.NOT_JAVA, Reason.RECORDS_UNKNOWN, Reason.BEGAN_BEFORE, Reason.CLOSE_ORDER)
@@ -70,7 +72,7 @@ class Made(NamedTuple):
     next_timestamp: Ints
     other_content: Ints  # one that went to another partition but may have tried this one, -1 where there was none
     other_timestamp: Ints
-    is_cut: Ints  # 1: it may have been sent before that record came; 2: it surely was
+    is_cut: Ints  # 1: it may have been sent before that record came, or none came
 
 
 class States(NamedTuple):
@@ -138,7 +140,9 @@ def without_overdue(states: States, count: int, splits: Splits, now: int) -> int
 
 
 @kernel
-def verdict_at(made: Made, batch: int, estimate: np.float32, content: Ints, timestamp: Ints, codec: int, lanes: Producers) -> int:
+def verdict_at(
+    made: Made, batch: int, estimate: np.float32, content: Ints, timestamp: Ints, codec: int, lanes: Producers
+) -> int:
     """Where a batch made with this estimate ends, against the capture: AGREED, _FEWER or _MORE."""
     first, uncompressed = made.first[batch], 0
     limit = max(lanes.batch_size[0], upper_bound(content[first]))
@@ -207,12 +211,15 @@ def judge_batches(
             found = add_estimates(possible, found, ahead, size)
             later += 1
         verdicts[batch] = verdict_of(made, batch, possible, found, content, timestamp, codec, lanes)
+    for last in range(at, len(closes.latest)):
+        count = with_splits(now, count, splits, closes.latest[last], lanes.profile[0])
+        count = closed(now, count, closes.ratio[last], lanes, other)
 
 
 def judge(
     made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers, initial: float
-) -> Ints:  # fmt: skip
-    """The verdict on each batch of one topic and codec: AGREED or a code of CODES.
+) -> tuple[Ints, float]:  # fmt: skip
+    """(the verdict on each batch of one topic and codec, AGREED or a code of CODES; an estimate at the end).
 
     content, timestamp: of the records, int64. lanes: the captured settings are lane 0. initial: the estimate before the
     first close, negative where it is not known.
@@ -227,4 +234,4 @@ def judge(
         read_only(content), read_only(timestamp), codec, Producers(*map(read_only, lanes)), now, ahead, other,
         possible, verdicts,
     )  # fmt: skip
-    return verdicts
+    return verdicts, float(now.estimate[0])

@@ -42,6 +42,7 @@ class Outcome:
 
 def lanes_of(*producers: Producer) -> Producers:
     """A lane a producer."""
+
     def whole(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.array(values, np.int64)
 
@@ -76,8 +77,22 @@ def replayed(producer: Producer, log: Log, sizes: Sizes) -> Outcome:
     batches = Batches(one, one, never, one, one, never)
     estimates = np.ones((1, 1, 5), np.float32)
     sums, line = no_sums(1, 1), no_timeline(1, 1)
-    run(working_memory(len(log.time), 1, 1), log, batches, Topics(one, one), sizes, estimates, lanes_of(producer), 0, sums, line)
+    run(
+        working_memory(len(log.time), 1, 1),
+        log,
+        batches,
+        Topics(one, one),
+        sizes,
+        estimates,
+        lanes_of(producer),
+        0,
+        sums,
+        line,
+    )
     return Outcome(
-        *(int(column[0, 0]) for column in (sums.batches, sums.splits, sums.split_batches, sums.bytes_sent, sums.failed)),
+        *(
+            int(column[0, 0])
+            for column in (sums.batches, sums.splits, sums.split_batches, sums.bytes_sent, sums.failed)
+        ),
         estimates[0, 0, producer.codec_number],
     )
