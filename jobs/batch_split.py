@@ -35,7 +35,7 @@ HALVING = ("4.2", "4.3")
 
 
 def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLanes:
-    """The scenario's lanes as the replay takes them; what a lane does not change is as captured, else Kafka's default."""
+    """The scenario's lanes as the replay takes them; what a lane leaves is as captured, else Kafka's default."""
 
     def values(key: str) -> list[Value | None]:
         default = captured.get(key, settings()[key].default_value)
@@ -84,7 +84,7 @@ def check_record_sizes(spark: SparkSession, run: Run, capture_id: str, batches: 
     t = RECORD_BATCHES
     of_files = rows_of(spark, run.lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
     produced = batches.where(F.col(t.source) == "produce")
-    if of_files is None or "+records/" in of_files[0] and produced.first() is not None:
+    if of_files is None or ("+records/" in of_files[0] and produced.first() is not None):
         return
     if "+records/" in of_files[0]:
         raise CaptureError(

@@ -16,8 +16,8 @@ TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sen
 MOST_SPLIT_RATE = 0.01
 """A batch.size is called safe when no more of the batches are split, of any producer and topic."""
 NOTES = (
-    "  * splits of batches, the worst producer's and topic's. resent: bytes of batches made by splits. fill: bytes of a",
-    "    batch, of batch.size. over limit: batches larger than max.message.bytes, of those sent first.",
+    "  * splits of batches, the worst producer's and topic's. resent: bytes of batches made by splits. fill: bytes of",
+    "    a batch, of batch.size. over limit: batches larger than max.message.bytes, of those sent first.",
 )
 HEAD = ("lane", "batches", "splits", "split rate*", "over limit", "sent", "resent", "fill", "failed")
 BATCH_SIZE = "producer.batch.size"

@@ -27,7 +27,8 @@ BATCH_SPLIT = table(
     splits=C("bigint", "Batches that were split, those that came of a split included"),
     split_rate=C("double", "splits, of batches", nullable=True),
     split_batches=C("bigint", "Batches made by splits"),
-    failed_batches=C("bigint", "Too large batches that cannot be split, or are not: their records are lost to the client"),
+    failed_batches=C("bigint", "Too large batches that cannot be split, or are not: the client fails their "
+                               "records"),
     bytes_sent=C("bigint", "Bytes of all batches sent, whether first, again or after a split", "bytes"),
     bytes_resent=C("bigint", "... of batches made by splits", "bytes"),
     fill=C("double", "Bytes of batches sent for the first time, of batch.size", nullable=True),
@@ -38,8 +39,8 @@ BATCH_SPLIT = table(
     recovery_ms_mean=C("double", "Time from a split until then, mean", "ms", nullable=True),
     recovery_ms_max=C("double", "... the longest", "ms", nullable=True),
     is_recovering=C("boolean", "The estimate had not come back at the end"),
-    size_error=C("double", "Mean relative error of the sizes the replay gives batches cut anew, as measured on those that "
-                           "splits made in the capture; null where it has none", nullable=True),
+    size_error=C("double", "Mean relative error of the sizes the replay gives batches cut anew, as measured on those "
+                           "that splits made in the capture; null where it has none", nullable=True),
 )  # fmt: skip
 
 BATCH_SPLIT_TIMELINE = table(

@@ -78,8 +78,8 @@ SENT = table(
     client_address=C("string", "As in record_batches"),
     topic=C("string", "As in record_batches"),
     partition=C("int", "As in record_batches"),
-    append_from=C("bigint", "When the first record was appended: its timestamp where that can be the client's clock, else "
-                            "request_time", "us since 1970"),
+    append_from=C("bigint", "When the first record was appended: its timestamp where that can be the client's clock, "
+                            "else request_time", "us since 1970"),
     request_time=C("bigint", "As in record_batches", "us since 1970"),
     response_time=C("bigint", "As in record_batches", "us since 1970", nullable=True),
     connection_id=C("bigint", "As in record_batches"),

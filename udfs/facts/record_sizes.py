@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
@@ -24,7 +23,8 @@ from udfs.wire.records import (
 MOST_BYTES_A_CHUNK = 1 << 30
 """Uncompressed bytes of all batches of a chunk, which has at most some 16 MiB of frames: what is beyond is refused."""
 SAMPLE_EVERY = 4
-"""Every fourth batch of a chunk is compressed anew, unless all are asked for."""
+"""One batch of so many, by its checksum, is compressed anew, unless all are asked for."""
+CRC_AT = 17
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ def record_columns(arena: Bytes, found: RecordBatches, asked: Asked | None) -> d
     n = len(found.parent)
     types = {str(column): TYPES[column.type] for column in COLUMNS}
     if asked is None:
-        return {name: pa.nulls(n, kind) for name, kind in types.items()}
-    rows, left = [], MOST_BYTES_A_CHUNK
+        return {name: pa.array([None] * n, kind) for name, kind in types.items()}
+    rows: list[dict[str, Any]] = []
+    left = MOST_BYTES_A_CHUNK
     for row in range(n):  # a batch, not a record: what is in it is one call of a codec and one of a kernel
         rows.append(_batch(arena, found, row, left, asked))
         left -= rows[-1].get(RECORD_BATCHES.uncompressed_bytes, 0)
@@ -63,7 +64,8 @@ def _batch(arena: Bytes, found: RecordBatches, row: int, left: int, asked: Asked
         sizes = sizes_of(records, int(found.record_count[row]))
     except RecordsError as fault:
         return {t.records_fault: fault.fault.value}
-    again = found.crc_valid[row] == 1 and (start + size) % asked.every == 0
+    stored_crc = int.from_bytes(arena[start + CRC_AT : start + CRC_AT + 4].tobytes(), "big")
+    again = stored_crc % asked.every == 0
     return {
         t.uncompressed_bytes: sizes.uncompressed,
         t.keyless_records: sizes.keyless,

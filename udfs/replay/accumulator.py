@@ -26,7 +26,7 @@ from udfs.replay.compression_estimate import (
     updated,
     upper_bound,
 )
-from udfs.wire.arrays import Floats, Ints, Singles, read_only
+from udfs.wire.arrays import Floats, Ints, Singles, all_read_only, read_only
 from udfs.wire.kernel import kernel
 
 
@@ -110,7 +110,7 @@ LINGERED, CLOSED, ANSWERED, RETRIED = range(4)
 TIME, TICKET, KIND, PARTITION, FIRST, END, BYTES, IS_SPLIT = range(8)
 EVENT_COLUMNS = 8
 STUCK = 2
-"""IS_SPLIT of a batch whose split made itself again: Kafka goes on so until delivery.timeout.ms, the replay gives up."""
+"""IS_SPLIT of a batch whose split made itself again: Kafka goes on until delivery.timeout.ms, the replay gives up."""
 # The batch that is being filled, by partition.
 O_FIRST, O_COUNT, O_BYTES, O_LIMIT, O_CREATED, O_SENT = range(6)
 OPEN_COLUMNS = 6
@@ -167,7 +167,7 @@ def pop(w: Working) -> int:
     """Take the first event out of the heap; where it lies, behind the heap's end."""
     heap = w.heap
     w.counters[HELD] -= 1
-    last = w.counters[HELD]
+    last = int(w.counters[HELD])
     swap(heap, 0, last)
     at = 0
     while True:
@@ -185,7 +185,7 @@ def pop(w: Working) -> int:
 @kernel
 def codec_of(first: int, log: Log, batches: Batches, lanes: Producers, lane: int) -> int:
     """The codec of a batch that begins with this record."""
-    return batches.codec[log.batch[first]] if lanes.codec[lane] == AS_CAPTURED else lanes.codec[lane]
+    return int(batches.codec[log.batch[first]] if lanes.codec[lane] == AS_CAPTURED else lanes.codec[lane])
 
 
 @kernel
@@ -256,10 +256,10 @@ def probe(
     partition = log.partition[record]
     topic = topics.topic[partition]
     before = w.current[topic]
-    if topics.is_sticky[topic] and before != partition and before >= 0 and w.open[before, O_COUNT]:
-        if not room(w, before, record, log, batches, lanes, lane):
-            ready = min(log.time[record], w.open[before, O_CREATED] + lanes.linger_us[lane])
-            seal(w, before, ready, log, batches)
+    tries = topics.is_sticky[topic] and before != partition and before >= 0 and w.open[before, O_COUNT]
+    if tries and not room(w, before, record, log, batches, lanes, lane):
+        ready = min(log.time[record], w.open[before, O_CREATED] + lanes.linger_us[lane])
+        seal(w, before, ready, log, batches)
     w.current[topic] = partition
 
 
@@ -315,13 +315,13 @@ def close(
     size = size_of(first, end, uncompressed, codec, sizes)
     ratio, of = ratio_of(size, uncompressed), 0 if profile == DAMPED else topic
     before = estimates[of, codec]
-    recovered(sums, lane, topic, now, before, ratio)
+    recovered(sums, lane, topic, now, float(before), float(ratio))
     estimates[of, codec] = updated(profile, before, ratio, lanes, lane)
     own = profile == SPLIT_AT_BATCH_SIZE
     limit = lanes.max_message_bytes[lane]
     too_large = size > min(limit, lanes.batch_size[lane]) if own else size > limit
     splits = too_large and end - first > 1 and profile != DAMPED and is_split != STUCK
-    note_span(w, lane, topic, now, splits, before, ratio, line)
+    note_span(w, lane, topic, now, splits, float(before), float(ratio), line)
     if is_split:
         sums.split_batches[lane, topic] += 1
         sums.bytes_resent[lane, topic] += size
@@ -489,8 +489,8 @@ def no_sums(lanes: int, topics: int) -> Sums:
 
 def no_timeline(lanes: int, topics: int) -> Timeline:
     """Spans before any batch was closed."""
-    kinds = (np.int64, np.int64, np.int64, np.float64, np.float64)
-    return Timeline(*(np.zeros((lanes, topics), kind) for kind in kinds))
+    closed, batches, splits = (np.zeros((lanes, topics), np.int64) for _ in range(3))
+    return Timeline(closed, batches, splits, np.zeros((lanes, topics)), np.zeros((lanes, topics)))
 
 
 def working_memory(records: int, partitions: int, topics: int) -> Working:
@@ -512,6 +512,6 @@ def run(
     """Run one lane; estimates: float32[lanes, topics, codecs]. Returns the timeline's full spans, int64[spans, 7]."""
     run_lane(
         w, Log(*map(read_only, log)), Batches(*map(read_only, batches)), Topics(*map(read_only, topics)),
-        Sizes(*map(read_only, sizes)), estimates[lane], Producers(*map(read_only, lanes)), lane, sums, line,
+        Sizes(*map(read_only, sizes)), estimates[lane], Producers(*all_read_only(lanes)), lane, sums, line,
     )  # fmt: skip
     return w.spans[: w.counters[SPANS]].copy()

@@ -27,8 +27,8 @@ DAMPING_FACTOR = 0.9
 
 TODAY, KIP_TEXT, DAMPED, UNCOMPRESSED, SPLIT_AT_BATCH_SIZE = range(5)
 PROFILES = ("today", "kip", "damped", "uncompressed", "split_at_batch_size")
-"""By profile number: Kafka's code; KIP-126's text, which resets to 1.0; what was there before, one estimate a client and
-codec, without splits; and the KIP's two rejected designs."""
+"""By profile number: Kafka's code; KIP-126's text, which resets to 1.0; what was there before, one estimate a client
+and codec, without splits; and the KIP's two rejected designs."""
 
 
 class Producers(NamedTuple):
@@ -68,7 +68,7 @@ def estimated_bytes(uncompressed: int, ratio: np.float32, factor: np.float32, is
     """Size of a batch with so many bytes of records (estimatedBytesWritten)."""
     if not is_compressed:
         return HEADER_BYTES + uncompressed
-    return HEADER_BYTES + np.int64(np.float32(np.float32(np.float32(uncompressed) * ratio) * factor))
+    return HEADER_BYTES + int(np.float32(np.float32(np.float32(uncompressed) * ratio) * factor))
 
 
 @kernel

@@ -60,7 +60,8 @@ def costs(
         records = slice(int(begin[batch]), int(begin[batch + 1]))
         by_parts[1:, records] = uneven(even[records], parts.compressed[number] - fixed[1:, batch][:, None])
     scale = (share - fixed)[:, of]
-    return tuple(Sizes(fixed[:, of], with_zero(scale * shares)) for shares in (by_parts, even[None, :]))  # type: ignore[return-value]
+    own, even_sizes = (Sizes(fixed[:, of], with_zero(scale * shares)) for shares in (by_parts, even[None, :]))
+    return own, even_sizes
 
 
 def with_zero(values: Floats) -> Floats:

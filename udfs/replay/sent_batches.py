@@ -114,13 +114,15 @@ class Sent:
     topics: names by number. rows: all sendings; `first` those that sent records first, whose batches are those of
     `batches` in the same order. batch_of, offset: int64[rows], the batch that a sending sends first or again, NONE
     where not known, and from which of its records on; is_whole: all of it. begin: int64[batches + 1], their records in
-    the log. next_in_topic: the record that was appended to the topic next. log, batches, places, sizes: what the replay takes, records of first sendings alone.
+    the log. next_in_topic: the record that was appended to the topic next. log, batches, places,
+    sizes: what the replay takes, records of first sendings alone; fitted: as sizes, by the fit alone.
     """
 
     topics: list[str]
     rows: Rows
     topic: Ints
     partition: Ints
+    connection: Ints
     first: Ints
     batch_of: Ints
     offset: Ints
@@ -185,9 +187,8 @@ def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int]) -> S
         partition, numbers_of(batch, SENT.producer_id, NONE), numbers_of(batch, SENT.producer_epoch, NONE)
     )
     parent, offset = np.zeros(len(topic), np.int64), np.zeros(len(topic), np.int64)
-    mark_resent(
-        read_only(stream), Rows(*map(read_only, rows)), np.zeros(len(topic), np.int64), np.full(streams, NONE), parent, offset
-    )  # fmt: skip
+    memory = np.zeros(len(topic), np.int64), np.full(streams, NONE)
+    mark_resent(read_only(stream), Rows(*map(read_only, rows)), *memory, parent, offset)
     is_first = (parent == NONE) & (rows.records > 0)
     # In the log, a partition's batches stand together, in the order in which they were filled.
     first = np.flatnonzero(is_first)[np.argsort(partition[is_first], kind="stable")]
@@ -210,7 +211,8 @@ def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int]) -> S
     of_partition = np.zeros(places, np.int64)
     of_partition[partition] = topic
     return Sent(
-        list(index), rows, topic, partition, first, batch_of, offset, is_whole, begin, log,
+        list(index), rows, topic, partition, numbers_of(batch, SENT.connection_id, 0), first, batch_of, offset,
+        is_whole, begin, log,
         batches_of(rows, first, begin, log, next_in_topic, parent, batch_of, is_whole, linger_us),
         Topics(of_partition, (sticky == 0).astype(np.int64)),
         *costs(batch, rows.size[first] - HEADER_BYTES, codec[first], topic[first], first, begin, content[taken]),
@@ -229,8 +231,8 @@ def log_of(
 ) -> Log:  # fmt: skip
     """The records of first sendings, with the order in which they were appended.
 
-    A record is appended when it is made, as long as its time can be the client's clock: it is not after the request, and
-    not before what stands before it. Where the batch's first time is not the clock (SENT.append_from), its request is.
+    A record is appended when it is made, as long as its time can be the client's clock: it is not after the request,
+    and not before what stands before it. Where the batch's first time is not the clock (SENT.append_from), its request is.
     """
     of = np.repeat(np.arange(len(first)), np.diff(begin))
     append_from = numbers_of(batch, SENT.append_from, 0)[first]

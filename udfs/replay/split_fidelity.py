@@ -12,9 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.replay.compression_estimate import Producers, after_split, estimated_bytes, has_room, record_bytes, updated
-from udfs.replay.compression_estimate import upper_bound
-from udfs.wire.arrays import Ints, Singles, read_only
+from udfs.replay.compression_estimate import (
+    Producers,
+    after_split,
+    estimated_bytes,
+    has_room,
+    record_bytes,
+    updated,
+    upper_bound,
+)
+from udfs.wire.arrays import Ints, Singles, all_read_only, read_only
 from udfs.wire.kernel import kernel
 
 
@@ -217,7 +224,8 @@ def judge_batches(
 
 
 def judge(
-    made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers, initial: float
+    made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers,
+    initial: float,
 ) -> tuple[Ints, float]:  # fmt: skip
     """(the verdict on each batch of one topic and codec, AGREED or a code of CODES; an estimate at the end).
 
@@ -230,8 +238,8 @@ def judge(
     now.estimate[0] = initial
     verdicts = np.zeros(len(made.created), np.int64)
     judge_batches(
-        Made(*map(read_only, made)), Closes(*map(read_only, closes)), Splits(*map(read_only, splits)),
-        read_only(content), read_only(timestamp), codec, Producers(*map(read_only, lanes)), now, ahead, other,
+        Made(*map(read_only, made)), Closes(*all_read_only(closes)), Splits(*all_read_only(splits)),
+        read_only(content), read_only(timestamp), codec, Producers(*all_read_only(lanes)), now, ahead, other,
         possible, verdicts,
     )  # fmt: skip
     return verdicts, float(now.estimate[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,8 +50,8 @@ class Client:
     estimates: Singles = field(default_factory=lambda: np.ones((0, 0, 0), np.float32))
     last_codec: dict[int, int] = field(default_factory=dict)
     judged: dict[tuple[int, int], float] = field(default_factory=dict)
-    sums: Sums | None = None
-    line: Timeline | None = None
+    sums: Sums = field(default_factory=lambda: no_sums(0, 0))
+    line: Timeline = field(default_factory=lambda: no_timeline(0, 0))
     spans: list[tuple[int, Ints]] = field(default_factory=list)
     verdicts: Counter[tuple[str, int]] = field(default_factory=Counter)
     sent_until: int = 0  # us
@@ -83,8 +84,8 @@ def whole_stretches(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[tu
 
 def cut_at(rows: pa.RecordBatch, most: int) -> int:
     """Rows of the first stretch: all where they have fewer records than `most` and one row more."""
-    sizes = rows[SENT.record_sizes]
-    counts = np.diff(sizes.offsets.to_numpy().astype(np.int64))  # type: ignore[attr-defined]
+    sizes: Any = rows[SENT.record_sizes]  # a ListArray
+    counts = np.diff(sizes.offsets.to_numpy().astype(np.int64))
     return min(int(np.searchsorted(np.cumsum(counts), most)) + 1, rows.num_rows)
 
 
@@ -97,7 +98,8 @@ def replay_splits(
     now: Client | None = None
     for rows, is_last in whole_stretches(batches, most):
         if now is None:
-            now = Client(*(rows[name][0].as_py() for name in CLIENT), lanes)
+            client_id, client_address = (rows[name][0].as_py() for name in CLIENT)
+            now = Client(client_id, client_address, lanes)
         replay_stretch(now, rows)
         if is_last:
             end_spans(now)
@@ -108,9 +110,8 @@ def replay_splits(
 
 def end_spans(now: Client) -> None:
     """Hand out the spans that have begun."""
-    if now.line is not None:
-        for lane in range(len(now.lanes.names)):
-            now.spans.append((lane, last_spans(now.line, lane, now.sent_until)))
+    for lane in range(len(now.line.closed)):
+        now.spans.append((lane, last_spans(now.line, lane, now.sent_until)))
 
 
 def replay_stretch(now: Client, rows: pa.RecordBatch) -> None:
@@ -134,7 +135,6 @@ def replay_stretch(now: Client, rows: pa.RecordBatch) -> None:
 
 def run_lanes(now: Client, sent: Sent, settings: Producers) -> None:
     """Send what was sent, in every lane."""
-    assert now.sums is not None and now.line is not None, "grow was called"
     memory = working_memory(len(sent.log.time), len(sent.places.topic), len(now.topics))
     for lane in range(len(now.lanes.names)):
         sizes = sent.fitted if settings.is_fitted[lane] else sent.sizes
@@ -150,8 +150,9 @@ def grow(now: Client, settings: Producers) -> None:
     estimates = np.ones((lanes, topics, codecs), np.float32)
     estimates[settings.profile == DAMPED, :, 1:] = DAMPED_INITIAL
     known = now.estimates.shape[1]
-    estimates[:, :known] = now.estimates if known else estimates[:, :0]
     sums, line = no_sums(lanes, topics), no_timeline(lanes, topics)
-    for new, old in zip((*sums, *line), (*(now.sums or ()), *(now.line or ())), strict=False):
-        new[:, :known] = old
+    if known:
+        estimates[:, :known] = now.estimates
+        for new, old in zip((*sums, *line), (*now.sums, *now.line), strict=True):
+            new[:, :known] = old
     now.estimates, now.sums, now.line = estimates, sums, line

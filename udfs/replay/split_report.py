@@ -33,14 +33,14 @@ def client_rows(done: Client, run_id: str) -> Iterator[tuple[Table, pa.RecordBat
     """The rows of a client all of whose batches were replayed."""
     note_replayed(done)
     yield FIDELITY, fidelity_rows(done, run_id)
-    if done.sums is not None:
+    if done.topics and done.recut:
         yield BATCH_SPLIT, outcome_rows(done, run_id)
         yield BATCH_SPLIT_TIMELINE, timeline_rows(done, run_id)
 
 
 def note_replayed(done: Client) -> None:
     """Verdicts that need the whole client: splits of the captured lane, and sizes of re-cut batches."""
-    if done.sums is None:
+    if not done.recut:
         return
     captured = sum(done.verdicts[SPLITS, code] for code in (AGREED, CODES[Reason.SPLIT_NOT_REPLAYED]))
     replayed = int(done.sums.splits[0].sum())
@@ -104,7 +104,6 @@ def share(part: Ints, whole: Ints) -> pa.Array[Any]:
 
 def outcome_rows(done: Client, run_id: str) -> pa.RecordBatch:
     """Rows of `batch_split`: one a lane and topic."""
-    assert done.sums is not None, "the client was replayed"
     topics, lanes = len(done.topics), len(done.lanes.names)
     lane, topic = np.repeat(np.arange(lanes), topics), np.tile(np.arange(topics), lanes)
     kept = done.sums.batches[lane, topic] > 0

@@ -71,17 +71,15 @@ def note_splits(sent: Sent, lanes: Producers, verdicts: Counter[tuple[str, int]]
 
 def ratios(size: Ints, uncompressed: Ints) -> Singles:
     """Compression ratios as clients see them: float32."""
-    inside = (size - HEADER_BYTES).astype(np.float32)
-    found: Singles = inside / np.maximum(uncompressed, 1).astype(np.float32)
-    return found
+    inside: Singles = (size - HEADER_BYTES).astype(np.float32)
+    return np.divide(inside, np.maximum(uncompressed, 1).astype(np.float32), dtype=np.float32)
 
 
 def judge_topic(sent: Sent, mine: Bools, codec: int, lanes: Producers, initial: float) -> tuple[Ints, float]:
     """(the verdict on each batch of one topic and codec, the estimate at the end)."""
     rows, log = sent.rows, sent.log
     by_request = np.argsort(rows.request_time, kind="stable")
-    before = np.full(len(by_request), 0)
-    before[by_request[1:]] = rows.request_time[by_request[:-1]]
+    before = requests_before(rows.request_time, sent.connection, by_request)
     closed = by_request[mine[by_request] & (rows.uncompressed[by_request] > 0)]
     closes = Closes(rows.request_time[closed], before[closed], ratios(rows.size[closed], rows.uncompressed[closed]))
     refused = np.flatnonzero(mine & (rows.error == TOO_LARGE) & (rows.records > 1))
@@ -97,6 +95,16 @@ def judge_topic(sent: Sent, mine: Bools, codec: int, lanes: Producers, initial: 
     if len(unread):  # from there on the estimate is not known
         found = np.where(made.created >= unread.min(), CODES[Reason.RECORDS_UNKNOWN], found)
     return found, after
+
+
+def requests_before(time: Ints, connection: Ints, by_request: Ints) -> Ints:
+    """The time of the request before each on its connection, 0 for the first: what goes to several brokers is closed
+    together, then sent to one after the other (Sender.sendProducerData)."""
+    of_connection = by_request[np.argsort(connection[by_request], kind="stable")]
+    found = np.zeros(len(time), np.int64)
+    same = connection[of_connection[1:]] == connection[of_connection[:-1]]
+    found[of_connection[1:][same]] = time[of_connection[:-1][same]]
+    return found
 
 
 def first_part(sent: Sent, refused: Ints) -> Ints:

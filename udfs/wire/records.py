@@ -94,7 +94,7 @@ def uncompressed(codec: int, stored: bytes, most: int = MOST_BYTES) -> bytes:
 
 
 def _stream(codec: str, stored: bytes) -> Iterator[bytes]:
-    with pa.CompressedInputStream(pa.BufferReader(stored), codec) as stream:
+    with _stream_of(pa.BufferReader(stored), codec) as stream:
         while part := stream.read(STEP):
             yield part
 
@@ -129,8 +129,9 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
     return found
 
 
-def _codec(name: str, level: int | None = None) -> Any:
-    return pa.Codec(name) if level is None else pa.Codec(name, compression_level=level)
+_stream_of: Any = pa.CompressedInputStream
+_codec: Any = pa.Codec
+"""Without the stubs, which want names of codecs as literals."""
 
 
 LEVELS = {"gzip": 6, "snappy": None, "lz4": None, "zstd": 3}
@@ -157,7 +158,7 @@ def recompressed(records: bytes, ends: Ints) -> Ints:
 
 
 def _compressed_size(name: str, records: bytes) -> int:
-    codec = _codec(name, LEVELS[name])
+    codec = _codec(name, compression_level=LEVELS[name])
     if name != "snappy":
         return len(codec.compress(records, asbytes=True))
     blocks = [records[at : at + _SNAPPY_BLOCK] for at in range(0, len(records), _SNAPPY_BLOCK)]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.replay.accumulator import NEVER, Batches, Log, Sizes, Topics, no_sums, no_timeline, working_memory, run
-from udfs.replay.compression_estimate import IMPROVING_STEP, DETERIORATE_STEP, ESTIMATION_FACTOR, TODAY, Producers
+from udfs.replay.accumulator import NEVER, Batches, Log, Sizes, Topics, no_sums, no_timeline, run, working_memory
+from udfs.replay.compression_estimate import DETERIORATE_STEP, ESTIMATION_FACTOR, IMPROVING_STEP, TODAY, Producers
 from udfs.wire.records import CODEC_NAMES
 
 
