@@ -75,7 +75,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     lanes = split_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
     connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
     shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
-    by_host = run.scenario.captured["producer.process"] == "host"
+    by_host = run.scenario.captured.get("producer.process") == "host"
     return replayed(sent_batches(batches, connections, by_host, shards), lanes, run_id, shards)
 
 

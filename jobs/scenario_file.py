@@ -62,7 +62,8 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
         in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
         raise ScenarioError(path or "arguments", tuple(map(str, in_order)))
     folder = Path(path).parent if path else Path()
-    in_force = {key: s.default_value for key, s in settings().items() if s.captured} | captured
+    concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(replay)}
+    in_force = {key: s.default_value for key, s in concern.items()} | captured
     return Scenario(
         captured={key: value for key, value in in_force.items() if value is not None},
         replay=replay,

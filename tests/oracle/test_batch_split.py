@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.oracle.conftest import Jar, RunJava
-from tests.unit.replay.producers import Producer, a_log, lanes_of, replayed
+from tests.unit.replay.producers import Producer, Records, lanes_of, replayed
 from udfs.replay.accumulator import Sizes
 from udfs.replay.compression_estimate import updated
 
@@ -133,12 +133,13 @@ def sizes_of(case: Case, codec: int) -> Sizes:
 
 def check(case: Case, halves: bool) -> None:
     producer = Producer(case.batch_size, case.limit, case.linger, case.codec, halves=halves)
-    log = a_log([(wait, size) for wait, _, size in case.records])
-    found = replayed(producer, log, sizes_of(case, producer.codec_number))
-    splits, batches = sum(case.is_refused), len(case.sent)
-    assert (found.batches + found.split_batches, found.splits) == (batches, splits), case.text()[:60]
-    assert found.bytes_sent == sum(size for _, size in case.sent)
-    assert int(found.estimate.view(np.int32)) == case.estimate_bits
+    ms = np.cumsum([wait for wait, _, _ in case.records]).tolist()
+    records = Records(ms, [size for _, _, size in case.records])
+    found = replayed(producer, records, sizes_of(case, producer.codec_number))
+    assert found.of("batches") + found.of("split_batches") == len(case.sent)
+    assert found.of("splits") == sum(case.is_refused)
+    assert found.of("bytes_sent") == sum(size for _, size in case.sent)
+    assert int(found.estimates[0].view(np.int32)) == case.estimate_bits
 
 
 def test_the_estimate_is_the_estimators_to_the_last_bit(told: Told) -> None:

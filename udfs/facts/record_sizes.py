@@ -34,6 +34,12 @@ class Asked:
     every: int = SAMPLE_EVERY
 
 
+def sufficient(asked: Asked | None) -> tuple[Asked | None, ...]:
+    """What was learned where it is enough for what is asked: as much or more."""
+    ladder = (None, Asked(), Asked(every=1))
+    return ladder[ladder.index(asked) :]
+
+
 COLUMNS = (
     RECORD_BATCHES.uncompressed_bytes, RECORD_BATCHES.keyless_records, RECORD_BATCHES.record_sizes,
     RECORD_BATCHES.create_times, RECORD_BATCHES.recompressed_bytes, RECORD_BATCHES.records_fault,

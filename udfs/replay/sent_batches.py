@@ -151,10 +151,10 @@ def flat(column: Any) -> tuple[Ints, Ints]:
     return offsets - offsets[0], filled.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def unique_numbers(*columns: Ints) -> tuple[Ints, int]:
-    """(a number for each distinct row of the columns, how many there are)."""
-    _, found = np.unique(np.stack(columns), axis=1, return_inverse=True)
-    return found.reshape(-1), int(found.max(initial=-1)) + 1
+def unique_numbers(*columns: Ints) -> tuple[Ints, Ints]:
+    """(int64[rows], a number for each distinct row of the columns; int64[columns, numbers], what they stand for)."""
+    distinct, found = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    return found.reshape(-1), distinct
 
 
 def edges(counts: Ints) -> Ints:
@@ -176,20 +176,41 @@ def rows_of_sent(batch: pa.RecordBatch, codec: Ints, offsets: Ints, times: Ints)
     )  # fmt: skip
 
 
-def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int]) -> Sent:
-    """Put together what a client sent from rows of SENT in the order of their first records."""
+Sequences = dict[tuple[int, ...], int]
+"""The sequence number that comes next, by topic, partition, producer id and epoch."""
+
+
+def were_sent(streams: Ints, stream: Ints, rows: Rows, expected: Sequences) -> Bools:
+    """Which rows send records that were sent before the first row; `expected` is brought forward.
+
+    streams: int64[4, streams], what each stands for. stream: int64[rows], that of each row.
+    """
+    keys = [tuple(key) for key in streams.T.tolist()]
+    known = np.array([expected.get(key, 0) for key in keys], np.int64)
+    ends = np.zeros(len(keys), np.int64)
+    np.maximum.at(ends, stream, rows.sequence + rows.records)
+    expected.update(zip(keys, np.maximum(known, ends).tolist(), strict=True))
+    found: Bools = (rows.sequence >= 0) & (rows.sequence < known[stream])
+    return found
+
+
+def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int], expected: Sequences) -> Sent:
+    """Put together what a client sent from rows of SENT in the order of their first records.
+
+    index: numbers of its topics, expected: sequence numbers that come next; both are brought forward.
+    """
     topic, codec = numbered(batch[SENT.topic], index), numbered(batch[SENT.codec], codec_index())
-    partition, places = unique_numbers(topic, numbers_of(batch, SENT.partition, 0))
+    number = numbers_of(batch, SENT.partition, 0)
+    partition, places = unique_numbers(topic, number)
     offsets, content = flat(batch[SENT.record_sizes])
     _, times = flat(batch[SENT.create_times])
     rows = rows_of_sent(batch, codec, offsets, times)
-    stream, streams = unique_numbers(
-        partition, numbers_of(batch, SENT.producer_id, NONE), numbers_of(batch, SENT.producer_epoch, NONE)
-    )
+    producer = numbers_of(batch, SENT.producer_id, NONE), numbers_of(batch, SENT.producer_epoch, NONE)
+    stream, streams = unique_numbers(topic, number, *producer)
     parent, offset = np.zeros(len(topic), np.int64), np.zeros(len(topic), np.int64)
-    memory = np.zeros(len(topic), np.int64), np.full(streams, NONE)
+    memory = np.zeros(len(topic), np.int64), np.full(streams.shape[1], NONE)
     mark_resent(read_only(stream), Rows(*map(read_only, rows)), *memory, parent, offset)
-    is_first = (parent == NONE) & (rows.records > 0)
+    is_first = (parent == NONE) & (rows.records > 0) & ~were_sent(streams, stream, rows, expected)
     # In the log, a partition's batches stand together, in the order in which they were filled.
     first = np.flatnonzero(is_first)[np.argsort(partition[is_first], kind="stable")]
     batch_of = np.full(len(topic), NONE)
@@ -208,13 +229,11 @@ def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int]) -> S
     sticky = np.bincount(
         topic[first], numbers_of(batch, SENT.keyless_records, 0)[first] - rows.records[first], len(index)
     )
-    of_partition = np.zeros(places, np.int64)
-    of_partition[partition] = topic
     return Sent(
         list(index), rows, topic, partition, numbers_of(batch, SENT.connection_id, 0), first, batch_of, offset,
         is_whole, begin, log,
         batches_of(rows, first, begin, log, next_in_topic, parent, batch_of, is_whole, linger_us),
-        Topics(of_partition, (sticky == 0).astype(np.int64)),
+        Topics(places[0], (sticky == 0).astype(np.int64)),
         *costs(batch, rows.size[first] - HEADER_BYTES, codec[first], topic[first], first, begin, content[taken]),
         next_in_topic,
     )  # fmt: skip
@@ -232,7 +251,7 @@ def log_of(
     """The records of first sendings, with the order in which they were appended.
 
     A record is appended when it is made, as long as its time can be the client's clock: it is not after the request,
-    and not before what stands before it. Where the batch's first time is not the clock (SENT.append_from), its request is.
+    and not before what stands before it. Where a batch's first time cannot (SENT.append_from), its request's time is.
     """
     of = np.repeat(np.arange(len(first)), np.diff(begin))
     append_from = numbers_of(batch, SENT.append_from, 0)[first]

@@ -15,7 +15,7 @@ from udfs.facts.arrow_tables import pack
 from udfs.replay.accumulator import Sums, Timeline, last_spans, no_sums, no_timeline, run, working_memory
 from udfs.replay.compression_estimate import DAMPED, Producers
 from udfs.replay.fetch_replay import boundaries
-from udfs.replay.sent_batches import Sent, read_sent
+from udfs.replay.sent_batches import Sent, Sequences, read_sent
 from udfs.replay.split_verdicts import Recut, judge_sent, recut_of
 from udfs.wire.arrays import Ints, Singles
 from udfs.wire.records import CODEC_NAMES
@@ -47,6 +47,7 @@ class Client:
     lanes: SplitLanes
     is_java: bool = True
     topics: dict[str, int] = field(default_factory=dict)
+    expected: Sequences = field(default_factory=dict)
     estimates: Singles = field(default_factory=lambda: np.ones((0, 0, 0), np.float32))
     last_codec: dict[int, int] = field(default_factory=dict)
     judged: dict[tuple[int, int], float] = field(default_factory=dict)
@@ -118,7 +119,7 @@ def replay_stretch(now: Client, rows: pa.RecordBatch) -> None:
     """Judge a stretch of what the client sent, and send it in every lane."""
     producers = now.lanes.producers
     now.is_java = now.is_java and bool(rows[SENT.is_java][0].as_py())
-    sent = read_sent(rows, int(producers.linger_us[0]), now.topics)
+    sent = read_sent(rows, int(producers.linger_us[0]), now.topics, now.expected)
     halves = int(rows[SENT.halves][0].as_py())
     settings = producers._replace(halves=np.where(producers.halves == BY_CLIENT, halves, producers.halves))
     judge_sent(sent, rows, settings, now.is_java, now.judged, now.verdicts)

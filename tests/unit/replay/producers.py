@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from udfs.replay.accumulator import NEVER, Batches, Log, Sizes, Topics, no_sums, no_timeline, run, working_memory
+from udfs.replay.accumulator import (
+    NEVER,
+    Batches,
+    Log,
+    Sizes,
+    Sums,
+    Topics,
+    no_sums,
+    no_timeline,
+    run,
+    working_memory,
+)
 from udfs.replay.compression_estimate import DETERIORATE_STEP, ESTIMATION_FACTOR, IMPROVING_STEP, TODAY, Producers
 from udfs.wire.records import CODEC_NAMES
+
+Ints = npt.NDArray[np.int64]
+CODECS = len(CODEC_NAMES)
 
 
 @dataclass(frozen=True)
@@ -18,8 +33,8 @@ class Producer:
 
     batch_size: int
     limit: int
-    linger: int
-    codec: str
+    linger: int = 0
+    codec: str = "gzip"
     halves: bool = True
     profile: int = TODAY
 
@@ -30,23 +45,40 @@ class Producer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a producer's records."""
+    """What came of a producer's records: by topic, and the estimate of its codec."""
 
-    batches: int
-    splits: int
-    split_batches: int
-    bytes_sent: int
-    failed: int
-    estimate: np.float32
+    sums: Sums
+    estimates: npt.NDArray[np.float32]
+
+    def of(self, name: str) -> int:
+        """An outcome, over all topics."""
+        column: Ints = getattr(self.sums, name)
+        return int(column.sum())
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records to send: ms, bytes of the value, partition; partitions are topics of their own unless told.
+
+    retries: how often the first record's batch was sent again as it was.
+    """
+
+    ms: Sequence[int]
+    values: Sequence[int]
+    partition: Sequence[int] = ()
+    topic: Sequence[int] = (0,)
+    is_sticky: bool = False
+    retries: int = 0
+    initial: Sequence[float] = field(default_factory=tuple)
 
 
 def lanes_of(*producers: Producer) -> Producers:
     """A lane a producer."""
 
-    def whole(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def whole(values: list[int]) -> Ints:
         return np.array(values, np.int64)
 
-    def single(value: float) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    def single(value: float) -> npt.NDArray[np.float32]:
         return np.full(len(producers), value, np.float32)
 
     return Producers(
@@ -57,13 +89,9 @@ def lanes_of(*producers: Producer) -> Producers:
     )  # fmt: skip
 
 
-def a_log(records: Sequence[tuple[int, int]]) -> Log:
-    """Records of one partition, each (ms after the one before, bytes of its value), without key and headers."""
-    n = len(records)
-    ms = np.cumsum([wait for wait, _ in records])
-    content = np.array([1 + varint(size) + size + 1 for _, size in records], np.int64)
-    none = np.zeros(n, np.int64)
-    return Log(ms * 1000, ms, content, none, none, np.full(n, NEVER), np.arange(n))
+def content_of(values: Sequence[int]) -> Ints:
+    """What records with values of these sizes take in any batch: no key, no headers."""
+    return np.array([1 + varint(size) + size + 1 for size in values], np.int64)
 
 
 def varint(value: int) -> int:
@@ -71,28 +99,32 @@ def varint(value: int) -> int:
     return max(1, -(-(2 * value).bit_length() // 7))
 
 
-def replayed(producer: Producer, log: Log, sizes: Sizes) -> Outcome:
-    """The records of one topic with one partition, replayed."""
-    one, never = np.zeros(1, np.int64), np.full(1, NEVER)
-    batches = Batches(one, one, never, one, one, never)
-    estimates = np.ones((1, 1, 5), np.float32)
-    sums, line = no_sums(1, 1), no_timeline(1, 1)
-    run(
-        working_memory(len(log.time), 1, 1),
-        log,
-        batches,
-        Topics(one, one),
-        sizes,
-        estimates,
-        lanes_of(producer),
-        0,
-        sums,
-        line,
-    )
-    return Outcome(
-        *(
-            int(column[0, 0])
-            for column in (sums.batches, sums.splits, sums.split_batches, sums.bytes_sent, sums.failed)
-        ),
-        estimates[0, 0, producer.codec_number],
-    )
+def even_sizes(records: Records, ratio: Sequence[float], fixed: float = 0) -> Sizes:
+    """Sizes of batches whose records compress to a ratio of their own, in partition order as in the log."""
+    order = np.argsort(np.array(records.partition or [0] * len(records.ms)), kind="stable")
+    inside = np.array([size * of for size, of in zip(records.values, ratio, strict=True)])[order]
+    cost = np.concatenate([np.zeros(1), np.cumsum(inside)])
+    return Sizes(np.full((CODECS, len(inside)), float(fixed)), np.broadcast_to(cost, (CODECS, len(cost))).copy())
+
+
+def replayed(producer: Producer, records: Records, sizes: Sizes) -> Outcome:
+    """The records, each in a captured batch of its partition that was sent when it was ready."""
+    n, topics = len(records.ms), max(records.topic) + 1
+    partition = np.array(records.partition or [0] * n, np.int64)
+    by_partition = np.argsort(partition, kind="stable")
+    order = np.argsort(by_partition, kind="stable")
+    ms = np.array(records.ms, np.int64)[by_partition]
+    partition = partition[by_partition]
+    log = Log(ms * 1000, ms, content_of(records.values)[by_partition], partition, partition, np.full(n, NEVER), order)
+    places = len(records.topic)
+    none, never = np.zeros(places, np.int64), np.full(places, NEVER)
+    retries = np.full(places, records.retries, np.int64)
+    batches = Batches(np.ones(places, np.int64), none, never, none, retries, never)
+    of = Topics(np.array(records.topic, np.int64), np.full(topics, int(records.is_sticky), np.int64))
+    estimates = np.ones((1, topics, CODECS), np.float32)
+    for topic, ratio in enumerate(records.initial):
+        estimates[0, topic] = ratio
+    sums = no_sums(1, topics)
+    memory = working_memory(n, places, topics)
+    run(memory, log, batches, of, sizes, estimates, lanes_of(producer), 0, sums, no_timeline(1, topics))
+    return Outcome(sums, estimates[0, :, producer.codec_number])
