@@ -22,8 +22,13 @@ from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
 
 RUN_AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
-WHAT_IF = {"starve": ["consumer.fetch.max.bytes=32KiB,128KiB,50MiB"]}
+WHAT_IF = {
+    "starve": ["consumer.fetch.max.bytes=32KiB,128KiB,50MiB"],
+    "split": ["producer.batch.size=16384,30000,38000,64KiB"],
+}
 """Settings replayed beside the captured ones, by capture."""
+STATED = {"split": ["batch.size=38000", "linger.ms=20", "max.message.bytes=40000"]}
+"""Settings in force that packets do not tell, by capture."""
 
 Rows = list[dict[str, Any]]
 
@@ -71,7 +76,7 @@ def captured(
     def lake_of(name: str) -> CapturedLake:
         if name not in made:
             capture, lake = shared_captures / f"{name}.pcap", str(tmp_path_factory.mktemp(name) / "lake")
-            run = Run(resolve_scenario(None, WHAT_IF.get(name, []), []), (capture,), lake, RUN_AT)
+            run = Run(resolve_scenario(None, WHAT_IF.get(name, []), STATED.get(name, [])), (capture,), lake, RUN_AT)
             capture_id = ingest(spark, run)
             run_id = replay(spark, run, capture_id)
             logged = read_request_logs(shared_captures, name)

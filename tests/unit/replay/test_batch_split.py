@@ -186,8 +186,8 @@ def test_a_clients_batches_are_judged_and_sent_again() -> None:
     ("records", "reason"), [(7, "fewer_records"), (8, None), (9, "more_records")], ids=["fewer", "as Kafka", "more"]
 )
 def test_a_batch_that_ends_elsewhere_than_kafkas_disagrees(records: int, reason: str | None) -> None:
-    """At an estimate of 1.0 a batch takes eight of the records; a request in between shows that it was not sent early."""
-    of_other = sent(100, 1, 100, 140, 0, topic="u")
+    """At an estimate of 1.0 a batch takes eight of the records; a request between shows that it was not sent early."""
+    of_other = sent(100, 1, 100, 140, 0, topic="u", base_sequence=0)
     rows = [sent(0, records, 900, 150, 0), sent(records, 8, 900, 160, 0), of_other]
     found = rows_of_replay(10_000, sent=sorted(rows, key=lambda row: int(row[SENT.append_from])))
     (verdict,) = [row for row in found[FIDELITY.name] if row[FIDELITY.metric] == "batches"]
