@@ -26,6 +26,32 @@ from udfs.replay.compression_estimate import (
     updated,
     upper_bound,
 )
+from udfs.replay.sender_events import (
+    ANSWERED,
+    BYTES,
+    CLOSED,
+    END,
+    FIRST,
+    HELD,
+    IS_SPLIT,
+    KIND,
+    LINGERED,
+    O_BYTES,
+    O_COUNT,
+    O_CREATED,
+    O_FIRST,
+    O_LIMIT,
+    O_SENT,
+    PARTITION,
+    RETRIED,
+    SPANS,
+    STUCK,
+    TIME,
+    Working,
+    pop,
+    push,
+)  # fmt: skip
+from udfs.replay.split_outcomes import NEVER, Sums, Timeline, end_span, note_span, recovered
 from udfs.wire.arrays import Floats, Ints, Singles, all_read_only, read_only
 from udfs.wire.kernel import kernel
 
@@ -66,120 +92,6 @@ class Sizes(NamedTuple):
 
     fixed: Floats
     cost: Floats
-
-
-class Sums(NamedTuple):
-    """Outcomes by lane and topic: int64[lanes, topics] each."""
-
-    batches: Ints  # sent first
-    over_limit: Ints  # ... larger than max.message.bytes
-    records: Ints
-    bytes_sent: Ints  # all that was sent, again and again included
-    bytes_resent: Ints  # of batches made by splits
-    splits: Ints
-    split_batches: Ints  # batches that splits made
-    failed: Ints  # refused batches that cannot be split, or are not under a profile without splits
-    retries: Ints
-    size: Ints  # of the batches that were sent first
-    limit: Ints  # batch.size of those
-    uncompressed: Ints
-    largest: Ints
-    recoveries: Ints
-    recovery_us: Ints
-    recovery_longest: Ints
-    since_split: Ints  # us: when the estimate was last raised by a split and has not come back, NEVER
-
-
-class Timeline(NamedTuple):
-    """Spans of SPAN batches by lane and topic, in the making: [lanes, topics] each."""
-
-    closed: Ints  # batches closed before the span
-    batches: Ints
-    splits: Ints
-    estimate: Floats  # sums
-    ratio: Floats
-
-
-NEVER = 1 << 62
-SPAN = 32
-SPAN_COLUMNS = 7  # topic, batches closed before, batches, splits, sums of estimates and ratios in MICRO, time
-MICRO = 1_000_000
-
-# Events of the heap.
-LINGERED, CLOSED, ANSWERED, RETRIED = range(4)
-TIME, TICKET, KIND, PARTITION, FIRST, END, BYTES, IS_SPLIT = range(8)
-EVENT_COLUMNS = 8
-STUCK = 2
-"""IS_SPLIT of a batch whose split made itself again: Kafka goes on until delivery.timeout.ms, the replay gives up."""
-# The batch that is being filled, by partition.
-O_FIRST, O_COUNT, O_BYTES, O_LIMIT, O_CREATED, O_SENT = range(6)
-OPEN_COLUMNS = 6
-# Counters.
-HELD, TICKETS, SPANS = range(3)
-COUNTERS = 3
-
-
-class Working(NamedTuple):
-    """Working memory of a lane: no more events than 3 * records + 64, no more spans than records // 16 + topics."""
-
-    heap: Ints  # int64[events, EVENT_COLUMNS]
-    open: Ints  # int64[partitions, OPEN_COLUMNS]
-    ratio: Singles  # float32[partitions], the estimate that the batch being filled was made with
-    current: Ints  # int64[topics], the partition that got a record last
-    counters: Ints
-    spans: Ints  # int64[spans, SPAN_COLUMNS]
-
-
-@kernel
-def is_before(heap: Ints, a: int, b: int) -> bool:
-    """Whether event a comes before event b: answers before what is sent at the same time, then the older records."""
-    if heap[a, TIME] != heap[b, TIME]:
-        return bool(heap[a, TIME] < heap[b, TIME])
-    if (heap[a, KIND] == ANSWERED) != (heap[b, KIND] == ANSWERED):
-        return bool(heap[a, KIND] == ANSWERED)
-    if heap[a, FIRST] != heap[b, FIRST]:
-        return bool(heap[a, FIRST] < heap[b, FIRST])
-    return bool(heap[a, TICKET] < heap[b, TICKET])
-
-
-@kernel
-def swap(heap: Ints, a: int, b: int) -> None:
-    """Exchange two events."""
-    for column in range(EVENT_COLUMNS):
-        heap[a, column], heap[b, column] = heap[b, column], heap[a, column]
-
-
-@kernel
-def push(w: Working, time: int, kind: int, partition: int, first: int, end: int, size: int, is_split: int) -> None:
-    """Put an event into the heap."""
-    heap, at = w.heap, w.counters[HELD]
-    heap[at, TIME], heap[at, TICKET], heap[at, KIND], heap[at, PARTITION] = time, w.counters[TICKETS], kind, partition
-    heap[at, FIRST], heap[at, END], heap[at, BYTES], heap[at, IS_SPLIT] = first, end, size, is_split
-    w.counters[HELD] += 1
-    w.counters[TICKETS] += 1
-    while at > 0 and is_before(heap, at, (at - 1) // 2):
-        swap(heap, at, (at - 1) // 2)
-        at = (at - 1) // 2
-
-
-@kernel
-def pop(w: Working) -> int:
-    """Take the first event out of the heap; where it lies, behind the heap's end."""
-    heap = w.heap
-    w.counters[HELD] -= 1
-    last = int(w.counters[HELD])
-    swap(heap, 0, last)
-    at = 0
-    while True:
-        child = 2 * at + 1
-        if child >= last:
-            return last
-        if child + 1 < last and is_before(heap, child + 1, child):
-            child += 1
-        if not is_before(heap, child, at):
-            return last
-        swap(heap, at, child)
-        at = child
 
 
 @kernel
@@ -264,45 +176,6 @@ def probe(
 
 
 @kernel
-def note_span(
-    w: Working, lane: int, topic: int, time: int, is_split: bool, estimate: float, ratio: float, line: Timeline
-) -> None:
-    """Count a closed batch for the timeline, and hand out its span when that is full."""
-    line.batches[lane, topic] += 1
-    line.splits[lane, topic] += is_split
-    line.estimate[lane, topic] += estimate
-    line.ratio[lane, topic] += ratio
-    if line.batches[lane, topic] == SPAN:
-        end_span(w, lane, topic, time, line)
-
-
-@kernel
-def end_span(w: Working, lane: int, topic: int, time: int, line: Timeline) -> None:
-    """Hand out a span."""
-    at = w.counters[SPANS]
-    w.spans[at, 0], w.spans[at, 1] = topic, line.closed[lane, topic]
-    w.spans[at, 2], w.spans[at, 3] = line.batches[lane, topic], line.splits[lane, topic]
-    w.spans[at, 4] = np.int64(line.estimate[lane, topic] * MICRO)
-    w.spans[at, 5] = np.int64(line.ratio[lane, topic] * MICRO)
-    w.spans[at, 6] = time
-    line.closed[lane, topic] += line.batches[lane, topic]
-    line.batches[lane, topic], line.splits[lane, topic] = 0, 0
-    line.estimate[lane, topic], line.ratio[lane, topic] = 0, 0
-    w.counters[SPANS] += 1
-
-
-@kernel
-def recovered(sums: Sums, lane: int, topic: int, now: int, estimate: float, ratio: float) -> None:
-    """Note when the estimate has come down, after a split, to what batches have."""
-    since = sums.since_split[lane, topic]
-    if since != NEVER and estimate <= ratio:
-        sums.recoveries[lane, topic] += 1
-        sums.recovery_us[lane, topic] += now - since
-        sums.recovery_longest[lane, topic] = max(sums.recovery_longest[lane, topic], now - since)
-        sums.since_split[lane, topic] = NEVER
-
-
-@kernel
 def close(
     w: Working, event: int, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles,
     lanes: Producers, lane: int, sums: Sums, line: Timeline,
@@ -321,7 +194,9 @@ def close(
     limit = lanes.max_message_bytes[lane]
     too_large = size > min(limit, lanes.batch_size[lane]) if own else size > limit
     splits = too_large and end - first > 1 and profile != DAMPED and is_split != STUCK
-    note_span(w, lane, topic, now, splits, float(before), float(ratio), line)
+    if note_span(lane, topic, splits, float(before), float(ratio), line):
+        end_span(w.spans, w.counters[SPANS], lane, topic, now, line)
+        w.counters[SPANS] += 1
     if is_split:
         sums.split_batches[lane, topic] += 1
         sums.bytes_resent[lane, topic] += size
@@ -467,42 +342,6 @@ def run_lane(
             seal(w, partition, log.time[first + count - 1], log, batches)
     while w.counters[HELD]:
         handle(w, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
-
-
-def last_spans(line: Timeline, lane: int, time: int) -> Ints:
-    """The spans of a lane that have begun, int64[spans, SPAN_COLUMNS]."""
-    topic = np.flatnonzero(line.batches[lane] > 0)
-    columns = (
-        topic, line.closed[lane, topic], line.batches[lane, topic], line.splits[lane, topic],
-        (line.estimate[lane, topic] * MICRO).astype(np.int64), (line.ratio[lane, topic] * MICRO).astype(np.int64),
-        np.full(len(topic), time),
-    )  # fmt: skip
-    return np.stack(columns, axis=1)
-
-
-def no_sums(lanes: int, topics: int) -> Sums:
-    """Outcomes before anything happened."""
-    sums = Sums(*(np.zeros((lanes, topics), np.int64) for _ in Sums._fields))
-    sums.since_split[:] = NEVER
-    return sums
-
-
-def no_timeline(lanes: int, topics: int) -> Timeline:
-    """Spans before any batch was closed."""
-    closed, batches, splits = (np.zeros((lanes, topics), np.int64) for _ in range(3))
-    return Timeline(closed, batches, splits, np.zeros((lanes, topics)), np.zeros((lanes, topics)))
-
-
-def working_memory(records: int, partitions: int, topics: int) -> Working:
-    """Memory for a lane over a log of so many records."""
-    return Working(
-        np.zeros((3 * records + 64, EVENT_COLUMNS), np.int64),
-        np.zeros((partitions, OPEN_COLUMNS), np.int64),
-        np.ones(partitions, np.float32),
-        np.zeros(topics, np.int64),
-        np.zeros(COUNTERS, np.int64),
-        np.zeros((records // 8 + topics + 1, SPAN_COLUMNS), np.int64),
-    )
 
 
 def run(

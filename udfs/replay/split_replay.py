@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.facts.arrow_tables import pack
-from udfs.replay.accumulator import Sums, Timeline, last_spans, no_sums, no_timeline, run, working_memory
+from udfs.replay.accumulator import run
 from udfs.replay.compression_estimate import DAMPED, Producers
 from udfs.replay.fetch_replay import boundaries
+from udfs.replay.sender_events import working_memory
 from udfs.replay.sent_batches import Sent, Sequences, read_sent
+from udfs.replay.split_outcomes import Sums, Timeline, last_spans, no_sums, no_timeline
 from udfs.replay.split_verdicts import Recut, judge_sent, recut_of
 from udfs.wire.arrays import Ints, Singles
 from udfs.wire.records import CODEC_NAMES

@@ -14,10 +14,10 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Table
 from udfs.arrow import array_of
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of, timestamps
-from udfs.replay.accumulator import MICRO, NEVER, SPAN_COLUMNS
 from udfs.replay.compression_estimate import DAMPED, HEADER_BYTES
 from udfs.replay.fetch_report import texts
 from udfs.replay.split_fidelity import AGREED, CODES, UNKNOWN, Reason
+from udfs.replay.split_outcomes import MICRO, NEVER, SPAN_COLUMNS
 from udfs.replay.split_verdicts import RECUT, SPLITS, SPLITS_REPLAYED, STATED_ERROR, Recut
 from udfs.wire.arrays import Floats, Ints
 

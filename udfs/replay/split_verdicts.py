@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.replay.accumulator import NEVER, Sizes
+from udfs.replay.accumulator import Sizes
 from udfs.replay.compression_estimate import HEADER_BYTES, Producers
 from udfs.replay.log_reads import numbers_of
-from udfs.replay.sent_batches import NONE, TOO_LARGE, Sent
+from udfs.replay.resent import NONE
+from udfs.replay.sent_batches import TOO_LARGE, Sent
 from udfs.replay.split_fidelity import AGREED, CODES, Closes, Made, Reason, Splits, judge
+from udfs.replay.split_outcomes import NEVER
 from udfs.wire.arrays import Bools, Floats, Ints, Singles
 
 BATCHES, SPLITS, SPLITS_REPLAYED = "batches", "splits", "splits_replayed"
