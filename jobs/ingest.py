@@ -37,13 +37,15 @@ from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import unpack
 from udfs.facts.record_sizes import sufficient
+from udfs.replay.split_report import ALGORITHM as BATCH_SPLIT
 
 PACKED_TABLE, PACKED_ROWS = "table", "rows"
 
 
 def main(run: Run) -> None:
     """Run the job: read the captures, write the silver tables."""
-    ingest(ready_session(run, "refetch ingest"), run)
+    walks_records = [] if run.records is None else [BATCH_SPLIT]
+    ingest(ready_session(run, "refetch ingest", walks_records), run)
 
 
 def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jobs.paths import is_uri
 from jobs.scenario import Scenario
+from jobs.settings import ON_REQUEST
 from udfs.errors import ArgumentError
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sizes import Asked
@@ -37,7 +38,7 @@ class Run:
     @property
     def records(self) -> Asked | None:
         """What ingest is to learn of produced records: nothing, unless a replay of the scenario needs it."""
-        if "batch_split" not in self.scenario.algorithms:
+        if not ON_REQUEST & set(self.scenario.algorithms):
             return None
         return Asked(every=1) if self.scenario.captured.get("recompress") == "all" else Asked()
 
