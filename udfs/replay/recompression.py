@@ -1,7 +1,7 @@
 """What records take when they are compressed together with others than in the capture.
 
-A batch of a codec takes a fixed part and a part for each of its records. Both are fitted, by topic and codec, to
-compressed size against uncompressed size over parts of batches that ingest compressed anew (`fitted`). Of a batch that
+A batch of a codec takes a fixed part and a part for each of its records, so that its ratio falls with its size. Both
+are fitted, by topic and codec, to the parts of batches that ingest compressed anew (`fitted`). Of a batch that
 was compressed anew itself, the sizes of its parts say where in it the bytes are (`recompressed`). Either way a batch
 that is as captured has exactly its captured size in its own codec.
 """
@@ -81,29 +81,30 @@ def parts_of(rows: pa.RecordBatch, first: Ints, begin: Ints, weight: Floats) -> 
 
 
 def fitted(parts: Parts, topic: Ints, topics: int) -> Fit:
-    """Least squares of compressed against uncompressed bytes, by topic and codec; a topic without parts has the fit of
-    all, and where there are none what is stored: slope 1."""
+    """The fits by topic and codec; a topic without parts has that of all, and where there are none a byte stays one."""
     fixed, slope = np.zeros((topics, CODECS)), np.ones((topics, CODECS))
-    of = np.repeat(topic[parts.batch], PARTS)
-    x = parts.uncompressed.reshape(-1)
+    of = topic[parts.batch]
     for codec in range(1, CODECS):
-        y = parts.compressed[:, codec - 1, :].reshape(-1)
-        whole = line(x, y)
+        compressed = parts.compressed[:, codec - 1, :]
         for number in range(topics):
-            mine = of == number
-            found = line(x[mine], y[mine]) if mine.any() else whole
-            fixed[number, codec], slope[number, codec] = found
+            mine = of == number if (of == number).any() else np.full(len(of), True)
+            fixed[number, codec], slope[number, codec] = line(parts.uncompressed[mine], compressed[mine])
     return Fit(fixed, slope)
 
 
 def line(x: Floats, y: Floats) -> tuple[float, float]:
-    """(fixed, slope) of y over x by least squares, neither negative; (0, 1) of nothing."""
+    """(fixed, slope) of y over x, float64[batches, PARTS] running sums; (0, 1) of nothing.
+
+    Batches compress so differently that what is fixed is told within each of them: it is where the line through a
+    batch's parts begins, in the middle batch. The slope is what is left, of all bytes.
+    """
     if len(x) == 0:
         return 0.0, 1.0
-    spread = float(np.var(x))
-    slope = float(np.cov(x, y, bias=True)[0, 1]) / spread if spread > 0 else float(y.sum() / max(x.sum(), 1.0))
-    slope = min(max(slope, 1e-4), 1.2)
-    return max(float(y.mean() - slope * x.mean()), 0.0), slope
+    off, spread = x - x.mean(axis=1, keepdims=True), x.var(axis=1)
+    steep = (off * y).mean(axis=1) / np.maximum(spread, 1e-9)
+    fixed = max(float(np.median(np.where(spread > 0, y.mean(axis=1) - steep * x.mean(axis=1), 0.0))), 0.0)
+    slope = float((y[:, -1] - fixed).sum() / max(x[:, -1].sum(), 1.0))
+    return fixed, min(max(slope, 1e-4), 1.2)
 
 
 def share_of(inside: Ints, codec: Ints, topic: Ints, total: Floats, fit: Fit, other: int) -> Floats:
