@@ -55,12 +55,12 @@ def test_splits_are_as_many_as_brokers_refused_and_clients_counted(
     }
 
 
-def test_the_captured_lane_goes_its_own_way_and_splits_nearly_as_often(
+def test_the_captured_lane_goes_its_own_way_and_splits_about_as_often(
     lake: CapturedLake, counted: dict[str, int]
 ) -> None:
     g = BATCH_SPLIT
     replayed = {row[g.client_id]: row[g.splits] for row in lake.rows(g, where=f"{g.scenario} = 'captured'")}
-    assert replayed == pytest.approx(counted, rel=0.1)
+    assert replayed == pytest.approx(counted, rel=0.25)
 
 
 def test_batches_end_where_the_replay_ends_them(lake: CapturedLake) -> None:
@@ -88,7 +88,7 @@ def test_smaller_batches_split_less(lake: CapturedLake) -> None:
     rates: dict[str, float] = {}
     for row in lake.rows(g):
         rates[row[g.scenario]] = max(rates.get(row[g.scenario], 0.0), row[g.split_rate])
-    sizes = ["producer.batch.size=16KiB", "producer.batch.size=30000", "captured", "producer.batch.size=64KiB"]
+    sizes = ["producer.batch.size=16KiB", "producer.batch.size=30kB", "captured", "producer.batch.size=64KiB"]
     assert [rates[size] for size in sizes] == sorted(rates[size] for size in sizes)
     assert (rates["producer.batch.size=16KiB"], rates["captured"]) == (0.0, rates["producer.batch.size=38kB"])
 
