@@ -30,12 +30,12 @@ def sent_batches(batches: DataFrame, connections: DataFrame, by_host: bool, shar
     )
     produced = batches.where((F.col(b.source) == "produce") & F.col(b.size_bytes).isNotNull() & (F.col(b.magic) == 2))
     requested = F.unix_micros(b.request_time)
-    age = requested - F.col(b.base_timestamp) * 1000
+    # A client writes what it likes there: what overflows is no time.
+    made = F.try_multiply(F.col(b.base_timestamp), F.lit(1000))
+    age = F.try_subtract(requested, made)
     named = {
         t.client_id: F.lit("") if by_host else F.coalesce(b.client_id, F.lit("")),
-        t.append_from: F.when(age.between(0, OLDEST_APPEND_MS * 1000), F.col(b.base_timestamp) * 1000).otherwise(
-            requested
-        ),
+        t.append_from: F.when(age.between(0, OLDEST_APPEND_MS * 1000), made).otherwise(requested),
         t.request_time: requested,
         t.response_time: F.unix_micros(b.response_time),
     }
