@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.version import decoder
 from schemas.tables.silver import CAPTURES
 from udfs.capture.frame_dump import MAGICS, dump_format, index_frames, read_frames
 from udfs.capture.index import CaptureIndex, index_capture
@@ -27,6 +26,7 @@ from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.build import facts
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sizes import Asked
 
 RANGE_BYTES = 32 << 20
 # Connections are spread over shards by this many buckets: enough to even out, few enough to count in every file.
@@ -179,7 +179,9 @@ def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, 
             yield pickle.loads(task["content"]), task["file_no"]  # noqa: S301  # the plan is this job's own
 
 
-def packed_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
+def packed_rows(
+    spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None, records: Asked | None
+) -> DataFrame:
     """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
     shard_of, capture_id, orders = plan.packets.shard_of_bucket, plan.capture_id, plan.orders
 
@@ -190,7 +192,7 @@ def packed_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
                 yield packets.set_column(0, "shard", shard)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from facts(batches, capture_id, pseudonyms)
+        yield from facts(batches, capture_id, pseudonyms, records)
 
     packets = range_tasks(spark, plan.packets).mapInArrow(read_ranges, PACKET_COLUMNS)
     return (
@@ -215,9 +217,7 @@ def _spark_type(kind: pa.DataType) -> str:
 PACKET_COLUMNS = ", ".join(f"{'shard' if f.name == 'bucket' else f.name} {_spark_type(f.type)}" for f in PACKETS)
 
 
-def capture_rows(
-    spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None, repeated: Mapping[int, int]
-) -> DataFrame:
+def capture_rows(spark: SparkSession, plan: CapturePlan, decoder: str, repeated: Mapping[int, int]) -> DataFrame:
     """Rows of the table `captures`; repeated: lines of a request log that an earlier file has too, by its place."""
     t = CAPTURES
     rows: list[dict[str, object]] = [
@@ -250,7 +250,7 @@ def capture_rows(
             t.clock_offset_us: plan.orders[file_no].offset_ns // 1000,
             t.faults: [f"{fault.reason} at {fault.unit} {fault.offset}" for fault in index.faults],
             t.unread_bytes: sum(fault.bytes_not_read for fault in index.faults),
-            t.decoder: decoder(pseudonyms),
+            t.decoder: decoder,
         }
         for file_no, index in enumerate(plan.indexes)
     ]

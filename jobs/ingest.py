@@ -41,6 +41,8 @@ from schemas.tables.steps import REPEATED_LINES
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import unpack
+from udfs.facts.record_sizes import sufficient
+from udfs.replay.split_report import ALGORITHM as BATCH_SPLIT
 
 PACKED_TABLE, PACKED_ROWS, SOURCE = "table", "rows", "source"
 PACKETS, LOGS = "packets", "logs"
@@ -49,7 +51,8 @@ PACKETS, LOGS = "packets", "logs"
 
 def main(run: Run) -> None:
     """Run the job: read the captures, write the silver tables."""
-    ingest(ready_session(run, "refetch ingest"), run)
+    walks_records = [] if run.records is None else [BATCH_SPLIT]
+    ingest(ready_session(run, "refetch ingest", walks_records), run)
 
 
 def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
@@ -71,7 +74,8 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
         return False
     t = CAPTURES
     rows = rows_of(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
-    if sorted(map(tuple, rows)) != sorted((index.path, decoder(run.pseudonyms)) for index in plan.indexes):
+    enough = {decoder(run.pseudonyms, records) for records in sufficient(run.records)}
+    if {told for _, told in rows} - enough or sorted(path for path, _ in rows) != sorted(i.path for i in plan.indexes):
         return False
     sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
     return True
@@ -92,7 +96,7 @@ def staged_rows(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:
     """Packed rows of all files, with what they were decoded from."""
     rows = []
     if plan.has_packets:
-        rows.append(packed_rows(spark, plan, run.pseudonyms).withColumn(SOURCE, F.lit(PACKETS)))
+        rows.append(packed_rows(spark, plan, run.pseudonyms, run.records).withColumn(SOURCE, F.lit(PACKETS)))
     if plan.logs.ranges:
         rows.append(logged_rows(spark, plan, run.pseudonyms).withColumn(SOURCE, F.lit(LOGS)))
     return reduce(DataFrame.unionByName, rows)
@@ -127,7 +131,8 @@ def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Stage
     quality = quality_rows(connections, exchanges, fetches, plan.capture_id)
     write_table(quality, run.lake, CAPTURE_QUALITY, plan.capture_id)
     repeated = repeated_by_file(staged.rows(REPEATED_LINES)) if plan.logs.ranges else {}
-    write_table(capture_rows(spark, plan, run.pseudonyms, repeated), run.lake, CAPTURES, plan.capture_id)
+    captures = capture_rows(spark, plan, decoder(run.pseudonyms, run.records), repeated)
+    write_table(captures, run.lake, CAPTURES, plan.capture_id)
 
 
 def decoded_tables(spark: SparkSession, plan: CapturePlan, staged: Staged) -> dict[Table, DataFrame]:

@@ -8,9 +8,11 @@ from datetime import datetime
 from pathlib import Path
 
 from jobs.scenario import Scenario
+from jobs.settings import ON_REQUEST
 from udfs.capture.locations import is_uri
 from udfs.errors import ArgumentError
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sizes import Asked
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,13 @@ class Run:
     pseudonyms: Pseudonyms | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
+
+    @property
+    def records(self) -> Asked | None:
+        """What ingest is to learn of produced records: nothing, unless a replay of the scenario needs it."""
+        if not ON_REQUEST & set(self.scenario.algorithms):
+            return None
+        return Asked(every=1) if self.scenario.captured.get("recompress") == "all" else Asked()
 
 
 def absolute_lake(lake: str) -> str:

@@ -32,7 +32,8 @@ class Lane:
 class Scenario:
     """What to replay. Where captures and lake are is not part of its identity: content is, paths are not.
 
-    captured: value in force by setting key, Kafka's default where nothing was stated.
+    captured: value in force by setting key, of the settings that concern the replays; Kafka's default where nothing was
+    stated.
     replay: by algorithm, the values of each varied setting, in ascending order.
     captures, lake, cluster: as written in the scenario file, resolved against its folder; None where it names none.
     assumed: keys of `captured` that nobody stated.

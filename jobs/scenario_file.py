@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from jobs.located_yaml import Fault, LocatedYaml, read_located_yaml
 from jobs.scenario import MOST_LANES, Scenario, lane_count
 from jobs.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
-from jobs.settings import Value, algorithms, did_you_mean, find_setting, settings
+from jobs.settings import ON_REQUEST, Value, algorithms, did_you_mean, find_setting, settings
 from udfs.capture.locations import is_uri
 from udfs.errors import ScenarioError
 
@@ -58,7 +58,7 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
     faults = list(located.faults)
     text = _scenario_text(located, faults)
     captured = _captured(located, text, list(flag_entries("--captured", stated, faults)), faults)
-    replay = _replay(located, text, list(flag_entries("--set", sets, faults)), faults)
+    replay = _replay(located, text, list(flag_entries("--set", sets, faults)), captured, faults)
     if faults:
         in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
         raise ScenarioError(path or "arguments", tuple(map(str, in_order)))
@@ -116,12 +116,15 @@ def _captured(
 
 
 def _replay(
-    located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], faults: list[Fault]
+    located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], stated: Iterable[str], faults: list[Fault]
 ) -> dict[str, dict[str, tuple[Value, ...]]]:
-    """The grid of each algorithm; all algorithms, each with the captured lane alone, where the file names none."""
+    """The grid of each algorithm; where the file names none, all but those ON_REQUEST that no flag names a setting of,
+    each with the captured lane alone."""
     in_flags = look_up(flags, settings().values(), faults, lambda _: "")
+    given = [settings()[key].algorithms for key in (*in_flags, *stated)]
+    requested = {names[0] for names in given if len(names) == 1}
     grids = {}
-    for name in _wanted(located, text, faults):
+    for name in _wanted(located, text, requested, faults):
         takes = [setting for setting in settings().values() if name in setting.algorithms]
         entries = file_entries(located, ("replay", name), text.replay.get(name, {}))
         in_file = look_up(entries, takes, faults, _not_taken(name))
@@ -136,14 +139,15 @@ def _replay(
     return grids
 
 
-def _wanted(located: LocatedYaml, text: ScenarioText, faults: list[Fault]) -> list[str]:
-    """Algorithms that the file names, or all; unknown ones are faults."""
+def _wanted(located: LocatedYaml, text: ScenarioText, requested: Set[str], faults: list[Fault]) -> list[str]:
+    """Algorithms that the file names, or all that need no request or have one; unknown ones are faults."""
     known = algorithms()
+    usual = [name for name in known if name not in ON_REQUEST or name in requested]
     for name in text.replay:
         if name not in known:
             place = located.at(("replay", name))
             faults.append(Fault(place, f"unknown algorithm `{name}`{did_you_mean(name, known)}"))
-    return [name for name in text.replay or known if name in known]
+    return [name for name in text.replay or usual if name in known]
 
 
 def _not_captured(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self
@@ -13,13 +13,19 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_
 
 from jobs.limit_schedule import format_schedule, parse_schedule
 from jobs.paths import CONF
-from jobs.units import format_bytes, format_ms, parse_bytes, parse_int, parse_ms
+from jobs.units import format_bytes, format_ms, parse_bytes, parse_int, parse_ms, parse_ratio
 from udfs.errors import SettingError
 
-Value = int | str
-"""A setting's value: bytes, milliseconds or a count as int, an enum's choice or a limit's spelling as str."""
+Value = int | str | float
+"""A setting's value: bytes, milliseconds or a count as int, a ratio as float, an enum's choice or a limit's spelling as
+str."""
 
-_PARSERS = {"bytes": parse_bytes, "ms": parse_ms, "int": parse_int}
+_PARSERS: Mapping[str, Callable[[str], int | float]] = {
+    "bytes": parse_bytes, "ms": parse_ms, "int": parse_int, "ratio": parse_ratio
+}  # fmt: skip
+ON_REQUEST = frozenset({"batch_split"})
+"""Replays that need more of a capture than others do: they are made where a scenario or a flag names them or a setting
+that is theirs alone."""
 _SETTINGS_FILE = CONF / "settings.yaml"
 
 
@@ -29,8 +35,8 @@ class Setting(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    set_on: Literal["consumer", "producer", "replica", "broker"] | None
-    type: Literal["bytes", "ms", "int", "limit", "enum"]
+    set_on: Literal["consumer", "producer", "replica", "broker", "topic"] | None
+    type: Literal["bytes", "ms", "int", "ratio", "limit", "enum"]
     unit: str
     default: Value | None
     minimum: int | None = None
@@ -81,12 +87,12 @@ class Setting(BaseModel):
             return format_bytes(int(value))
         return format_ms(int(value)) if self.type == "ms" else str(value)
 
-    def order(self, value: Value) -> tuple[int, ...]:
+    def order(self, value: Value) -> tuple[float, ...]:
         """Sort key of a value: numbers by size, an enum's choices as declared, limits by their first value."""
         if self.type == "limit":
             schedule = parse_schedule(str(value))
             return *schedule.values, *schedule.times
-        return (self.choices.index(str(value)) if self.choices else int(value),)
+        return (self.choices.index(str(value)) if self.choices else float(value),)
 
 
 @cache

@@ -31,6 +31,13 @@ def parse_int(text: str) -> int:
     return _parse(text, {"": 1}, "a whole number")
 
 
+def parse_ratio(text: str) -> float:
+    """A plain decimal number such as `0.05` or `1`. Raises ValueError with what is wrong."""
+    if not re.fullmatch(r"\d+(\.\d+)?", text.strip(), re.ASCII):
+        raise ValueError(f"`{text}` is not a number such as 0.05")
+    return float(text)
+
+
 def format_bytes(count: int) -> str:
     """The shortest exact spelling: the largest binary unit that divides it, else decimal, else digits.
 

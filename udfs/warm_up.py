@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, SESSION_EVENTS, TOPIC_EVENTS
+from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, SENT, SESSION_EVENTS, TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
 from udfs.capture.conversation import CONNECTION
@@ -34,6 +34,7 @@ from udfs.facts.build import Carried, tables_of
 from udfs.kernel_cache import compiled
 from udfs.replay.asked_changes import Defaults
 from udfs.replay.client_pace import as_captured_clients
+from udfs.replay.compression_estimate import Producers
 from udfs.replay.fetch_lanes import FetchLanes
 from udfs.replay.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch_replay import replay_fetches
@@ -49,8 +50,11 @@ from udfs.replay.producer_memory import BufferBounds
 from udfs.replay.session_cache import CacheSettings
 from udfs.replay.session_replay import SessionLanes, replay_sessions
 from udfs.replay.session_report import ALGORITHM as SESSION_CACHE
+from udfs.replay.split_replay import SplitLanes, replay_splits
+from udfs.replay.split_report import ALGORITHM as BATCH_SPLIT
 from udfs.replay.topic_history import CHANGE
 from udfs.wire.arrays import Ints
+from udfs.wire.records import sizes_of
 
 FETCH, VERSION, CORRELATION_ID = 1, 4, 7
 HEADER_BYTES = 11  # key, version, correlation id and a client id of one byte
@@ -109,7 +113,9 @@ def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.Record
     """Rows of a table that are zero, true or empty but for the columns given."""
     values: dict[str, object] = {"string": "", "boolean": True}
     filled: dict[str, pa.Array[Any] | Ints] = {
-        str(c): pa.array([values.get(c.type, [] if "<" in c.type else 0)] * rows, TYPES[c.type]) for c in table.columns
+        str(c): pa.array([values.get(c.type, [] if "<" in c.type else 0)] * rows, TYPES[c.type])
+        for c in table.columns
+        if c not in columns
     }
     return rows_of(table, {**filled, **columns})
 
@@ -153,6 +159,22 @@ def replay_consumer_memory() -> None:
         pass
 
 
+def replay_batch_split() -> None:
+    """A batch of one record, in two lanes, and the walk over a record."""
+    two = np.ones(2, np.int64)
+    ratio = np.ones(2, np.float32)
+    lanes = SplitLanes(("captured", "other"), Producers(two, two, two, two, two, two, two, ratio, ratio, ratio))
+    sizes = {
+        SENT.record_sizes: pa.array([[100]], TYPES["array<int>"]),
+        SENT.create_times: pa.array([[0]], TYPES["array<bigint>"]),
+        SENT.recompressed_bytes: pa.array([None], TYPES["array<int>"]),
+        SENT.codec: pa.array(["gzip"], pa.string()),
+    }
+    sizes_of(bytes([12, 0, 0, 0, 1, 1, 0]), 1)
+    for _ in replay_splits([zeros(SENT, 1, **sizes)], lanes, ""):
+        pass
+
+
 def follow_connections() -> None:
     """From a capture file to frames."""
     for _ in frames(packets()):
@@ -183,6 +205,7 @@ RUNS = {
     PARTITION_LIMITS: replay_partition_limits,
     SESSION_CACHE: replay_fetch_sessions,
     CONSUMER_MEMORY: replay_consumer_memory,
+    BATCH_SPLIT: replay_batch_split,
 }
 
 

@@ -6,6 +6,7 @@ from schemas.tables.gold_columns import CLIENT_ADDRESS, CLIENT_ID, MODE, READER,
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.gold_sessions import SESSION_TABLES
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
@@ -31,8 +32,8 @@ FIDELITY = table(
     algorithm=C("string", "As in runs"),
     metric=C("string", "What is compared: see below"),
     broker=C("string", "The broker's node id, else its address and port", nullable=True),
-    client_id=C("string", "client.id of the reader", nullable=True),
-    client_address=C("string", "The reader's IP address", nullable=True),
+    client_id=C("string", "client.id of the reader or producer", nullable=True),
+    client_address=C("string", "The reader's or producer's IP address", nullable=True),
     reader=C("string", "consumer, follower or producer", nullable=True),
     checked=C("bigint", "What could be checked, such as responses"),
     agreed=C("bigint", "... that agree"),
@@ -146,5 +147,5 @@ FETCH_MEMORY = table(
 
 GOLD = (
     FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY, *GOLD_MEMORY, *SESSION_TABLES,
-    *LIMIT_TABLES, RUNS,
+    BATCH_SPLIT, BATCH_SPLIT_TIMELINE, *LIMIT_TABLES, RUNS,
 )  # fmt: skip

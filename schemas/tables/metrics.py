@@ -26,6 +26,13 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "drained_partitions": "The next fetch of a partition begins where its records ended",
         "batches_without_wait": "A captured batch of a producer does not wait for memory",
     },
+    "batch_split": {
+        "batches": "Where a captured batch ends: its records",
+        "splits": "A batch above max.message.bytes is refused, and no other",
+        "splits_replayed": "Splits of a producer that is replayed from its captured records alone",
+        "recut_bytes_recompressed": "Bytes of a batch that a split made, within 5 %, by recompressed records",
+        "recut_bytes_fitted": "... by a curve fitted to the captured batches",
+    },
     "partition_limits": {
         "create_topic, delete_topic, ...": "The error code of a change, by its kind as in topic_changes",
         "placements": "StripedReplicaPlacer can draw the replicas that Metadata shows",

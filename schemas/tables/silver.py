@@ -243,6 +243,17 @@ RECORD_BATCHES = table(
     crc_valid=C("boolean", "The checksum fits; null where the batch is cut", nullable=True),
     error_code=C("smallint", "The partition's error: a produced batch is in the log only with 0", nullable=True),
     acks=C("smallint", "acks of the produce request", nullable=True),
+    uncompressed_bytes=C("bigint", "Bytes of the records without compression. This and what follows is known of "
+                                   "produced batches, where batch_split was asked for at ingest",
+                         "bytes", nullable=True),
+    keyless_records=C("int", "Records without key, which the client's partitioner places", nullable=True),
+    record_sizes=C("array<int>", "Of each record, key, value and headers with their lengths: what it takes in any "
+                                 "batch, but for its own length, attributes and deltas", "bytes", nullable=True),
+    create_times=C("array<bigint>", "Timestamp of each record", "ms since 1970", nullable=True),
+    recompressed_bytes=C("array<int>", "In sampled batches: compressed bytes of the first eighth of the records, the "
+                                       "first two, ..., all, by gzip, then by snappy, lz4 and zstd, at Kafka's levels",
+                         "bytes", nullable=True),
+    records_fault=C("string", "Why the records could not be read: see udfs.wire.records", nullable=True),
 )  # fmt: skip
 
 CLUSTER_METADATA = table(

@@ -309,7 +309,7 @@ def test_every_fetch_of_the_capture_is_checked_or_unknown(lake: CapturedLake) ->
         t, t.connection_id, t.exchange_no, where=f"{t.read_position} IS NOT NULL AND {t.fetch_offset} IS NOT NULL"
     )
     assert judged == len({exchange_of(row) for row in wanted})
-    for row in lake.rows(f):
+    for row in open_fidelity(lake):
         assert row[f.agreed] <= row[f.checked], row
         assert sum(count for _, count in row[f.reasons]) == row[f.checked] - row[f.agreed] + row[f.unknown], row
 

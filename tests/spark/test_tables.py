@@ -17,7 +17,7 @@ from jobs.failures import spark_failures_told
 from jobs.lake import check_columns, delete_folder, read_table, spark_schema, table_path, write_table
 from schemas.tables.gold import FIDELITY, GOLD
 from schemas.tables.silver import QUARANTINE, SILVER
-from schemas.tables.steps import LOG_EVENTS, READS
+from schemas.tables.steps import LOG_EVENTS, READS, SENT
 from schemas.tables.table import Spec, Table, Type
 from schemas.tables.table import table as declare
 from udfs.errors import LakeError, SparkError
@@ -58,7 +58,7 @@ def offsets_in(spark: SparkSession, lake: str) -> list[tuple[str, int]]:
     return sorted(tuple(row) for row in read_table(spark, lake, t).select(t.capture_id, t.stream_offset).collect())
 
 
-@pytest.mark.parametrize("table", [*SILVER, *GOLD, LOG_EVENTS, READS], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [*SILVER, *GOLD, LOG_EVENTS, READS, SENT], ids=lambda table: table.name)
 def test_spark_and_arrow_read_a_declaration_alike(spark: SparkSession, table: Table) -> None:
     def through_a_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

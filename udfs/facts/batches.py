@@ -15,6 +15,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
 from udfs.facts.fetches import FetchMessages, pick
+from udfs.facts.record_sizes import Asked, record_columns
 from udfs.wire.arrays import Ints
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import RecordBatches, walk
@@ -103,8 +104,8 @@ def first_errors(exchanges: Exchanges, rows: Ints, errors: Ints) -> None:
     exchanges.error[rows[wrong]] = errors[wrong]
 
 
-def batch_rows(exchanges: Exchanges, fields: Fields, source: str) -> pa.RecordBatch:
-    """Rows of `record_batches` from record fields."""
+def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked | None = None) -> pa.RecordBatch:
+    """Rows of `record_batches` from record fields; `records`: what to learn of what is in the batches."""
     usable = (fields.exchange != UNKNOWN) & (fields.lengths > 0)
     fields = Fields(*(column[usable] for column in fields))
     found = walk(exchanges.frames.arena, fields.starts, fields.lengths)
@@ -131,6 +132,7 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str) -> pa.RecordBa
             t.error_code: array_of(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
             t.acks: array_of(fields.acks[parent], fields.acks[parent] != UNKNOWN),
             **header_columns(found),
+            **record_columns(exchanges.frames.arena, found, records),
         },
     )
 

@@ -28,6 +28,7 @@ from udfs.facts.messages import decode_both, note_answers
 from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows
 from udfs.facts.names import Names
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sizes import Asked
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 
 PRODUCE, FETCH = 0, 1
@@ -40,17 +41,23 @@ class Carried:
     names: Names = field(default_factory=Names)
     session: FollowedSession = field(default_factory=FollowedSession)
     software: ClientSoftware = field(default_factory=ClientSoftware)
+    records: Asked | None = None
 
 
 def facts(
-    batches: Iterable[pa.RecordBatch], capture_id: str, pseudonyms: Pseudonyms | None = None, **chunk_size: int
+    batches: Iterable[pa.RecordBatch],
+    capture_id: str,
+    pseudonyms: Pseudonyms | None = None,
+    records: Asked | None = None,
+    **chunk_size: int,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PACKED from packet batches that come sorted by connection and in the order of PACKETS.
 
     pseudonyms: what to call topics, clients and hosts; as the capture does where there are none.
+    records: what to learn of what is in produced batches; nothing where it is None.
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.chunks.frames`; the rows do not depend on them.
     """
-    carried = Carried()
+    carried = Carried(records=records)
     for chunk in frames(batches, **chunk_size):
         for table, rows in tables_of(chunk, capture_id, carried):
             yield from pack(table, rows if pseudonyms is None else pseudonyms.of_rows(table, rows))
@@ -69,7 +76,8 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
         yield FETCH_PARTITIONS, rows
     yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), "fetch")
     if len(produces := exchanges.of_api(PRODUCE)):
-        yield RECORD_BATCHES, batch_rows(exchanges, produced_fields(exchanges, produces), "produce")
+        fields = produced_fields(exchanges, produces)
+        yield RECORD_BATCHES, batch_rows(exchanges, fields, "produce", carried.records)
     if len(which := exchanges.of_api(METADATA.request.api_key)):
         metadata = decode_both(exchanges, METADATA, which)
         for rows in metadata_rows(exchanges, metadata):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ Codes = npt.NDArray[np.int8]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 Cells = Bytes | Ints
 Records = npt.NDArray[np.void]
 
@@ -26,6 +28,11 @@ class Record(Protocol):
 
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def all_read_only(columns: Iterable[Any]) -> Iterator[Any]:
+    """`read_only` of each of several arrays of different types, as the fields of a tuple."""
+    return map(read_only, columns)
 
 
 def read_only(values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:

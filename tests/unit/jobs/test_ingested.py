@@ -16,6 +16,7 @@ from jobs.scenario_file import resolve_scenario
 from jobs.version import decoder
 from schemas.tables.silver import CAPTURE_QUALITY
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sizes import Asked
 
 
 class Captures:
@@ -35,12 +36,13 @@ class Captures:
     ("path", "written_by", "missing", "is_kept"),
     [
         ("", decoder(None), None, True),
+        ("", decoder(None, Asked()), None, True),
         ("", "0.1.0+of-an-earlier-day", None, False),
         ("", decoder(Pseudonyms(b"a secret key of ours")), None, False),
         ("elsewhere/", decoder(None), None, False),
         ("", decoder(None), CAPTURE_QUALITY, False),
     ],
-    ids=["same", "other decoder", "under a key", "other path", "a table is lost"],
+    ids=["same", "more than is asked for", "other decoder", "under a key", "other path", "a table is lost"],
 )
 def test_what_was_ingested_is_kept_only_where_nothing_differs(
     repository: Path, monkeypatch: pytest.MonkeyPatch, path: str, written_by: str, missing: Any, is_kept: bool
@@ -50,5 +52,18 @@ def test_what_was_ingested_is_kept_only_where_nothing_differs(
     monkeypatch.setattr(jobs.ingest, "has_table", lambda spark, lake, table: table is not missing)
     monkeypatch.setattr(jobs.ingest, "rows_of", lambda *_: rows)
     run = Run(resolve_scenario(None, [], []), (capture,), "lake", datetime(2026, 1, 31, tzinfo=UTC))
+    session: Any = None
+    assert is_ingested(session, run, plan_capture((index_file(str(capture)),), 2)) is is_kept
+
+
+@pytest.mark.parametrize(("written_by", "is_kept"), [(None, False), (Asked(), True), (Asked(every=1), True)])
+def test_sizes_of_records_that_a_replay_needs_are_read_where_they_are_not_there(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, written_by: Asked | None, is_kept: bool
+) -> None:
+    capture = repository / "tests/captures/mixed.pcap.zst"
+    monkeypatch.setattr(jobs.ingest, "has_table", lambda *_: True)
+    monkeypatch.setattr(jobs.ingest, "rows_of", lambda *_: Captures((str(capture), decoder(None, written_by))))
+    scenario = resolve_scenario(None, ["batch.size=16384"], [])
+    run = Run(scenario, (capture,), "lake", datetime(2026, 1, 31, tzinfo=UTC))
     session: Any = None
     assert is_ingested(session, run, plan_capture((index_file(str(capture)),), 2)) is is_kept

@@ -232,3 +232,19 @@ def test_a_grid_too_large_to_mean_it_is_a_fault() -> None:
     many = ",".join(str(size) for size in range(1, 40))
     with pytest.raises(ScenarioError, match="fetch_max_bytes has 1522 lanes; at most 1024"):
         resolve_scenario(None, [f"fetch.max.bytes={many}", f"max.partition.fetch.bytes={many}"])
+
+
+def test_a_replay_that_needs_more_of_a_capture_is_made_where_it_is_asked_for(tmp_path: Path) -> None:
+    """It is named by the file, or a flag gives a setting that no other replay has."""
+    assert resolve_scenario(None, ["fetch.max.bytes=1MiB"], []).algorithms == ("fetch_max_bytes",)
+    everything = ("batch_split", "fetch_max_bytes")
+    assert resolve_scenario(None, ["batch.size=32KiB"], []).algorithms == everything
+    assert resolve_scenario(None, [], ["max.message.bytes=40000"]).algorithms == everything
+    file = tmp_path / "mine.yaml"
+    file.write_text("replay:\n  batch_split:\n    compression.ratio.improving.step: [0.005, 0.01]\n")
+    lanes = resolve_scenario(str(file), [], []).lanes("batch_split")
+    assert [lane.name for lane in lanes] == [
+        "captured",
+        "compression.ratio.improving.step=0.005",
+        "compression.ratio.improving.step=0.01",
+    ]

@@ -11,7 +11,7 @@ from udfs.errors import SettingError
 
 
 def test_kafkas_defaults_and_bounds() -> None:
-    """ConsumerConfig, ReplicationConfigs and ServerConfigs of Kafka 4.3."""
+    """ConsumerConfig, ProducerConfig, TopicConfig, ReplicationConfigs and ServerConfigs of Kafka 4.3."""
     table = {key: (s.default_value, s.minimum, s.captured) for key, s in settings().items()}
     assert table == {
         "consumer.fetch.max.bytes": (52428800, 0, False),
@@ -45,6 +45,16 @@ def test_kafkas_defaults_and_bounds() -> None:
         "producer.buffer.memory": (33554432, 0, True),
         "producer.batch.size": (16384, 0, True),
         "producer.max.block.ms": (60000, 0, True),
+        "producer.linger.ms": (5, 0, True),
+        "producer.compression.type": (None, None, False),
+        "topic.max.message.bytes": (1048588, 0, True),
+        "compression.ratio.improving.step": (0.005, 0, False),
+        "compression.ratio.deteriorate.step": (0.05, 0, False),
+        "compression.ratio.estimation.factor": (1.05, 0, False),
+        "split.profile": ("today", None, False),
+        "recut.sizes": ("recompressed", None, False),
+        "recompress": ("sampled", None, True),
+        "producer.process": ("client", None, True),
     }
 
 

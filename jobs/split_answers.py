@@ -1,0 +1,66 @@
+"""The summary's lines on KIP-126: what each lane would split, and the largest batch.size that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.algorithm import OwnRows
+from jobs.screen import aligned, size
+from jobs.units import parse_bytes
+from schemas.tables.gold_splits import BATCH_SPLIT
+
+TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sent under other settings"
+MOST_SPLIT_RATE = 0.01
+"""A batch.size is called safe when no more of the batches are split, of any producer and topic."""
+NOTES = (
+    "  * splits of batches, the worst producer's and topic's. resent: bytes of batches made by splits. fill: bytes of",
+    "    a batch, of batch.size. over limit: batches larger than max.message.bytes, of those sent first.",
+)
+HEAD = ("lane", "batches", "splits", "split rate*", "over limit", "sent", "resent", "fill", "failed")
+BATCH_SIZE = "producer.batch.size"
+
+
+def lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per lane."""
+    t = BATCH_SPLIT
+    return own_rows(t).groupBy(t.scenario).agg(
+        F.sum(t.batches).alias("batches"), F.sum(t.splits).alias("splits"), F.max(t.split_rate).alias("rate"),
+        F.sum(t.over_limit).alias("over"), F.sum(t.bytes_sent).alias("sent"), F.sum(t.bytes_resent).alias("resent"),
+        F.avg(t.fill).alias("fill"), F.sum(t.failed_batches).alias("failed"),
+    )  # fmt: skip
+
+
+QUERIES = {"lanes": lanes}
+
+
+def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """A line per lane, in their order, then the largest batch.size that is safe."""
+    rows = sorted(found["lanes"], key=lambda row: lane_names.index(row[BATCH_SPLIT.scenario]))
+    yield from aligned(HEAD, [answer_row(row) for row in rows], ("lane",), NOTES)
+    yield from safe_lines(rows)
+
+
+def answer_row(row: Row) -> list[str]:
+    """One lane's cells."""
+    return [
+        row[BATCH_SPLIT.scenario].replace(",", "  "), f"{row['batches']:,}", f"{row['splits']:,}",
+        f"{row['rate']:.2%}", f"{row['over']:,}", size(row["sent"]), size(row["resent"]), f"{row['fill']:.0%}",
+        f"{row['failed']:,}",
+    ]  # fmt: skip
+
+
+def safe_lines(rows: Sequence[Row]) -> Iterable[str]:
+    """The largest batch.size of the grid with few splits, for each combination of the other settings."""
+    best: dict[str, int] = {}
+    for row in rows:
+        changed = dict(part.split("=") for part in row[BATCH_SPLIT.scenario].split(",") if "=" in part)
+        if BATCH_SIZE in changed:
+            others = "  ".join(f"{key}={value}" for key, value in changed.items() if key != BATCH_SIZE)
+            fits = row["rate"] <= MOST_SPLIT_RATE and not row["failed"]
+            best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if fits else 0)
+    for others, largest in best.items():
+        told = f"{largest:,} bytes" if largest else "none of those replayed"
+        yield f"  largest batch.size with a split rate of {MOST_SPLIT_RATE:.0%} or less: {told}  {others}".rstrip()

@@ -1,0 +1,57 @@
+"""The gold tables of KIP-126: what producers would split, and how their estimate follows what batches have."""
+
+from __future__ import annotations
+
+from schemas.tables.gold_columns import RUN_ID, SCENARIO
+from schemas.tables.table import Spec as C
+from schemas.tables.table import table
+
+_CLIENT = {
+    "run_id": RUN_ID,
+    "scenario": SCENARIO,
+    "client_id": C("string", "client.id of the producer; empty for none, and where all of an address are one process"),
+    "client_address": C("string", "The producer's IP address"),
+    "topic": C("string", "Topic name, or its id where the name is not known"),
+}
+
+BATCH_SPLIT = table(
+    "batch_split", "gold",
+    "What each producer would send to a topic, and split (KIP-126). The captured lane, too, is a replay: fidelity says "
+    "how far it is from the capture.",
+    ("run_id", "scenario", "client_id", "client_address", "topic"), "run_id",
+    **_CLIENT,
+    records=C("bigint", "Records"),
+    batches=C("bigint", "Batches sent for the first time"),
+    over_limit=C("bigint", "... larger than max.message.bytes"),
+    over_limit_share=C("double", "over_limit, of batches: the probability that a batch is too large", nullable=True),
+    splits=C("bigint", "Batches that were split, those that came of a split included"),
+    split_rate=C("double", "splits, of batches", nullable=True),
+    split_batches=C("bigint", "Batches made by splits"),
+    failed_batches=C("bigint", "Too large batches that cannot be split, or are not: the client fails their "
+                               "records"),
+    bytes_sent=C("bigint", "Bytes of all batches sent, whether first, again or after a split", "bytes"),
+    bytes_resent=C("bigint", "... of batches made by splits", "bytes"),
+    fill=C("double", "Bytes of batches sent for the first time, of batch.size", nullable=True),
+    compression_ratio=C("double", "Compressed bytes without headers, of uncompressed ones", nullable=True),
+    batch_bytes_max=C("bigint", "The largest batch", "bytes"),
+    final_estimate=C("double", "The estimated compression ratio at the end, of the codec sent last"),
+    recoveries=C("bigint", "How often the estimate came back, after splits, to what batches have"),
+    recovery_ms_mean=C("double", "Time from a split until then, mean", "ms", nullable=True),
+    recovery_ms_max=C("double", "... the longest", "ms", nullable=True),
+    is_recovering=C("boolean", "The estimate had not come back at the end"),
+    size_error=C("double", "Mean relative error of the sizes the replay gives batches cut anew, as measured on those "
+                           "that splits made in the capture; null where it has none", nullable=True),
+)  # fmt: skip
+
+BATCH_SPLIT_TIMELINE = table(
+    "batch_split_timeline", "gold",
+    "The estimate against what batches have, over each producer's batches to a topic, in spans of 32 batches.",
+    ("run_id", "scenario", "client_id", "client_address", "topic", "first_batch"), "run_id",
+    **_CLIENT,
+    first_batch=C("bigint", "Batches closed before the span, those made by splits included"),
+    batches=C("bigint", "Batches of the span"),
+    splits=C("bigint", "... that were split"),
+    estimated_ratio=C("double", "The estimated compression ratio before each was closed, mean"),
+    observed_ratio=C("double", "The compression ratio of each, mean"),
+    time=C("timestamp", "When the last of them was closed", "UTC"),
+)  # fmt: skip

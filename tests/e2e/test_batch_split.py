@@ -1,0 +1,110 @@
+"""KIP-126 on a capture of producers that split: the replay against what brokers refused and clients counted."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+from schemas.tables.silver import RECORD_BATCHES
+from tests.e2e.conftest import CapturedLake
+from udfs.replay.split_fidelity import UNKNOWN
+from udfs.replay.split_verdicts import RECUT
+
+TOO_LARGE = 10
+
+
+@pytest.fixture(scope="module")
+def lake(captured: Callable[[str], CapturedLake]) -> CapturedLake:
+    return captured("split")
+
+
+@pytest.fixture(scope="module")
+def counted(shared_captures: Path) -> dict[str, int]:
+    """batch-split-total as each client told it, by client id."""
+    clients = [json.loads(line) for line in (shared_captures / "split.clients.jsonl").read_text().splitlines()]
+    totals = {}
+    for client in clients:
+        (told,) = [text for text in client["out"] if "batch-split-total" in text]
+        totals[f"split-{client['codec']}"] = int(float(told.split()[-1]))
+    return totals
+
+
+def verdicts(lake: CapturedLake, metric: str) -> dict[str, dict[str, Any]]:
+    """A metric's row by client id."""
+    f = FIDELITY
+    rows = lake.rows(f, where=f"{f.algorithm} = 'batch_split'")
+    return {row[f.client_id]: row for row in rows if row[f.metric] == metric}
+
+
+def test_splits_are_as_many_as_brokers_refused_and_clients_counted(
+    lake: CapturedLake, counted: dict[str, int]
+) -> None:  # fmt: skip
+    b, f = RECORD_BATCHES, FIDELITY
+    refused = Counter(row[b.client_id] for row in lake.rows(b) if row[b.error_code] == TOO_LARGE)
+    assert dict(refused) == counted
+    splits = verdicts(lake, "splits")
+    assert {client: (row[f.checked], row[f.agreed]) for client, row in splits.items()} == {
+        client: (n, n) for client, n in counted.items()
+    }
+
+
+def test_the_captured_lane_goes_its_own_way_and_splits_about_as_often(
+    lake: CapturedLake, counted: dict[str, int]
+) -> None:
+    g = BATCH_SPLIT
+    replayed = {row[g.client_id]: row[g.splits] for row in lake.rows(g, where=f"{g.scenario} = 'captured'")}
+    assert replayed == pytest.approx(counted, rel=0.25)
+
+
+def test_batches_end_where_the_replay_ends_them(lake: CapturedLake) -> None:
+    """What the order of closes and appends leaves open is unknown, for no other reason."""
+    f = FIDELITY
+    rows = verdicts(lake, "batches").values()
+    assert sum(row[f.agreed] for row in rows) >= 0.95 * sum(row[f.checked] for row in rows) > 0
+    known = {reason.value for reason in UNKNOWN}
+    for row in rows:
+        reasons = dict(row[f.reasons])
+        assert sum(reasons.values()) == row[f.checked] - row[f.agreed] + row[f.unknown]
+        assert {reason for reason in reasons if reason in known} == {"close_append_order"}
+
+
+def test_the_sizes_of_batches_that_splits_made_are_told_within_the_error_that_is_said(lake: CapturedLake) -> None:
+    f, g = FIDELITY, BATCH_SPLIT
+    for metric in RECUT:
+        rows = verdicts(lake, metric).values()
+        assert sum(row[f.agreed] for row in rows) >= 0.8 * sum(row[f.checked] for row in rows) > 0
+    assert all(row[g.size_error] < 0.05 for row in lake.rows(g))
+
+
+def test_smaller_batches_split_less(lake: CapturedLake) -> None:
+    g = BATCH_SPLIT
+    rates: dict[str, float] = {}
+    for row in lake.rows(g):
+        rates[row[g.scenario]] = max(rates.get(row[g.scenario], 0.0), row[g.split_rate])
+    sizes = ["producer.batch.size=16KiB", "producer.batch.size=30kB", "captured", "producer.batch.size=64KiB"]
+    assert [rates[size] for size in sizes] == sorted(rates[size] for size in sizes)
+    assert (rates["producer.batch.size=16KiB"], rates["captured"]) == (0.0, rates["producer.batch.size=38kB"])
+
+
+def test_the_timeline_has_every_batch(lake: CapturedLake) -> None:
+    g, line = BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+    spans: Counter[tuple[str, str]] = Counter()
+    for row in lake.rows(line):
+        spans[row[line.scenario], row[line.client_id]] += row[line.batches]
+    sent = {(row[g.scenario], row[g.client_id]): row[g.batches] + row[g.split_batches] for row in lake.rows(g)}
+    assert dict(spans) == sent
+
+
+def test_sizes_and_times_of_records_are_all_that_is_kept_of_them(lake: CapturedLake) -> None:
+    b = RECORD_BATCHES
+    for row in lake.rows(b, where=f"{b.source} = 'produce'"):
+        assert len(row[b.record_sizes]) == len(row[b.create_times]) == row[b.record_count]
+        assert sum(row[b.record_sizes]) < row[b.uncompressed_bytes]
+        assert max(row[b.create_times]) == row[b.max_timestamp]

@@ -1,0 +1,163 @@
+"""KIP-126's replay does what Kafka's own RecordAccumulator, ProducerBatch and CompressionRatioEstimator do."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.oracle.conftest import Jar, RunJava
+from tests.unit.replay.producers import Producer, Records, lanes_of, replayed
+from udfs.replay.accumulator import Sizes
+from udfs.replay.compression_estimate import updated
+
+CODECS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1", "com.github.luben:zstd-jni:1.5.6-10")
+RELEASES = {"4.1.1": False, "4.3.1": True}
+"""With whether a split batch that is refused again is split in halves."""
+KINDS = {"good": "g", "poor": "p", "same": "z"}
+
+
+@dataclass
+class Case:
+    """Records for a producer, and what Kafka's made of them: batches as (records, bytes), in the order of sending."""
+
+    batch_size: int
+    limit: int
+    linger: int
+    codec: str
+    records: list[tuple[int, str, int]]  # ms after the one before, kind, bytes of the value
+    seed: int
+    sent: list[tuple[int, int]] = field(default_factory=list)
+    is_refused: list[bool] = field(default_factory=list)
+    estimate_bits: int = 0
+
+    def text(self) -> str:
+        head = f"accumulate {self.batch_size} {self.limit} {self.linger} {self.codec} {self.seed}"
+        return "\n".join([head, *(f"{wait} {kind} {size}" for wait, kind, size in self.records), "end"])
+
+
+def random_case(seed: int) -> Case:
+    """Records whose compressibility comes in stretches, batches near the limit."""
+    source = random.Random(seed)  # noqa: S311  (no secret depends on it)
+    batch_size = source.choice([512, 1024, 4096, 16384])
+    records = []
+    while len(records) < 200:
+        kind, stretch = source.choice("gpz"), source.randint(1, 120)
+        for _ in range(stretch):
+            size = source.choice([0, 10, 100, 100, 400, source.randint(0, batch_size * 2)])
+            records.append((source.choice([0, 0, 0, 1, 3, 20]), kind, size))
+    limit = source.choice([batch_size // 2, batch_size + 61, batch_size * 2])
+    return Case(
+        batch_size, limit, source.choice([0, 5, 20]), source.choice(["gzip", "snappy", "lz4", "zstd"]), records, seed
+    )
+
+
+def frequency_case(share: int) -> Case:
+    """RecordAccumulatorTest.testSplitFrequency: 1000 records, so many per cent of which compress well."""
+    source = random.Random(share)  # noqa: S311  (no secret depends on it)
+    records = [(0, "g" if source.randrange(100) < share else "p", 100) for _ in range(1000)]
+    return Case(1024, 1024 + 61, 10, "gzip", records, share)
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+RATIOS = np.random.default_rng(7).uniform(0, 1.2, 4000).astype(np.float32)
+
+
+@dataclass
+class Told:
+    """What Kafka's classes of one release said."""
+
+    estimates: list[int]
+    frequency: list[Case]
+    random: list[Case]
+
+
+@pytest.fixture(scope="module")
+def told(release: str, jar: Jar, run_java: RunJava) -> Told:
+    frequency = [frequency_case(share) for share in range(1, 100, 7)]
+    cases = [random_case(seed) for seed in range(40)]
+    jars: list[Path] = [jar(f"org.apache.kafka:kafka-clients:{release}"), *(jar(codec) for codec in CODECS)]
+    asked = "estimate " + " ".join(map(str, RATIOS.view(np.int32).tolist()))
+    text = "\n".join([asked, *(case.text() for case in (*frequency, *cases)), ""])
+    lines = run_java("AccumulatorOfRecords.java", *jars, stdin=text).split("\n")
+    rest = iter(lines[len(RATIOS) :])
+    for case in (*frequency, *cases):
+        for line in rest:
+            words = line.split()
+            if words[0] == "end":
+                case.estimate_bits = int(words[1])
+                break
+            if words[0] == "split":
+                case.is_refused[-1] = True
+            else:
+                case.sent.append((int(words[1]), int(words[2])))
+                case.is_refused.append(False)
+    return Told([int(line) for line in lines[: len(RATIOS)]], frequency, cases)
+
+
+def spans_of(case: Case) -> list[tuple[int, int]]:
+    """First and last + 1 record of every batch: what comes of a split begins again with the split batch's records."""
+    spans, waiting, at = [], [0], 0
+    for (records, _), refused in zip(case.sent, case.is_refused, strict=True):
+        at = waiting.pop()
+        spans.append((at, at + records))
+        if refused:
+            waiting += [at + records, at] if not waiting or waiting[-1] != at + records else [at]
+        elif not waiting or waiting[-1] != at + records:
+            waiting.append(at + records)
+    return spans
+
+
+def sizes_of(case: Case, codec: int) -> Sizes:
+    """Kafka's sizes as the replay takes them: what begins at a record and what ends at one, solved for."""
+    n, spans = len(case.records), spans_of(case)
+    system = np.zeros((len(spans), 2 * n + 1))
+    for row, (first, end) in enumerate(spans):
+        system[row, first] += 1
+        system[row, n + end] += 1
+        system[row, n + first] -= 1
+    inside = np.array([size - 61 for _, size in case.sent], np.float64)
+    solved = np.linalg.lstsq(system, inside, rcond=None)[0]
+    assert np.abs(system @ solved - inside).max() < 0.01
+    fixed, cost = np.zeros((5, n)), np.zeros((5, n + 1))
+    fixed[codec], cost[codec] = solved[:n], solved[n:]
+    return Sizes(fixed, cost)
+
+
+def check(case: Case, halves: bool) -> None:
+    producer = Producer(case.batch_size, case.limit, case.linger, case.codec, halves=halves)
+    ms = np.cumsum([wait for wait, _, _ in case.records]).tolist()
+    records = Records(ms, [size for _, _, size in case.records])
+    found = replayed(producer, records, sizes_of(case, producer.codec_number))
+    assert found.of("batches") + found.of("split_batches") == len(case.sent)
+    assert found.of("splits") == sum(case.is_refused)
+    assert found.of("bytes_sent") == sum(size for _, size in case.sent)
+    assert int(found.estimates[0].view(np.int32)) == case.estimate_bits
+
+
+def test_the_estimate_is_the_estimators_to_the_last_bit(told: Told) -> None:
+    estimate, found = np.float32(1), []
+    lanes = lanes_of(Producer(1024, 1024, 0, "gzip"))
+    for ratio in RATIOS:
+        estimate = np.float32(updated(0, estimate, ratio, lanes, 0))
+        found.append(int(estimate.view(np.int32)))
+    assert found == told.estimates
+
+
+def test_batches_and_splits_of_random_records_are_the_accumulators(told: Told, release: str) -> None:
+    for case in told.random:
+        check(case, RELEASES[release])
+    assert sum(sum(case.is_refused) for case in told.random) > 50, "the cases have splits"
+
+
+def test_mixed_ratios_split_well_under_a_tenth_of_the_batches_as_kip_126_says(told: Told, release: str) -> None:
+    for case in told.frequency:
+        check(case, RELEASES[release])
+        assert sum(case.is_refused) < 0.1 * len(case.sent)

@@ -1,0 +1,58 @@
+"""What KIP-126's replay is given of produced batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from jobs.split_events import sent_batches
+from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
+from schemas.tables.steps import SENT
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import arrow_schema
+
+NOW_MS = 1_700_000_000_000
+LONGEST = 2**63 - 1
+
+
+def row_of(table: Table, **columns: Any) -> dict[str, Any]:
+    """A row with what is given, the rest null or empty."""
+    empty = {"string": "", "boolean": False, "timestamp": NOW_MS * 1000}
+    return {str(c): None if c.nullable else empty.get(c.type, 0) for c in table.columns} | columns
+
+
+def batch(connection: int, base_timestamp: int, **columns: Any) -> dict[str, Any]:
+    """A produced batch, requested at NOW_MS."""
+    usual = {"source": "produce", "magic": 2, "size_bytes": 100, "client_id": "c", "client_address": "10.0.0.1"}
+    times = {"request_time": NOW_MS * 1000, "base_timestamp": base_timestamp}
+    return row_of(RECORD_BATCHES, **{"connection_id": connection, **usual, **times, **columns})
+
+
+def client(connection: int, name: str | None, version: str | None) -> dict[str, Any]:
+    return row_of(
+        CONNECTIONS, connection_id=connection, client_software_name=name, client_software_version=version
+    )  # fmt: skip
+
+
+def test_a_batch_is_told_with_its_append_and_its_client(spark: SparkSession) -> None:
+    """A timestamp that cannot be the client's clock, or is no time at all, is not taken for one."""
+    clients = [
+        client(1, "apache-kafka-java", "4.3.1"), client(2, "apache-kafka-java", "4.1.0"),
+        client(3, "librdkafka", "2.1"), client(4, None, None), client(5, "apache-kafka-java", "trunk"),
+    ]  # fmt: skip
+    made = [NOW_MS - 20, NOW_MS - 10**9, NOW_MS + 5, LONGEST, -LONGEST]
+    batches = [batch(number, at) for number, at in enumerate(made, 1)]
+    batches += [batch(1, NOW_MS, source="fetch"), batch(1, NOW_MS, magic=1)]
+    frames = [
+        spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
+        for rows, table in ((batches, RECORD_BATCHES), (clients, CONNECTIONS))
+    ]
+    found = {row[SENT.connection_id]: row for row in sent_batches(*frames, False, 4).toArrow().to_pylist()}
+    t, us = SENT, NOW_MS * 1000
+    assert {number: row[t.append_from] - us for number, row in found.items()} == {1: -20_000, 2: 0, 3: 0, 4: 0, 5: 0}
+    told = {number: (row[t.is_java], row[t.halves]) for number, row in found.items()}
+    assert told == {1: (True, True), 2: (True, False), 3: (False, False), 4: (True, True), 5: (True, True)}
+    by_host = sent_batches(*frames, True, 4).toArrow().to_pylist()
+    assert {(row[t.client_id], row[t.client_address]) for row in by_host} == {("", "10.0.0.1")}

@@ -1,0 +1,52 @@
+"""Sizes of batches that are cut otherwise than captured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.tables.steps import SENT
+from udfs.facts.arrow_tables import TYPES
+from udfs.replay.recompression import costs
+from udfs.wire.records import LEVELS, PARTS
+
+GZIP, ZSTD = 1, 4
+RECORDS = 16
+CONTENT = np.full(RECORDS, 95)  # 100 bytes with what each record has besides
+
+
+def sizes_of(compressed: list[list[int]] | None) -> tuple[float, ...]:
+    """(first half, second half, all as captured, all in zstd) of a gzip batch of 16 records in 820 bytes, behind the
+    header, as parts and as the fit tell it. compressed: its parts by codec."""
+    told = None if compressed is None else [size for codec in compressed for size in codec]
+    rows = pa.record_batch({str(SENT.recompressed_bytes): pa.array([told], TYPES["array<int>"])})
+    one = np.zeros(1, np.int64)
+    found = []
+    for sizes in costs(rows, np.array([820]), np.array([GZIP]), one, one, np.array([0, RECORDS]), CONTENT):
+        for codec, first, end in ((GZIP, 0, 8), (GZIP, 8, 16), (GZIP, 0, 16), (ZSTD, 0, 16)):
+            found.append(sizes.fixed[codec, first] + sizes.cost[codec, end] - sizes.cost[codec, first])
+    return tuple(found)
+
+
+def parts(fixed: int, *bytes_of: int) -> list[int]:
+    """Running sums of what each part takes."""
+    return [int(fixed + sum(bytes_of[: at + 1])) for at in range(PARTS)]
+
+
+def test_a_batch_as_captured_has_its_size_and_a_part_what_its_records_take() -> None:
+    uneven = parts(20, *[20] * 4, *[180] * 4)
+    half, rest, whole, other = sizes_of([uneven, uneven, uneven, parts(10, *[50] * 8)])[:4]
+    assert whole == pytest.approx(820)
+    assert (half, rest) == (pytest.approx(100, abs=25), pytest.approx(740, abs=25))
+    assert other == pytest.approx(410, rel=0.05)
+
+
+def test_the_fit_knows_the_size_alone() -> None:
+    even = parts(20, *[100] * 8)
+    half, rest, whole, _ = sizes_of([even] * len(LEVELS))[4:]
+    assert (half, rest, whole) == (pytest.approx(420), pytest.approx(420), pytest.approx(820))
+
+
+def test_without_parts_a_batch_is_cut_in_proportion_to_its_bytes() -> None:
+    assert sizes_of(None)[:3] == (pytest.approx(410), pytest.approx(410), pytest.approx(820))

@@ -1,0 +1,124 @@
+"""Sizes of records: what is told of a batch's content, and what ends a bomb."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udfs.wire.records import (
+    LEAST_LIMIT,
+    LEVELS,
+    PARTS,
+    RecordsError,
+    RecordsFault,
+    part_ends,
+    recompressed,
+    sizes_of,
+    uncompressed,
+)
+
+
+def varint(value: int) -> bytes:
+    """A zig-zag varint."""
+    raw, out = (value << 1) ^ (value >> 63), bytearray()
+    raw &= (1 << 64) - 1
+    while raw >= 0x80:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    return bytes([*out, raw])
+
+
+def record(offset: int, delta: int, key: bytes | None, value: bytes) -> bytes:
+    """A record of a batch of magic 2, without headers."""
+    keyed = varint(-1) if key is None else varint(len(key)) + key
+    body = b"\0" + varint(delta) + varint(offset) + keyed + varint(len(value)) + value + varint(0)
+    return varint(len(body)) + body
+
+
+def fault_of(reading: Callable[[], object]) -> RecordsFault | None:
+    """Why the records cannot be read, None where they can."""
+    try:
+        reading()
+    except RecordsError as refused:
+        return refused.fault
+    return None
+
+
+def xerial(content: bytes, block: int) -> bytes:
+    """Snappy in xerial's framing."""
+    blocks = (content[at : at + block] for at in range(0, len(content), block))
+    stored = (pa.compress(part, codec="snappy", asbytes=True) for part in blocks)
+    return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(part)) + part for part in stored)
+
+
+RECORDS = st.lists(
+    st.tuples(st.integers(-(1 << 40), 1 << 40), st.none() | st.binary(max_size=300), st.binary(max_size=300))
+)
+
+
+@given(RECORDS)
+def test_the_walk_tells_what_was_written(records: list[tuple[int, bytes | None, bytes]]) -> None:
+    written = [record(number, *parts) for number, parts in enumerate(records)]
+    found = sizes_of(b"".join(written), len(records))
+    assert found.timestamp_deltas.tolist() == [delta for delta, _, _ in records]
+    assert found.keyless == sum(key is None for _, key, _ in records)
+    content = [
+        len(varint(-1 if key is None else len(key))) + len(key or b"") + len(varint(len(value))) + len(value) + 1
+        for _, key, value in records
+    ]
+    assert found.content.tolist() == content
+    assert found.ends.tolist() == [sum(map(len, written[: at + 1])) for at in range(len(written))]
+
+
+@given(st.binary(max_size=200), st.integers(-1, 40))
+def test_any_bytes_are_records_or_refused(content: bytes, count: int) -> None:
+    told = fault_of(lambda: sizes_of(content, count))
+    assert told in (None, RecordsFault.BAD_RECORDS)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "xerial", "none"])
+def test_every_codec_is_read(codec: str) -> None:
+    content = bytes(range(256)) * 300
+    number = {"none": 0, "gzip": 1, "snappy": 2, "xerial": 2, "lz4": 3, "zstd": 4}[codec]
+    stored = content
+    if codec == "xerial":
+        stored = xerial(content, 32 << 10)
+    elif codec != "none":
+        stored = pa.compress(content, codec=codec, asbytes=True)
+    assert uncompressed(number, stored) == content
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_bomb_is_refused(codec: str) -> None:
+    stored = pa.compress(bytes(80 << 20), codec=codec, asbytes=True)
+    with pytest.raises(RecordsError, match=RecordsFault.EXCESSIVE):
+        uncompressed({"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}[codec], stored)
+
+
+def test_no_more_is_made_than_is_left() -> None:
+    stored = pa.compress(bytes(LEAST_LIMIT), codec="zstd", asbytes=True)
+    assert len(uncompressed(4, stored)) == LEAST_LIMIT
+    with pytest.raises(RecordsError, match=RecordsFault.EXCESSIVE):
+        uncompressed(4, stored, LEAST_LIMIT - 1)
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+@given(content=st.binary(max_size=100))
+def test_what_no_codec_reads_has_a_reason(number: int, content: bytes) -> None:
+    for stored in (content, b"\x82SNAPPY\0" + content, b"\x28\xb5\x2f\xfd" + content, b"\x1f\x8b\x08" + content):
+        told = fault_of(partial(uncompressed, number, stored))
+        assert told in (None, RecordsFault.UNREADABLE, RecordsFault.UNKNOWN_CODEC, RecordsFault.EXCESSIVE)
+
+
+def test_a_batch_compressed_anew_is_told_by_its_eighths() -> None:
+    ends = sizes_of(b"".join(record(number, 0, None, b"a" * 50) for number in range(10)), 10).ends
+    assert part_ends(10).tolist() == [2, 3, 4, 5, 7, 8, 9, 10]
+    found = recompressed(bytes(int(ends[-1])), ends).reshape(len(LEVELS), PARTS)
+    assert (found > 0).all()
+    assert (found[:, -1] >= found[:, 0]).all()

@@ -1,0 +1,91 @@
+"""Sizes and times of produced records as columns of `record_batches`, for a replay that asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.tables.silver import RECORD_BATCHES
+from udfs.facts.arrow_tables import TYPES
+from udfs.wire.arrays import Bytes
+from udfs.wire.record_batches import RecordBatches
+from udfs.wire.records import (
+    HEADER_BYTES,
+    RecordsError,
+    RecordsFault,
+    recompressed,
+    sizes_of,
+    uncompressed,
+)
+
+MOST_BYTES_A_CHUNK = 1 << 30
+"""Uncompressed bytes of all batches of a chunk, which has at most some 16 MiB of frames: what is beyond is refused."""
+SAMPLE_EVERY = 4
+"""One batch of so many, by its checksum, is compressed anew, unless all are asked for."""
+CRC_AT = 17
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be learned of produced records. every: compress each so-many-th batch anew in all codecs."""
+
+    every: int = SAMPLE_EVERY
+
+
+def sufficient(asked: Asked | None) -> tuple[Asked | None, ...]:
+    """What was learned where it is enough for what is asked: as much or more."""
+    ladder = (None, Asked(), Asked(every=1))
+    return ladder[ladder.index(asked) :]
+
+
+COLUMNS = (
+    RECORD_BATCHES.uncompressed_bytes, RECORD_BATCHES.keyless_records, RECORD_BATCHES.record_sizes,
+    RECORD_BATCHES.create_times, RECORD_BATCHES.recompressed_bytes, RECORD_BATCHES.records_fault,
+)  # fmt: skip
+
+
+def record_columns(arena: Bytes, found: RecordBatches, asked: Asked | None) -> dict[str, pa.Array[Any]]:
+    """The columns of COLUMNS, null where nothing is asked or, with the fault, where a batch cannot be read."""
+    n = len(found.parent)
+    types = {str(column): TYPES[column.type] for column in COLUMNS}
+    if asked is None:
+        return {name: pa.array([None] * n, kind) for name, kind in types.items()}
+    rows: list[dict[str, Any]] = []
+    left = MOST_BYTES_A_CHUNK
+    for row in range(n):  # a batch, not a record: what is in it is one call of a codec and one of a kernel
+        rows.append(_batch(arena, found, row, left, asked))
+        left -= rows[-1].get(RECORD_BATCHES.uncompressed_bytes, 0)
+    return {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
+
+
+def _batch(arena: Bytes, found: RecordBatches, row: int, left: int, asked: Asked) -> dict[str, Any]:
+    """What there is to know of one batch; of one that cannot be read, why."""
+    t = RECORD_BATCHES
+    try:
+        _check(found, row)
+        start, size, codec = int(found.start[row]), int(found.size[row]), int(found.codec[row])
+        records = uncompressed(codec, arena[start + HEADER_BYTES : start + size].tobytes(), left)
+        sizes = sizes_of(records, int(found.record_count[row]))
+    except RecordsError as fault:
+        return {t.records_fault: fault.fault.value}
+    stored_crc = int.from_bytes(arena[start + CRC_AT : start + CRC_AT + 4].tobytes(), "big")
+    again = stored_crc % asked.every == 0
+    return {
+        t.uncompressed_bytes: sizes.uncompressed,
+        t.keyless_records: sizes.keyless,
+        t.record_sizes: sizes.content,
+        t.create_times: sizes.timestamp_deltas + found.base_timestamp[row],
+        t.recompressed_bytes: recompressed(records, sizes.ends) if again else None,
+    }
+
+
+def _check(found: RecordBatches, row: int) -> None:
+    """Raises RecordsError where the batch is not whole, or not of magic 2."""
+    if found.fault[row] != 0 or found.is_cut[row] != 0:
+        raise RecordsError(RecordsFault.CUT)
+    if found.magic[row] != 2:
+        raise RecordsError(RecordsFault.OLD_FORMAT)
+    if found.crc_valid[row] != 1:
+        raise RecordsError(RecordsFault.CORRUPT)

@@ -1,0 +1,217 @@
+"""What is inside a record batch of magic 2: sizes and times of its records, never what they hold.
+
+A batch's records are decompressed as one stream (`DefaultRecordBatch.compressedIterator`), which well-kept codecs do in
+steps, so that a bomb ends where a bound is reached. The bytes are walked and dropped; `RecordSizes` is what is left.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.wire.kernel import kernel
+from udfs.wire.primitives import cell
+
+HEADER_BYTES = 61
+"""Of a record batch (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+"""By the batch's codec number."""
+
+MOST_BYTES = 64 << 20
+"""Most uncompressed bytes of one batch; brokers take batches of 1 MiB unless they are told otherwise."""
+MOST_EXPANSION = 1200
+"""Most uncompressed bytes for one compressed byte, beyond LEAST_LIMIT; DEFLATE ends at 1032."""
+LEAST_LIMIT = 1 << 20
+STEP = 1 << 20
+LEAST_RECORD = 7
+"""Size, attributes, two deltas, null key, null value and no headers take a byte each."""
+
+# SnappyOutputStream of xerial: magic, two versions, then blocks behind their size.
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = 16
+
+
+class RecordsFault(StrEnum):
+    """Why the sizes of a batch's records are not known."""
+
+    OLD_FORMAT = "old_format"  # magic 0 or 1: the sizes in a wrapper are not those of a record batch
+    CUT = "cut"  # bytes of the batch are missing
+    CORRUPT = "corrupt"  # the checksum does not fit
+    UNKNOWN_CODEC = "unknown_codec"  # a codec number that Kafka does not have
+    UNREADABLE = "unreadable"  # the codec cannot read the bytes
+    EXCESSIVE = "excessive"  # more bytes, or more for a compressed byte, than any batch needs: a bomb
+    BAD_RECORDS = "bad_records"  # the bytes are not as many records as the header says
+
+
+class RecordsError(Exception):
+    """The records of a batch cannot be read, for the reason `fault`."""
+
+    def __init__(self, fault: RecordsFault) -> None:
+        super().__init__(fault.value)
+        self.fault = fault
+
+
+@dataclass(frozen=True)
+class RecordSizes:
+    """The records of one batch in order.
+
+    content: int64[records], bytes of key, value and headers with their lengths: what a record takes in any batch, but
+    for its own length, attributes and deltas. timestamp_deltas: int64[records], ms since the batch's base timestamp.
+    ends: int64[records], offset behind each, uncompressed. keyless: records without key. uncompressed: bytes of all.
+    """
+
+    content: Ints
+    timestamp_deltas: Ints
+    ends: Ints
+    keyless: int
+    uncompressed: int
+
+
+def uncompressed(codec: int, stored: bytes, most: int = MOST_BYTES) -> bytes:
+    """The bytes behind the header of a batch, decompressed: no more than `most`. Raises RecordsError."""
+    limit = min(most, MOST_BYTES, max(LEAST_LIMIT, MOST_EXPANSION * len(stored)))
+    if codec == 0:
+        return stored
+    if codec >= len(CODEC_NAMES):
+        raise RecordsError(RecordsFault.UNKNOWN_CODEC)
+    parts, total = [], 0
+    try:
+        for part in _snappy(stored, limit) if codec == 2 else _stream(CODEC_NAMES[codec], stored):
+            total += len(part)
+            if total > limit:
+                raise RecordsError(RecordsFault.EXCESSIVE)
+            parts.append(part)
+    except (OSError, pa.ArrowInvalid) as fault:
+        raise RecordsError(RecordsFault.UNREADABLE) from fault
+    return b"".join(parts)
+
+
+def _stream(codec: str, stored: bytes) -> Iterator[bytes]:
+    with _stream_of(pa.BufferReader(stored), codec) as stream:
+        while part := stream.read(STEP):
+            yield part
+
+
+def _snappy(stored: bytes, limit: int) -> Iterator[bytes]:
+    """Blocks of xerial's framing, or one block without it, as librdkafka and others write."""
+    if not stored.startswith(_XERIAL_MAGIC):
+        yield _snappy_block(stored, limit)
+        return
+    at = _XERIAL_HEADER
+    while at < len(stored):
+        if at + 4 > len(stored):
+            raise RecordsError(RecordsFault.UNREADABLE)
+        (size,) = struct.unpack_from(">i", stored, at)
+        if size <= 0 or at + 4 + size > len(stored):
+            raise RecordsError(RecordsFault.UNREADABLE)
+        yield _snappy_block(stored[at + 4 : at + 4 + size], limit)
+        at += 4 + size
+
+
+def _snappy_block(block: bytes, limit: int) -> bytes:
+    """A block tells its uncompressed size first, which is checked before anything is made of it."""
+    size = shift = 0
+    for byte in block[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if size > limit:
+        raise RecordsError(RecordsFault.EXCESSIVE)
+    found: bytes = _codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
+    return found
+
+
+_stream_of: Any = pa.CompressedInputStream
+_codec: Any = pa.Codec
+"""Without the stubs, which want names of codecs as literals."""
+
+
+LEVELS = {"gzip": 6, "snappy": None, "lz4": None, "zstd": 3}
+"""Kafka's default levels, by codec (CompressionType)."""
+PARTS = 8
+"""A batch compressed anew is compressed up to each eighth of its records, to tell what its parts take."""
+_SNAPPY_BLOCK = 32 << 10
+
+
+def part_ends(records: int) -> Ints:
+    """How many records there are up to the end of each part of a batch: int64[PARTS]."""
+    ends: Ints = -(-records * np.arange(1, PARTS + 1) // PARTS)
+    return ends
+
+
+def recompressed(records: bytes, ends: Ints) -> Ints:
+    """Compressed bytes of the first eighth of the records, the first two, ..., all: int64[codecs * PARTS], by codec in
+    the order of LEVELS. ends: int64[records], as RecordSizes has it.
+
+    Framed as Kafka does, but for a few bytes: it writes lz4 and zstd as streams, and lz4's blocks are independent.
+    """
+    stops = ends[part_ends(len(ends)) - 1] if len(ends) else np.zeros(PARTS, np.int64)
+    return np.array([_compressed_size(name, records[:stop]) for name in LEVELS for stop in stops.tolist()], np.int64)
+
+
+def _compressed_size(name: str, records: bytes) -> int:
+    codec = _codec(name, compression_level=LEVELS[name])
+    if name != "snappy":
+        return len(codec.compress(records, asbytes=True))
+    blocks = [records[at : at + _SNAPPY_BLOCK] for at in range(0, len(records), _SNAPPY_BLOCK)]
+    return _XERIAL_HEADER + sum(4 + len(codec.compress(block, asbytes=True)) for block in blocks)
+
+
+def sizes_of(records: bytes, record_count: int) -> RecordSizes:
+    """Sizes and times of records that are not compressed. Raises RecordsError."""
+    if not 0 <= record_count <= len(records) // LEAST_RECORD:
+        raise RecordsError(RecordsFault.BAD_RECORDS)
+    arena = read_only(np.frombuffer(records, np.uint8))
+    found = np.zeros((4, record_count), np.int64)
+    if walk_records(arena, found) != len(records):
+        raise RecordsError(RecordsFault.BAD_RECORDS)
+    content, deltas, ends, keyless = found
+    return RecordSizes(content, deltas, ends, int(keyless.sum()), len(records))
+
+
+@kernel
+def _varlong(arena: Bytes, at: int, limit: int) -> tuple[int, int]:
+    """(offset after, value) of a zig-zag varint of at most ten bytes before `limit`; (-1, 0) where there is none."""
+    raw = np.uint64(0)
+    for index in range(10):
+        if at + index >= limit:
+            return -1, 0
+        byte = np.uint64(cell(arena, at + index))
+        raw |= (byte & np.uint64(0x7F)) << np.uint64(7 * index)
+        if byte < np.uint64(0x80):
+            return at + index + 1, int(np.int64(raw >> np.uint64(1))) ^ -int(np.int64(raw & np.uint64(1)))
+    return -1, 0
+
+
+@kernel
+def walk_records(arena: Bytes, found: Ints) -> int:
+    """Fill in content, timestamp delta, end and whether there is no key of each record (DefaultRecord.readFrom).
+
+    found: int64[4, records]. Returns the offset behind the last record, -1 for bytes that are no such records.
+    """
+    at = 0
+    for record in range(found.shape[1]):
+        at, length = _varlong(arena, at, arena.size)
+        if at < 0 or length < LEAST_RECORD - 1 or length > arena.size - at:
+            return -1
+        end = at + length
+        place, timestamp = _varlong(arena, at + 1, end)
+        if place < 0:
+            return -1
+        place, offset = _varlong(arena, place, end)
+        if place < 0 or offset != record:
+            return -1
+        after_length, key = _varlong(arena, place, end)
+        if after_length < 0 or key > end - after_length:
+            return -1
+        found[0, record], found[1, record], found[2, record], found[3, record] = end - place, timestamp, end, key < 0
+        at = end
+    return at
