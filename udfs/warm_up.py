@@ -36,10 +36,10 @@ from udfs.replay.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch_replay import FetchLanes, replay_fetches
 from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
-from udfs.replay.memory_channels import Bounds
 from udfs.replay.memory_replay import replay_memory
 from udfs.replay.memory_report import ALGORITHM as CONSUMER_MEMORY
 from udfs.replay.memory_report import MemoryLanes
+from udfs.replay.memory_state import Bounds
 from udfs.replay.producer_memory import BufferBounds
 from udfs.wire.arrays import Ints
 
