@@ -21,10 +21,10 @@ from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.capture.request_log_index import REQUEST_LOG
 from udfs.errors import CaptureError
-from udfs.replay.memory_channels import MEMORY_POOL, Bounds
 from udfs.replay.memory_pool import UNBOUNDED
 from udfs.replay.memory_replay import replay_memory
 from udfs.replay.memory_report import ALGORITHM, VARIANTS, MemoryLanes
+from udfs.replay.memory_state import MEMORY_POOL, Bounds
 from udfs.replay.producer_memory import BufferBounds
 from udfs.wire.arrays import Ints
 

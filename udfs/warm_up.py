@@ -42,10 +42,10 @@ from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.limit_fidelity import ALGORITHM as PARTITION_LIMITS
 from udfs.replay.limit_replay import LimitLane, replay_topics
 from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
-from udfs.replay.memory_channels import Bounds
 from udfs.replay.memory_replay import replay_memory
 from udfs.replay.memory_report import ALGORITHM as CONSUMER_MEMORY
 from udfs.replay.memory_report import MemoryLanes
+from udfs.replay.memory_state import Bounds
 from udfs.replay.producer_memory import BufferBounds
 from udfs.replay.session_cache import CacheSettings
 from udfs.replay.session_replay import SessionLanes, replay_sessions

@@ -14,8 +14,9 @@ from schemas.tables.table import Table
 from udfs.facts.arrow_tables import pack
 from udfs.replay.fetch_replay import boundaries
 from udfs.replay.log_reads import numbers_of
-from udfs.replay.memory_channels import Bounds, replay_unit
+from udfs.replay.memory_channels import replay_unit
 from udfs.replay.memory_report import MemoryLanes, Unit, broker_rows, consumer_rows, producer_rows
+from udfs.replay.memory_state import Bounds
 from udfs.replay.memory_trace import MOST_EXCHANGES, Gathered, request_trace, response_trace
 from udfs.replay.producer_memory import Batches, replay_producer
 from udfs.wire.arrays import Ints

@@ -22,8 +22,8 @@ from schemas.tables.table import Table
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch_report import texts, within
 from udfs.replay.histogram import bucket_floor
-from udfs.replay.memory_channels import MEMORY_POOL, Bounds, Sim
 from udfs.replay.memory_pool import UNBOUNDED
+from udfs.replay.memory_state import MEMORY_POOL, Bounds, Sim
 from udfs.replay.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason
 from udfs.replay.producer_memory import BufferBounds, Buffered
 from udfs.wire.arrays import Ints

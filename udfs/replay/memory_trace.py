@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.log_reads import numbers_of
-from udfs.replay.memory_channels import NEVER, NONE, Trace
+from udfs.replay.memory_state import NEVER, NONE, Trace
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel
 

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.replay.memory_traces import Exchange, bounds_of, trace_of
-from udfs.replay.memory_channels import (
+from udfs.replay.memory_channels import replay_unit
+from udfs.replay.memory_pool import UNBOUNDED
+from udfs.replay.memory_state import (
     COMPLETED_AS_MAX,
     IN_FLIGHT_ESTIMATE,
     MEMORY_POOL,
     NEVER,
     REQUESTS_IN_FLIGHT,
     Sim,
-    replay_unit,
 )
-from udfs.replay.memory_pool import UNBOUNDED
 
 # Two brokers answer at the same time, and what they send is held for 100 us each.
 PAIR: list[Exchange] = [(0, 0, 10, 900, 100), (1, 0, 10, 900, 100)]

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, batches, fetch, row
 from udfs.replay import memory_trace
-from udfs.replay.memory_channels import NEVER, NONE
+from udfs.replay.memory_state import NEVER, NONE
 from udfs.replay.memory_trace import AGREED, CODES, Gathered, Reason, request_trace, response_trace
 
 
