@@ -25,9 +25,9 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
 from schemas.tables.steps import SENT
 from udfs.errors import CaptureError
-from udfs.replay.compression_estimate import AS_CAPTURED, KIP_TEXT, PROFILES, TODAY, Producers
-from udfs.replay.split_replay import BY_CLIENT, SplitLanes, replay_splits
-from udfs.replay.split_report import ALGORITHM
+from udfs.replay.splits.compression_estimate import AS_CAPTURED, KIP_TEXT, PROFILES, TODAY, Producers
+from udfs.replay.splits.split_replay import BY_CLIENT, SplitLanes, replay_splits
+from udfs.replay.splits.split_report import ALGORITHM
 from udfs.wire.records import CODEC_NAMES
 
 HALVING = ("4.2", "4.3")

@@ -21,11 +21,11 @@ from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.capture.request_log_index import REQUEST_LOG
 from udfs.errors import CaptureError
-from udfs.replay.memory_pool import UNBOUNDED
-from udfs.replay.memory_replay import replay_memory
-from udfs.replay.memory_report import ALGORITHM, VARIANTS, MemoryLanes
-from udfs.replay.memory_state import MEMORY_POOL, Bounds
-from udfs.replay.producer_memory import BufferBounds
+from udfs.replay.memory.memory_pool import UNBOUNDED
+from udfs.replay.memory.memory_replay import replay_memory
+from udfs.replay.memory.memory_report import ALGORITHM, VARIANTS, MemoryLanes
+from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds
+from udfs.replay.memory.producer_memory import BufferBounds
 from udfs.wire.arrays import Ints
 
 MOST_CONSUMER_ALLOCATION = (1 << 31) - 1  # the prototype's min(buffer.memory, Integer.MAX_VALUE)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from jobs.algorithm import OwnRows
 from jobs.screen import aligned, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
-from udfs.replay.fetch_report import CLOSED_LOOP, OPEN_LOOP
+from udfs.replay.fetch.fetch_report import CLOSED_LOOP, OPEN_LOOP
 
 TITLE = "fetch.max.bytes (KIP-74)"
 OPEN = "  open loop: each captured fetch answered under other limits"

@@ -7,8 +7,8 @@ from pyspark.sql import functions as F
 
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS
-from udfs.replay.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
-from udfs.replay.log_reads import BATCH, READ, WITNESS
+from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
+from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS
 
 
 def shard(shards: int, *keys: str) -> Column:

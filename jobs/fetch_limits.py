@@ -25,13 +25,13 @@ from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.capture.request_log_index import REQUEST_LOG
 from udfs.errors import CaptureError
-from udfs.replay.client_order import ORDERS, PROFILES
-from udfs.replay.client_pace import ClientLanes
-from udfs.replay.fetch_lanes import FetchLanes
-from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import replay_fetches
-from udfs.replay.fetch_report import ALGORITHM
-from udfs.replay.log_reads import reads
+from udfs.replay.fetch.client_order import ORDERS, PROFILES
+from udfs.replay.fetch.client_pace import ClientLanes
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.fetch_replay import replay_fetches
+from udfs.replay.fetch.fetch_report import ALGORITHM
+from udfs.replay.fetch.log_reads import reads
 
 # A partition with lanes that ask for more gets no more batch sizes than these bytes: the replay counts it as unknown.
 MOST_BYTES = 64 << 20

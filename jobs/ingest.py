@@ -42,7 +42,7 @@ from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import unpack
 from udfs.facts.record_sizes import sufficient
-from udfs.replay.split_report import ALGORITHM as BATCH_SPLIT
+from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 
 PACKED_TABLE, PACKED_ROWS, SOURCE = "table", "rows", "source"
 PACKETS, LOGS = "packets", "logs"

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, TOPIC_CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
-from udfs.replay.topic_history import BROKER, CHANGE, SIGHTING
+from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
 
 
 def topic_events(metadata: DataFrame, changes: DataFrame, exchanges: DataFrame) -> DataFrame:

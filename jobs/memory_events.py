@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from jobs.fetch_events import shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
-from udfs.replay.memory_replay import BROKER, CONSUMER, PRODUCER
-from udfs.replay.memory_trace import BATCH, EXCHANGE, PARTITION
+from udfs.replay.memory.memory_replay import BROKER, CONSUMER, PRODUCER
+from udfs.replay.memory.memory_trace import BATCH, EXCHANGE, PARTITION
 
 SIZE_BYTES = 4  # the size field of a message, which no pool counts
 DELIVERY_TIMEOUT_MS = 120_000  # delivery.timeout.ms: no batch waits longer between its first record and its request

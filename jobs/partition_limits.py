@@ -22,9 +22,9 @@ from jobs.scenario import Lane
 from jobs.settings import Value, settings
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, TOPIC_CHANGES
-from udfs.replay.asked_changes import Defaults
-from udfs.replay.limit_fidelity import ALGORITHM
-from udfs.replay.limit_replay import LimitLane, replay_topics
+from udfs.replay.limits.asked_changes import Defaults
+from udfs.replay.limits.limit_fidelity import ALGORITHM
+from udfs.replay.limits.limit_replay import LimitLane, replay_topics
 
 FOLLOWER = r"^broker-\d+-fetcher-\d+$"
 

@@ -18,9 +18,9 @@ from jobs.settings import Value
 from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
-from udfs.replay.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, SHARDS, CacheSettings
-from udfs.replay.session_replay import SessionLanes, replay_sessions
-from udfs.replay.session_report import ALGORITHM
+from udfs.replay.sessions.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, SHARDS, CacheSettings
+from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
+from udfs.replay.sessions.session_report import ALGORITHM
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"

@@ -9,7 +9,7 @@ from jobs.fetch_events import shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
-from udfs.replay.session_events import OF_FETCH
+from udfs.replay.sessions.session_events import OF_FETCH
 
 LAST = (1 << 31) - 1  # position of what the broker does not read
 

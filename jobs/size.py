@@ -21,8 +21,8 @@ from jobs.run import Run
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError
-from udfs.replay.asked_changes import Defaults
-from udfs.replay.described_cluster import SizedTopics, described_events
+from udfs.replay.limits.asked_changes import Defaults
+from udfs.replay.limits.described_cluster import SizedTopics, described_events
 
 ALGORITHM = PARTITION_LIMITS.name
 

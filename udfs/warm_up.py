@@ -32,27 +32,27 @@ from udfs.capture.segments import DIRECTION
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
 from udfs.kernel_cache import compiled
-from udfs.replay.asked_changes import Defaults
-from udfs.replay.client_pace import as_captured_clients
-from udfs.replay.compression_estimate import Producers
-from udfs.replay.fetch_lanes import FetchLanes
-from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import replay_fetches
-from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
-from udfs.replay.limit_fidelity import ALGORITHM as PARTITION_LIMITS
-from udfs.replay.limit_replay import LimitLane, replay_topics
-from udfs.replay.log_reads import BATCH, READ, WITNESS, reads
-from udfs.replay.memory_replay import replay_memory
-from udfs.replay.memory_report import ALGORITHM as CONSUMER_MEMORY
-from udfs.replay.memory_report import MemoryLanes
-from udfs.replay.memory_state import Bounds
-from udfs.replay.producer_memory import BufferBounds
-from udfs.replay.session_cache import CacheSettings
-from udfs.replay.session_replay import SessionLanes, replay_sessions
-from udfs.replay.session_report import ALGORITHM as SESSION_CACHE
-from udfs.replay.split_replay import SplitLanes, replay_splits
-from udfs.replay.split_report import ALGORITHM as BATCH_SPLIT
-from udfs.replay.topic_history import CHANGE
+from udfs.replay.fetch.client_pace import as_captured_clients
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.fetch_replay import replay_fetches
+from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_MAX_BYTES
+from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.limits.asked_changes import Defaults
+from udfs.replay.limits.limit_fidelity import ALGORITHM as PARTITION_LIMITS
+from udfs.replay.limits.limit_replay import LimitLane, replay_topics
+from udfs.replay.limits.topic_history import CHANGE
+from udfs.replay.memory.memory_replay import replay_memory
+from udfs.replay.memory.memory_report import ALGORITHM as CONSUMER_MEMORY
+from udfs.replay.memory.memory_report import MemoryLanes
+from udfs.replay.memory.memory_state import Bounds
+from udfs.replay.memory.producer_memory import BufferBounds
+from udfs.replay.sessions.session_cache import CacheSettings
+from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
+from udfs.replay.sessions.session_report import ALGORITHM as SESSION_CACHE
+from udfs.replay.splits.compression_estimate import Producers
+from udfs.replay.splits.split_replay import SplitLanes, replay_splits
+from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 from udfs.wire.arrays import Ints
 from udfs.wire.records import sizes_of
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import SLF4J, find_jar
-from udfs.replay.session_cache import CacheSettings
-from udfs.replay.session_clients import FETCH
-from udfs.replay.session_contents import Partitions
-from udfs.replay.session_replay import SessionLanes, go_on, new_broker, take
+from udfs.replay.sessions.session_cache import CacheSettings
+from udfs.replay.sessions.session_clients import FETCH
+from udfs.replay.sessions.session_contents import Partitions
+from udfs.replay.sessions.session_replay import SessionLanes, go_on, new_broker, take
 from udfs.wire.arrays import Ints, Records, read_only
 
 KAFKA = "4.3.1"

@@ -14,8 +14,8 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
 from tests.e2e.conftest import CapturedLake
-from udfs.replay.split_fidelity import UNKNOWN
-from udfs.replay.split_verdicts import RECUT
+from udfs.replay.splits.split_fidelity import UNKNOWN
+from udfs.replay.splits.split_verdicts import RECUT
 
 TOO_LARGE = 10
 

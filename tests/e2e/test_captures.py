@@ -27,8 +27,8 @@ from tests.e2e.request_log import (
     returned_partitions,
     wanted_partitions,
 )
-from udfs.replay.fetch_report import ALGORITHM as FETCH_MAX_BYTES
-from udfs.replay.fidelity import UNKNOWN
+from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_MAX_BYTES
+from udfs.replay.fetch.fidelity import UNKNOWN
 
 PRODUCE, FETCH = 0, 1
 CLOCKS_APART = timedelta(milliseconds=50)

@@ -10,7 +10,7 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from tests.e2e.conftest import CapturedLake
-from udfs.replay.session_report import ALGORITHM
+from udfs.replay.sessions.session_report import ALGORITHM
 
 Captured = Callable[[str], CapturedLake]
 

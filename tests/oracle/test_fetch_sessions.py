@@ -15,12 +15,12 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
-from udfs.replay.int_map import roomy
-from udfs.replay.session_cache import ID_NOT_FOUND, CacheSettings
-from udfs.replay.session_clients import Clients, new_clients, tell_clients
-from udfs.replay.session_contents import CONTENTS, larger_memory, measure_all, new_memory
-from udfs.replay.session_events import events_of
-from udfs.replay.session_replay import SessionLanes
+from udfs.replay.sessions.int_map import roomy
+from udfs.replay.sessions.session_cache import ID_NOT_FOUND, CacheSettings
+from udfs.replay.sessions.session_clients import Clients, new_clients, tell_clients
+from udfs.replay.sessions.session_contents import CONTENTS, larger_memory, measure_all, new_memory
+from udfs.replay.sessions.session_events import events_of
+from udfs.replay.sessions.session_replay import SessionLanes
 from udfs.wire.fetch_sizes import fetch_sizes
 
 KAFKA = "4.3.1"

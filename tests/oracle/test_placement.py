@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.oracle.conftest import Jar, RunJava
-from udfs.replay.brokers import Brokers, brokers_of
-from udfs.replay.java_random import java_random
-from udfs.replay.limited_placer import UNLIMITED, arranged_for, place_limited
-from udfs.replay.striped_placer import place_striped, stripes_for
+from udfs.replay.limits.brokers import Brokers, brokers_of
+from udfs.replay.limits.java_random import java_random
+from udfs.replay.limits.limited_placer import UNLIMITED, arranged_for, place_limited
+from udfs.replay.limits.striped_placer import place_striped, stripes_for
 
 EXAMPLES = 400
 RACKS = ("a", "b", "rack-10", "rack-9", "eu-west-1a", "ü", "AaAa", "BBBB", "C#", "Bb")

@@ -14,7 +14,7 @@ from jobs.cluster_file import read_cluster
 from jobs.size import events_of
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.errors import ScenarioError
-from udfs.replay.topic_history import BROKER, CHANGE, SIGHTING
+from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
 
 EXAMPLE = Path(__file__).parents[3] / "conf" / "clusters" / "example.yaml"
 GROWTH = "growth: {days: 10, topics: [{name: new, partitions: 3, replication.factor: 2, topics.per.day: 2}]}\n"

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.replay import fairness
-from udfs.replay.client_order import CLIENT, JAVA_4
-from udfs.replay.client_pace import Pace
-from udfs.replay.closed_fidelity import captured_lane
-from udfs.replay.closed_loop import NO_BACKLOG, Outcome, simulate
-from udfs.replay.closed_unit import Course, Rules, Unit
-from udfs.replay.fetch_read import AS_CAPTURED
-from udfs.replay.partition_log import NEVER
-from udfs.replay.timeline import align, new_timeline
+from udfs.replay.fetch import fairness
+from udfs.replay.fetch.client_order import CLIENT, JAVA_4
+from udfs.replay.fetch.client_pace import Pace
+from udfs.replay.fetch.closed_fidelity import captured_lane
+from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
+from udfs.replay.fetch.closed_unit import Course, Rules, Unit
+from udfs.replay.fetch.fetch_read import AS_CAPTURED
+from udfs.replay.fetch.partition_log import NEVER
+from udfs.replay.fetch.timeline import align, new_timeline
 
 MOST = 2**31 - 1
 MS = 1000

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from udfs.replay.memory_pool import UNBOUNDED
-from udfs.replay.memory_state import MEMORY_POOL, NONE, Bounds, Trace
+from udfs.replay.memory.memory_pool import UNBOUNDED
+from udfs.replay.memory.memory_state import MEMORY_POOL, NONE, Bounds, Trace
 
 Exchange = tuple[int, int, int, int, int]  # connection, asked, came, size, held
 MOST = (1 << 31) - 1

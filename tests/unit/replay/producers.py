@@ -8,10 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from udfs.replay.accumulator import Batches, Log, Sizes, Topics, run
-from udfs.replay.compression_estimate import DETERIORATE_STEP, ESTIMATION_FACTOR, IMPROVING_STEP, TODAY, Producers
-from udfs.replay.sender_events import working_memory
-from udfs.replay.split_outcomes import NEVER, Sums, no_sums, no_timeline
+from udfs.replay.splits.accumulator import Batches, Log, Sizes, Topics, run
+from udfs.replay.splits.compression_estimate import (
+    DETERIORATE_STEP,
+    ESTIMATION_FACTOR,
+    IMPROVING_STEP,
+    TODAY,
+    Producers,
+)
+from udfs.replay.splits.sender_events import working_memory
+from udfs.replay.splits.split_outcomes import NEVER, Sums, no_sums, no_timeline
 from udfs.wire.records import CODEC_NAMES
 
 Ints = npt.NDArray[np.int64]

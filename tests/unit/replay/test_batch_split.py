@@ -14,7 +14,7 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.steps import SENT
 from tests.unit.replay.producers import Producer, Records, content_of, even_sizes, lanes_of, replayed
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.compression_estimate import (
+from udfs.replay.splits.compression_estimate import (
     DAMPED,
     KIP_TEXT,
     SPLIT_AT_BATCH_SIZE,
@@ -26,7 +26,7 @@ from udfs.replay.compression_estimate import (
     updated,
     upper_bound,
 )
-from udfs.replay.split_replay import SplitLanes, replay_splits
+from udfs.replay.splits.split_replay import SplitLanes, replay_splits
 
 
 def test_the_estimate_rises_at_once_and_falls_in_steps() -> None:

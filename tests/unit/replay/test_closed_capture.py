@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.facts.arrow_tables import arrow_schema, unpack
-from udfs.replay.client_pace import as_captured_clients, line
-from udfs.replay.fetch_lanes import FetchLanes
-from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import replay_fetches
-from udfs.replay.log_reads import BATCH, READ, reads
+from udfs.replay.fetch.client_pace import as_captured_clients, line
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.fetch_replay import replay_fetches
+from udfs.replay.fetch.log_reads import BATCH, READ, reads
 
 Rows = list[dict[str, Any]]
 MS = 1000

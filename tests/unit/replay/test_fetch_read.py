@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.replay.fetch_read import AS_CAPTURED, Answers, Lanes, Reads, read_fetches
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Answers, Lanes, Reads, read_fetches
 
 MOST = 2**31 - 1
 

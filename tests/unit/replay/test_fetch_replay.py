@@ -13,10 +13,10 @@ import pytest
 
 from schemas.tables.steps import READS
 from udfs.facts.arrow_tables import arrow_schema, unpack
-from udfs.replay.client_pace import as_captured_clients
-from udfs.replay.fetch_lanes import FetchLanes
-from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import replay_fetches, whole_fetches
+from udfs.replay.fetch.client_pace import as_captured_clients
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.fetch_replay import replay_fetches, whole_fetches
 
 Rows = list[dict[str, Any]]
 

@@ -21,11 +21,11 @@ from schemas.tables.table import Table
 from tests.unit.replay.memory_events import PRODUCE, Row, batches, fetch, row
 from tests.unit.replay.memory_traces import bounds_of, trace_of
 from udfs.facts.arrow_tables import unpack
-from udfs.replay.memory_channels import replay_unit
-from udfs.replay.memory_pool import UNBOUNDED
-from udfs.replay.memory_replay import replay_memory
-from udfs.replay.memory_report import MemoryLanes
-from udfs.replay.producer_memory import BufferBounds
+from udfs.replay.memory.memory_channels import replay_unit
+from udfs.replay.memory.memory_pool import UNBOUNDED
+from udfs.replay.memory.memory_replay import replay_memory
+from udfs.replay.memory.memory_report import MemoryLanes
+from udfs.replay.memory.producer_memory import BufferBounds
 
 LANES = MemoryLanes(
     ("captured", "small"),

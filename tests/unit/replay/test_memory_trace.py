@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, batches, fetch, row
-from udfs.replay import memory_trace
-from udfs.replay.memory_state import NEVER, NONE
-from udfs.replay.memory_trace import AGREED, CODES, Gathered, Reason, request_trace, response_trace
+from udfs.replay.memory import memory_trace
+from udfs.replay.memory.memory_state import NEVER, NONE
+from udfs.replay.memory.memory_trace import AGREED, CODES, Gathered, Reason, request_trace, response_trace
 
 
 def gathered(rows: list[Row]) -> Gathered:

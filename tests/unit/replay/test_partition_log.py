@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.replay.partition_log import (
+from udfs.replay.fetch.partition_log import (
     ALWAYS,
     NEVER,
     NO_BOUND,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.replay.producer_memory import Batches, BufferBounds, Buffered, replay_producer
+from udfs.replay.memory.producer_memory import Batches, BufferBounds, Buffered, replay_producer
 
 
 def replayed(batches: list[tuple[int, int, int]], total: int, poolable: int = 10, block_us: int = 1000) -> Buffered:

@@ -11,8 +11,8 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
-from udfs.replay.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, CacheSettings
-from udfs.replay.session_replay import SessionLanes
+from udfs.replay.sessions.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, CacheSettings
+from udfs.replay.sessions.session_replay import SessionLanes
 
 MINUTES_2 = 120_000
 SHARD_IDS = 268_435_455

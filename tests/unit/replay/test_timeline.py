@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.replay.timeline import CELLS, MOST_BUCKETS, TICKS, Timeline, align, hold, make_room, mark, new_timeline
+from udfs.replay.fetch.timeline import CELLS, MOST_BUCKETS, TICKS, Timeline, align, hold, make_room, mark, new_timeline
 
 
 def marked(times: list[int]) -> Timeline:

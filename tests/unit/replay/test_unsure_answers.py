@@ -9,11 +9,11 @@ from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
 from schemas.tables.steps import READS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema, unpack
-from udfs.replay.client_pace import as_captured_clients
-from udfs.replay.fetch_lanes import FetchLanes
-from udfs.replay.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch_replay import replay_fetches
-from udfs.replay.fidelity import Known, lowest_available
+from udfs.replay.fetch.client_pace import as_captured_clients
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.fetch_replay import replay_fetches
+from udfs.replay.fetch.fidelity import Known, lowest_available
 
 NEVER = 1 << 62
 READ: dict[str, object] = {

@@ -1,0 +1,1 @@
+"""KIP-74: what fetches return, in open loop and in closed loop."""

@@ -1,0 +1,159 @@
+"""Does the closed loop at the captured settings go as the capture did? Verdicts with their reasons.
+
+The metrics and their tolerances are those of the column `metric` of `fidelity`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+
+import numpy as np
+
+from schemas.tables.steps import READS
+from udfs.replay.fetch.closed_intent import Intent, Servings
+from udfs.replay.fetch.closed_loop import NO_BACKLOG, CapturedLane
+from udfs.replay.fetch.partition_log import NEVER
+from udfs.wire.arrays import Ints
+
+PIECES = 32
+"""The captured time is cut into so many pieces to compare bytes over time."""
+BYTES_TOLERANCE, SPAN_TOLERANCE, TIME_TOLERANCE, REQUESTS_TOLERANCE = 0.01, 0.02, 0.2, 0.1
+LEAST_TIME_US, LEAST_REQUESTS = 100_000, 3
+
+
+class Metric(StrEnum):
+    """What is compared."""
+
+    ORDER = "closed_loop_order"
+    BYTES = "closed_loop_bytes"
+    CATCH_UP = "closed_loop_catch_up"
+    REQUESTS = "closed_loop_requests"
+
+
+class Drift(StrEnum):
+    """Why a connection could not be checked, or how the closed loop departed from the capture."""
+
+    SESSION_UNKNOWN = "session_unknown"  # fetches of a session that the capture does not show whole
+    THROTTLED = "throttled"  # a quota held responses back: quotas are not modelled
+    RESPONSE_ERROR = "response_error"  # fetches were refused
+    PARTITION_REFUSED = "partition_refused"  # an error or another replica took partitions away
+    LOG_UNKNOWN = "log_content_unknown"  # batches that the reader had to read are not in the capture
+    POSITION_MOVED = "position_moved"  # the reader went elsewhere in a partition than it had read to
+    OTHER_PARTITION = "other_partition"  # disagreement: another partition's turn
+    FEWER_BYTES = "fewer_bytes"  # disagreement: the closed loop had read less by then
+    MORE_BYTES = "more_bytes"  # disagreement: it had read more
+    SLOWER = "slower"  # disagreement: it took longer
+    FASTER = "faster"  # disagreement: it took less time
+    FEWER_REQUESTS = "fewer_requests"  # disagreement: it sent fewer
+    MORE_REQUESTS = "more_requests"  # disagreement: it sent more
+
+
+UNCHECKED = frozenset(
+    (Drift.SESSION_UNKNOWN, Drift.THROTTLED, Drift.RESPONSE_ERROR, Drift.PARTITION_REFUSED, Drift.LOG_UNKNOWN,
+     Drift.POSITION_MOVED)
+)  # fmt: skip
+AGREED = ""
+Verdicts = Counter[tuple[str, str, str]]
+"""Counts by broker, Metric, and Drift or AGREED."""
+
+
+def captured_lane(servings: int, partitions: int) -> CapturedLane:
+    """Room for what lane 0 does."""
+    sizes = (2 * servings + 16, 1, PIECES, 1, partitions)
+    return CapturedLane(*(np.zeros(size, np.int64) for size in sizes))
+
+
+def judge(intent: Intent, replayed: CapturedLane) -> Verdicts:
+    """The verdicts on one connection."""
+    obstacle = why_unchecked(intent)
+    found: Verdicts = Counter()
+    for metric, drift in compared(intent, replayed):
+        found[intent.seen.broker, metric, drift if obstacle is None else obstacle] += 1
+    return found
+
+
+def why_unchecked(intent: Intent) -> Drift | None:
+    """What keeps the connection from being checked."""
+    flags = intent.seen.flags
+    if flags[READS.session_known] < intent.seen.reads:
+        return Drift.SESSION_UNKNOWN
+    for name, drift in (
+        (READS.throttled, Drift.THROTTLED), (READS.refused, Drift.RESPONSE_ERROR),
+        (READS.redirected, Drift.PARTITION_REFUSED),
+    ):  # fmt: skip
+        if flags[name]:
+            return drift
+    if intent.servings.moved.any():
+        return Drift.POSITION_MOVED if intent.unit.is_known.all() else Drift.LOG_UNKNOWN
+    return None if intent.unit.is_known.all() else Drift.LOG_UNKNOWN
+
+
+def compared(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[Metric, str]]:
+    """Every comparison's metric and outcome."""
+    yield from ((Metric.ORDER, drift) for drift in order_drift(intent, replayed))
+    yield from ((Metric.BYTES, drift) for drift in bytes_drift(intent, replayed))
+    yield from ((Metric.CATCH_UP, drift) for drift in catch_up_drift(intent, replayed))
+    yield Metric.REQUESTS, requests_drift(intent, replayed)
+
+
+def of_backlog(servings: Servings, backlog_end: Ints) -> Ints:
+    """The partitions that got records of the backlog, in captured order."""
+    found: Ints = servings.partition[servings.begin < backlog_end[servings.partition]]
+    return found
+
+
+def order_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
+    """Of each captured part of the backlog, whether the closed loop had the same partition's turn."""
+    captured = of_backlog(intent.servings, intent.unit.backlog_end)
+    given = replayed.order[: replayed.ordered[0]]
+    same = np.zeros(len(captured), np.bool_)
+    both = min(len(given), len(captured))
+    same[:both] = given[:both] == captured[:both]
+    return [AGREED if equal else Drift.OTHER_PARTITION for equal in same.tolist()]
+
+
+def bytes_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
+    """At the end of each piece of the captured time, whether as many bytes had been read, a little earlier or later."""
+    course, servings = intent.course, intent.servings
+    span = course.horizon - course.begin + 1
+    ends = course.begin + np.arange(1, PIECES + 1) * span // PIECES
+    near = max(SPAN_TOLERANCE * span, LEAST_TIME_US)
+    read = np.concatenate([np.zeros(1, np.int64), np.cumsum(servings.size)])
+    least = read[np.searchsorted(servings.response, ends - near, side="right")]
+    most = read[np.searchsorted(servings.response, ends + near, side="right")]
+    given, some = np.cumsum(replayed.pieces), BYTES_TOLERANCE * int(servings.size.sum())
+    drifts = np.select([given < least - some, given > most + some], [Drift.FEWER_BYTES, Drift.MORE_BYTES], AGREED)
+    return [str(drift) for drift in drifts.tolist()] if len(servings.size) else []
+
+
+def catch_up_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
+    """Of each partition whose backlog was read in the capture, whether that took as long."""
+    captured = captured_catch_up(intent)
+    found = []
+    for took, again in zip(captured.tolist(), replayed.catch_up.tolist(), strict=True):
+        if took not in (NEVER, NO_BACKLOG):
+            more = again - took
+            near = abs(more) <= max(TIME_TOLERANCE * took, LEAST_TIME_US)
+            found.append(AGREED if near else Drift.SLOWER if more > 0 else Drift.FASTER)
+    return found
+
+
+def captured_catch_up(intent: Intent) -> Ints:
+    """How long each partition's backlog took in the capture (us): NO_BACKLOG, or NEVER where it was not read."""
+    unit, servings = intent.unit, intent.servings
+    asked_at = np.array([intent.seen.first[n].time for n in unit.number.tolist()], np.int64)
+    took = np.where(unit.backlog_end > unit.first, NEVER, NO_BACKLOG)
+    ends = servings.end >= unit.backlog_end[servings.partition]
+    read = ends & (servings.begin < unit.backlog_end[servings.partition])
+    np.minimum.at(took, servings.partition[read], servings.response[read] - asked_at[servings.partition[read]])
+    return took
+
+
+def requests_drift(intent: Intent, replayed: CapturedLane) -> str:
+    """Whether as many requests were sent."""
+    more = int(replayed.requests[0]) - intent.seen.count
+    if abs(more) <= max(REQUESTS_TOLERANCE * intent.seen.count, LEAST_REQUESTS):
+        return AGREED
+    return Drift.MORE_REQUESTS if more > 0 else Drift.FEWER_REQUESTS

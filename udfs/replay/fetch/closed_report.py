@@ -1,0 +1,145 @@
+"""What a reader replayed in closed loop comes to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE, FIDELITY
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.replay.fetch.closed_fidelity import AGREED, UNCHECKED
+from udfs.replay.fetch.closed_loop import NO_BACKLOG
+from udfs.replay.fetch.fetch_report import (
+    ALGORITHM,
+    CLOSED_LOOP,
+    Totals,
+    consumer_rows,
+    fairness_rows,
+    memory_bound,
+    texts,
+)
+from udfs.replay.fetch.partition_log import NEVER
+from udfs.replay.fetch.timeline import TICKS
+
+if TYPE_CHECKING:
+    from udfs.replay.fetch.closed_reader import ClosedTotals
+    from udfs.replay.fetch.fetch_lanes import FetchLanes
+    from udfs.replay.fetch.fetch_replay import Replayed
+
+
+def closed_rows(
+    done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a reader all of whose connections were replayed."""
+    totals = Totals(
+        CLOSED_LOOP, closed.sums, closed.sent, closed.backlog, catch_up_ms(closed.catch_up), closed.finished
+    )
+    yield FIDELITY, fidelity_rows(done, closed, run_id)
+    yield FETCH_FAIRNESS, fairness_rows(done, totals, lanes, run_id)
+    yield FETCH_CONSUMERS, consumer_rows(done, totals, lanes, run_id)
+    yield FETCH_TIMELINE, timeline_rows(done, closed, lanes, run_id)
+    yield FETCH_MEMORY, memory_rows(done, closed, lanes, run_id)
+
+
+def catch_up_ms(took: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Catch-up times in ms: 0 without a backlog, nan for never."""
+    return np.where(took == NEVER, np.nan, np.where(took == NO_BACKLOG, 0, took) / 1000)
+
+
+def fidelity_rows(done: Replayed, closed: ClosedTotals, run_id: str) -> pa.RecordBatch:
+    """Rows of `fidelity`: one a broker and metric."""
+    groups: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for (broker, metric, drift), count in sorted(closed.verdicts.items()):
+        groups[broker, metric][drift] = count
+    by_group = list(groups.values())
+    total = np.array([sum(counts.values()) for counts in by_group], np.int64)
+    unknown = np.array([sum(n for drift, n in counts.items() if drift in UNCHECKED) for counts in by_group], np.int64)
+    reasons = [[(str(drift), n) for drift, n in counts.items() if drift != AGREED] for counts in by_group]
+    n, t = len(groups), FIDELITY
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.algorithm: texts(ALGORITHM, n),
+            t.metric: pa.array([str(metric) for _, metric in groups], pa.string()),
+            t.broker: pa.array([broker for broker, _ in groups], pa.string()),
+            t.client_id: texts(done.reader.client_id, n),
+            t.client_address: texts(done.reader.client_address, n),
+            t.reader: texts(done.reader.kind, n),
+            t.checked: total - unknown,
+            t.agreed: np.array([counts.get(AGREED, 0) for counts in by_group], np.int64),
+            t.unknown: unknown,
+            t.reasons: pa.array(reasons, TYPES["map<string,bigint>"]),
+        },
+    )
+
+
+def timeline_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `fetch_timeline`: one a lane, partition and bucket in which something was to be read."""
+    line = closed.timeline
+    lane, partition, bucket = np.nonzero((line.served > 0) | (line.lag > 0) | (line.wait > 0))
+    parts = [key.split("\0") for key in done.index]
+    begin, width, n = int(line.begin[0]), int(line.width[0]), len(lane)
+
+    def texts_of(names: list[str], rows: npt.NDArray[np.int64]) -> pa.Array[Any]:
+        return pa.array(np.array(names, object)[rows], pa.string())
+
+    t = FETCH_TIMELINE
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.scenario: texts_of(list(lanes.names), lane),
+            t.client_id: texts(done.reader.client_id, n),
+            t.client_address: texts(done.reader.client_address, n),
+            t.reader: texts(done.reader.kind, n),
+            t.broker: texts_of([part[0] for part in parts], partition),
+            t.topic: texts_of([part[1] for part in parts], partition),
+            t.partition: np.array([int(part[2]) for part in parts], np.int32)[partition],
+            t.bucket: bucket,
+            t.bucket_start: pa.array(begin + bucket * width, pa.int64()).cast(TYPES["timestamp"]),
+            t.bucket_ms: np.full(n, width / 1000),
+            t.bytes: line.served[lane, partition, bucket],
+            t.lag_bytes: line.lag[lane, partition, bucket],
+            t.wait_ms: line.wait[lane, partition, bucket] / 1000,
+        },
+    )
+
+
+def memory_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `fetch_memory`: one a lane."""
+    line, settings, n = closed.timeline, lanes.of(done.reader.kind), len(lanes.names)
+    brokers = len({key.split("\0")[0] for key in done.index})
+    bounds = np.array([memory_bound(done, settings, lane, brokers) for lane in range(n)])
+    held = [ticks[ticks > 0] for ticks in line.held]
+    levels = {
+        share: np.array(
+            [np.quantile(ticks, share, method="inverted_cdf") if len(ticks) else 0 for ticks in held], np.int64
+        )
+        for share in (0.5, 0.95, 0.99, 1.0)
+    }
+    above = [float((ticks > bound).mean()) if len(ticks) else 0.0 for ticks, bound in zip(held, bounds, strict=True)]
+    t = FETCH_MEMORY
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.scenario: pa.array(list(lanes.names), pa.string()),
+            t.client_id: texts(done.reader.client_id, n),
+            t.client_address: texts(done.reader.client_address, n),
+            t.reader: texts(done.reader.kind, n),
+            t.tick_ms: np.full(n, int(line.width[0]) / TICKS / 1000),
+            t.bytes_p50: levels[0.5],
+            t.bytes_p95: levels[0.95],
+            t.bytes_p99: levels[0.99],
+            t.bytes_max: levels[1.0],
+            t.memory_bound_bytes: bounds,
+            t.share_above_bound: np.array(above),
+        },
+    )

@@ -1,0 +1,27 @@
+"""The lanes of KIP-74's replay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from udfs.replay.fetch.client_pace import ClientLanes
+from udfs.replay.fetch.fetch_read import Lanes
+
+
+@dataclass(frozen=True)
+class FetchLanes:
+    """The lanes of a replay: names, and settings for consumers and for followers; lane 0 is the captured one."""
+
+    names: tuple[str, ...]
+    consumer: Lanes
+    follower: Lanes
+    consumer_client: ClientLanes
+    follower_client: ClientLanes
+
+    def of(self, reader: str) -> Lanes:
+        """The settings that concern this kind of reader."""
+        return self.follower if reader == "follower" else self.consumer
+
+    def client_of(self, reader: str) -> ClientLanes:
+        """The settings of the client of this kind of reader, which closed loop goes by."""
+        return self.follower_client if reader == "follower" else self.consumer_client

@@ -1,0 +1,183 @@
+"""The pass over readers: every fetch of a consumer or follower answered in every lane, judged, and summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.tables.steps import READS
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import pack
+from udfs.replay.fetch import fairness
+from udfs.replay.fetch.closed_reader import ClosedReader, closed_totals
+from udfs.replay.fetch.closed_report import closed_rows
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import Lanes, Reads, read_fetches
+from udfs.replay.fetch.fetch_report import Reader, reader_rows
+from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN, Known, judge
+from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.fetch.partition_log import NEVER
+
+Ints = npt.NDArray[np.int64]
+READER = (READS.client_id, READS.client_address, READS.reader)
+FETCH = (READS.connection_id, READS.exchange_no)
+
+
+def captured_lane(lanes: Lanes) -> Lanes:
+    """Lane 0 alone."""
+    return Lanes(*(column[:1] for column in lanes))
+
+
+def boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
+    """Where a row differs from the one before in any of the columns; 0 and the number of rows at the ends."""
+    changed = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
+    for name in columns:
+        values = batch[name]
+        codes = values.dictionary_encode().indices if pa.types.is_string(values.type) else values
+        changed |= np.diff(codes.to_numpy(zero_copy_only=False)) != 0
+    inner: Ints = np.flatnonzero(changed) + 1
+    return np.concatenate([np.zeros(1, np.int64), inner, np.full(1, batch.num_rows)])
+
+
+def whole_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, cut so that no fetch is in two batches."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        joined = pa.Table.from_batches([*held, batch]).combine_chunks().to_batches()[0]
+        last = int(boundaries(joined, FETCH)[-2])
+        if last:
+            yield joined.slice(0, last)
+        held = [joined.slice(last)]
+    yield from held
+
+
+@dataclass
+class Replayed:
+    """The reader at hand, with its sums and verdicts."""
+
+    reader: Reader
+    sums: fairness.ReaderSums
+    index: dict[str, int] = field(default_factory=dict)
+    verdicts: Counter[tuple[str, bool, int]] = field(default_factory=Counter)
+    closed: ClosedReader = field(default_factory=ClosedReader)
+
+
+def replay_fetches(batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of READS, sorted by reader, request time, fetch and read position."""
+    now: Replayed | None = None
+    for batch in whole_fetches(batches):
+        starts = boundaries(batch, READER)
+        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            reader = Reader(*(batch[name][first].as_py() for name in READER))
+            if now is None or now.reader != reader:
+                if now is not None:
+                    yield from packed(all_rows(now, lanes, run_id))
+                now = Replayed(reader, fairness.no_sums(len(lanes.names)))
+            part = batch.slice(first, end - first)
+            logs = int(np.count_nonzero(part[READS.exchange_no].to_numpy() < 0))  # they come before the reads
+            now.closed.note_logs(part.slice(0, logs))
+            if logs < part.num_rows:
+                replay_part(now, part.slice(logs), lanes.of(reader.kind))
+    if now is not None:
+        yield from packed(all_rows(now, lanes, run_id))
+
+
+def all_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a reader all of whose fetches have come, in open loop and in closed loop."""
+    yield from reader_rows(done, lanes, run_id)
+    kind = done.reader.kind
+    seed = f"{done.reader.client_id}/{done.reader.client_address}/{kind}"
+    totals = closed_totals(done.closed, list(done.index), kind, lanes, seed)
+    if totals is not None:
+        yield from closed_rows(done, totals, lanes, run_id)
+
+
+def packed(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """Rows of several tables as rows of PACKED."""
+    for table, batch in rows:
+        yield from pack(table, batch)
+
+
+def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
+    """Answer, judge and sum up some whole fetches of the reader."""
+    fetch_from = boundaries(batch, FETCH)
+    reads, known = reads_of(batch), known_of(batch)
+    fetch = np.repeat(np.arange(len(fetch_from) - 1), np.diff(fetch_from))
+    verdict = judge(reads, known, fetch, fetch_from, captured_lane(lanes), NEVER)
+    note_verdicts(now.verdicts, batch, known, fetch, fetch_from, verdict)
+
+    answered = known.returned[fetch_from[:-1]] != NO_RECORDS_KNOWN
+    rows = answered[fetch]
+    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(fetch_from)[answered])])
+    reads = Reads._make([*(column[rows] for column in reads[:-1]), reads.sizes])
+    found = batch.filter(pa.array(rows))
+    numbers = partition_numbers(now.index, found)
+    now.closed.note_reads(found, numbers, kept)
+    answers = read_fetches(reads, kept, lanes)
+    now.reader.note(reads, lanes)
+    now.sums = fairness.add(
+        now.sums, numbers, numbers_of(batch, READS.request_time, 0)[rows], reads.available, kept, answers
+    )  # fmt: skip
+    now.reader.requests += int(answered.sum())
+
+
+def partition_numbers(index: dict[str, int], batch: pa.RecordBatch) -> Ints:
+    """A number for each row's broker, topic and partition; new ones are added to `index`."""
+    names = batch[READS.broker], batch[READS.topic], batch[READS.partition].cast(pa.string())
+    joined: pa.StringArray = pc.call_function("binary_join_element_wise", [*names, pa.scalar("\0")])
+    keys = joined.dictionary_encode()
+    distinct: list[Any] = keys.dictionary.to_pylist()
+    numbers = np.array([index.setdefault(key, len(index)) for key in distinct], np.int64)
+    found: Ints = numbers[keys.indices.to_numpy()]
+    return found
+
+
+def reads_of(batch: pa.RecordBatch) -> Reads:
+    """The rows as the replay's reads."""
+    sizes: Any = batch[READS.batch_sizes]  # a ListArray
+    offsets = sizes.offsets.to_numpy().astype(np.int64)
+    return Reads(
+        numbers_of(batch, READS.max_bytes, 0),
+        numbers_of(batch, READS.partition_max_bytes, 0),
+        numbers_of(batch, READS.available_high, 0),
+        numbers_of(batch, READS.log_known, 0),
+        offsets[:-1] - offsets[0],
+        offsets[1:] - offsets[0],
+        sizes.flatten().to_numpy(zero_copy_only=False).astype(np.int64),
+    )
+
+
+def known_of(batch: pa.RecordBatch) -> Known:
+    """What the rows say the capture tells."""
+    flags = (READS.refused, READS.throttled, READS.session_known, READS.redirected, READS.bound_known, READS.log_known)
+    numbers = (
+        (READS.available_low, 0), (READS.available_high, 0), (READS.first_append, NEVER), (READS.available_first, 0),
+        (READS.returned_bytes, NO_RECORDS_KNOWN),
+    )  # fmt: skip
+    return Known(
+        *(numbers_of(batch, name, 0) != 0 for name in flags),
+        *(numbers_of(batch, name, missing) for name, missing in numbers),
+    )
+
+
+def note_verdicts(
+    verdicts: Counter[tuple[str, bool, int]], batch: pa.RecordBatch, known: Known,
+    fetch: Ints, fetch_from: Ints, verdict: Ints,
+) -> None:  # fmt: skip
+    """Count the verdicts by broker and by whether the response had records."""
+    has_records = np.bincount(fetch, np.maximum(known.returned, 0), len(verdict)) > 0
+    brokers = batch[READS.broker].take(fetch_from[:-1]).dictionary_encode()
+    keys = np.stack([brokers.indices.to_numpy(), has_records, verdict], axis=1)
+    distinct, counts = np.unique(keys, axis=0, return_counts=True)
+    names = brokers.dictionary.to_pylist()
+    for (broker, records, code), count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        verdicts[names[broker], bool(records), code] += count

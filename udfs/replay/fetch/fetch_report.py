@@ -1,0 +1,230 @@
+"""What a replayed reader comes to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.replay.fetch.fairness import ReaderSums, Sums, jain_index
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes, Reads
+from udfs.replay.fetch.fidelity import AGREED, CODES, UNKNOWN
+from udfs.replay.histogram import quantile
+
+if TYPE_CHECKING:
+    from udfs.replay.fetch.fetch_lanes import FetchLanes
+    from udfs.replay.fetch.fetch_replay import Replayed
+
+ALGORITHM = "fetch_max_bytes"
+OPEN_LOOP, CLOSED_LOOP = "open", "closed"
+REASONS = {code: reason for reason, code in CODES.items()}
+UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
+
+
+@dataclass
+class Reader:
+    """A consumer or follower, with the largest limits it asked for; two are the same by name, address and kind."""
+
+    client_id: str
+    client_address: str
+    kind: str
+    requests: int = field(default=0, compare=False)
+    max_bytes: int = field(default=0, compare=False)
+    partition_max_bytes: int = field(default=0, compare=False)
+
+    def note(self, reads: Reads, lanes: Lanes) -> None:
+        """Take the limits of some fetches into account."""
+        self.max_bytes = max(self.max_bytes, int(reads.max_bytes.max(initial=0)))
+        self.partition_max_bytes = max(self.partition_max_bytes, int(reads.partition_max_bytes.max(initial=0)))
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a reader's sums come to in one mode. requests: int64[lanes]. backlog: int64[partitions] bytes, and catch_up:
+    float64[partitions, lanes] in ms with nan for never, and finished: int64[lanes], 1 where all was read; none of them
+    in open loop.
+    """
+
+    mode: str
+    sums: ReaderSums
+    requests: npt.NDArray[np.int64]
+    backlog: npt.NDArray[np.int64] | None = None
+    catch_up: npt.NDArray[np.float64] | None = None
+    finished: npt.NDArray[np.int64] | None = None
+
+    def backlogs(self, lanes: int, partitions: int) -> pa.Array[Any]:
+        """backlog_bytes of each lane and partition."""
+        known = None if self.backlog is None else pa.array(np.tile(self.backlog, lanes))
+        return pa.nulls(lanes * partitions, pa.int64()) if known is None else known
+
+    def catch_ups(self, rows: int) -> pa.Array[Any]:
+        """catch_up_ms of each lane and partition."""
+        return pa.nulls(rows, pa.float64()) if self.catch_up is None else nullable(self.catch_up.T.reshape(-1))
+
+    def slowest(self, lanes: int) -> pa.Array[Any]:
+        """catch_up_ms of each lane: until every partition's backlog was read."""
+        return pa.nulls(lanes, pa.float64()) if self.catch_up is None else nullable(self.catch_up.max(axis=0))
+
+
+def nullable(values: npt.NDArray[np.float64]) -> pa.Array[Any]:
+    """Numbers, null for nan."""
+    return pa.array(values, pa.float64(), mask=np.isnan(values))
+
+
+def reader_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a reader all of whose fetches were replayed."""
+    yield FIDELITY, fidelity_rows(done, run_id)
+    if done.index:
+        totals = Totals(OPEN_LOOP, done.sums, np.full(len(lanes.names), done.reader.requests))
+        yield FETCH_FAIRNESS, fairness_rows(done, totals, lanes, run_id)
+        yield FETCH_CONSUMERS, consumer_rows(done, totals, lanes, run_id)
+
+
+def fidelity_rows(done: Replayed, run_id: str) -> pa.RecordBatch:
+    """Rows of `fidelity`: one a broker and metric."""
+    groups: dict[tuple[str, bool], dict[int, int]] = defaultdict(dict)
+    for (broker, has_records, code), count in sorted(done.verdicts.items()):
+        groups[broker, has_records][code] = count
+    checked = [sum(n for code, n in by_code.items() if code not in UNCHECKED) for by_code in groups.values()]
+    reasons = [
+        [(REASONS[code].value, n) for code, n in by_code.items() if code != AGREED] for by_code in groups.values()
+    ]
+    total = np.array([sum(by_code.values()) for by_code in groups.values()], np.int64)
+    n, t = len(groups), FIDELITY
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.algorithm: texts(ALGORITHM, n),
+            t.metric: pa.array(["fetches_with_records" if records else "empty_fetches" for _, records in groups]),
+            t.broker: pa.array([broker for broker, _ in groups], pa.string()),
+            t.client_id: texts(done.reader.client_id, n),
+            t.client_address: texts(done.reader.client_address, n),
+            t.reader: texts(done.reader.kind, n),
+            t.checked: np.array(checked, np.int64),
+            t.agreed: np.array([by_code.get(AGREED, 0) for by_code in groups.values()], np.int64),
+            t.unknown: total - np.array(checked, np.int64),
+            t.reasons: pa.array(reasons, TYPES["map<string,bigint>"]),
+        },
+    )
+
+
+def texts(text: str, n: int) -> pa.Array[Any]:
+    """A column that has the same text everywhere."""
+    return pa.repeat(pa.scalar(text, pa.string()), n)
+
+
+def shares(values: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Each value's part of the sum over the first axis; 0 where the sum is."""
+    total = values.sum(axis=0)
+    return np.where(total > 0, values / np.maximum(total, 1), 0.0)
+
+
+def fairness_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `fetch_fairness`: one a lane and partition."""
+    n, m = len(lanes.names), len(done.index)
+    sums = Sums(*(column[:m] for column in totals.sums.partitions))
+    parts = [key.split("\0") for key in done.index]
+
+    def by_lane(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        return values.T.reshape(-1)
+
+    def repeated(column: list[str]) -> pa.Array[Any]:
+        return pa.array(column * n, pa.string())
+
+    t = FETCH_FAIRNESS
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n * m),
+            t.scenario: pa.array(np.repeat(np.array(lanes.names, object), m), pa.string()),
+            t.mode: texts(totals.mode, n * m),
+            t.client_id: texts(done.reader.client_id, n * m),
+            t.client_address: texts(done.reader.client_address, n * m),
+            t.reader: texts(done.reader.kind, n * m),
+            t.broker: repeated([broker for broker, _, _ in parts]),
+            t.topic: repeated([topic for _, topic, _ in parts]),
+            t.partition: np.tile(np.array([int(number) for _, _, number in parts], np.int32), n),
+            t.requests: by_lane(sums.requests),
+            t.bytes: by_lane(sums.returned),
+            t.available_bytes: by_lane(sums.available),
+            t.share_of_bytes: by_lane(shares(sums.returned)),
+            t.share_of_available: by_lane(shares(sums.available)),
+            t.empty_though_available: by_lane(sums.empty),
+            t.longest_wait_requests: by_lane(sums.longest_requests),
+            t.longest_wait_ms: by_lane(sums.longest_us / 1000),
+            t.first_batch_overrides: by_lane(sums.overrides),
+            t.cut_tail_bytes: by_lane(sums.cut_tail),
+            t.unknown_requests: by_lane(sums.unknown),
+            t.backlog_bytes: totals.backlogs(n, m),
+            t.catch_up_ms: totals.catch_ups(n * m),
+        },
+    )
+
+
+def memory_bound(done: Replayed, lanes: Lanes, lane: int, brokers: int) -> int:
+    """KIP-74: N parallel fetches take at most min(N x max_bytes, partitions x partition max bytes)."""
+    max_bytes, most = int(lanes.max_bytes[lane]), int(lanes.partition_max_bytes[lane])
+    max_bytes = done.reader.max_bytes if max_bytes == AS_CAPTURED else max_bytes
+    most = done.reader.partition_max_bytes if most == AS_CAPTURED else most
+    return min(brokers * min(max_bytes, int(lanes.broker_max_bytes[lane])), len(done.index) * most)
+
+
+def served_shares(sums: Sums, lane: int) -> npt.NDArray[np.float64]:
+    """bytes / available_bytes of the partitions that had any."""
+    had = sums.available[:, lane] > 0
+    served: npt.NDArray[np.float64] = sums.returned[:, lane][had] / sums.available[:, lane][had]
+    return served
+
+
+def within(counts: npt.NDArray[np.int64], share: float, largest: int) -> int | None:
+    """A quantile of what was counted, which is not above the largest, whatever its bucket's middle."""
+    found = quantile(counts, share)
+    return None if found is None else min(found, largest)
+
+
+def consumer_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `fetch_consumers`: one a lane."""
+    n, m, sums, responses = len(lanes.names), len(done.index), totals.sums.partitions, totals.sums.responses
+    settings = lanes.of(done.reader.kind)
+    brokers = len({key.split("\0")[0] for key in done.index})
+    t = FETCH_CONSUMERS
+    quantiles: dict[str, pa.Array[Any]] = {
+        name: pa.array(
+            [within(responses.sizes[lane], share, int(responses.largest[lane])) for lane in range(n)], pa.int64()
+        )
+        for name, share in ((t.response_bytes_p50, 0.5), (t.response_bytes_p95, 0.95), (t.response_bytes_p99, 0.99))
+    }
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.scenario: pa.array(list(lanes.names), pa.string()),
+            t.mode: texts(totals.mode, n),
+            t.client_id: texts(done.reader.client_id, n),
+            t.client_address: texts(done.reader.client_address, n),
+            t.reader: texts(done.reader.kind, n),
+            t.requests: totals.requests,
+            t.partitions: np.full(n, m),
+            t.brokers: np.full(n, brokers),
+            t.bytes: sums.returned[:m].sum(axis=0),
+            t.jain_index: pa.array([jain_index(served_shares(sums, lane)) for lane in range(n)], pa.float64()),
+            t.response_bytes_max: pa.array(responses.largest, mask=responses.largest == 0),
+            t.memory_bound_bytes: np.array([memory_bound(done, settings, lane, brokers) for lane in range(n)]),
+            t.empty_though_available: sums.empty[:m].sum(axis=0),
+            t.first_batch_overrides: responses.overrides,
+            t.cut_tail_bytes: sums.cut_tail[:m].sum(axis=0),
+            t.unknown_requests: responses.unknown,
+            t.catch_up_ms: totals.slowest(n),
+            t.read_all: pa.nulls(n, pa.bool_()) if totals.finished is None else totals.finished == 1,
+            **quantiles,
+        },
+    )

@@ -1,0 +1,124 @@
+"""Does the replay of the captured settings give what the capture shows? One verdict a fetch, with its reason."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from udfs.replay.fetch.fetch_read import Lanes, Reads, read_fetches
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Reason(StrEnum):
+    """Why a fetch could not be checked, or how it disagreed; the order is the order of precedence."""
+
+    NO_RESPONSE = "no_response"  # no whole response is in the capture
+    RESPONSE_ERROR = "response_error"  # the broker refused the fetch: nothing was read
+    THROTTLED = "throttled"  # a quota held the records back
+    SESSION_UNKNOWN = "session_unknown"  # the session was opened, or lost track of, outside the capture
+    PARTITION_REFUSED = "partition_refused"  # an error or a redirection to another replica took a partition's records
+    BOUND_UNKNOWN = "high_watermark_unknown"  # up to where the read could go is not known
+    LOG_UNKNOWN = "log_content_unknown"  # batches that decide the answer are not in the capture
+    APPEND_TIME_UNKNOWN = "append_time_unknown"  # the log end depends on appends that no produce request shows
+    APPEND_ORDER = "append_read_order"  # an append and the read overlap in time; some order gives what was captured
+    FEWER_BYTES = "fewer_bytes"  # disagreement: the capture has fewer bytes than the replay
+    MORE_BYTES = "more_bytes"  # disagreement: the capture has more
+
+
+UNKNOWN = (
+    Reason.NO_RESPONSE, Reason.RESPONSE_ERROR, Reason.THROTTLED, Reason.SESSION_UNKNOWN, Reason.PARTITION_REFUSED,
+    Reason.BOUND_UNKNOWN, Reason.LOG_UNKNOWN, Reason.APPEND_TIME_UNKNOWN, Reason.APPEND_ORDER,
+)  # fmt: skip
+CODES = {reason: code for code, reason in enumerate(Reason, 1)}
+AGREED = 0
+
+
+class Known(NamedTuple):
+    """What the capture says of each read: bool[reads] flags, int64[reads] numbers (us, bytes)."""
+
+    refused: Bools
+    throttled: Bools
+    session_known: Bools
+    redirected: Bools
+    bound_known: Bools
+    log_known: Bools
+    available_low: Ints
+    available_high: Ints
+    first_append: Ints
+    available_first: Ints
+    returned: Ints  # NO_RECORDS_KNOWN without a response
+
+
+NO_RECORDS_KNOWN = -1
+
+
+def captured_bytes(reads: Reads, fetch_from: Ints, captured: Lanes, available: Ints) -> tuple[Ints, Ints]:
+    """(bytes, depends on unknown batches) of each read in the captured lane when so much was available."""
+    answers = read_fetches(reads._replace(available=available), fetch_from, captured)
+    return answers.returned[:, 0], answers.unknown[:, 0]
+
+
+def lowest_available(known: Known, fetch: Ints, fetches: int, low_bytes: Ints, never: int) -> Ints:
+    """What was there at the least, by the rule that a fetch waits until something is there.
+
+    A fetch that finds nothing is parked (DelayedFetch) and read again on the first append that gives it enough. So when
+    it returned records but none were surely there, an append to one of its partitions woke it: to the one that may have
+    had any, where there is but one. Between several the capture does not tell: first_append is when an append could
+    come at the earliest, not when it came.
+    """
+    nothing = np.bincount(fetch, low_bytes, fetches)[fetch] == 0
+    answered = np.bincount(fetch, known.returned, fetches)[fetch] > 0
+    uncertain = known.first_append < never
+    alone = np.bincount(fetch, uncertain, fetches)[fetch] == 1
+    lowest: Ints = np.where(nothing & answered & uncertain & alone, known.available_first, known.available_low)
+    return lowest
+
+
+def as_captured(known: Known, lowest: Ints) -> Ints:
+    """The bytes available had the appends come in the order the capture suggests: what it shows, where that can be."""
+    possible: Ints = np.clip(known.returned, lowest, known.available_high)
+    return possible
+
+
+def judge(reads: Reads, known: Known, fetch: Ints, fetch_from: Ints, captured: Lanes, never: int) -> Ints:
+    """The verdict on each fetch: AGREED or a code of CODES.
+
+    reads, known: reads of whole fetches in read order. fetch: int64[reads], the fetch of each. captured: one lane.
+    never: the value of first_append where nothing is uncertain.
+    """
+    fetches = len(fetch_from) - 1
+    low_bytes, _ = captured_bytes(reads, fetch_from, captured, known.available_low)
+    lowest = lowest_available(known, fetch, fetches, low_bytes, never)
+    low_bytes, low_unknown = captured_bytes(reads, fetch_from, captured, lowest)
+    high_bytes, high_unknown = captured_bytes(reads, fetch_from, captured, known.available_high)
+    middle, _ = captured_bytes(reads, fetch_from, captured, as_captured(known, lowest))
+
+    def any_of(flags: Bools) -> Bools:
+        found: Bools = np.bincount(fetch, flags, fetches) > 0
+        return found
+
+    differs = any_of(low_bytes != high_bytes)
+    undecided = any_of(~known.log_known & (low_unknown | high_unknown) > 0)
+    timeless = any_of((known.first_append < 0) & (known.available_low != known.available_high))
+    equal = ~any_of(known.returned != high_bytes)
+    fewer = any_of(known.returned < high_bytes)
+    possible = differs & ~any_of(known.returned != middle)
+    return np.select(
+        [
+            any_of(known.returned == NO_RECORDS_KNOWN), any_of(known.refused), any_of(known.throttled),
+            any_of(~known.session_known), any_of(known.redirected) & ~equal, any_of(~known.bound_known), undecided,
+            possible & timeless, possible, equal, fewer,
+        ],
+        [
+            CODES[Reason.NO_RESPONSE], CODES[Reason.RESPONSE_ERROR], CODES[Reason.THROTTLED],
+            CODES[Reason.SESSION_UNKNOWN], CODES[Reason.PARTITION_REFUSED], CODES[Reason.BOUND_UNKNOWN],
+            CODES[Reason.LOG_UNKNOWN],
+            CODES[Reason.APPEND_TIME_UNKNOWN], CODES[Reason.APPEND_ORDER], AGREED, CODES[Reason.FEWER_BYTES],
+        ],
+        default=CODES[Reason.MORE_BYTES],
+    )  # fmt: skip

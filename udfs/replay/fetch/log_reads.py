@@ -1,0 +1,150 @@
+"""The pass over partitions: batches of one, then the reads of it, become rows that say what was there to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import LOG_EVENTS, READS
+from udfs.facts.arrow_tables import nulls_besides, rows_of
+from udfs.replay.fetch.known_logs import ReadBy, log_rows, note_readers
+from udfs.replay.fetch.partition_log import (
+    ALWAYS,
+    NEVER,
+    NO_BOUND,
+    Bools,
+    Ints,
+    PartitionLog,
+    Readable,
+    Witnesses,
+    build_log,
+    readable,
+    with_witnesses,
+)
+
+BATCH, WITNESS, READ = 0, 1, 2
+PASSED_ON = tuple(str(column) for column in READS.columns if column in LOG_EVENTS.columns)
+
+
+@dataclass
+class Partition:
+    """The partition at hand: its batches so far, and the log once the first read has come."""
+
+    topic_key: str | None = None
+    number: int = -1
+    batches: list[tuple[Ints, ...]] = field(default_factory=list)
+    witnesses: list[Witnesses] = field(default_factory=list)
+    log: PartitionLog | None = None
+    read_by: ReadBy = field(default_factory=dict)
+
+    def known_log(self) -> PartitionLog:
+        """The log of all batches, dated by all witnesses."""
+        if self.log is None:
+            log = build_log(*joined(self.batches, 5))
+            self.log = with_witnesses(log, Witnesses(*joined(self.witnesses, len(Witnesses._fields))))
+            self.batches, self.witnesses = [], []
+        return self.log
+
+
+def joined(parts: Sequence[tuple[Ints, ...]], columns: int) -> list[Ints]:
+    """The columns of all parts, one behind the other."""
+    empty = tuple(np.zeros(0, np.int64) for _ in range(columns))
+    return [np.concatenate(pieces) for pieces in zip(empty, *parts, strict=True)]
+
+
+def reads(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Rows of READS from rows of LOG_EVENTS, which come sorted by partition, batches first.
+
+    most_bytes: no lane reads more of a partition at once, and so no more batch sizes are handed on.
+    """
+    partition = Partition()
+    for batch in batches:
+        keys, numbers = batch[LOG_EVENTS.topic_key], batch[LOG_EVENTS.partition].to_numpy()
+        kinds = batch[LOG_EVENTS.kind].to_numpy()
+        codes = keys.dictionary_encode().indices.to_numpy()
+        changes = (np.diff(codes) != 0) | (np.diff(numbers) != 0) | (np.diff(kinds) != 0)
+        starts = np.concatenate([[0], np.flatnonzero(changes) + 1, [batch.num_rows]])
+        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            if end == first:
+                continue
+            key, number = keys[first].as_py(), int(numbers[first])
+            if (key, number) != (partition.topic_key, partition.number):
+                yield from log_rows(partition.known_log(), partition.read_by)
+                partition = Partition(key, number)
+            part = batch.slice(first, end - first)
+            if kinds[first] == BATCH:
+                partition.batches.append(batch_columns(part))
+            elif kinds[first] == WITNESS:
+                partition.witnesses.append(witnesses_of(part))
+            else:
+                note_readers(partition.read_by, part)
+                yield read_rows(part, partition.known_log(), most_bytes)
+    yield from log_rows(partition.known_log(), partition.read_by)
+
+
+def numbers_of(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
+    """A column as int64, `missing` where it is null."""
+    numbers: pa.Array[Any] = batch[column].cast(pa.int64())
+    values: Ints = numbers.fill_null(missing).to_numpy(zero_copy_only=False)
+    return values
+
+
+def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
+    """The arguments of `build_log` for these batches."""
+    t = LOG_EVENTS
+    return (
+        numbers_of(batch, t.position, 0),
+        numbers_of(batch, t.last_offset, 0),
+        numbers_of(batch, t.size_bytes, 0),
+        numbers_of(batch, t.append_after, ALWAYS),
+        numbers_of(batch, t.append_before, NEVER),
+    )
+
+
+def witnesses_of(batch: pa.RecordBatch) -> Witnesses:
+    """The rows as witnesses of the log end."""
+    t = LOG_EVENTS
+    columns = (
+        t.request_time, t.fetch_offset, t.returned_bytes, t.partition_max_bytes, t.max_bytes, t.response_record_bytes
+    )  # fmt: skip
+    return Witnesses(*(numbers_of(batch, name, 0) for name in columns))
+
+
+def read_rows(batch: pa.RecordBatch, log: PartitionLog, most_bytes: int) -> pa.RecordBatch:
+    """Rows of READS for reads of one log."""
+    t = LOG_EVENTS
+    found = readable(
+        log,
+        numbers_of(batch, t.fetch_offset, 0),
+        numbers_of(batch, t.bound_low, NO_BOUND),
+        numbers_of(batch, t.bound_high, NO_BOUND),
+        numbers_of(batch, t.request_time, 0),
+        numbers_of(batch, t.response_time, NEVER),
+    )
+    passed = {name: batch[name] for name in PASSED_ON}
+    columns: dict[str, pa.Array[Any] | Ints | Bools] = {
+        **passed,
+        READS.log_known: found.log_known,
+        READS.batch_sizes: batch_sizes(log, found, most_bytes),
+        READS.available_low: found.available_low,
+        READS.available_high: found.available_high,
+        READS.first_append: pa.array(found.first_append, mask=found.first_append == NEVER),
+        READS.available_first: found.available_first,
+    }
+    return rows_of(READS, {**columns, **nulls_besides(READS, columns, batch.num_rows)})
+
+
+def batch_sizes(log: PartitionLog, found: Readable, most_bytes: int) -> pa.Array[Any]:
+    """Sizes of the batches that each read could return in any lane: those that begin within `most_bytes`, or one."""
+    n = len(log.base)
+    begin = log.starts[np.minimum(found.first_batch, n)]
+    within = np.searchsorted(log.starts[:-1], begin + most_bytes) - found.first_batch
+    counts = np.minimum(found.known_batches, np.maximum(within, 1))
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    index = np.repeat(found.first_batch - offsets[:-1], counts) + np.arange(offsets[-1])
+    sizes: pa.Array[Any] = pa.array(log.size[index], pa.int32())
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), sizes)

@@ -1,0 +1,137 @@
+"""What is kept of the captured fetches of a connection, to replay it in closed loop when all of them have been seen.
+
+Kept are a few numbers for each fetch and for each partition with records, and the logs' batches: of a connection with
+more than MOST_FETCHES what comes first, and no log once there are MOST_BATCHES, which makes it one that is not known.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import READS
+from udfs.replay.fetch.known_logs import LISTS
+from udfs.wire.arrays import Bools, Ints
+
+MOST_FETCHES = 1 << 20
+MOST_BATCHES = 1 << 22
+LIMITS = (READS.max_bytes, READS.min_bytes, READS.max_wait_ms, READS.in_session, READS.opens_session, READS.profile)
+UNSET = -1
+
+Columns = dict[str, Ints]
+"""Columns of READS by name, as int64: UNSET where null."""
+FETCHED = (READS.request_time, READS.response_time, READS.returned_bytes)
+SERVED = (READS.partition, READS.request_time, READS.response_time, READS.fetch_offset, READS.returned_bytes)
+TOLD = (READS.partition, READS.response_time, READS.told_bound)
+FIRST = (READS.request_time, READS.fetch_offset, READS.partition_max_bytes)
+FLAGS = (READS.session_known, READS.throttled, READS.refused, READS.redirected)
+
+
+@dataclass
+class FirstRead:
+    """The first read of a partition: when (us), from where and how much; and when it was read last.
+
+    since: the fetch before did not ask for it, but may have come too early for it: just after that was sent; of the
+    first fetch its own time.
+    """
+
+    since: int
+    time: int
+    fetch_offset: int
+    partition_max_bytes: int
+    last_time: int
+
+
+@dataclass
+class Observed:
+    """One connection of a reader; fetches, servings, told: pieces of FETCHED, SERVED, TOLD, partitions by number.
+
+    logs: by partition's key the pieces of its log, in the columns of LISTS. limits: LIMITS of the first fetch. flags:
+    how many reads have each of FLAGS. bounds: the highest told by partition. count: fetches; reads: of
+    partitions in them; batches: in the logs. last_sent: when the last fetch was (us).
+    """
+
+    broker: str
+    fetches: list[Columns] = field(default_factory=list)
+    servings: list[Columns] = field(default_factory=list)
+    told: list[Columns] = field(default_factory=list)
+    logs: dict[str, list[Columns]] = field(default_factory=lambda: defaultdict(list))
+    first: dict[int, FirstRead] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    flags: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    bounds: dict[int, int] = field(default_factory=dict)
+    count: int = 0
+    reads: int = 0
+    batches: int = 0
+    last_sent: int | None = None
+
+
+def joined(pieces: list[Columns], names: tuple[str, ...]) -> Columns:
+    """The columns of all pieces."""
+    empty = np.zeros(0, np.int64)
+    return {str(name): np.concatenate([empty, *(piece[str(name)] for piece in pieces)]) for name in names}
+
+
+def note_log(seen: Observed, row: pa.RecordBatch) -> None:
+    """Keep the one row of READS that has part of a log."""
+    key = "\0".join(str(row[name][0].as_py()) for name in (READS.broker, READS.topic, READS.partition))
+    lists: dict[str, Any] = {part: row[column] for part, column in LISTS.items()}  # ListArrays
+    if seen.batches >= MOST_BATCHES:
+        return
+    seen.batches += len(row[READS.log_base][0])
+    seen.logs[key].append({part: values.flatten().to_numpy() for part, values in lists.items()})
+
+
+def note_reads(seen: Observed, reads: Columns, fetch_from: Ints) -> None:
+    """Keep what matters of whole, answered fetches of the connection, in time order; `partition` being a number."""
+    if seen.count >= MOST_FETCHES or len(fetch_from) < 2:
+        return
+    starts = fetch_from[:-1]
+    if not seen.limits:
+        seen.limits = {str(name): int(reads[str(name)][0]) for name in LIMITS}
+    seen.count += len(starts)
+    seen.reads += int(fetch_from[-1])
+    of_fetch = {str(name): reads[str(name)][starts] for name in FETCHED}
+    of_fetch[str(READS.returned_bytes)] = np.add.reduceat(reads[str(READS.returned_bytes)], starts)
+    seen.fetches.append(of_fetch)
+    served = reads[str(READS.returned_bytes)] > 0
+    seen.servings.append({str(name): reads[str(name)][served] for name in SERVED})
+    for name in FLAGS:
+        seen.flags[str(name)] += int(reads[str(name)].sum())
+    news = note_partitions(seen, reads, fetch_from)
+    seen.told.append({str(name): reads[str(name)][news] for name in TOLD})
+
+
+def note_partitions(seen: Observed, reads: Columns, fetch_from: Ints) -> Bools:
+    """Keep first and last reads of partitions; returns which rows may tell a bound above those told before."""
+    sent = reads[str(READS.request_time)][fetch_from[:-1]]
+    after_before = np.concatenate([[sent[0] if seen.last_sent is None else seen.last_sent + 1], sent[:-1] + 1])
+    seen.last_sent = int(sent[-1])
+    numbers, told = reads[str(READS.partition)], reads[str(READS.told_bound)]
+    before = np.full(int(numbers.max()) + 1, UNSET)
+    distinct, rows, places = np.unique(numbers, return_index=True, return_inverse=True)
+    highest, latest = np.full(len(distinct), UNSET), np.zeros(len(distinct), np.int64)
+    np.maximum.at(highest, places, told)
+    np.maximum.at(latest, places, reads[str(READS.request_time)])
+    for place in np.argsort(rows, kind="stable").tolist():
+        number, row = int(distinct[place]), int(rows[place])
+        before[number] = seen.bounds.get(number, UNSET)
+        seen.bounds[number] = max(int(before[number]), int(highest[place]))
+        if number not in seen.first:
+            since = int(after_before[np.searchsorted(fetch_from, row, side="right") - 1])
+            time, offset, most = (int(reads[str(name)][row]) for name in FIRST)
+            seen.first[number] = FirstRead(since, time, offset, most, time)
+        seen.first[number].last_time = int(latest[place])
+    news: Bools = told > before[numbers]
+    return news
+
+
+def columns_of(reads: pa.RecordBatch, numbers: Ints) -> Columns:
+    """The columns of READS that are kept, the partition being its number."""
+    names = {*FETCHED, *SERVED, *TOLD, *FLAGS, *LIMITS, READS.partition_max_bytes}
+    found = {str(name): reads[name].cast(pa.int64()).fill_null(UNSET).to_numpy() for name in names}
+    return {**found, str(READS.partition): numbers}

@@ -1,0 +1,1 @@
+"""KIP-578 (a proposal): limits on partitions, and the placement of replicas."""

@@ -1,0 +1,63 @@
+"""Errors of topic changes that no replay can derive from traffic: they are taken as captured, each with its reason."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from udfs.replay.limits.limit_lane import MOST_PER_REQUEST
+from udfs.replay.limits.topic_state import CREATE
+from udfs.wire.arrays import Ints
+
+POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED = 44, 89
+SURELY_SMALL = MOST_PER_REQUEST - 1000
+"""A request with so few records, those of topics' configurations left out, is below the cap on records."""
+
+
+class Reason(StrEnum):
+    """Why a change cannot be checked."""
+
+    NO_RESPONSE = "no_response"  # no answer is in the capture
+    TOPIC_NOT_SEEN = "topic_not_seen"  # the topic was there, and the capture does not show what it had
+    AUTHORIZATION = "authorization"
+    REQUEST_INVALID = "request_invalid"  # a name, an assignment or a mix of both that Kafka does not take
+    CONFIGURATION = "configuration"  # a topic configuration that Kafka does not take
+    CONTROLLER = "controller_unavailable"  # the controller moved, or did not answer in time
+    CREATE_TOPIC_POLICY = "create_topic_policy"  # POLICY_VIOLATION of a request too small for Kafka's own limits
+    QUOTA_NOT_KNOWN = "quota_not_known"  # refused by a controller mutation quota that nobody stated
+    NO_REASSIGNMENT = "no_reassignment_in_progress"
+
+
+BY_ERROR = {
+    29: Reason.AUTHORIZATION, 31: Reason.AUTHORIZATION, 17: Reason.REQUEST_INVALID, 39: Reason.REQUEST_INVALID,
+    42: Reason.REQUEST_INVALID, 35: Reason.REQUEST_INVALID, 40: Reason.CONFIGURATION, 41: Reason.CONTROLLER,
+    7: Reason.CONTROLLER, 14: Reason.CONTROLLER, 85: Reason.NO_REASSIGNMENT,
+}  # fmt: skip
+
+
+def request_records(request: Ints, partitions: Ints) -> Ints:
+    """For each change the metadata records that its whole request would make, without configurations."""
+    sums = np.bincount(request, np.maximum(partitions, 0) + 1)
+    records: Ints = sums[request].astype(np.int64)
+    return records
+
+
+def taken_as_captured(
+    kind: Ints, captured: Ints, records: Ints, no_answer: int, mutation_quota_known: bool
+) -> tuple[Ints, npt.NDArray[np.object_]]:
+    """By change the captured error where the replay has to take it, else 0; and the reason, "" for none.
+
+    records: of `request_records`.
+    """
+    error, reason = np.zeros_like(captured), np.full(len(captured), "", object)
+    reason[captured == no_answer] = Reason.NO_RESPONSE
+    for code, why in BY_ERROR.items():
+        reason[captured == code] = why
+    reason[(captured == POLICY_VIOLATION) & (kind == CREATE) & (records < SURELY_SMALL)] = Reason.CREATE_TOPIC_POLICY
+    if not mutation_quota_known:
+        reason[captured == THROTTLING_QUOTA_EXCEEDED] = Reason.QUOTA_NOT_KNOWN
+    taken = (reason != "") & (captured != no_answer)
+    error[taken] = captured[taken]
+    return error, reason

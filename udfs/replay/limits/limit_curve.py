@@ -1,0 +1,156 @@
+"""For every value of a limit of KIP-578 (a proposal) the first change that would be refused, exactly, in one pass.
+
+Up to its first refusal a lane with a limit of N has what the lane without a limit has, but for where replicas were put
+once a broker was full. So the changes are done once without a limit; for max.partitions = N the first change that needs
+more than N is the first refusal, and for max.broker.partitions = N a side pass begins at the change by which a broker
+would get its Nth replica, ends with the first refusal, and is undone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.replay.limits.brokers import Brokers
+from udfs.replay.limits.limit_lane import (
+    MAX_BROKER_PARTITIONS,
+    MAX_PARTITIONS,
+    Limits,
+    Outcomes,
+    Workspace,
+    no_outcomes,
+    unlimited,
+    workspace,
+)
+from udfs.replay.limits.partition_limits import apply_change
+from udfs.replay.limits.topic_state import APPEAR, Changes, Topics, no_topics, undo
+from udfs.wire.arrays import Ints
+from udfs.wire.kernel import kernel
+
+NONE_FAILS = -1
+
+
+class Steps(NamedTuple):
+    """A limit of limit_from up to below the next row's has its first refusal at the change; NONE_FAILS: never."""
+
+    limit_from: Ints
+    change: Ints
+    present: Ints
+    asked: Ints
+
+
+class Curve(NamedTuple):
+    """Results by limit, int64[largest limit + 2]: the change first refused, and what it met."""
+
+    change: Ints
+    present: Ints
+    asked: Ints
+
+
+@kernel
+def first_refusal(
+    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes,
+    first: int, limit: int, held: Ints,
+) -> int:  # fmt: skip
+    """The first change from `first` on that max.broker.partitions = limit refuses; the state is left as it was.
+
+    held: int64[brokers], working memory.
+    """
+    for broker in range(len(held)):
+        held[broker] = topics.counts[broker]
+    total, found, change = topics.total[0], NONE_FAILS, first
+    while change < len(changes.time) and found == NONE_FAILS:
+        limits.broker[change] = limit
+        apply_change(changes, topics, brokers, limits, work, outcomes, change)
+        if outcomes.reason[change] == MAX_BROKER_PARTITIONS:
+            found = change
+        change += 1
+    for done in range(change - 1, first - 1, -1):
+        undo(changes, topics, done)
+    for broker in range(len(held)):
+        topics.counts[broker] = held[broker]
+    topics.total[0] = total
+    return found
+
+
+@kernel
+def highest(counts: Ints) -> int:
+    """The largest count, 0 for none."""
+    most = 0
+    for broker in range(len(counts)):
+        most = max(most, counts[broker])
+    return most
+
+
+@kernel
+def fill_broker_curve(
+    changes: Changes, topics: Topics, brokers: Brokers, free: Limits, limited: Limits, work: Workspace,
+    side: Outcomes, outcomes: Outcomes, before: Ints, held: Ints, curve: Curve,
+) -> int:  # fmt: skip
+    """Do all changes without a limit (free) and fill the curve of max.broker.partitions; returns its last limit.
+
+    limited: like `free`, its broker limits are overwritten. before, held: int64[brokers], working memory.
+    """
+    done = 0
+    for change in range(len(changes.time)):
+        for broker in range(len(before)):
+            before[broker] = topics.counts[broker]
+        total = topics.total[0]
+        apply_change(changes, topics, brokers, free, work, outcomes, change)
+        most = min(highest(topics.counts), len(curve.change) - 1)
+        if most <= done or changes.kind[change] == APPEAR:
+            continue
+        undo(changes, topics, change)
+        for broker in range(len(before)):
+            topics.counts[broker] = before[broker]
+        topics.total[0] = total
+        for limit in range(done + 1, most + 1):
+            found = first_refusal(changes, topics, brokers, limited, work, side, change, limit, held)
+            curve.change[limit] = found
+            if found != NONE_FAILS:
+                curve.present[limit], curve.asked[limit] = side.present[found], side.asked[found]
+        done = most
+        apply_change(changes, topics, brokers, free, work, outcomes, change)
+    return done
+
+
+def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, Steps]:
+    """The steps of both limits, by MAX_BROKER_PARTITIONS and MAX_PARTITIONS; `topics` is how many there are.
+
+    Replicas are placed as KIP-578 proposes, with the draws of every other lane.
+    """
+    n, count = len(changes.time), len(brokers.rack)
+    state, work = no_topics(changes, count, topics), workspace(brokers, changes)
+    outcomes = no_outcomes(changes)
+    most = int(changes.slot[-1]) + 1
+    curve = Curve(np.full(most + 1, NONE_FAILS), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64))
+    held = np.zeros((2, count), np.int64)
+    last = fill_broker_curve(
+        changes, state, brokers, unlimited(n), unlimited(n), work, no_outcomes(changes), outcomes, held[0], held[1],
+        curve,
+    )  # fmt: skip
+    broker = steps(curve.change[1 : last + 1], curve.present[1 : last + 1], curve.asked[1 : last + 1])
+    return {MAX_BROKER_PARTITIONS: broker, MAX_PARTITIONS: cluster_steps(changes, outcomes)}
+
+
+def steps(change: Ints, present: Ints, asked: Ints) -> Steps:
+    """One row for limits in a row that have the same first refusal, from a limit of 1 on, and one for all above."""
+    change = np.append(change, NONE_FAILS)
+    starts = np.flatnonzero(np.append(True, np.diff(change) != 0))
+    padded = (np.append(present, 0), np.append(asked, 0))
+    return Steps(starts + 1, change[starts], padded[0][starts], padded[1][starts])
+
+
+def cluster_steps(changes: Changes, outcomes: Outcomes) -> Steps:
+    """Of max.partitions: each change that needs more than all before it is the first refusal of the limits between."""
+    counted = (outcomes.asked > 0) & (outcomes.error == 0) & (changes.exempt == 0)
+    rows = np.flatnonzero(counted)
+    needed = (outcomes.present + outcomes.asked)[rows]
+    before = np.maximum.accumulate(np.append(1, needed))[:-1]
+    sets = needed > before
+    found = rows[sets]
+    start = np.append(before[sets], needed.max(initial=1))
+    return Steps(
+        start, np.append(found, NONE_FAILS), np.append(outcomes.present[found], 0), np.append(outcomes.asked[found], 0)
+    )

@@ -1,0 +1,130 @@
+"""How often the captured settings give what the capture shows of topic changes: rows of `fidelity`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.steps import TOPIC_EVENTS
+from schemas.tables.table import Table
+from udfs.arrow import compute as pc
+from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
+from udfs.replay.limits.limit_lane import NOT_TRIED, Outcomes
+from udfs.replay.limits.limit_report import asked_rows, column, texts
+from udfs.replay.limits.placement_check import possible_rounds
+from udfs.replay.limits.topic_history import History
+from udfs.replay.limits.topic_state import AUTO, CREATE, GROW, Topics
+from udfs.wire.arrays import Bools, Ints
+
+ALGORITHM = "partition_limits"
+PLACEMENTS = "placements"
+
+
+class Verdict(StrEnum):
+    """How a change disagrees, or why a placement could not be checked."""
+
+    ALLOWED = "allowed_but_refused"  # the replay allows what the cluster refused
+    REFUSED = "refused_but_allowed"
+    OTHER_ERROR = "other_error"
+    NOT_SHOWN = "not_in_metadata"  # no Metadata response shows all the new partitions
+    RACKS = "racks_or_fenced_brokers"  # draws for several lists of brokers: too many to tell
+    IMPOSSIBLE = "impossible_draw"
+
+
+def limit_fidelity_rows(
+    history: History, outcomes: Outcomes, topics: Topics, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Rows by kind of change and client, and by client for placements."""
+    e = TOPIC_EVENTS
+    done = np.flatnonzero((history.row >= 0) & ((outcomes.reason != NOT_TRIED) | (np.array(history.reason) != "")))
+    rows = asked_rows(history, done)
+    judged = change_verdicts(history, outcomes, done)
+    yield FIDELITY, counted(column(rows, e.kind), column(rows, e.client_id), *judged, run_id)
+    placed = np.flatnonzero((topics.size > 0) & (outcomes.error == 0) & is_placed(history, outcomes))
+    clients = column(asked_rows(history, placed), e.client_id)
+    yield (
+        FIDELITY,
+        counted(texts(PLACEMENTS, len(placed)), clients, *placement_verdicts(history, topics, placed), run_id),
+    )
+
+
+def change_verdicts(history: History, outcomes: Outcomes, done: Ints) -> tuple[Ints, Ints, Ints, pa.Array[Any]]:
+    """Of each change: checked, agreed, unknown (0 or 1), and the reason, "" for none."""
+    # What a Metadata response says of a topic that it makes is not what became of it: that it was seen later is.
+    is_auto = history.changes.kind[done] == AUTO
+    captured = np.where(is_auto, 0, history.captured[done])
+    error = outcomes.error[done]
+    reason = np.where(is_auto, "", np.array(history.reason, object)[done]) if len(done) else np.zeros(0, object)
+    unknown = reason != ""
+    wrong = np.where(captured == 0, Verdict.REFUSED, np.where(error == 0, Verdict.ALLOWED, Verdict.OTHER_ERROR))
+    reason = np.where(unknown, reason, np.where(error == captured, "", wrong))
+    agreed = ~unknown & (error == captured)
+    return (~unknown).astype(np.int64), agreed.astype(np.int64), unknown.astype(np.int64), strings(reason)
+
+
+def strings(values: Any) -> pa.Array[Any]:
+    """Texts of an object array."""
+    return pa.array([str(value) for value in values.tolist()], pa.string())
+
+
+def is_placed(history: History, outcomes: Outcomes) -> Bools:
+    """Changes that made partitions in the capture, which Kafka placed itself."""
+    changes = history.changes
+    makes = np.isin(changes.kind, (CREATE, GROW)) & (history.captured == 0) | (changes.kind == AUTO)
+    tried = (outcomes.reason != NOT_TRIED) & (changes.validate_only == 0)
+    placed: Bools = makes & tried & (changes.assigned_at < 0)
+    return placed
+
+
+def placement_verdicts(history: History, topics: Topics, placed: Ints) -> tuple[Ints, Ints, Ints, pa.Array[Any]]:
+    """Of each placement: rounds checked, those that are possible, unknown ones, and the reason, "" for none."""
+    shown, brokers = history.shown, history.brokers
+    first, partitions = topics.first[placed], topics.size[placed]
+    start = np.searchsorted(shown.key, shown.key_of(history.changes.topic[placed], first))
+    end = np.minimum(start + partitions, len(shown.key))
+    width = (shown.at[end] - shown.at[start]) // np.maximum(partitions, 1)
+    last = shown.key_of(history.changes.topic[placed], first + partitions - 1)
+    whole = (
+        (end == start + partitions)
+        & (end > start)
+        & (shown.key[np.maximum(end - 1, 0)] == last if len(shown.key) else False)
+    )
+    even = whole & (shown.at[end] - shown.at[start] == width * partitions) & (shown.at[start] + width <= shown.at[-1])
+    one_list = len(brokers.draw_order) == 1 and bool(brokers.unfenced.all())
+    checked = even & one_list
+    rounds, possible = possible_rounds(
+        shown.brokers, shown.at[start], np.where(checked, partitions, 0), width, len(brokers.node_id)
+    )
+    reason = np.where(even, "" if one_list else Verdict.RACKS, Verdict.NOT_SHOWN)
+    reason = np.where(checked & (possible < rounds), Verdict.IMPOSSIBLE, reason)
+    return rounds, possible, (~checked).astype(np.int64), strings(reason)
+
+
+def counted(
+    metric: pa.Array[Any], client: pa.Array[Any], checked: Ints, agreed: Ints, unknown: Ints, reason: pa.Array[Any],
+    run_id: str,
+) -> pa.RecordBatch:  # fmt: skip
+    """Sums by metric and client, with how often each reason was given."""
+    t = FIDELITY
+    names = [str(name) for name in (t.checked, t.agreed, t.unknown)]
+    arrays = [pa.array(values) for values in (checked, agreed, unknown)]
+    table = pa.Table.from_arrays([metric, client, reason, *arrays], names=["metric", "client", "reason", *names])
+    sums = table.group_by(["metric", "client"], use_threads=False).aggregate([(name, "sum") for name in names])
+    given = table.filter(pc.not_equal(table["reason"], ""))
+    by_reason = given.group_by(["metric", "client", "reason"]).aggregate([("reason", "count")])
+    keys: list[Any] = list(zip(sums["metric"].to_pylist(), sums["client"].to_pylist(), strict=True))
+    reasons: dict[Any, list[tuple[str, int]]] = {key: [] for key in keys}
+    for row in by_reason.sort_by("reason").to_pylist():
+        reasons[row["metric"], row["client"]].append((row["reason"], row["reason_count"]))
+    n = len(keys)
+    told = {
+        t.run_id: texts(run_id, n), t.algorithm: texts(ALGORITHM, n), t.metric: column(sums, "metric"),
+        t.client_id: column(sums, "client"), **{name: column(sums, f"{name}_sum") for name in names},
+        t.reasons: pa.array([reasons[key] for key in keys], TYPES["map<string,bigint>"]),
+    }  # fmt: skip
+    return rows_of(t, told | nulls_besides(t, told, n))

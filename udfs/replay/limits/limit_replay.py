@@ -1,0 +1,137 @@
+"""The replay of KIP-578 (a proposal) over a cluster: every lane over all changes, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import TOPIC_EVENTS
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import arrow_schema, pack
+from udfs.replay.limits.asked_changes import Defaults
+from udfs.replay.limits.limit_curve import limit_curves
+from udfs.replay.limits.limit_fidelity import limit_fidelity_rows
+from udfs.replay.limits.limit_lane import Limits, Outcomes, no_outcomes, workspace
+from udfs.replay.limits.limit_report import curve_rows, refusal_rows, summed_rows
+from udfs.replay.limits.limit_room import headroom_rows, per_broker_rows
+from udfs.replay.limits.limited_placer import UNLIMITED
+from udfs.replay.limits.partition_limits import replay_lane
+from udfs.replay.limits.topic_history import History, history_of
+from udfs.replay.limits.topic_state import APPEAR, Changes, Topics, no_topics
+from udfs.wire.arrays import Floats, Ints, read_only
+
+SAMPLES = 100
+"""Times at which replicas by broker are kept."""
+
+QUOTA_WINDOWS_SECONDS = 11
+"""controller.quota.window.num times controller.quota.window.size.seconds, both by default."""
+
+
+class Schedule(NamedTuple):
+    """A limit over time: the value from each time (us) on; the first time is before all."""
+
+    times: tuple[int, ...]
+    values: tuple[int, ...]
+
+    def at(self, times: Ints) -> Ints:
+        """The value in force at each time."""
+        found: Ints = np.array(self.values, np.int64)[np.searchsorted(self.times, times, "right") - 1]
+        return found
+
+
+NO_SCHEDULE = Schedule((-UNLIMITED,), (UNLIMITED,))
+
+
+class LimitLane(NamedTuple):
+    """A lane's settings. kafka: a release, or `kip` for the proposal's limits alone; mutation_rate: 0 for none."""
+
+    name: str
+    broker: Schedule = NO_SCHEDULE
+    total: Schedule = NO_SCHEDULE
+    kafka: str = "4.3"
+    mutation_rate: float = 0.0
+
+    def limits(self, changes: Changes) -> Limits:
+        """What the lane allows at each change."""
+        is_kip = self.kafka == "kip"
+
+        def flag(value: bool) -> Ints:
+            return np.array([value]).astype(np.int64)
+
+        def rate(value: float) -> Floats:
+            return np.array([value])
+
+        return Limits(
+            self.broker.at(changes.time), self.total.at(changes.time), flag(not is_kip), flag(self.checks_growth),
+            flag(not is_kip), rate(self.mutation_rate), rate(self.burst),
+        )  # fmt: skip
+
+    @property
+    def checks_growth(self) -> bool:
+        """Whether a CreatePartitions request is checked as a whole (4.4.0)."""
+        return self.kafka != "kip" and tuple(map(int, self.kafka.split("."))) >= (4, 4)
+
+    @property
+    def burst(self) -> float:
+        """Partitions that a full bucket of the controller mutation quota has (KIP-599)."""
+        return self.mutation_rate * QUOTA_WINDOWS_SECONDS
+
+
+class Replayed(NamedTuple):
+    """A lane done: its settings, what became of the changes, the topics at the end, and replicas by broker in time."""
+
+    lane: LimitLane
+    outcomes: Outcomes
+    topics: Topics
+    samples: Ints
+
+
+def replay_topics(
+    batches: Iterable[pa.RecordBatch], lanes: tuple[LimitLane, ...], defaults: Defaults, seed: int, run_id: str
+) -> Iterator[pa.RecordBatch]:
+    """Packed rows of the gold tables from rows of TOPIC_EVENTS of one cluster, in any order."""
+    events = pa.Table.from_batches(list(batches), arrow_schema(TOPIC_EVENTS))
+    known_quota = lanes[0].mutation_rate > 0
+    history = history_of(events, defaults, seed, known_quota)
+    for table, rows in replay_history(history, lanes, run_id):
+        yield from pack(table, rows)
+
+
+def replay_history(
+    history: History, lanes: tuple[LimitLane, ...], run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Rows of the gold tables and of `fidelity`, lane 0 being the captured one."""
+    times = sample_times(history.changes)
+    first = replayed(history, lanes[0], times)
+    yield from limit_fidelity_rows(history, first.outcomes, first.topics, run_id)
+    for lane in lanes:
+        done = first if lane is lanes[0] else replayed(history, lane, times)
+        yield summed_rows(history, done.outcomes, lane.name, run_id)
+        yield refusal_rows(history, done.outcomes, lane.name, run_id)
+        yield per_broker_rows(history.brokers, done.samples, times, lane.broker.at(times), lane.name, run_id)
+        yield headroom_rows(history.brokers, done, first.samples, times, run_id)
+    curves = limit_curves(history.changes, history.brokers, len(history.topics))
+    yield from (curve_rows(history, reason, steps, run_id) for reason, steps in curves.items())
+
+
+def sample_times(changes: Changes) -> Ints:
+    """Evenly from just before the first change that was asked for to the last one, us."""
+    asked = changes.time[changes.kind != APPEAR]
+    if len(asked) == 0:
+        return np.zeros(0, np.int64)
+    steps = np.arange(SAMPLES) * ((asked[-1] - asked[0] + 1) / (SAMPLES - 1))
+    found: Ints = np.unique(np.append(asked[0] - 1 + steps.astype(np.int64)[:-1], asked[-1]))
+    return found
+
+
+def replayed(history: History, lane: LimitLane, times: Ints) -> Replayed:
+    """All changes in one lane."""
+    changes, brokers = history.changes, history.brokers
+    topics = no_topics(changes, len(brokers.rack), len(history.topics))
+    outcomes, samples = no_outcomes(changes), np.zeros((len(times), len(brokers.rack)), np.int64)
+    work = workspace(brokers, changes, lane.burst)
+    replay_lane(changes, topics, brokers, lane.limits(changes), work, outcomes, read_only(times), samples)
+    return Replayed(lane, outcomes, topics, samples)

@@ -1,0 +1,180 @@
+"""What lanes of KIP-578 (a proposal) come to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE, PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
+from schemas.tables.steps import TOPIC_EVENTS
+from schemas.tables.table import Table
+from udfs.arrow import array_of
+from udfs.arrow import compute as pc
+from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.replay.limits.asked_changes import NO_ANSWER
+from udfs.replay.limits.limit_curve import NONE_FAILS, Steps
+from udfs.replay.limits.limit_lane import (
+    MAX_BROKER_PARTITIONS,
+    MAX_PARTITIONS,
+    MUTATION_QUOTA,
+    NOT_TRIED,
+    REFUSED_BEFORE,
+    REQUEST_PARTITIONS,
+    REQUEST_RECORDS,
+    Outcomes,
+)
+from udfs.replay.limits.topic_history import History
+from udfs.wire.arrays import Bools, Ints
+
+LIMIT_NAMES = {
+    MAX_BROKER_PARTITIONS: "max.broker.partitions", MAX_PARTITIONS: "max.partitions",
+    REQUEST_PARTITIONS: "partitions per request", REQUEST_RECORDS: "records per request",
+    MUTATION_QUOTA: "controller_mutation_rate", REFUSED_BEFORE: "refused_before",
+}  # fmt: skip
+KAFKAS_OWN = (REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA)
+MESSAGES = {
+    MAX_BROKER_PARTITIONS: "Cannot satisfy request without exceeding the limit max.broker.partitions (KIP-578, a "
+    "proposal)",
+    MAX_PARTITIONS: "Cannot satisfy request without exceeding the limit max.partitions (KIP-578, a proposal)",
+    REQUEST_PARTITIONS: "Excessively large number of partitions per request",
+    REQUEST_RECORDS: "Unable to perform excessively large batch operation",
+    MUTATION_QUOTA: "The controller mutation quota is used up",
+    REFUSED_BEFORE: "The topic is not there, for its creation was refused",
+}
+
+
+def texts(text: str, n: int) -> pa.Array[Any]:
+    """A column that has the same text everywhere."""
+    return pa.repeat(pa.scalar(text, pa.string()), n)
+
+
+def asked_rows(history: History, changes: Ints) -> pa.Table:
+    """The rows of TOPIC_EVENTS that these changes are of."""
+    return history.asked.take(array_of(history.row[changes]))
+
+
+def column(rows: pa.Table, name: str) -> pa.Array[Any]:
+    """A column of a table in one piece."""
+    found: Any = rows[name].combine_chunks()
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
+    """The names up to the first of . - _ behind their first letter."""
+    found: pa.Array[Any] = pc.replace_substring_regex(topics, "^(.[^-._]*)[-._].*$", "\\1")
+    return found
+
+
+def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -> tuple[Table, pa.RecordBatch]:
+    """Rows of `partition_limits` of one lane."""
+    t, e = PARTITION_LIMITS, TOPIC_EVENTS
+    tried = np.flatnonzero((history.row >= 0) & (outcomes.reason != NOT_TRIED))
+    rows, reason, error = asked_rows(history, tried), outcomes.reason[tried], outcomes.error[tried]
+    by: dict[str, Bools | Ints] = {
+        t.refused_by_broker_limit: reason == MAX_BROKER_PARTITIONS,
+        t.refused_by_cluster_limit: reason == MAX_PARTITIONS,
+        t.refused_by_kafka: np.isin(reason, KAFKAS_OWN), t.refused_before: reason == REFUSED_BEFORE,
+    }  # fmt: skip
+    limited = np.any([*by.values()], axis=0)
+    sums: dict[str, Bools | Ints] = {
+        t.tried: np.full(len(tried), True), t.done: error == 0, **by, t.otherwise_failed: (error != 0) & ~limited,
+        t.replicas_asked: outcomes.asked[tried], t.replicas_refused: np.where(limited, outcomes.asked[tried], 0),
+    }  # fmt: skip
+    keys = {t.kind: column(rows, e.kind), t.topic_prefix: topic_prefixes(column(rows, e.topic)),
+            t.client_id: column(rows, e.client_id)}  # fmt: skip
+    names = [str(name) for name in (*keys, *sums)]
+    values = [*keys.values(), *(array_of(np.asarray(value, np.int64)) for value in sums.values())]
+    table = pa.Table.from_arrays(values, names=names)
+    grouped = table.group_by(names[: len(keys)]).aggregate([(name, "sum") for name in names[len(keys) :]])
+    n = grouped.num_rows
+    columns = {name: column(grouped, name) for name in keys} | {name: column(grouped, f"{name}_sum") for name in sums}
+    return t, rows_of(t, {t.run_id: texts(run_id, n), t.scenario: texts(lane, n), **columns})
+
+
+def refusal_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -> tuple[Table, pa.RecordBatch]:
+    """Rows of `partition_limit_refusals` of one lane."""
+    t, e = PARTITION_LIMIT_REFUSALS, TOPIC_EVENTS
+    refused = np.flatnonzero(np.isin(outcomes.reason, list(LIMIT_NAMES)) & (history.row >= 0))
+    rows, n, reason = asked_rows(history, refused), len(refused), outcomes.reason[refused]
+    broker, captured = outcomes.broker[refused], history.captured[refused]
+    node = history.brokers.node_id[broker] if len(history.brokers.node_id) else broker
+    same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
+    same: dict[str, pa.Array[Any]] = {name: column(rows, name) for name in same_names}
+    return t, rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.scenario: texts(lane, n),
+            t.request_time: column(rows, e.time).cast(TYPES["timestamp"]),
+            **same,
+            t.client_id: column(rows, e.client_id),
+            t.error_code: outcomes.error[refused],
+            t.refused_by: named(LIMIT_NAMES, reason),
+            t.limit_value: outcomes.limit[refused],
+            t.present: outcomes.present[refused],
+            t.asked: outcomes.asked[refused],
+            t.broker: array_of(node, broker >= 0),
+            t.message: messages(outcomes, refused, node),
+            t.captured_error_code: array_of(captured, captured != NO_ANSWER),
+        },
+    )
+
+
+def named(names: dict[int, str], numbers: Ints) -> pa.Array[Any]:
+    """The name of each number."""
+    known = np.arange(min(names), max(names) + 1)
+    return pa.array([names[number] for number in known.tolist()]).take(array_of(numbers - known[0]))
+
+
+def messages(outcomes: Outcomes, refused: Ints, node: Ints) -> pa.Array[Any]:
+    """What each refusal says: the limit, what is there and what was asked for, as KIP-578 wants it."""
+    where = pc.if_else(
+        pa.array(outcomes.broker[refused] >= 0), joined([" on broker ", pa.array(node).cast(pa.string())]), ""
+    )
+    counts = [
+        pa.array(values[refused]).cast(pa.string()) for values in (outcomes.limit, outcomes.present, outcomes.asked)
+    ]
+    tail = joined([": limit ", counts[0], ", present ", counts[1], ", asked ", counts[2], where])
+    reason = outcomes.reason[refused]
+    is_limit = pa.array(reason != REFUSED_BEFORE)
+    return joined([named(MESSAGES, reason), pc.if_else(is_limit, tail, "")])
+
+
+def joined(parts: list[Any]) -> pa.Array[Any]:
+    """Texts joined row by row."""
+    found: pa.Array[Any] = pc.binary_join_element_wise(*parts, "")
+    return found
+
+
+def curve_rows(history: History, reason: int, steps: Steps, run_id: str) -> tuple[Table, pa.RecordBatch]:
+    """Rows of `partition_limit_curve` of one limit."""
+    t, e, n = PARTITION_LIMIT_CURVE, TOPIC_EVENTS, len(steps.change)
+    fails = steps.change != NONE_FAILS
+    row = np.where(fails, history.row[steps.change], 0) if len(history.row) else steps.change
+    rows = history.asked.take(array_of(row)) if history.asked.num_rows else history.asked
+    last = np.append(steps.limit_from[1:] - 1, 0)
+
+    def of_change(name: str) -> pa.Array[Any]:
+        if rows.num_rows == 0:
+            nothing: pa.Array[Any] = pa.nulls(n, rows[name].type)
+            return nothing
+        found: pa.Array[Any] = pc.if_else(array_of(fails), column(rows, name), None)
+        return found
+
+    same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
+    same: dict[str, pa.Array[Any]] = {name: of_change(name) for name in same_names}
+    return t, rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.refused_by: texts(LIMIT_NAMES[reason], n),
+            t.limit_from: steps.limit_from,
+            t.limit_to: array_of(last, np.arange(n) < n - 1),
+            t.request_time: of_change(e.time).cast(TYPES["timestamp"]),
+            **same,
+            t.present: array_of(steps.present, fails),
+            t.asked: array_of(steps.asked, fails),
+        },
+    )

@@ -1,0 +1,237 @@
+"""KIP-578 (a proposal) over the changes to a cluster's topics: what limits on partitions would have refused.
+
+The rules are those of kafka-semantics 4.1. Partitions are counted as replicas, of all topics but the internal ones.
+"""
+
+from __future__ import annotations
+
+from udfs.replay.limits.brokers import Brokers
+from udfs.replay.limits.java_random import reseed
+from udfs.replay.limits.limit_lane import (
+    AS_CAPTURED,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
+    MAX_BROKER_PARTITIONS,
+    MAX_PARTITIONS,
+    MUTATION_QUOTA,
+    NO_LIMIT,
+    NOT_TRIED,
+    POLICY_VIOLATION,
+    REFUSED_BEFORE,
+    REQUEST_PARTITIONS,
+    THROTTLING_QUOTA_EXCEEDED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Limits,
+    Outcomes,
+    Workspace,
+    refuse,
+)
+from udfs.replay.limits.limited_placer import DRAWN, UNLIMITED, place_limited
+from udfs.replay.limits.request_limits import additional, invalid, limited_by_request, start_request, within_quota
+from udfs.replay.limits.striped_placer import place_striped
+from udfs.replay.limits.topic_state import (
+    APPEAR,
+    AUTO,
+    DELETE,
+    GROW,
+    MOVE,
+    NO_CHUNK,
+    NOTHING,
+    UNPLACED,
+    Changes,
+    Topics,
+    add_chunk,
+    chunk_of,
+    move_partition,
+    remember,
+    remove_topic,
+)
+from udfs.wire.arrays import Ints
+from udfs.wire.kernel import kernel
+
+
+@kernel
+def take_assigned(
+    changes: Changes, topics: Topics, limits: Limits, work: Workspace, outcomes: Outcomes, change: int, size: int
+) -> bool:
+    """Put `size` replicas where the request says, unless that takes a broker it names above its limit."""
+    if changes.assigned_size[change] != size:
+        return refuse(outcomes, change, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, 0, 0, size)
+    for broker in range(len(work.added)):
+        work.added[broker] = 0
+    for i in range(size):
+        broker = changes.assigned[changes.assigned_at[change] + i]
+        topics.slots[changes.slot[change] + i] = broker
+        work.added[broker] += 1
+    for broker in range(len(work.added)):
+        there = topics.counts[broker]
+        if work.added[broker] and not changes.exempt[change] and there + work.added[broker] > limits.broker[change]:
+            outcomes.broker[change] = broker
+            return refuse(
+                outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limits.broker[change], there,
+                work.added[broker],
+            )  # fmt: skip
+    return True
+
+
+@kernel
+def place(
+    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes,
+    change: int, first: int, new: int, factor: int,
+) -> bool:  # fmt: skip
+    """Put the change's new partitions on brokers, into its slots. Returns whether that could be done."""
+    at, limit = changes.slot[change], UNLIMITED if changes.exempt[change] else limits.broker[change]
+    if changes.assigned_at[change] >= 0:
+        return take_assigned(changes, topics, limits, work, outcomes, change, new * factor)
+    reseed(work.rng, changes.seed[change])
+    if len(brokers.rack) == 0:
+        for slot in range(at, at + new * factor):
+            topics.slots[slot] = UNPLACED
+        return True
+    if limit == UNLIMITED and limits.striped[0]:
+        error = place_striped(brokers, work.stripes, work.rng, new, factor, topics.slots, at)
+        return error == 0 or refuse(outcomes, change, error, NO_LIMIT, 0, 0, new * factor)
+    placed = place_limited(
+        brokers, topics.counts, limit, work.arranged, work.rng, DRAWN, first, new, factor, topics.slots, at
+    )
+    if placed < new:
+        if limit == UNLIMITED:  # fewer brokers are up than replicas are wanted
+            return refuse(outcomes, change, INVALID_REPLICATION_FACTOR, NO_LIMIT, 0, 0, new * factor)
+        refuse(outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit, topics.total[0], new * factor)
+    return placed == new
+
+
+@kernel
+def make_partitions(
+    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes, change: int
+) -> None:
+    """CreateTopics, CreatePartitions and auto-creation."""
+    topic, kind = changes.topic[change], changes.kind[change]
+    if kind == AUTO and topics.there[topic] > 0:
+        outcomes.reason[change] = NOT_TRIED
+        return
+    error = invalid(changes, topics, brokers, change)
+    if error:
+        gone = error == UNKNOWN_TOPIC_OR_PARTITION and topics.refused[topic] == 1
+        refuse(outcomes, change, error, REFUSED_BEFORE if gone else NO_LIMIT, 0, topics.there[topic], 0)
+        return
+    first, new = topics.there[topic], additional(changes, topics, change)
+    factor = topics.factor[topic] if kind == GROW else changes.factor[change]
+    outcomes.asked[change], outcomes.present[change] = new * factor, topics.total[0]
+    made = limited_by_request(changes, topics, limits, work, outcomes, change, new)
+    done = (
+        made > 0
+        and fits(changes, topics, limits, outcomes, change, made * factor)
+        and place(changes, topics, brokers, limits, work, outcomes, change, first, made, factor)
+    )
+    if changes.validate_only[change]:
+        return
+    if done:
+        add_chunk(changes, topics, change, first, made, factor)
+        topics.there[topic], topics.factor[topic] = first + made, factor
+    if kind != GROW:
+        topics.refused[topic] = 0 if done else 1
+
+
+@kernel
+def fits(changes: Changes, topics: Topics, limits: Limits, outcomes: Outcomes, change: int, replicas: int) -> bool:
+    """max.partitions: is there room for so many replicas in the cluster, and in the change's slots?"""
+    if not changes.exempt[change] and topics.total[0] + replicas > limits.total[change]:
+        return refuse(
+            outcomes, change, POLICY_VIOLATION, MAX_PARTITIONS, limits.total[change], topics.total[0], replicas
+        )
+    slots = changes.slot[change + 1] - changes.slot[change]
+    return replicas <= slots or refuse(outcomes, change, POLICY_VIOLATION, REQUEST_PARTITIONS, slots, 0, replicas)
+
+
+@kernel
+def reassign(changes: Changes, topics: Topics, limits: Limits, outcomes: Outcomes, change: int) -> None:
+    """AlterPartitionReassignments of one partition: only the replicas it gets anew have to fit; those it loses are gone
+    when it is done, which a replay takes to be at once.
+    """
+    topic, width, at = changes.topic[change], changes.factor[change], changes.assigned_at[change]
+    chunk = chunk_of(changes, topics, topic, changes.partition[change])
+    if topics.there[topic] == 0 or chunk == NO_CHUNK:
+        refused = topics.refused[topic] == 1
+        refuse(outcomes, change, UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if refused else NO_LIMIT, 0, 0, 0)
+        return
+    if at < 0:  # a move is cancelled
+        return
+    if changes.assigned_size[change] != width:
+        refuse(outcomes, change, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, 0, 0, width)
+        return
+    had = changes.slot[chunk] + (changes.partition[change] - topics.first[chunk]) * topics.width[chunk]
+    for i in range(width):
+        broker = changes.assigned[at + i]
+        topics.slots[changes.slot[change] + i] = broker
+        is_new = True
+        for slot in range(had, had + topics.width[chunk]):
+            is_new = is_new and topics.slots[slot] != broker
+        if is_new and not changes.exempt[change] and topics.counts[broker] + 1 > limits.broker[change]:
+            outcomes.broker[change] = broker
+            refuse(
+                outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limits.broker[change],
+                topics.counts[broker], 1,
+            )  # fmt: skip
+            return
+    growth = width - topics.width[chunk]
+    outcomes.asked[change] = max(growth, 0)
+    if growth > 0 and not fits(changes, topics, limits, outcomes, change, growth):
+        return
+    move_partition(changes, topics, change, chunk)
+
+
+@kernel
+def apply_change(
+    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes, change: int
+) -> None:
+    """Do one change in a lane, or refuse it."""
+    topic, kind = changes.topic[change], changes.kind[change]
+    outcomes.error[change], outcomes.reason[change], outcomes.broker[change] = 0, NO_LIMIT, -1
+    outcomes.limit[change], outcomes.present[change], outcomes.asked[change] = 0, topics.total[0], 0
+    remember(changes, topics, change)
+    if kind == NOTHING:
+        outcomes.reason[change] = NOT_TRIED
+    elif changes.error[change]:
+        refuse(outcomes, change, changes.error[change], AS_CAPTURED, 0, topics.total[0], 0)
+    elif kind == APPEAR:
+        for i in range(changes.partitions[change] * changes.factor[change]):
+            topics.slots[changes.slot[change] + i] = changes.assigned[changes.assigned_at[change] + i]
+        add_chunk(
+            changes, topics, change, changes.partition[change], changes.partitions[change], changes.factor[change]
+        )
+        topics.there[topic] += changes.partitions[change]
+        topics.factor[topic] = changes.factor[change]
+    elif kind == MOVE:
+        reassign(changes, topics, limits, outcomes, change)
+    elif kind == DELETE:
+        if topics.there[topic] == 0:
+            refused = topics.refused[topic] == 1
+            refuse(outcomes, change, UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if refused else NO_LIMIT, 0, 0, 0)
+        elif within_quota(changes, limits, work, change, topics.there[topic]):
+            remove_topic(changes, topics, change)
+        else:
+            rate = int(limits.mutation_rate[0])
+            refuse(outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, rate, 0, topics.there[topic])
+    else:
+        if changes.request[change] != work.request[0]:
+            start_request(changes, topics, brokers, limits, work, change)
+        make_partitions(changes, topics, brokers, limits, work, outcomes, change)
+
+
+@kernel
+def replay_lane(
+    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes,
+    sample_times: Ints, samples: Ints,
+) -> None:  # fmt: skip
+    """Every change in one lane. samples: int64[times, brokers], replicas by broker when each time has come."""
+    taken = 0
+    for change in range(len(changes.time)):
+        while taken < len(sample_times) and sample_times[taken] < changes.time[change]:
+            for broker in range(len(topics.counts)):
+                samples[taken, broker] = topics.counts[broker]
+            taken += 1
+        apply_change(changes, topics, brokers, limits, work, outcomes, change)
+    for left in range(taken, len(sample_times)):
+        for broker in range(len(topics.counts)):
+            samples[left, broker] = topics.counts[broker]

@@ -1,0 +1,106 @@
+"""What limits partitions in Kafka as it runs: kafka-semantics 4.2, ReplicationControlManager (4.3.1), KIP-599."""
+
+from __future__ import annotations
+
+from udfs.replay.limits.brokers import Brokers
+from udfs.replay.limits.limit_lane import (
+    INVALID_PARTITIONS,
+    INVALID_REPLICATION_FACTOR,
+    MOST_PER_REQUEST,
+    MUTATION_QUOTA,
+    NO_LIMIT,
+    POLICY_VIOLATION,
+    REQUEST_PARTITIONS,
+    REQUEST_RECORDS,
+    THROTTLING_QUOTA_EXCEEDED,
+    TOPIC_ALREADY_EXISTS,
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Limits,
+    Outcomes,
+    Workspace,
+    refuse,
+)
+from udfs.replay.limits.topic_state import GROW, Changes, Topics
+from udfs.wire.kernel import kernel
+
+
+@kernel
+def invalid(changes: Changes, topics: Topics, brokers: Brokers, change: int) -> int:
+    """The error of Kafka's own checks of a CreateTopics or CreatePartitions topic, 0 for none."""
+    topic, kind = changes.topic[change], changes.kind[change]
+    if kind == GROW:
+        if topics.there[topic] == 0:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        return INVALID_PARTITIONS if changes.partitions[change] <= topics.there[topic] else 0
+    if topics.there[topic] > 0:
+        return TOPIC_ALREADY_EXISTS
+    if changes.factor[change] <= 0 or (len(brokers.rack) > 0 and changes.factor[change] > len(brokers.rack)):
+        return INVALID_REPLICATION_FACTOR
+    return INVALID_PARTITIONS if changes.partitions[change] <= 0 else 0
+
+
+@kernel
+def additional(changes: Changes, topics: Topics, change: int) -> int:
+    """Partitions that the change would make, not below 0."""
+    there = topics.there[changes.topic[change]] if changes.kind[change] == GROW else 0
+    new: int = max(0, changes.partitions[change] - there)
+    return new
+
+
+@kernel
+def start_request(changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, at: int) -> None:
+    """Look at the request whose first change this is: does one of today's limits refuse it as a whole?"""
+    kind, request = changes.kind[at], changes.request[at]
+    partitions, records = 0, 0
+    change = at
+    while change < len(changes.request) and changes.request[change] == request:
+        there = changes.error[change] == 0 and invalid(changes, topics, brokers, change) == 0
+        new = additional(changes, topics, change)
+        partitions += new if kind != GROW or there else 0
+        records += new + 1 if there else 0
+        change += 1
+    work.request[0], work.request[1], work.request[2] = request, NO_LIMIT, 0
+    if limits.per_request[0] and (kind != GROW or limits.growth_checked[0]):
+        if partitions > MOST_PER_REQUEST:
+            work.request[1], work.request[2] = REQUEST_PARTITIONS, partitions
+        elif kind != GROW and records > MOST_PER_REQUEST:
+            work.request[1], work.request[2] = REQUEST_RECORDS, records
+
+
+@kernel
+def within_quota(changes: Changes, limits: Limits, work: Workspace, change: int, cost: int) -> bool:
+    """KIP-599's token bucket: a strict request is refused where the bucket is below 0 already, and else charged."""
+    if limits.mutation_rate[0] <= 0:
+        return True
+    client = changes.client[change]
+    since = max(0, changes.time[change] - work.token_time[client])
+    work.tokens[client] = min(
+        limits.mutation_burst[0], work.tokens[client] + since * limits.mutation_rate[0] / 1_000_000
+    )
+    work.token_time[client] = changes.time[change]
+    if changes.strict[change] and work.tokens[client] < 0:
+        return False
+    work.tokens[client] -= cost
+    return True
+
+
+@kernel
+def limited_by_request(
+    changes: Changes, topics: Topics, limits: Limits, work: Workspace, outcomes: Outcomes, change: int, new: int
+) -> int:
+    """Today's limits: how many of the new partitions are made, noting a refusal; -1 for none at all."""
+    if work.request[1]:
+        refuse(outcomes, change, POLICY_VIOLATION, work.request[1], MOST_PER_REQUEST, 0, work.request[2])
+        return -1
+    if not within_quota(changes, limits, work, change, new):
+        refuse(outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, int(limits.mutation_rate[0]), 0, new)
+        return -1
+    if not limits.per_request[0] or changes.kind[change] != GROW:
+        return new
+    # Up to 4.3 the record too many ends the topic's part with an error, and those before it are committed.
+    made: int = min(new, MOST_PER_REQUEST - work.request[2])
+    work.request[2] += made
+    if made < new:
+        refuse(outcomes, change, UNKNOWN_SERVER_ERROR, REQUEST_RECORDS, MOST_PER_REQUEST, work.request[2] - made, new)
+    return made

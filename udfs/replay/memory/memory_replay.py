@@ -1,0 +1,99 @@
+"""The pass over units: what held memory of each consumer, broker and producer, replayed in every lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import pack
+from udfs.replay.fetch.fetch_replay import boundaries
+from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.memory.memory_channels import replay_unit
+from udfs.replay.memory.memory_report import MemoryLanes, Unit, broker_rows, consumer_rows, producer_rows
+from udfs.replay.memory.memory_state import Bounds
+from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, request_trace, response_trace
+from udfs.replay.memory.producer_memory import Batches, replay_producer
+from udfs.wire.arrays import Ints
+
+CONSUMER, BROKER, PRODUCER = "consumer", "broker", "producer"
+UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
+
+
+@dataclass
+class Produced:
+    """A producer's batches so far; those beyond MOST_EXCHANGES are counted in `left_out`."""
+
+    parts: list[Batches]
+    count: int = 0
+    left_out: int = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take some batches, which follow those before in time."""
+        t, room = MEMORY_EVENTS, MOST_EXCHANGES - self.count
+        columns = (numbers_of(batch, name, 0)[:room] for name in (t.time, t.size, t.held))
+        self.parts.append(Batches(*columns))
+        self.count += len(self.parts[-1].time)
+        self.left_out += batch.num_rows - len(self.parts[-1].time)
+
+    def batches(self) -> Batches:
+        """All of them."""
+        time, size, held = (np.concatenate(column) for column in zip(*self.parts, strict=True))
+        return Batches(time, size, np.maximum(held, 0))
+
+
+def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of MEMORY_EVENTS, sorted by its key."""
+    now: tuple[Unit, Gathered | Produced] | None = None
+    for batch in batches:
+        starts = boundaries(batch, UNIT) if batch.num_rows else np.zeros(1, np.int64)
+        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            side, name, address = (batch[column][first].as_py() for column in UNIT)
+            unit = Unit(side, name, address, run_id)
+            if now is None or now[0] != unit:
+                if now is not None:
+                    yield from packed(rows_of_unit(*now, lanes))
+                now = unit, Produced([]) if unit.side == PRODUCER else Gathered()
+            now[1].add(batch.slice(first, end - first))
+    if now is not None:
+        yield from packed(rows_of_unit(*now, lanes))
+
+
+def packed(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """Rows of several tables as rows of PACKED."""
+    for table, batch in rows:
+        yield from pack(table, batch)
+
+
+def seeds(unit: Unit, names: Sequence[str]) -> Ints:
+    """A seed a lane, of the lane's and the unit's names alone."""
+    digests = (blake2b("\0".join((*unit.names, name)).encode(), digest_size=8).digest() for name in names)
+    return np.array([int.from_bytes(digest, "big", signed=True) for digest in digests], np.int64)
+
+
+def seeded(bounds: Bounds, unit: Unit, names: Sequence[str]) -> Bounds:
+    """The lanes' settings with the seeds of a unit."""
+    return bounds._replace(seed=seeds(unit, names))
+
+
+def rows_of_unit(
+    unit: Unit, gathered: Gathered | Produced, lanes: MemoryLanes
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a unit that is complete. A client that fetched nothing, or as a follower, is no consumer."""
+    if isinstance(gathered, Produced):
+        sim = replay_producer(gathered.batches(), lanes.producer)
+        yield from producer_rows(unit, sim, lanes, gathered.left_out)
+        return
+    if unit.side == BROKER:
+        replayed = replay_unit(request_trace(gathered), seeded(lanes.broker, unit, lanes.names))
+        yield from broker_rows(unit, replayed, gathered, lanes)
+    elif gathered.brokers:
+        trace = response_trace(gathered)
+        if len(trace.asked):
+            replayed = replay_unit(trace, seeded(lanes.consumer, unit, lanes.names))
+            yield from consumer_rows(unit, replayed, gathered, lanes)

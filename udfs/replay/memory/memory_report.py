@@ -1,0 +1,272 @@
+"""What the memory of a consumer, broker or producer comes to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_memory import (
+    BROKER_MEMORY,
+    CONSUMER_MEMORY,
+    CONSUMER_MEMORY_EXCEEDANCE,
+    CONSUMER_MEMORY_TIMELINE,
+    PRODUCER_MEMORY,
+)
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.replay.fetch.fetch_report import texts, within
+from udfs.replay.histogram import bucket_floor
+from udfs.replay.memory.memory_pool import UNBOUNDED
+from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds, Sim
+from udfs.replay.memory.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason
+from udfs.replay.memory.producer_memory import BufferBounds, Buffered
+from udfs.wire.arrays import Ints
+
+ALGORITHM = "consumer_memory"
+VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
+WAITED = (
+    "waited_for_memory"  # a reason of producers' fidelity: the replay lets a batch wait, which the capture has in time
+)
+if TYPE_CHECKING:
+    Cell = npt.NDArray[np.generic] | pa.Array[Any]
+    Rows = Iterator[tuple[Table, pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class MemoryLanes:
+    """The lanes of a replay: names, and settings for each side; lane 0 is the captured one."""
+
+    names: tuple[str, ...]
+    consumer: Bounds
+    broker: Bounds
+    producer: BufferBounds
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Whose memory it is: a consumer process, a broker or a producer process."""
+
+    side: str
+    name: str
+    address: str
+    run_id: str
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """What tells it from others."""
+        return self.side, self.name, self.address
+
+
+def whose(unit: Unit, table: Table, scenarios: Sequence[str]) -> dict[str, Cell]:
+    """The key columns of a unit's rows: the run, the lane of each row, and the client or broker."""
+    n = len(scenarios)
+    who: dict[str, str] = (
+        {"broker": unit.name} if unit.side == "broker" else {"client_id": unit.name, "client_address": unit.address}
+    )
+    return {
+        table.run_id: texts(unit.run_id, n),
+        table.scenario: pa.array(list(scenarios), pa.string()),
+        **{name: texts(text, n) for name, text in who.items()},
+    }
+
+
+def quantiles(prefix: str, counts: Ints, most: Ints, divisor: float | None = None) -> dict[str, Cell]:
+    """Columns PREFIX_p50 and so on of a histogram a lane; divisor: to another unit, else whole numbers."""
+    found: dict[str, Cell] = {}
+    for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+        values = [within(counts[lane], share, int(most[lane])) or 0 for lane in range(len(most))]
+        found[f"{prefix}_{name}"] = np.array(values) if divisor is None else np.array(values) / divisor
+    found[f"{prefix}_max"] = most if divisor is None else most / divisor
+    return found
+
+
+def used_and_waits(sim: Sim | Buffered) -> dict[str, Cell]:
+    """The columns of use, waits and time that every side has."""
+    waits = quantiles("wait_ms", sim.waits, sim.runs["longest_us"], 1000.0)
+    waits.pop("wait_ms_p95")
+    return {
+        **quantiles("used_bytes", sim.spent.time, sim.usages["most"]),
+        **waits,
+        "waits": sim.runs["waits"],
+        "span_ms": span_us(sim) / 1000,
+    }
+
+
+def span_us(sim: Sim | Buffered) -> Ints:
+    """How long each lane took."""
+    found: Ints = sim.runs["end"] - sim.usages["start"]
+    return found
+
+
+def pool_columns(sim: Sim) -> dict[str, Cell]:
+    """The columns of a pool that consumers and brokers have."""
+    span = np.maximum(span_us(sim), 1)
+    speed = sim.runs["bytes"] / span
+    return {
+        **used_and_waits(sim),
+        "pool_bytes": pa.array(sim.bounds.size, mask=sim.bounds.size == UNBOUNDED),
+        "connections": np.full(len(span), len(sim.trace.first)),
+        "smallest_pool_bytes": sim.runs["smallest"],
+        "depleted_share": sim.pools["dry_us"] / span,
+        "starved_connections": sim.runs["starved"],
+        "throughput_ratio": pa.array(speed / max(speed[0], 1e-12), mask=np.full(len(span), speed[0] == 0)),
+    }
+
+
+def largest_fetch(sim: Sim) -> int:
+    """The largest fetch.max.bytes asked for."""
+    return int(sim.trace.max_bytes.max(initial=0))
+
+
+def deadlock(sim: Sim, lane: int) -> str | None:
+    """Why connections of a lane are stuck, or None."""
+    run = sim.runs[lane]
+    if run["larger"]:
+        return "response_larger_than_pool"
+    if not run["stuck"]:
+        return None
+    holds_back = sim.bounds.variant[lane] != MEMORY_POOL
+    if holds_back and sim.bounds.size[lane] < largest_fetch(sim):
+        return "buffer_below_fetch_max_bytes"
+    return "pinned_responses"
+
+
+def consumer_rows(unit: Unit, sim: Sim, gathered: Gathered, lanes: MemoryLanes) -> Rows:
+    """All rows of a consumer process."""
+    n, t, numbers = len(lanes.names), CONSUMER_MEMORY, gathered.numbers
+    brokers, partitions = len(gathered.brokers), len(gathered.partition_index)
+    bound = min(brokers * gathered.max_bytes, partitions * numbers["partition_max_bytes"])
+    plain = numbers["compressed_bytes"] == 0
+    columns: Mapping[str, Cell] = {
+        **whose(unit, t, lanes.names),
+        **pool_columns(sim),
+        t.variant: pa.array([VARIANTS[code] for code in sim.bounds.variant]),
+        t.config_refused: (sim.bounds.size <= largest_fetch(sim)),
+        t.responses: sim.runs["read"],
+        t.response_bytes: sim.runs["bytes"],
+        t.brokers: np.full(n, brokers),
+        t.partitions: np.full(n, partitions),
+        t.records: np.full(n, int(sim.trace.records.sum())),
+        t.record_bytes: np.full(n, numbers["record_bytes"]),
+        t.decompressed_bytes: pa.array([numbers["record_bytes"] if plain else None] * n, pa.int64()),
+        t.memory_bound_bytes: np.full(n, bound),
+        t.reckoned_bytes_max: sim.runs["reckoned"],
+        t.pinned_responses: sim.runs["pinned"],
+        t.unpooled_responses: sim.runs["unpooled"],
+        t.larger_than_pool: sim.runs["larger"],
+        t.stuck_connections: sim.runs["stuck"],
+        t.deadlock: pa.array([deadlock(sim, lane) for lane in range(n)], pa.string()),
+        t.left_out: np.full(n, gathered.left_out),
+    }
+    yield t, rows_of(t, columns)
+    yield CONSUMER_MEMORY_TIMELINE, timeline_rows(unit, sim, lanes)
+    yield CONSUMER_MEMORY_EXCEEDANCE, exceedance_rows(unit, sim, lanes)
+    yield FIDELITY, drained_rows(unit, gathered)
+
+
+def timeline_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
+    """Rows of `consumer_memory_timeline`: the slots up to each lane's end."""
+    t, slot_us = CONSUMER_MEMORY_TIMELINE, sim.usages["slot_us"]
+    slots = span_us(sim) // slot_us + 1
+    lane = np.repeat(np.arange(len(slots)), slots)
+    slot = np.arange(len(lane)) - np.repeat(np.cumsum(slots) - slots, slots)
+    starts = sim.usages["start"][lane] + slot * slot_us[lane]
+    return rows_of(
+        t,
+        {
+            **whose(unit, t, [lanes.names[number] for number in lane.tolist()]),
+            t.slot_start: pa.array(starts, pa.int64()).cast(TYPES["timestamp"]),
+            t.slot_ms: slot_us[lane] / 1000,
+            t.used_bytes_max: sim.spent.most[lane, slot],
+            t.waiting_connections_max: sim.spent.waiting[lane, slot],
+        },
+    )
+
+
+def exceedance_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
+    """Rows of `consumer_memory_exceedance`: a step wherever time was spent."""
+    t, span = CONSUMER_MEMORY_EXCEEDANCE, np.maximum(span_us(sim), 1)
+    lane, bucket = np.nonzero(sim.spent.time)
+    above = span_us(sim)[:, None] - np.cumsum(sim.spent.time, axis=1)
+    return rows_of(
+        t,
+        {
+            **whose(unit, t, [lanes.names[number] for number in lane.tolist()]),
+            t.bytes: np.array([bucket_floor(number) for number in bucket.tolist()], np.int64),
+            t.time_above_ms: above[lane, bucket] / 1000,
+            t.share_above: above[lane, bucket] / span[lane],
+        },
+    )
+
+
+def broker_rows(unit: Unit, sim: Sim, gathered: Gathered, lanes: MemoryLanes) -> Rows:
+    """All rows of a broker."""
+    t = BROKER_MEMORY
+    columns: Mapping[str, Cell] = {
+        **whose(unit, t, lanes.names),
+        **pool_columns(sim),
+        t.requests: sim.runs["read"],
+        t.request_bytes: sim.runs["bytes"],
+        t.larger_than_limit: sim.runs["larger"],
+        t.left_out: np.full(len(lanes.names), gathered.left_out),
+    }
+    yield t, rows_of(t, columns)
+
+
+def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, left_out: int) -> Rows:
+    """All rows of a producer process."""
+    t, n, batches = PRODUCER_MEMORY, len(lanes.names), len(sim.batches.time)
+    columns: Mapping[str, Cell] = {
+        **whose(unit, t, lanes.names),
+        **used_and_waits(sim),
+        t.buffer_bytes: sim.bounds.total,
+        t.batch_size: sim.bounds.poolable,
+        t.batches: np.full(n, batches),
+        t.batch_bytes: np.full(n, int(sim.batches.size.sum())),
+        t.exhausted: sim.runs["exhausted"],
+        t.larger_than_buffer: sim.runs["larger"],
+        t.left_out: np.full(n, left_out),
+    }
+    yield t, rows_of(t, columns)
+    waited = int(sim.runs["waits"][0] + sim.runs["larger"][0])
+    yield FIDELITY, fidelity_row(unit, "batches_without_wait", batches, batches - waited, 0, {WAITED: waited})
+
+
+def drained_rows(unit: Unit, gathered: Gathered) -> pa.RecordBatch:
+    """The row of `fidelity` on the rule by which responses are given back."""
+    reasons = {reason.value: int(gathered.verdicts[code]) for reason, code in CODES.items()}
+    reasons[Reason.NOT_FETCHED_AGAIN] += gathered.not_fetched_again()
+    unknown = sum(reasons[reason] for reason in UNCHECKED)
+    agreed = int(gathered.verdicts[AGREED])
+    checked = agreed + sum(reasons.values()) - unknown
+    return fidelity_row(unit, "drained_partitions", checked, agreed, unknown, reasons)
+
+
+def fidelity_row(
+    unit: Unit, metric: str, checked: int, agreed: int, unknown: int, reasons: Mapping[str, int]
+) -> pa.RecordBatch:
+    """A row of `fidelity`."""
+    t = FIDELITY
+    counted = [(reason, count) for reason, count in reasons.items() if count]
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(unit.run_id, 1),
+            t.algorithm: texts(ALGORITHM, 1),
+            t.metric: texts(metric, 1),
+            t.broker: pa.nulls(1, pa.string()),
+            t.client_id: texts(unit.name, 1),
+            t.client_address: texts(unit.address, 1),
+            t.reader: texts(unit.side, 1),
+            t.checked: np.array([checked]),
+            t.agreed: np.array([agreed]),
+            t.unknown: np.array([unknown]),
+            t.reasons: pa.array([counted], TYPES["map<string,bigint>"]),
+        },
+    )

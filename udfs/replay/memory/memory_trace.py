@@ -1,0 +1,258 @@
+"""What a client or broker exchanged, gathered row by row: sizes, times, and how long each message held its memory.
+
+A response's memory is held until the client fetches again every partition of which the response had records: a
+consumer asks for more of a partition once it has taken what it got (AbstractFetch.fetchablePartitions, Kafka 4.4). One
+that is not asked for again (paused, taken away, or the capture ends) pins its response.
+
+A request's memory is held until it is parsed, or handled. A channel is muted from a request until its response: what
+came meanwhile is read then (SocketServer.Processor).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import MEMORY_EVENTS
+from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.memory.memory_state import NEVER, NONE, Trace
+from udfs.wire.arrays import Ints, read_only
+from udfs.wire.kernel import kernel
+
+EXCHANGE, PARTITION, BATCH = 0, 1, 2
+UNKNOWN = -1
+MOST_EXCHANGES = 1 << 20  # of a unit: some 250 bytes of working memory each
+FETCH = 1
+# OffsetCommit, OffsetFetch, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, ConsumerGroupHeartbeat
+GROUP_APIS = (8, 9, 11, 12, 13, 14, 68)
+# APIs whose request memory is held until the request is handled (RequestChannel.Request and
+# ApiKeys.requiresDelayedAllocation, Kafka 4.4): Produce, JoinGroup, SyncGroup, and what a broker may forward to the
+# controller. All others are released when parsed.
+DELAYED_APIS = (
+    0, 11, 14, 19, 20, 30, 31, 33, 36, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 58, 64, 67, 72, 80, 81, 94,
+)  # fmt: skip
+
+
+class Reason(StrEnum):
+    """Why it could not be checked that a partition was drained when it was fetched again, or what was found instead."""
+
+    NOT_FETCHED_AGAIN = "not_fetched_again"  # unknown: paused, revoked, or the capture ends
+    OFFSETS_UNKNOWN = "offsets_unknown"  # unknown: no whole batch tells up to where the response went
+    ANOTHER_CONNECTION = "another_connection"  # unknown: begins elsewhere, perhaps for another process of the same name
+    FETCHED_BEFORE_END = "fetched_before_end"  # disagreement: the next fetch begins within what came
+    FETCHED_BEYOND_END = "fetched_beyond_end"  # disagreement: the next fetch leaves something out
+
+
+AGREED = 0
+CODES = {reason: code for code, reason in enumerate(Reason, 1)}
+UNCHECKED = (Reason.NOT_FETCHED_AGAIN, Reason.OFFSETS_UNKNOWN, Reason.ANOTHER_CONNECTION)
+_OFFSETS_UNKNOWN, _ANOTHER = CODES[Reason.OFFSETS_UNKNOWN], CODES[Reason.ANOTHER_CONNECTION]
+_BEFORE, _BEYOND = CODES[Reason.FETCHED_BEFORE_END], CODES[Reason.FETCHED_BEYOND_END]
+
+
+class Exchanges(NamedTuple):
+    """int64[room] a column, in the order of the requests."""
+
+    connection: Ints
+    asked: Ints
+    came: Ints
+    size: Ints
+    held: Ints  # as the capture's times tell without any fetch
+    records: Ints
+    max_bytes: Ints
+    api_key: Ints
+    undrained: Ints  # partitions with records that were not fetched again
+    drained: Ints  # when the last of the others was, or UNKNOWN
+
+
+class Partitions(NamedTuple):
+    """int64[room] a column."""
+
+    holder: Ints  # exchange whose records are not drained, or NONE
+    end: Ints  # offset behind its last whole batch, or UNKNOWN
+
+
+class Rows(NamedTuple):
+    """Rows of kinds PARTITION and BATCH, int64[rows] a column."""
+
+    kind: Ints
+    exchange: Ints
+    partition: Ints
+    fetch_offset: Ints  # UNKNOWN where the fetch did not want the partition
+    returned: Ints
+    end: Ints
+    records: Ints
+
+
+@kernel
+def judge(fetch_offset: int, end: int, is_same_connection: bool) -> int:
+    """Whether the next fetch of a partition begins where the response ended."""
+    if end == UNKNOWN:
+        return _OFFSETS_UNKNOWN
+    if fetch_offset == end:
+        return AGREED
+    if not is_same_connection:
+        return _ANOTHER
+    return _BEFORE if fetch_offset < end else _BEYOND
+
+
+@kernel
+def follow_partitions(rows: Rows, exchanges: Exchanges, partitions: Partitions, verdicts: Ints) -> None:
+    """Have fetches drain what came before, and hold what they got. verdicts: int64[codes], counted up."""
+    for row in range(len(rows.kind)):
+        i, partition = rows.exchange[row], rows.partition[row]
+        if rows.kind[row] == BATCH:
+            exchanges.records[i] += rows.records[row]
+            if partitions.holder[partition] == i:
+                partitions.end[partition] = max(partitions.end[partition], rows.end[row])
+            continue
+        holder = partitions.holder[partition]
+        if rows.fetch_offset[row] != UNKNOWN and holder != NONE:
+            is_same = exchanges.connection[holder] == exchanges.connection[i]
+            verdicts[judge(rows.fetch_offset[row], partitions.end[partition], is_same)] += 1
+            exchanges.undrained[holder] -= 1
+            exchanges.drained[holder] = max(exchanges.drained[holder], exchanges.asked[i])
+            partitions.holder[partition] = NONE
+        if rows.returned[row] > 0:
+            exchanges.undrained[i] += 1
+            partitions.holder[partition], partitions.end[partition] = i, UNKNOWN
+
+
+def with_room(columns: tuple[Ints, ...], used: int, more: int, fill: int) -> tuple[Ints, ...]:
+    """The columns with room for so many more, doubled where they grow."""
+    room = len(columns[0])
+    if used + more <= room:
+        return columns
+    extra = np.full(max(used + more - room, room), fill, np.int64)
+    return tuple(np.concatenate([column, extra]) for column in columns)
+
+
+def numbered(index: dict[int, int], keys: Ints) -> Ints:
+    """A number from 0 for each key; new keys are added to the index."""
+    distinct, at = np.unique(keys, return_inverse=True)
+    numbers = np.array([index.setdefault(key, len(index)) for key in distinct.tolist()], np.int64)
+    found: Ints = numbers[at]
+    return found
+
+
+@dataclass
+class Gathered:
+    """A unit's rows so far; at most MOST_EXCHANGES exchanges, the others are counted in `left_out`."""
+
+    exchanges: Exchanges = field(default_factory=lambda: Exchanges(*(np.zeros(0, np.int64) for _ in range(10))))
+    count: int = 0
+    left_out: int = 0
+    partitions: Partitions = field(default_factory=lambda: Partitions(*(np.zeros(0, np.int64) for _ in range(2))))
+    connection_index: dict[int, int] = field(default_factory=dict)
+    partition_index: dict[int, int] = field(default_factory=dict)
+    brokers: set[int] = field(default_factory=set)
+    verdicts: Ints = field(default_factory=lambda: np.zeros(len(CODES) + 1, np.int64))
+    numbers: Counter[str] = field(default_factory=Counter)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take some rows of MEMORY_EVENTS, which follow those before in time."""
+        t = MEMORY_EVENTS
+        kind = numbers_of(batch, t.kind, 0)
+        place = self.count + self.left_out + np.cumsum(kind == EXCHANGE) - 1
+        kept = place < MOST_EXCHANGES
+        self._add_exchanges(batch.filter(pa.array((kind == EXCHANGE) & kept)))
+        self.left_out += int(((kind == EXCHANGE) & ~kept).sum())
+        parts = (kind != EXCHANGE) & kept
+        if parts.any():
+            self._add_parts(batch.filter(pa.array(parts)), place[parts])
+
+    def _add_exchanges(self, batch: pa.RecordBatch) -> None:
+        t, n = MEMORY_EVENTS, batch.num_rows
+        grown = with_room(tuple(self.exchanges), self.count, n, 0)
+        self.exchanges = Exchanges(*grown)
+        rows = slice(self.count, self.count + n)
+        names = (t.time, t.came, t.size, t.held, t.max_bytes, t.api_key)
+        asked, came, size, held, max_bytes, api_key = (numbers_of(batch, name, UNKNOWN) for name in names)
+        e = self.exchanges
+        e.connection[rows] = numbered(self.connection_index, numbers_of(batch, t.connection_id, 0))
+        e.asked[rows], e.came[rows] = asked, np.where(came == UNKNOWN, UNKNOWN, np.maximum(asked, came))
+        e.size[rows], e.held[rows] = np.maximum(size, 0), np.maximum(held, 0)
+        e.max_bytes[rows], e.api_key[rows], e.drained[rows] = np.maximum(max_bytes, 0), api_key, UNKNOWN
+        self.count += n
+
+    def _add_parts(self, batch: pa.RecordBatch, exchange: Ints) -> None:
+        t = MEMORY_EVENTS
+        kind = numbers_of(batch, t.kind, 0)
+        partition = numbered(self.partition_index, numbers_of(batch, t.partition_key, 0))
+        used = len(self.partitions.holder)
+        more = max(len(self.partition_index) - used, 0)
+        self.partitions = Partitions(*with_room(tuple(self.partitions), used, more, NONE))
+        offset, returned, end, records, limit, size, plain = (
+            numbers_of(batch, name, missing)
+            for name, missing in (
+                (t.fetch_offset, UNKNOWN), (t.returned_bytes, 0), (t.end_offset, UNKNOWN), (t.records, 0),
+                (t.partition_max_bytes, 0), (t.size, 0), (t.plain, 0),
+            )
+        )  # fmt: skip
+        rows = Rows(kind, exchange, partition, offset, returned, end, records)
+        follow_partitions(Rows(*map(read_only, rows)), self.exchanges, self.partitions, self.verdicts)
+        is_batch = kind == BATCH
+        self.brokers.update(np.unique(numbers_of(batch, t.broker_key, 0)[~is_batch]).tolist())
+        self.numbers["partition_max_bytes"] = max(self.numbers["partition_max_bytes"], int(limit.max(initial=0)))
+        self.numbers["record_bytes"] += int(returned.sum())
+        self.numbers["compressed_bytes"] += int(size[is_batch & (plain == 0)].sum())
+
+    @property
+    def max_bytes(self) -> int:
+        """The largest fetch.max.bytes asked for."""
+        return int(self.exchanges.max_bytes[: self.count].max(initial=0))
+
+    def not_fetched_again(self) -> int:
+        """Partitions with records, of a response, that no fetch wanted any more."""
+        return int((self.partitions.holder != NONE).sum())
+
+
+def answered(gathered: Gathered) -> tuple[Exchanges, Ints]:
+    """The exchanges whose message is there, connections numbered anew; and the next one of each on its connection."""
+    rows = Exchanges(*(column[: gathered.count] for column in gathered.exchanges))
+    rows = Exchanges(*(column[rows.came != UNKNOWN] for column in rows))
+    rows = rows._replace(connection=numbered({}, rows.connection))
+    order = np.argsort(rows.connection, kind="stable")
+    follows = rows.connection[order][1:] == rows.connection[order][:-1]
+    behind = np.full(len(order), NONE)
+    behind[order[:-1][follows]] = order[1:][follows]
+    return rows, behind
+
+
+def first_of(behind: Ints, connection: Ints) -> Ints:
+    """The first exchange of each connection."""
+    is_first = np.ones(len(behind), np.bool_)
+    is_first[behind[behind != NONE]] = False
+    first = np.zeros(int(is_first.sum()), np.int64)
+    first[connection[is_first]] = np.flatnonzero(is_first)
+    return first
+
+
+def response_trace(gathered: Gathered) -> Trace:
+    """A client's responses as the replay takes them."""
+    rows, behind = answered(gathered)
+    first = first_of(behind, rows.connection)
+    fetches = np.bincount(rows.connection, rows.api_key == FETCH, len(first)) > 0
+    of_group = np.bincount(rows.connection, np.isin(rows.api_key, GROUP_APIS), len(first)) > 0
+    held = np.where(rows.drained == UNKNOWN, 0, np.maximum(rows.drained - rows.came, 0))
+    held = np.where(rows.undrained > 0, NEVER, held)
+    return Trace(
+        rows.connection, behind, rows.asked, rows.came, rows.size, held, rows.records, rows.max_bytes, first,
+        (of_group & ~fetches).astype(np.int64),
+    )  # fmt: skip
+
+
+def request_trace(gathered: Gathered) -> Trace:
+    """A broker's requests as the replay takes them."""
+    rows, behind = answered(gathered)
+    first, done, came = first_of(behind, rows.connection), rows.asked + rows.held, rows.asked.copy()
+    follows = behind != NONE
+    came[behind[follows]] = np.maximum(rows.asked[behind[follows]], done[follows])
+    held = np.where(np.isin(rows.api_key, DELAYED_APIS), np.maximum(done - came, 0), 0)
+    none = np.zeros(len(came), np.int64)
+    return Trace(rows.connection, behind, came, came, rows.size, held, none, none, first, np.zeros_like(first))

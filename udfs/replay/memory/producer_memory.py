@@ -1,0 +1,187 @@
+"""A producer's batches through its BufferPool: what was in use, who would have blocked, who would have given up.
+
+A batch takes max(batch.size, its bytes) when its first record is appended, and gives it back with the response
+(RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is later by as long.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.replay.histogram import BUCKETS, bucket_of
+from udfs.replay.memory.buffer_pool import (
+    BUFFERS,
+    GRANTED,
+    ILLEGAL,
+    WAITING,
+    Waiters,
+    allocate,
+    deallocate,
+    expire,
+    fill_buffers,
+)
+from udfs.replay.memory.event_heap import Heap, pop, push
+from udfs.replay.memory.memory_usage import USAGE, Spent, advance, begin, nothing_spent, use
+from udfs.wire.arrays import Ints, Records, read_only
+from udfs.wire.kernel import kernel
+
+RELEASE, EXPIRE, ALLOCATE = (kind << 40 for kind in range(3))  # beside the index of a batch in a code
+INDEX = (1 << 40) - 1
+
+
+class Batches(NamedTuple):
+    """int64[n] each, in the order of time."""
+
+    time: Ints  # us: the first record is appended
+    size: Ints  # bytes on the wire
+    held: Ints  # us
+
+
+class BufferBounds(NamedTuple):
+    """Settings by lane, int64[lanes]."""
+
+    total: Ints  # buffer.memory
+    poolable: Ints  # batch.size
+    block_us: Ints  # max.block.ms
+
+
+BLOCKED = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "waits",
+            "wait_us",
+            "longest_us",
+            "exhausted",  # BufferExhaustedException: max.block.ms was over
+            "larger",  # larger than buffer.memory
+            "end",
+        )
+    ]
+)
+
+
+class Buffered(NamedTuple):
+    """All of a producer's replay; waits: int64[lanes, BUCKETS], batches by how long they waited (us)."""
+
+    batches: Batches
+    bounds: BufferBounds
+    waiters: Waiters
+    served: Ints  # int64[n]: 1 once its grant was noted
+    heap: Heap
+    spent: Spent
+    waits: Ints
+    pools: Records
+    usages: Records
+    runs: Records
+
+
+@kernel
+def grant(sim: Buffered, lane: int, i: int, time: int) -> None:
+    """A batch got its memory."""
+    run, waited = sim.runs[lane], time - sim.batches.time[i]
+    sim.served[i] = 1
+    sim.waits[lane, bucket_of(waited)] += 1
+    run.wait_us += waited
+    run.longest_us = max(run.longest_us, waited)
+    use(sim.usages[lane], sim.spent, lane, sim.waiters.size[i])
+    push(sim.heap, time + sim.batches.held[i], RELEASE | i)
+
+
+@kernel
+def grant_woken(sim: Buffered, lane: int, first: int, time: int) -> None:
+    """Note those that were woken: they stood at `first` and behind in the queue."""
+    for place in range(first, sim.pools[lane].first):
+        i = sim.waiters.order[place]
+        sim.usages[lane].waiting -= 1
+        grant(sim, lane, i, time)
+
+
+@kernel
+def on_allocation(sim: Buffered, lane: int, i: int, time: int) -> None:
+    """A batch's first record is appended."""
+    run, first = sim.runs[lane], sim.pools[lane].first
+    size = max(sim.batches.size[i], sim.bounds.poolable[lane])
+    state = allocate(sim.pools[lane], sim.waiters, i, size)
+    if state == ILLEGAL:
+        run.larger += 1
+    elif state == GRANTED:
+        grant(sim, lane, i, time)
+        grant_woken(sim, lane, first, time)
+    else:
+        run.waits += 1
+        sim.usages[lane].waiting += 1
+        use(sim.usages[lane], sim.spent, lane, 0)
+        push(sim.heap, time + sim.bounds.block_us[lane], EXPIRE | i)
+
+
+@kernel
+def on_expiry(sim: Buffered, lane: int, i: int, time: int) -> None:
+    """max.block.ms after a batch began to wait."""
+    if sim.served[i] == 0 and sim.waiters.state[i] == WAITING:
+        first = sim.pools[lane].first
+        sim.usages[lane].waiting -= 1
+        sim.runs[lane].exhausted += 1
+        expire(sim.pools[lane], sim.waiters, i)
+        grant_woken(sim, lane, first, time)
+
+
+@kernel
+def on_return(sim: Buffered, lane: int, i: int, time: int) -> None:
+    """A batch is done with."""
+    first = sim.pools[lane].first
+    use(sim.usages[lane], sim.spent, lane, -sim.waiters.size[i])
+    deallocate(sim.pools[lane], sim.waiters, sim.waiters.size[i])
+    grant_woken(sim, lane, first, time)
+
+
+@kernel
+def replay_producer_lane(sim: Buffered, lane: int) -> None:
+    """All batches of a lane."""
+    bounds = sim.bounds
+    fill_buffers(sim.pools[lane], bounds.total[lane], bounds.poolable[lane])
+    begin(sim.usages[lane], sim.batches.time[0])
+    for i in range(len(sim.served)):
+        sim.served[i] = 0
+        push(sim.heap, sim.batches.time[i], ALLOCATE | i)
+    while sim.heap.events[0] > 0:
+        time, code = pop(sim.heap)
+        kind, i = code & ~INDEX, code & INDEX
+        if kind == EXPIRE and sim.served[i] == 1:
+            continue
+        advance(sim.usages[lane], sim.spent, lane, time)
+        if kind == RELEASE:
+            on_return(sim, lane, i, time)
+        elif kind == EXPIRE:
+            on_expiry(sim, lane, i, time)
+        else:
+            on_allocation(sim, lane, i, time)
+    sim.runs[lane].end = sim.usages[lane].now
+
+
+@kernel
+def replay_producer_lanes(sim: Buffered) -> None:
+    """The batches in every lane."""
+    for lane in range(len(sim.bounds.total)):
+        replay_producer_lane(sim, lane)
+
+
+def replay_producer(batches: Batches, bounds: BufferBounds) -> Buffered:
+    """Replay a producer's batches in every lane; what it came to is in spent, waits, usages and runs."""
+    n, lanes = len(batches.time), len(bounds.total)
+    room = 2 * n + 1  # a batch is to be allocated, or given back; and its wait may end
+    sim = Buffered(
+        Batches(*map(read_only, batches)),
+        BufferBounds(*map(read_only, bounds)),
+        Waiters(*(np.zeros(n, np.int64) for _ in Waiters._fields)),
+        np.zeros(n, np.int64),
+        Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
+        nothing_spent(lanes),
+        np.zeros((lanes, BUCKETS), np.int64),
+        np.zeros(lanes, BUFFERS),
+        np.zeros(lanes, USAGE),
+        np.zeros(lanes, BLOCKED),
+    )
+    replay_producer_lanes(sim)
+    return sim

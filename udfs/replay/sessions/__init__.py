@@ -1,0 +1,1 @@
+"""KIP-227: a broker's cache of fetch sessions, and its clients."""

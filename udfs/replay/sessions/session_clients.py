@@ -1,0 +1,200 @@
+"""Who asks, and why: each captured fetch as something that a client did, whatever session it had at that time.
+
+The rules of a client are those of org.apache.kafka.clients.FetchSessionHandler (kafka-semantics 3.8), which
+kafka-python and aiokafka follow too. What they do not explain was the client's own doing, and a lane repeats it: it
+began anew, closed its session, or fetched without one (librdkafka always does).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put
+from udfs.replay.sessions.session_cache import FINAL_EPOCH, ID_NOT_FOUND, INITIAL_EPOCH, SESSION_ERRORS, next_epoch
+from udfs.replay.sessions.session_contents import MEASURED
+from udfs.wire.arrays import Ints, Record, Records
+from udfs.wire.kernel import kernel
+
+NO_SESSION = 0
+NO_TIME = -1
+BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE = range(5)
+"""What a client does: what its rules say; a full fetch of a client that knows of no session; one that closes the
+session; a fetch that wants none; the first one seen of a session that was opened before the capture began."""
+AS_EXPECTED, AFTER_LOSS, UNEXPECTED = range(3)
+"""Is it what the rules say? After a response that was not captured, or in a new connection, they do not tell."""
+
+FETCH = np.dtype(
+    [
+        *MEASURED.descr,
+        *(
+            (name, np.int64)
+            for name in (
+                "number",  # among the broker's
+                "connection",
+                "request_us",  # since 1970
+                "asked_us",  # when the broker takes the request up: it answers a connection's requests one by one
+                "response_us",  # or NO_TIME
+                "max_wait_us",  # the broker answers no later
+                "version",
+                "name",  # of the client and whether it is a follower, a number
+                "has_partitions",
+                "privileged",
+                "session_id",
+                "epoch",
+                "response_session_id",
+                "error",
+                "is_throttled",
+                "is_known",  # all partitions wanted are
+                "is_lost",  # ... but for a session that was opened, or lost track of, outside the capture
+                "strayed",  # partitions that a response has and the session does not, or a full one lacks
+                "request_bytes",
+                "response_bytes",
+                "first",  # its partitions are rows [first, end)
+                "end",
+                "owner",  # the client, by its number among the broker's
+                "act",
+                "expected",
+            )
+        ),
+    ],
+    align=True,
+)
+
+CLIENT = np.dtype(
+    [
+        ("id", np.int64),  # session id of the next request
+        ("epoch", np.int64),
+        ("connection", np.int64),
+        ("answered_us", np.int64),  # last response in the connection, or NO_TIME
+        ("is_certain", np.int64),  # the last response was captured
+        ("is_lost", np.int64),  # its session was opened, or lost track of, outside the capture
+        ("privileged", np.int64),
+    ],
+    align=True,
+)
+
+
+class Clients(NamedTuple):
+    """A broker's clients: CLIENT[room], and which of them a connection or a session belongs to.
+
+    known: int64[1], how many clients there are.
+    """
+
+    state: Records
+    known: Ints
+    of_connection: IntMap
+    of_session: IntMap
+
+
+@kernel
+def is_session_error(error: int) -> bool:
+    """Errors that tell of the session, and after which a client asks again at once."""
+    return error in SESSION_ERRORS
+
+
+@kernel
+def take_response(client: Record, error: int, response_session_id: int) -> None:
+    """FetchSessionHandler.handleResponse for a response whose partitions are right, and for one with an error."""
+    if error == ID_NOT_FOUND:
+        client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
+    elif error != 0:
+        client.epoch = INITIAL_EPOCH  # close the session and try a new one
+    elif response_session_id == NO_SESSION:
+        client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
+    elif client.epoch <= 0:
+        client.id, client.epoch = response_session_id, next_epoch(INITIAL_EPOCH)
+    else:
+        client.epoch = next_epoch(client.epoch)
+
+
+@kernel
+def new_client(clients: Clients) -> int:
+    """A client of which nothing is known."""
+    owner = clients.known[0]
+    clients.known[0] += 1
+    client = clients.state[owner]
+    client.id, client.epoch, client.is_certain, client.is_lost = NO_SESSION, INITIAL_EPOCH, 0, 0
+    client.answered_us = NO_TIME
+    found: int = owner
+    return found
+
+
+@kernel
+def owner_of(clients: Clients, connection: int, session_id: int) -> int:
+    """The client behind a connection; a new one that goes on with a session is the session's."""
+    by_connection = clients.of_connection.values[place_of(clients.of_connection, connection)]
+    by_session = ABSENT
+    if session_id != NO_SESSION:
+        by_session = clients.of_session.values[place_of(clients.of_session, session_id)]
+    if by_session != ABSENT and clients.state[by_session].id == session_id:
+        owner = by_session
+    elif by_connection != ABSENT:
+        owner = by_connection
+    else:
+        owner = new_client(clients)
+    if owner != by_connection:
+        put(clients.of_connection, connection, owner)
+    return owner
+
+
+@kernel
+def act_of(client: Record, fetch: Record) -> int:
+    """What the client does, next to what its rules would have it do."""
+    if fetch.epoch == FINAL_EPOCH:
+        return WITHOUT_SESSION
+    if fetch.epoch > 0:
+        return BY_RULES if client.id == fetch.session_id else FROM_BEFORE
+    if client.epoch == INITIAL_EPOCH and client.id == fetch.session_id:
+        return BY_RULES
+    return BEGIN_ANEW if fetch.session_id == NO_SESSION else RENEW
+
+
+@kernel
+def is_expected(client: Record, fetch: Record) -> int:
+    """Is the request's session and epoch what the rules say?"""
+    if fetch.epoch == FINAL_EPOCH or (client.id == fetch.session_id and client.epoch == fetch.epoch):
+        return AS_EXPECTED
+    return UNEXPECTED if client.is_certain == 1 and client.connection == fetch.connection else AFTER_LOSS
+
+
+@kernel
+def note_kind(client: Record, fetch: Record) -> None:
+    """Is the client a follower, and is its session followed since it was opened?"""
+    if fetch.has_partitions == 1:
+        client.privileged = fetch.privileged
+    fetch.privileged = client.privileged
+    fetch.name = 2 * fetch.name + client.privileged
+    if fetch.epoch <= 0:
+        client.is_lost = 0
+    elif fetch.act == FROM_BEFORE or client.is_certain == 0 or client.connection != fetch.connection:
+        client.is_lost = 1
+    fetch.is_lost = client.is_lost
+
+
+@kernel
+def tell_clients(fetches: Records, clients: Clients) -> None:
+    """Fill owner, act, expected and asked_us of fetches in the order of their requests; the maps have room for all."""
+    for f in range(len(fetches)):
+        fetch = fetches[f]
+        owner = owner_of(clients, fetch.connection, fetch.session_id)
+        client = clients.state[owner]
+        fetch.owner, fetch.act, fetch.expected = owner, act_of(client, fetch), is_expected(client, fetch)
+        note_kind(client, fetch)
+        waits = client.connection == fetch.connection
+        fetch.asked_us = max(fetch.request_us, client.answered_us) if waits else fetch.request_us
+        client.answered_us = fetch.response_us
+        client.id, client.epoch, client.connection = fetch.session_id, fetch.epoch, fetch.connection
+        client.is_certain = 1 if fetch.response_us != NO_TIME else 0
+        if client.is_certain == 1:
+            take_response(client, fetch.error, fetch.response_session_id)
+        elif fetch.epoch > 0:
+            client.epoch = next_epoch(fetch.epoch)
+        if client.id != NO_SESSION:
+            put(clients.of_session, client.id, owner)
+
+
+def new_clients() -> Clients:
+    """No client yet."""
+    return Clients(np.zeros(16, CLIENT), np.zeros(1, np.int64), new_map(), new_map())

@@ -1,0 +1,276 @@
+"""Brokers and clients in closed loop, in every lane: what each client would have sent, and what it would have got.
+
+The intent of each captured fetch is the same in all lanes: when, by whom, which partitions. Session and epoch are the
+lane's own. A client that gets an error of its session asks again at once with a full fetch, in whose place the capture
+may have the incremental one that a lane without that error needs; the captured fetch that got the error is left out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.replay.sessions.session_cache import (
+    FINAL_EPOCH,
+    ID_NOT_FOUND,
+    INITIAL_EPOCH,
+    NOWHERE,
+    Cache,
+    CacheSettings,
+    close_session,
+    has_room,
+    next_epoch,
+    next_shard,
+    open_session,
+    random_id,
+    session_error,
+    shard_of,
+    slot_by_hint,
+    touch,
+    victim,
+)
+from udfs.replay.sessions.session_clients import (
+    BEGIN_ANEW,
+    FROM_BEFORE,
+    NO_SESSION,
+    NO_TIME,
+    RENEW,
+    WITHOUT_SESSION,
+    is_session_error,
+    take_response,
+)
+from udfs.wire.arrays import Ints, Record, Records
+from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
+from udfs.wire.kernel import kernel
+
+FULL, INCREMENTAL, SESSIONLESS = range(3)
+US_PER_MS = 1000
+
+LANE_CLIENT = np.dtype(
+    [
+        ("asked", np.int64),  # the fetch that waits for its response
+        ("id", np.int64),  # session id of the next request
+        ("epoch", np.int64),
+        ("answer", np.int64),  # FULL, INCREMENTAL or SESSIONLESS
+    ],
+    align=True,
+)
+OUTCOME = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "fetches",
+            "full_fetches",
+            "created",
+            "refused",
+            "evicted",
+            "not_found",
+            "partitions_reread",
+            "request_bytes",
+            "response_bytes",
+        )
+    ],
+    align=True,
+)
+"""Sums of a lane over a bucket of time."""
+
+
+class Lanes(NamedTuple):
+    """All lanes of one broker.
+
+    clients: LANE_CLIENT[lanes, clients]. outcomes: OUTCOME[lanes]. occupied: int64[lanes, MOST_SHARDS], most sessions
+    of each shard in the bucket. evictions: int64[room, 3] of (lane, evictor, victim), numbers of names; evicted:
+    int64[1], how many there are. names: int64[clients], the number of each client's name.
+    """
+
+    cache: Cache
+    clients: Records
+    outcomes: Records
+    occupied: Ints
+    evictions: Ints
+    evicted: Ints
+    names: Ints
+
+
+@kernel
+def bytes_of(captured: int, captured_body: int, body: int) -> int:
+    """Bytes of a message that differs from the captured one in its body alone; a captured size below 0 is unknown."""
+    return body if captured < 0 else captured + body - captured_body
+
+
+@kernel
+def note_request(lanes: Lanes, lane: int, fetch: Record, is_full: bool) -> None:
+    """Count a request."""
+    outcome = lanes.outcomes[lane]
+    outcome.fetches += 1
+    body = fetch.request_full if is_full else fetch.request_incremental
+    captured_body = fetch.request_full if fetch.epoch <= 0 else fetch.request_incremental
+    outcome.request_bytes += bytes_of(fetch.request_bytes, captured_body, body)
+    if is_full:
+        outcome.full_fetches += 1
+        outcome.partitions_reread += fetch.size - fetch.listed if fetch.act != WITHOUT_SESSION else 0
+
+
+@kernel
+def note_response(lanes: Lanes, lane: int, fetch: Record, body: int) -> None:
+    """Count a response with a body of so many bytes, unless the capture has none."""
+    if fetch.response_us == NO_TIME:
+        return
+    captured_body = fetch.response_full if fetch.epoch <= 0 else fetch.response_captured
+    captured_body = fetch.response_empty if fetch.is_throttled == 1 else captured_body
+    lanes.outcomes[lane].response_bytes += bytes_of(fetch.response_bytes, captured_body, body)
+
+
+@kernel
+def evict(lanes: Lanes, settings: CacheSettings, lane: int, slot: int, evictor: int) -> None:
+    """Take a session out for another's sake."""
+    at = lanes.evicted[0]
+    lanes.evicted[0] += 1
+    lanes.evictions[at, 0], lanes.evictions[at, 1] = lane, lanes.names[evictor]
+    lanes.evictions[at, 2] = lanes.names[lanes.cache.sessions[lane, slot].owner]
+    lanes.outcomes[lane].evicted += 1
+    close_session(lanes.cache, settings, lane, slot)
+
+
+@kernel
+def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> int:
+    """maybeCreateSession: the id that a full response issues, NO_SESSION where it is refused."""
+    cache, outcome = lanes.cache, lanes.outcomes[lane]
+    shard = next_shard(cache, settings, lane)
+    if cache.live[lane, shard] >= settings.slots[lane]:
+        slot = victim(cache, settings, lane, shard, fetch.privileged, fetch.size, now_ms)
+        if slot == NOWHERE:
+            outcome.refused += 1
+            return NO_SESSION
+        evict(lanes, settings, lane, slot, fetch.owner)
+    outcome.created += 1
+    session_id = fetch.response_session_id
+    if session_id <= 0 or shard_of(session_id, settings.shards[lane]) != shard:
+        session_id = random_id(cache, settings, lane, shard)
+    uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
+    open_session(
+        cache, settings, lane, shard, session_id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids, now_ms
+    )
+    lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
+    found: int = session_id
+    return found
+
+
+@kernel
+def admit(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> None:
+    """A session that was there before the capture began, where the lane has room for it."""
+    cache, client = lanes.cache, lanes.clients[lane, fetch.owner]
+    shard = shard_of(fetch.session_id, settings.shards[lane])
+    client.id, client.epoch = fetch.session_id, fetch.epoch
+    if cache.live[lane, shard] >= settings.slots[lane] or slot_by_hint(cache, lane, fetch.owner, client.id) != NOWHERE:
+        return
+    uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
+    slot = open_session(
+        cache, settings, lane, shard, client.id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids, now_ms
+    )
+    cache.sessions[lane, slot].epoch = fetch.epoch
+    cache.sessions[lane, slot].is_partial = 1
+    lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
+
+
+@kernel
+def prepare(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> None:
+    """What the client does of its own accord."""
+    client = lanes.clients[lane, fetch.owner]
+    if fetch.act == BEGIN_ANEW:
+        client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
+    elif fetch.act == RENEW:
+        client.epoch = INITIAL_EPOCH
+    elif fetch.act == WITHOUT_SESSION:
+        client.epoch = FINAL_EPOCH
+    elif fetch.act == FROM_BEFORE:
+        admit(lanes, settings, lane, fetch, now_ms)
+
+
+@kernel
+def ask_full(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record) -> None:
+    """A full fetch closes the session that it names."""
+    client = lanes.clients[lane, fetch.owner]
+    slot = slot_by_hint(lanes.cache, lane, fetch.owner, client.id)
+    if slot != NOWHERE:
+        close_session(lanes.cache, settings, lane, slot)
+    client.answer = SESSIONLESS if client.epoch == FINAL_EPOCH else FULL
+    note_request(lanes, lane, fetch, True)
+
+
+@kernel
+def ask_incremental(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> int:
+    """FetchManager.newContext for a fetch in a session; returns its error, 0 for none."""
+    cache, client = lanes.cache, lanes.clients[lane, fetch.owner]
+    note_request(lanes, lane, fetch, False)
+    slot = slot_by_hint(cache, lane, fetch.owner, client.id)
+    if slot == NOWHERE:
+        return ID_NOT_FOUND
+    session = cache.sessions[lane, slot]
+    error = session_error(session, client.epoch, 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0)
+    if error != 0:
+        return error
+    if fetch.size == 0:
+        close_session(cache, settings, lane, slot)
+        client.answer = SESSIONLESS
+        return 0
+    touch(cache, settings, lane, slot, fetch.size, now_ms)
+    session.epoch = next_epoch(session.epoch)
+    client.answer = INCREMENTAL
+    return 0
+
+
+@kernel
+def ask(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> None:
+    """A client sends its fetch, and a full one after an error."""
+    client = lanes.clients[lane, fetch.owner]
+    prepare(lanes, settings, lane, fetch, now_ms)
+    client.asked = fetch.number
+    if client.epoch > 0:
+        error = ask_incremental(lanes, settings, lane, fetch, now_ms)
+        if error == 0:
+            return
+        if fetch.is_throttled == 1:  # its response has no error, and no session
+            client.answer = SESSIONLESS
+            return
+        lanes.outcomes[lane].not_found += error == ID_NOT_FOUND
+        note_response(lanes, lane, fetch, fetch.response_empty)
+        take_response(client, error, NO_SESSION)
+    ask_full(lanes, settings, lane, fetch)
+
+
+@kernel
+def answer(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> None:
+    """A broker builds its response, and the client takes it."""
+    client = lanes.clients[lane, fetch.owner]
+    if client.asked != fetch.number:
+        return
+    client.asked = NOWHERE
+    issued = client.id
+    if client.answer == SESSIONLESS:
+        issued = NO_SESSION
+    elif client.answer == FULL:
+        issued = NO_SESSION if fetch.is_throttled == 1 else create(lanes, settings, lane, fetch, now_ms)
+    body = fetch.response_incremental if client.answer == INCREMENTAL else fetch.response_full
+    note_response(lanes, lane, fetch, fetch.response_empty if fetch.is_throttled == 1 else body)
+    take_response(client, 0, issued)
+
+
+@kernel
+def play(moments: Records, first: int, end: int, fetches: Records, lanes: Lanes, settings: CacheSettings) -> int:
+    """Play moments[first:end] in every lane; stops where memory runs out and returns how far it came."""
+    count = len(settings.slots)
+    for m in range(first, end):
+        moment = moments[m]
+        fetch = fetches[moment.fetch]
+        if not has_room(lanes.cache) or lanes.evicted[0] + count > len(lanes.evictions):
+            return m
+        if is_session_error(fetch.error):
+            continue
+        for lane in range(count):
+            if moment.is_response == 1:
+                answer(lanes, settings, lane, fetch, moment.us // US_PER_MS)
+            else:
+                ask(lanes, settings, lane, fetch, moment.us // US_PER_MS)
+    return end

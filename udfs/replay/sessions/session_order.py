@@ -1,0 +1,148 @@
+"""The order in which a broker did things: requests and responses by their times, and where responses overlap, by ids.
+
+A counter picks the shard of each full response when it is built, whether or not a session comes of it; the packet that
+ends the response comes a little later. Where the packets of two full responses are close and their order contradicts
+the shards of the ids that they issue, the responses were built in the other order (kafka-semantics 3.2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.replay.sessions.session_cache import GREATEST_ID, INITIAL_EPOCH, NOWHERE, shard_of
+from udfs.replay.sessions.session_clients import NO_TIME
+from udfs.wire.arrays import Ints, Record, Records
+from udfs.wire.kernel import kernel
+
+OVERLAP_US = 50_000
+"""Most time between the packets of two responses that may have been built in the other order."""
+UNKNOWN_PHASE = -1
+
+MOMENT = np.dtype(
+    [
+        ("us", np.int64),
+        ("fetch", np.int64),
+        ("is_response", np.int64),
+        ("is_inferred", np.int64),  # its place is told by ids, not by packets
+        ("expected_shard", np.int64),  # of a full response by the counter, or UNKNOWN_PHASE
+        ("is_certain", np.int64),  # no full response since the last id is missing from the capture
+    ],
+    align=True,
+)
+
+
+def moments_of(fetches: Records) -> Records:
+    """MOMENT[2 * fetches] in the order of their times: a request before its response, else as the fetches come.
+
+    The broker answers a fetch whose response was not captured too, at the latest when its wait is over: that is taken.
+    """
+    n = len(fetches)
+    moments = np.zeros(2 * n, MOMENT)
+    asked, told = fetches["asked_us"], fetches["response_us"]
+    answered = np.where(told == NO_TIME, asked + fetches["max_wait_us"], np.maximum(told, asked))
+    moments["us"] = np.concatenate([asked, answered])
+    moments["fetch"] = np.tile(np.arange(n), 2)
+    moments["is_response"] = np.repeat([0, 1], n)
+    moments["expected_shard"] = UNKNOWN_PHASE
+    order = np.lexsort((moments["is_response"], moments["fetch"], moments["us"]))
+    sorted_moments: Records = moments[order]
+    return sorted_moments
+
+
+@kernel
+def steps_counter(fetch: Record, moment: Record) -> bool:
+    """Is this the response to a full fetch that a broker placed?"""
+    found: bool = (
+        moment.is_response == 1 and fetch.epoch == INITIAL_EPOCH and fetch.error == 0 and fetch.is_throttled == 0
+    )
+    return found
+
+
+@kernel
+def issued_shard(fetch: Record, shards: int) -> int:
+    """The shard of the id that a response issues, or NOWHERE where it issues none."""
+    return shard_of(fetch.response_session_id, shards) if fetch.response_session_id > 0 else NOWHERE
+
+
+@kernel
+def could_come_before(moments: Records, fetches: Records, later: int, at: int) -> bool:
+    """Can the full response moments[later] have been built before that of moments[at]?"""
+    fetch = fetches[moments[later].fetch]
+    is_shown = steps_counter(fetch, moments[later]) and fetch.response_us != NO_TIME
+    return is_shown and fetch.asked_us < moments[at].us
+
+
+@kernel
+def first_built(moments: Records, fetches: Records, at: int, expected: int, shards: int) -> int:
+    """Which full response of those close to moments[at] was built first, where `expected` is the shard it went to."""
+    issued = issued_shard(fetches[moments[at].fetch], shards)
+    if issued == expected:
+        return at
+    needed = NOWHERE if issued == NOWHERE else (issued - expected) % shards  # so many came before this one
+    ahead, refused, first_refused = 1, 0, NOWHERE
+    for later in range(at + 1, len(moments)):
+        if moments[later].us - moments[at].us > OVERLAP_US:
+            break
+        if not could_come_before(moments, fetches, later, at):
+            continue
+        shard = issued_shard(fetches[moments[later].fetch], shards)
+        if shard == expected and ahead % shards != 0:
+            return later
+        if shard == NOWHERE:
+            refused += 1
+            first_refused = later if first_refused == NOWHERE else first_refused
+        ahead += 1
+    return first_refused if 0 < needed <= refused else at
+
+
+@kernel
+def move_before(moments: Records, held: Records, later: int, at: int) -> None:
+    """Put moments[later] before moments[at], in whose time it then is."""
+    held[0] = moments[later]
+    for i in range(later, at, -1):
+        moments[i] = moments[i - 1]
+    moments[at] = held[0]
+    moments[at].us = moments[at + 1].us
+    moments[at].is_inferred = 1
+
+
+@kernel
+def order_responses(moments: Records, fetches: Records, end: int, phase: Ints, shards: int, held: Records) -> None:
+    """Put full responses among moments[:end] in the order of the counter, and note the shard it has for each.
+
+    Moments up to OVERLAP_US behind are there too. phase: int64[2], the shard of the next full response, or
+    UNKNOWN_PHASE, and whether that is certain. held: MOMENT[1] to work in. An id that no order explains sets the
+    counter; what it was expected to be stays with the moment.
+    """
+    at = 0
+    while at < end:
+        fetch = fetches[moments[at].fetch]
+        if steps_counter(fetch, moments[at]):
+            is_shown = fetch.response_us != NO_TIME
+            if phase[0] != UNKNOWN_PHASE and is_shown:
+                first = first_built(moments, fetches, at, phase[0], shards)
+                if first != at:
+                    move_before(moments, held, first, at)
+                fetch = fetches[moments[at].fetch]
+            moments[at].expected_shard, moments[at].is_certain = phase[0], phase[1]
+            issued = issued_shard(fetch, shards)
+            if issued != NOWHERE:
+                phase[0], phase[1] = issued, 1
+            elif not is_shown:
+                phase[1] = 0
+            if phase[0] != UNKNOWN_PHASE:
+                phase[0] = (phase[0] + 1) % shards
+        at += 1
+
+
+def first_shard(moments: Records, fetches: Records, shards: int) -> int:
+    """The shard of the first full response, by most of the ids that these moments issue; UNKNOWN_PHASE for none."""
+    fetch = fetches[moments["fetch"]]
+    built = (moments["is_response"] == 1) & (fetch["epoch"] == INITIAL_EPOCH) & (fetch["error"] == 0)
+    built &= fetch["is_throttled"] == 0
+    ids = fetch["response_session_id"][built]
+    issued = np.flatnonzero(ids > 0)
+    if not len(issued):
+        return UNKNOWN_PHASE
+    shard = np.minimum(ids[issued] // (GREATEST_ID // shards), shards - 1)
+    return int(np.bincount((shard - issued) % shards).argmax())

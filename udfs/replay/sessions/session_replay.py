@@ -1,0 +1,321 @@
+"""The pass over brokers: each captured fetch as an intent, played in every lane, and the captured lane judged."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import SESSION_EVENTS
+from udfs.replay.fetch.fetch_replay import boundaries, packed, whole_fetches
+from udfs.replay.sessions.int_map import roomy
+from udfs.replay.sessions.session_cache import (
+    GREATEST_ID,
+    ID_NOT_FOUND,
+    MOST_SHARDS,
+    CacheSettings,
+    new_cache,
+    with_room,
+)
+from udfs.replay.sessions.session_clients import CLIENT, FETCH, NO_TIME, Clients, new_clients, tell_clients
+from udfs.replay.sessions.session_contents import CONTENTS, Memory, Partitions, larger_memory, measure_all, new_memory
+from udfs.replay.sessions.session_events import events_of
+from udfs.replay.sessions.session_fidelity import CODE_COUNT, METRICS, Judged, judge
+from udfs.replay.sessions.session_lanes import LANE_CLIENT, OUTCOME, Lanes, play
+from udfs.replay.sessions.session_order import (
+    MOMENT,
+    OVERLAP_US,
+    UNKNOWN_PHASE,
+    first_shard,
+    moments_of,
+    order_responses,
+)
+from udfs.replay.sessions.session_report import BUCKET_US, Bucket, broker_rows
+from udfs.replay.sessions.session_spans import Spans, follow_spans, new_spans, roomy_spans
+from udfs.wire.arrays import Bools, Ints, Records
+from udfs.wire.fetch_sizes import fetch_sizes
+
+PHASE_WITHIN_US = (10_000_000, 60_000_000)
+"""The ids of the first 10 s tell whose turn it is, else those of the first 60."""
+EVICTIONS_AT_ONCE = 4096
+ROWS_AT_A_TIME = 100_000
+
+
+@dataclass(frozen=True)
+class SessionLanes:
+    """The lanes of a replay: names, and settings; lane 0 is the captured one."""
+
+    names: tuple[str, ...]
+    settings: CacheSettings
+
+
+def with_unlimited(settings: CacheSettings) -> CacheSettings:
+    """The lanes, and behind them one a number of shards that never has to refuse or evict."""
+    shards = np.unique(settings.shards)
+    more = np.full(len(shards), GREATEST_ID), shards, np.full(len(shards), 0), np.zeros(len(shards), np.int64)
+    return CacheSettings(*(np.concatenate(pair) for pair in zip(settings, more, strict=True)))
+
+
+def captured_only(settings: CacheSettings) -> CacheSettings:
+    """Lane 0 alone."""
+    return CacheSettings(*(column[:1] for column in settings))
+
+
+def new_lanes(settings: CacheSettings, seed: int) -> Lanes:
+    """All lanes of a broker before its first fetch."""
+    lanes = len(settings.slots)
+    room = EVICTIONS_AT_ONCE + lanes
+    return Lanes(
+        new_cache(settings, seed), np.zeros((lanes, 16), LANE_CLIENT), np.zeros(lanes, OUTCOME),
+        np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros((room, 3), np.int64), np.zeros(1, np.int64),
+        np.zeros(16, np.int64),
+    )  # fmt: skip
+
+
+@dataclass
+class BrokerReplay:
+    """One broker's sessions in all lanes, as far as its fetches have come."""
+
+    broker: str
+    settings: CacheSettings
+    lanes: Lanes
+    judged: Judged
+    fullest: Ints  # int64[lanes]: most sessions in a shard at a time
+    names: dict[str, int] = field(default_factory=dict)
+    clients: Clients = field(default_factory=new_clients)
+    memory: Memory = field(default_factory=new_memory)
+    fetches: Records = field(default_factory=lambda: np.zeros(0, FETCH))
+    moments: Records = field(default_factory=lambda: np.zeros(0, MOMENT))
+    phase: Ints = field(default_factory=lambda: np.array([UNKNOWN_PHASE, 1]))
+    spans: Spans = field(default_factory=new_spans)
+    evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    buckets: list[Bucket] = field(default_factory=list)
+    number: int = 0
+    has_begun: bool = False
+
+    @property
+    def captured(self) -> CacheSettings:
+        """The captured lane's settings."""
+        return captured_only(self.settings)
+
+
+def new_broker(broker: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
+    """A broker before its first fetch. seed: of the session ids, with the broker's name."""
+    settings = with_unlimited(lanes.settings)
+    start = zlib.crc32(f"{seed}:{broker}".encode())
+    verdicts = np.zeros((2, len(METRICS), CODE_COUNT), np.int64)
+    judged = Judged(
+        new_cache(captured_only(settings), start), verdicts, np.full(1, -1, np.int64), np.zeros(1, np.int64),
+        np.full(MOST_SHARDS, -OVERLAP_US),
+    )  # fmt: skip
+    return BrokerReplay(broker, settings, new_lanes(settings, start), judged, np.zeros(len(settings.slots), np.int64))
+
+
+def replay_sessions(
+    batches: Iterable[pa.RecordBatch], lanes: SessionLanes, run_id: str, seed: str
+) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of SESSION_EVENTS, sorted by broker, request time, fetch and position."""
+    now: BrokerReplay | None = None
+    for batch in whole_fetches(larger_batches(batches)):
+        starts = boundaries(batch, (SESSION_EVENTS.broker,))
+        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            broker = batch[SESSION_EVENTS.broker][first].as_py()
+            if now is None or now.broker != broker:
+                if now is not None:
+                    yield from finished(now, lanes, run_id)
+                now = new_broker(broker, lanes, seed)
+            part = batch.slice(first, end - first)
+            take(now, *events_of(part, now.names, now.number))
+            yield from packed(broker_rows(now, lanes, run_id, is_done=False))
+    if now is not None:
+        yield from finished(now, lanes, run_id)
+
+
+def larger_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, so many at a time that the work by batch does not count."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= ROWS_AT_A_TIME:
+            yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+            held = []
+    if sum(part.num_rows for part in held):
+        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+
+
+def finished(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> Iterator[pa.RecordBatch]:
+    """The last rows of a broker."""
+    go_on(now, None)
+    yield from packed(broker_rows(now, lanes, run_id, is_done=True))
+
+
+def take(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
+    """Take some whole fetches of the broker, and play all whose time has come."""
+    now.number += len(fetches)
+    make_room(now, len(fetches))
+    tell_clients(fetches, now.clients)
+    now.lanes.names[fetches["owner"]] = fetches["name"]
+    done = 0
+    while (done := measure_all(fetches, done, rows, now.memory, fetch_sizes())) < len(fetches):
+        now.memory = larger_memory(now.memory)
+    if now.judged.start[0] < 0:
+        now.judged.start[0] = fetches["request_us"][0]
+    moments = moments_of(fetches)
+    moments["fetch"] += len(now.fetches)
+    joined = np.concatenate([now.moments, moments])
+    now.moments = joined[np.lexsort((joined["is_response"], joined["fetch"], joined["us"]))]
+    now.fetches = np.concatenate([now.fetches, fetches])
+    go_on(now, int(fetches["request_us"][-1]))
+
+
+def make_room(now: BrokerReplay, more: int) -> None:
+    """Room for so many more fetches, each of which may be of a new client."""
+    clients, state = now.clients, now.clients.state
+    needed = int(clients.known[0]) + more + 1
+    if needed > len(state):
+        now.clients = clients._replace(state=np.concatenate([state, np.zeros(2 * needed, CLIENT)]))
+        now.memory = now.memory._replace(clients=lengthened(now.memory.clients, 3 * needed, CONTENTS))
+        lanes = now.lanes
+        longer = np.zeros((len(lanes.clients), 3 * needed), LANE_CLIENT)
+        longer[:, : lanes.clients.shape[1]] = lanes.clients
+        now.lanes = lanes._replace(clients=longer, names=lengthened(lanes.names, 3 * needed, np.dtype(np.int64)))
+    now.clients = now.clients._replace(
+        of_connection=roomy(now.clients.of_connection, more), of_session=roomy(now.clients.of_session, more)
+    )
+    now.spans = roomy_spans(now.spans, more + len(now.fetches))
+    if 2 * len(now.names) > len(now.judged.verdicts):
+        now.judged = now.judged._replace(
+            verdicts=np.concatenate(
+                [now.judged.verdicts, np.zeros((2 * len(now.names), *now.judged.verdicts.shape[1:]), np.int64)]
+            )
+        )
+    provide(now)
+
+
+def provide(now: BrokerReplay) -> None:
+    """Memory for the caches, and for the evictions to come."""
+    clients = len(now.clients.state)
+    now.lanes = now.lanes._replace(cache=with_room(now.lanes.cache, now.settings, clients))
+    now.judged.unseen[0] = clients - 1
+    now.judged = now.judged._replace(cache=with_room(now.judged.cache, now.captured, clients))
+    count_evictions(now)
+
+
+def lengthened(values: Any, length: int, kind: np.dtype[Any]) -> Any:
+    """The values with zeros behind them."""
+    longer = np.zeros(max(length, len(values)), kind)
+    longer[: len(values)] = values
+    return longer
+
+
+def count_evictions(now: BrokerReplay) -> None:
+    """Sum up who evicted whom."""
+    told = now.lanes.evictions[: now.lanes.evicted[0]]
+    distinct, counts = np.unique(told, axis=0, return_counts=True)
+    for (lane, evictor, victim), count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        now.evictions[lane, evictor, victim] += count
+    now.lanes.evicted[0] = 0
+
+
+def go_on(now: BrokerReplay, before_us: int | None) -> None:
+    """Play the moments before this time, or all of them."""
+    end = len(now.moments) if before_us is None else int(np.searchsorted(now.moments["us"], before_us))
+    shards = int(now.captured.shards[0])
+    if not now.has_begun and not begins(now, before_us, shards):
+        return
+    order_responses(now.moments, now.fetches, end, now.phase, shards, np.zeros(1, MOMENT))
+    follow_spans(now.moments, 0, end, now.fetches, now.spans, shards)
+    run_judge(now, end)
+    run_lanes(now, end)
+    count_evictions(now)
+    forget_played(now, end)
+
+
+def begins(now: BrokerReplay, before_us: int | None, shards: int) -> bool:
+    """Find whose turn it is; False where later fetches may tell."""
+    phase = UNKNOWN_PHASE
+    for within_us in PHASE_WITHIN_US:
+        until_us = int(now.judged.start[0]) + within_us
+        if before_us is not None and before_us < until_us:
+            return False
+        first = now.moments[: np.searchsorted(now.moments["us"], until_us)]
+        phase = first_shard(first, now.fetches, shards)
+        if phase != UNKNOWN_PHASE:
+            break
+    now.has_begun, now.phase[0] = True, phase
+    now.lanes.cache.placed[:] = max(phase, 0)
+    return True
+
+
+def run_judge(now: BrokerReplay, end: int) -> None:
+    """Judge moments[:end]."""
+    done = 0
+    while (done := judge(now.moments, done, end, now.fetches, now.judged, now.captured)) < end:
+        provide(now)
+
+
+def run_lanes(now: BrokerReplay, end: int) -> None:
+    """Play moments[:end], a bucket of time after the other."""
+    bucket = now.moments["us"][:end] // BUCKET_US
+    cuts = [0, *(np.flatnonzero(np.diff(bucket)) + 1).tolist(), end] if end else [0]
+    for first, last in pairwise(cuts):
+        at = int(bucket[first])
+        if not now.buckets or now.buckets[-1].number != at:
+            begin_bucket(now, at)
+        done = first
+        while (done := play(now.moments, done, last, now.fetches, now.lanes, now.settings)) < last:
+            provide(now)
+        note_lanes(now)
+        note_captured(now, first, last)
+
+
+def begin_bucket(now: BrokerReplay, number: int) -> None:
+    """Begin a bucket of time."""
+    lanes = now.lanes
+    lanes.outcomes[:] = np.zeros(1, OUTCOME)
+    lanes.occupied[:] = lanes.cache.live
+    now.buckets.append(Bucket(number, lanes.outcomes, lanes.occupied, lanes.cache.live[:, 0], lanes.cache.partitions))
+
+
+def note_lanes(now: BrokerReplay) -> None:
+    """Keep what the lanes came to so far in the bucket at hand."""
+    lanes, bucket = now.lanes, now.buckets[-1]
+    bucket.outcomes, bucket.occupied = lanes.outcomes.copy(), lanes.occupied.copy()
+    bucket.live, bucket.cached = lanes.cache.live.sum(axis=1), lanes.cache.partitions.copy()
+    now.fullest = np.maximum(now.fullest, bucket.occupied.max(axis=1))
+
+
+def note_captured(now: BrokerReplay, first: int, last: int) -> None:
+    """Add what was captured in moments[first:last] to the bucket at hand."""
+    moments, captured = now.moments[first:last], now.buckets[-1].captured
+    is_response: Bools = moments["is_response"] == 1
+    asked, told = moments["fetch"][~is_response], moments["fetch"][is_response]
+
+    def of(which: Ints, name: str) -> Ints:
+        values: Ints = now.fetches[name][which]
+        return values
+
+    issued, answered = of(told, "response_session_id"), of(told, "response_us") != NO_TIME
+    is_placed = answered & (of(told, "epoch") == 0) & (of(told, "error") == 0) & (of(told, "is_throttled") == 0)
+    captured.update(
+        fetches=len(asked),
+        request_bytes=int(np.maximum(of(asked, "request_bytes"), 0).sum()),
+        response_bytes=int(np.maximum(of(told, "response_bytes"), 0).sum()),
+        not_found=int((of(told, "error") == ID_NOT_FOUND).sum()),
+        created=int((is_placed & (issued > 0)).sum()),
+        refused=int((is_placed & (issued <= 0)).sum()),
+        unknown=int((of(asked, "is_known") == 0).sum()),
+    )
+
+
+def forget_played(now: BrokerReplay, end: int) -> None:
+    """Keep the moments that are to come, and their fetches."""
+    now.moments = now.moments[end:].copy()
+    kept, at = np.unique(now.moments["fetch"], return_inverse=True)
+    now.fetches, now.moments["fetch"] = now.fetches[kept], at

@@ -1,0 +1,176 @@
+"""What a broker's replayed fetch sessions come to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
+from schemas.tables.table import Table
+from udfs.arrow import array_of
+from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
+from udfs.replay.fetch.fetch_report import texts
+from udfs.replay.sessions.session_fidelity import AGREEMENTS, CODES, METRICS, UNKNOWN
+from udfs.replay.sessions.session_lanes import US_PER_MS
+from udfs.replay.sessions.session_spans import slots_range
+from udfs.wire.arrays import Ints, Records
+
+if TYPE_CHECKING:
+    from udfs.replay.sessions.session_replay import BrokerReplay, SessionLanes
+
+ALGORITHM = "session_cache"
+BUCKET_US = 10_000_000
+NS_PER_US, US_PER_S = 1000, 1_000_000
+READERS = ("consumer", "follower")
+SUMS = ("fetches", "full_fetches", "created", "refused", "evicted", "not_found", "partitions_reread", "request_bytes",
+        "response_bytes")  # fmt: skip
+CAPTURED = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
+REASONS = {code: reason.value for reason, code in CODES.items()}
+UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
+
+
+@dataclass
+class Bucket:
+    """Ten seconds of a broker: what each lane did in them and held at their end, and what was captured."""
+
+    number: int
+    outcomes: Records  # OUTCOME[lanes]
+    occupied: Ints  # int64[lanes, shards]
+    live: Ints
+    cached: Ints
+    captured: Counter[str] = field(default_factory=Counter)
+
+
+def broker_rows(
+    now: BrokerReplay, lanes: SessionLanes, run_id: str, *, is_done: bool
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of the buckets that are complete, and at the broker's end all others."""
+    whole = now.buckets if is_done else now.buckets[:-1]
+    if whole:
+        yield SESSION_CACHE, cache_rows(now.broker, whole, lanes, run_id)
+        now.buckets = now.buckets[len(whole) :]
+    if is_done:
+        yield SESSION_EVICTIONS, eviction_rows(now, lanes, run_id)
+        yield SESSION_SLOTS, slot_rows(now, lanes, run_id)
+        yield FIDELITY, fidelity_rows(now, run_id)
+
+
+def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
+    """part / whole, null where there is nothing."""
+    return array_of(part / np.maximum(whole, 1), whole > 0)
+
+
+def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `session_cache`: one a lane and bucket."""
+    n, t = len(lanes.names), SESSION_CACHE
+    sums = {name: np.concatenate([bucket.outcomes[name][:n] for bucket in buckets]) for name in SUMS}
+    shards = lanes.settings.shards.tolist()
+    occupied = [row[:count] for bucket in buckets for row, count in zip(bucket.occupied.tolist(), shards, strict=False)]
+
+    def captured(name: str) -> Ints:
+        return np.repeat([bucket.captured[name] for bucket in buckets], n)
+
+    begins = np.repeat([bucket.number * BUCKET_US for bucket in buckets], n)
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n * len(buckets)),
+            t.scenario: pa.array(list(lanes.names) * len(buckets), pa.string()),
+            t.broker: texts(broker, n * len(buckets)),
+            t.bucket_start: timestamps(begins * NS_PER_US),
+            t.live_sessions: np.concatenate([bucket.live[:n] for bucket in buckets]),
+            t.cached_partitions: np.concatenate([bucket.cached[:n] for bucket in buckets]),
+            t.shard_sessions: pa.array(occupied, TYPES["array<int>"]),
+            t.full_fetch_share: ratio(sums["full_fetches"], sums["fetches"]),
+            t.refused_share: ratio(sums["refused"], sums["created"] + sums["refused"]),
+            t.evictions_per_s: sums["evicted"] / (BUCKET_US / US_PER_S),
+            t.unknown_fetches: captured("unknown"),
+            **sums,
+            **{f"captured_{name}": captured(name) for name in CAPTURED},
+        },
+    )
+
+
+def named(now: BrokerReplay) -> list[tuple[str, str, str]]:
+    """(client id, address, reader) by number."""
+    return [(*name.split("\0"), reader) for name in now.names for reader in READERS]  # type: ignore[misc]
+
+
+def eviction_rows(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `session_evictions`."""
+    names, t = named(now), SESSION_EVICTIONS
+    counts: Counter[tuple[str, str, str, str, str]] = Counter()
+    for (lane, evictor, victim), count in now.evictions.items():
+        if lane < len(lanes.names):
+            one, other = names[evictor], names[victim]
+            counts[lanes.names[lane], one[0], one[2], other[0], other[2]] += count
+    columns = list(zip(*sorted(counts), strict=True)) or [()] * 5
+    keys = (t.scenario, t.evictor, t.evictor_reader, t.victim, t.victim_reader)
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, len(counts)),
+            t.broker: texts(now.broker, len(counts)),
+            **{key: pa.array(column, pa.string()) for key, column in zip(keys, columns, strict=True)},
+            t.evictions: np.array([counts[key] for key in sorted(counts)], np.int64),
+        },
+    )
+
+
+def slot_rows(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `session_slots`: one a lane."""
+    n, t, settings = len(lanes.names), SESSION_SLOTS, lanes.settings
+    peaks = now.fullest
+    unlimited = dict(zip(now.settings.shards[n:].tolist(), peaks[n:].tolist(), strict=True))
+    unseen_until_us = int(now.judged.start[0] + settings.eviction_ms[0] * US_PER_MS)
+    least, most = slots_range(now.spans, int(settings.shards[0]), unseen_until_us)
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, n),
+            t.scenario: pa.array(lanes.names, pa.string()),
+            t.broker: texts(now.broker, n),
+            t.slots: settings.slots * settings.shards,
+            t.shards: settings.shards,
+            t.most_sessions: peaks[:n],
+            t.zero_harm_slots: np.array([unlimited[shards] * shards for shards in settings.shards.tolist()], np.int64),
+            t.slots_at_least: np.full(n, least),
+            t.slots_at_most: pa.array([most] * n, pa.int64()),
+        },
+    )
+
+
+def fidelity_rows(now: BrokerReplay, run_id: str) -> pa.RecordBatch:
+    """Rows of `fidelity`: one a client and metric."""
+    names, t = named(now), FIDELITY
+    counts = now.judged.verdicts[: len(names)]
+    there = [(name, metric) for name, metric in np.argwhere(counts.sum(axis=2) > 0).tolist()]
+    found = [counts[name, metric] for name, metric in there]
+    unknown = [int(sum(of[code] for code in UNCHECKED)) for of in found]
+    metrics = [metric.value for metric in METRICS]
+    reasons = [
+        [(REASONS[code], int(of[code])) for code in np.flatnonzero(of).tolist() if code in REASONS] for of in found
+    ]
+    return rows_of(
+        t,
+        {
+            t.run_id: texts(run_id, len(there)),
+            t.algorithm: texts(ALGORITHM, len(there)),
+            t.metric: pa.array([metrics[metric] for _, metric in there], pa.string()),
+            t.broker: texts(now.broker, len(there)),
+            t.client_id: pa.array([names[name][0] for name, _ in there], pa.string()),
+            t.client_address: pa.array([names[name][1] for name, _ in there], pa.string()),
+            t.reader: pa.array([names[name][2] for name, _ in there], pa.string()),
+            t.checked: np.array([int(of.sum()) - n for of, n in zip(found, unknown, strict=True)], np.int64),
+            t.agreed: np.array([int(sum(of[code] for code in AGREEMENTS)) for of in found], np.int64),
+            t.unknown: np.array(unknown, np.int64),
+            t.reasons: pa.array(reasons, TYPES["map<string,bigint>"]),
+        },
+    )

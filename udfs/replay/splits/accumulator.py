@@ -1,0 +1,356 @@
+"""A producer's RecordAccumulator and Sender, one lane at a time: records in, batches closed, refused and split.
+
+`RecordAccumulator`, `ProducerBatch`, `Sender` and `BuiltInPartitioner` of kafka-clients 4.3 (kafka-semantics 5.3 to
+5.6). When records were appended, how long after it was ready a batch was sent and how long its answer took is the
+capture's own timing; to which partition a record went is as captured, too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.replay.splits.compression_estimate import (
+    AS_CAPTURED,
+    DAMPED,
+    HEADER_BYTES,
+    SPLIT_AT_BATCH_SIZE,
+    UNCOMPRESSED,
+    Producers,
+    after_split,
+    estimated_bytes,
+    has_room,
+    ratio_of,
+    record_bytes,
+    updated,
+    upper_bound,
+)
+from udfs.replay.splits.sender_events import (
+    ANSWERED,
+    BYTES,
+    CLOSED,
+    END,
+    FIRST,
+    HELD,
+    IS_SPLIT,
+    KIND,
+    LINGERED,
+    O_BYTES,
+    O_COUNT,
+    O_CREATED,
+    O_FIRST,
+    O_LIMIT,
+    O_SENT,
+    PARTITION,
+    RETRIED,
+    SPANS,
+    STUCK,
+    TIME,
+    Working,
+    pop,
+    push,
+)  # fmt: skip
+from udfs.replay.splits.split_outcomes import NEVER, Sums, Timeline, end_span, note_span, recovered
+from udfs.wire.arrays import Floats, Ints, Singles, all_read_only, read_only
+from udfs.wire.kernel import kernel
+
+
+class Log(NamedTuple):
+    """Records of a client by partition and, in it, as they were appended: int64[records] a column."""
+
+    time: Ints  # us: when the record was appended
+    timestamp: Ints  # ms
+    content: Ints  # bytes of key, value and headers
+    partition: Ints
+    batch: Ints  # the captured batch it was sent in first
+    resent_at: Ints  # us: when it was sent again after its batch was refused, NEVER
+    order: Ints  # rows in the order in which they were appended
+
+
+class Batches(NamedTuple):
+    """What the capture tells of batches when they were sent first: int64[batches] a column, us."""
+
+    codec: Ints
+    delay: Ints  # from being full, or having lingered, to being sent
+    early: Ints  # when it was sent though neither full nor lingered, NEVER; as the broker's other batches were ready
+    round_trip: Ints
+    retries: Ints  # how often it was sent again as it was
+    retry_at: Ints  # when first, NEVER
+
+
+class Topics(NamedTuple):
+    """Which partitions are whose: int64."""
+
+    topic: Ints  # by partition
+    is_sticky: Ints  # by topic: the built-in partitioner places its records, which have no key (KIP-794)
+
+
+class Sizes(NamedTuple):
+    """Compressed bytes by codec: a batch [first, end) takes fixed[codec, first] + cost[codec, end] - cost[codec, first]
+    behind its header. float64[codecs, records] and [codecs, records + 1]."""
+
+    fixed: Floats
+    cost: Floats
+
+
+@kernel
+def codec_of(first: int, log: Log, batches: Batches, lanes: Producers, lane: int) -> int:
+    """The codec of a batch that begins with this record."""
+    return int(batches.codec[log.batch[first]] if lanes.codec[lane] == AS_CAPTURED else lanes.codec[lane])
+
+
+@kernel
+def size_of(first: int, end: int, uncompressed: int, codec: int, sizes: Sizes) -> int:
+    """Bytes of a closed batch of these records."""
+    if codec == 0:
+        return HEADER_BYTES + uncompressed
+    inside = sizes.fixed[codec, first] + sizes.cost[codec, end] - sizes.cost[codec, first]
+    return HEADER_BYTES + max(1, int(np.rint(inside)))
+
+
+@kernel
+def room(w: Working, partition: int, record: int, log: Log, batches: Batches, lanes: Producers, lane: int) -> bool:
+    """Whether the batch being filled takes the record."""
+    first, count = w.open[partition, O_FIRST], w.open[partition, O_COUNT]
+    size = record_bytes(log.content[record], count, log.timestamp[record] - log.timestamp[first])
+    return has_room(count, estimate(w, partition, log, batches, lanes, lane), w.open[partition, O_LIMIT], size)
+
+
+@kernel
+def estimate(w: Working, partition: int, log: Log, batches: Batches, lanes: Producers, lane: int) -> int:
+    """Estimated size of the batch being filled."""
+    codec = codec_of(w.open[partition, O_FIRST], log, batches, lanes, lane)
+    is_compressed = codec != 0 and lanes.profile[lane] != UNCOMPRESSED
+    return estimated_bytes(w.open[partition, O_BYTES], w.ratio[partition], lanes.estimation_factor[lane], is_compressed)
+
+
+@kernel
+def seal(w: Working, partition: int, ready: int, log: Log, batches: Batches) -> None:
+    """No more records for the batch being filled; it is sent as long after being ready as in the capture."""
+    first, count = w.open[partition, O_FIRST], w.open[partition, O_COUNT]
+    at = max(ready + batches.delay[log.batch[first + count - 1]], w.open[partition, O_SENT])
+    w.open[partition, O_SENT] = at
+    push(w, at, CLOSED, partition, first, first + count, w.open[partition, O_BYTES], 0)
+    w.open[partition, O_COUNT] = 0
+
+
+@kernel
+def append(
+    w: Working, record: int, log: Log, batches: Batches, topics: Topics, estimates: Singles, lanes: Producers, lane: int
+) -> None:
+    """RecordAccumulator.append: into the batch being filled, or a new one."""
+    partition, now = log.partition[record], log.time[record]
+    topic = topics.topic[partition]
+    row = w.open[partition]
+    if row[O_COUNT] and not room(w, partition, record, log, batches, lanes, lane):
+        seal(w, partition, min(now, row[O_CREATED] + lanes.linger_us[lane]), log, batches)
+    if row[O_COUNT] == 0:
+        codec = codec_of(record, log, batches, lanes, lane)
+        w.ratio[partition] = estimates[0 if lanes.profile[lane] == DAMPED else topic, codec]
+        row[O_FIRST], row[O_BYTES], row[O_CREATED] = record, 0, now
+        row[O_LIMIT] = max(lanes.batch_size[lane], upper_bound(log.content[record]))
+        lingered = now + lanes.linger_us[lane] + batches.delay[log.batch[record]]
+        push(w, lingered, LINGERED, partition, record, 0, 0, 0)
+    timestamp_delta = log.timestamp[record] - log.timestamp[row[O_FIRST]]
+    row[O_BYTES] += record_bytes(log.content[record], row[O_COUNT], timestamp_delta)
+    row[O_COUNT] += 1
+    if estimate(w, partition, log, batches, lanes, lane) >= row[O_LIMIT]:  # it is full, and so ready
+        seal(w, partition, min(now, row[O_CREATED] + lanes.linger_us[lane]), log, batches)
+
+
+@kernel
+def probe(
+    w: Working, record: int, log: Log, batches: Batches, topics: Topics, lanes: Producers, lane: int
+) -> None:  # fmt: skip
+    """A record without key tries the partition of the one before it; where it has no room, that batch is closed and the
+    built-in partitioner may go on to another partition (RecordAccumulator.partitionChanged)."""
+    partition = log.partition[record]
+    topic = topics.topic[partition]
+    before = w.current[topic]
+    tries = topics.is_sticky[topic] and before != partition and before >= 0 and w.open[before, O_COUNT]
+    if tries and not room(w, before, record, log, batches, lanes, lane):
+        ready = min(log.time[record], w.open[before, O_CREATED] + lanes.linger_us[lane])
+        seal(w, before, ready, log, batches)
+    w.current[topic] = partition
+
+
+@kernel
+def close(
+    w: Working, event: int, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles,
+    lanes: Producers, lane: int, sums: Sums, line: Timeline,
+) -> None:  # fmt: skip
+    """ProducerBatch.close and the request: the estimate is updated, and what is too large comes back."""
+    now, partition, first, end = w.heap[event, TIME], w.heap[event, PARTITION], w.heap[event, FIRST], w.heap[event, END]
+    uncompressed, is_split = w.heap[event, BYTES], w.heap[event, IS_SPLIT]
+    topic, profile = topics.topic[partition], lanes.profile[lane]
+    codec = codec_of(first, log, batches, lanes, lane)
+    size = size_of(first, end, uncompressed, codec, sizes)
+    ratio, of = ratio_of(size, uncompressed), 0 if profile == DAMPED else topic
+    before = estimates[of, codec]
+    recovered(sums, lane, topic, now, float(before), float(ratio))
+    estimates[of, codec] = updated(profile, before, ratio, lanes, lane)
+    own = profile == SPLIT_AT_BATCH_SIZE
+    limit = lanes.max_message_bytes[lane]
+    too_large = size > min(limit, lanes.batch_size[lane]) if own else size > limit
+    splits = too_large and end - first > 1 and profile != DAMPED and is_split != STUCK
+    if note_span(lane, topic, splits, float(before), float(ratio), line):
+        end_span(w.spans, w.counters[SPANS], lane, topic, now, line)
+        w.counters[SPANS] += 1
+    if is_split:
+        sums.split_batches[lane, topic] += 1
+        sums.bytes_resent[lane, topic] += size
+    else:
+        sums.batches[lane, topic] += 1
+        sums.records[lane, topic] += end - first
+        sums.size[lane, topic] += size
+        sums.limit[lane, topic] += lanes.batch_size[lane]
+        sums.uncompressed[lane, topic] += uncompressed
+        sums.over_limit[lane, topic] += size > limit
+        sums.largest[lane, topic] = max(sums.largest[lane, topic], size)
+    if not (splits and own):  # which splits before it sends
+        sums.bytes_sent[lane, topic] += size
+    if splits:
+        sums.splits[lane, topic] += 1
+        answer = 0 if own else batches.round_trip[log.batch[first]]
+        push(w, now + answer, ANSWERED, partition, first, end, uncompressed, is_split)
+    elif too_large and size > limit:
+        sums.failed[lane, topic] += 1
+    else:
+        retry(w, now, partition, first, end, uncompressed, log, batches)
+
+
+@kernel
+def retry(w: Working, now: int, partition: int, first: int, end: int, size: int, log: Log, batches: Batches) -> None:
+    """Send a batch again where the captured batch with its first record was."""
+    captured = log.batch[first]
+    begins = first == 0 or log.batch[first - 1] != captured
+    if begins and batches.retries[captured]:
+        push(w, max(now, batches.retry_at[captured]), RETRIED, partition, first, end, size, 0)
+
+
+@kernel
+def close_again(
+    w: Working, event: int, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles,
+    lanes: Producers, lane: int, sums: Sums,
+) -> None:  # fmt: skip
+    """A batch that is drained again is closed again, which updates the estimate again."""
+    first, end, uncompressed = w.heap[event, FIRST], w.heap[event, END], w.heap[event, BYTES]
+    topic, profile = topics.topic[w.heap[event, PARTITION]], lanes.profile[lane]
+    codec = codec_of(first, log, batches, lanes, lane)
+    size = size_of(first, end, uncompressed, codec, sizes)
+    of, ratio = 0 if profile == DAMPED else topic, ratio_of(size, uncompressed)
+    for _ in range(batches.retries[log.batch[first]]):
+        estimates[of, codec] = updated(profile, estimates[of, codec], ratio, lanes, lane)
+        sums.bytes_sent[lane, topic] += size
+        sums.retries[lane, topic] += 1
+
+
+@kernel
+def split_target(first: int, end: int, size: int, is_split: int, log: Log, lanes: Producers, lane: int) -> int:
+    """Size to split to: batch.size; of a batch that came of a split, from 4.2 on, half of it."""
+    if not (is_split and lanes.halves[lane]):
+        return int(lanes.batch_size[lane])
+    largest = 0
+    for record in range(first, end):
+        largest = max(largest, upper_bound(log.content[record]))
+    return max(largest, size // 2)
+
+
+@kernel
+def split(
+    w: Working, event: int, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles,
+    lanes: Producers, lane: int, sums: Sums,
+) -> None:  # fmt: skip
+    """RecordAccumulator.splitAndReenqueue: raise the estimate, refill the records into batches of the target's size."""
+    now, partition, first, end = w.heap[event, TIME], w.heap[event, PARTITION], w.heap[event, FIRST], w.heap[event, END]
+    uncompressed, is_split, topic = w.heap[event, BYTES], w.heap[event, IS_SPLIT], topics.topic[partition]
+    codec = codec_of(first, log, batches, lanes, lane)
+    size = size_of(first, end, uncompressed, codec, sizes)
+    ratio = after_split(lanes.profile[lane], ratio_of(size, uncompressed))
+    estimates[topic, codec] = ratio
+    if sums.since_split[lane, topic] == NEVER:
+        sums.since_split[lane, topic] = now
+    target = split_target(first, end, size, is_split, log, lanes, lane)
+    begin, filled = first, 0
+    limit = max(target, upper_bound(log.content[first]))
+    for record in range(first, end):
+        count = record - begin
+        bytes_of = record_bytes(log.content[record], count, log.timestamp[record] - log.timestamp[begin])
+        estimated = estimated_bytes(filled, ratio, lanes.estimation_factor[lane], codec != 0)
+        if not has_room(count, estimated, limit, bytes_of):
+            resend(w, now, partition, begin, record, filled, 1, log)
+            begin, filled, limit = record, 0, max(target, upper_bound(log.content[record]))
+            bytes_of = record_bytes(log.content[record], 0, 0)
+        filled += bytes_of
+    resend(w, now, partition, begin, end, filled, STUCK if begin == first else 1, log)
+
+
+@kernel
+def resend(w: Working, now: int, partition: int, first: int, end: int, size: int, is_split: int, log: Log) -> None:
+    """Send a batch that a split made: when the capture sends its first record again, else at once."""
+    again = log.resent_at[first]
+    push(w, max(now, again) if again != NEVER else now, CLOSED, partition, first, end, size, is_split)
+
+
+@kernel
+def handle(
+    w: Working, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles, lanes: Producers,
+    lane: int, sums: Sums, line: Timeline,
+) -> None:  # fmt: skip
+    """Do what the next event says."""
+    event = pop(w)
+    kind, partition = w.heap[event, KIND], w.heap[event, PARTITION]
+    if kind == LINGERED:
+        first = w.heap[event, FIRST]
+        if w.open[partition, O_COUNT] and (first < 0 or w.open[partition, O_FIRST] == first):
+            last = log.batch[w.open[partition, O_FIRST] + w.open[partition, O_COUNT] - 1]
+            seal(w, partition, w.heap[event, TIME] - batches.delay[last], log, batches)
+    elif kind == CLOSED:
+        close(w, event, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
+    elif kind == RETRIED:
+        close_again(w, event, log, batches, topics, sizes, estimates, lanes, lane, sums)
+    else:
+        split(w, event, log, batches, topics, sizes, estimates, lanes, lane, sums)
+
+
+@kernel
+def run_lane(
+    w: Working, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles, lanes: Producers,
+    lane: int, sums: Sums, line: Timeline,
+) -> None:  # fmt: skip
+    """Every record of the log appended, every batch closed. estimates: float32[topics, codecs], as the lane left them.
+
+    What is still being filled at the end is sent, as a client that closes does.
+    """
+    w.counters[:] = 0
+    w.open[:, :] = 0
+    w.current[:] = -1
+    for at in range(len(log.order)):
+        record = log.order[at]
+        while w.counters[HELD] and w.heap[0, TIME] <= log.time[record]:
+            handle(w, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
+        probe(w, record, log, batches, topics, lanes, lane)
+        append(w, record, log, batches, topics, estimates, lanes, lane)
+        batch = log.batch[record]
+        ends = record + 1 == len(log.batch) or log.batch[record + 1] != batch
+        if ends and batches.early[batch] != NEVER:
+            push(w, max(batches.early[batch], log.time[record]), LINGERED, log.partition[record], -1, 0, 0, 0)
+    for partition in range(len(w.open)):
+        if w.open[partition, O_COUNT]:
+            first, count = w.open[partition, O_FIRST], w.open[partition, O_COUNT]
+            seal(w, partition, log.time[first + count - 1], log, batches)
+    while w.counters[HELD]:
+        handle(w, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
+
+
+def run(
+    w: Working, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles, lanes: Producers,
+    lane: int, sums: Sums, line: Timeline,
+) -> Ints:  # fmt: skip
+    """Run one lane; estimates: float32[lanes, topics, codecs]. Returns the timeline's full spans, int64[spans, 7]."""
+    run_lane(
+        w, Log(*map(read_only, log)), Batches(*map(read_only, batches)), Topics(*map(read_only, topics)),
+        Sizes(*map(read_only, sizes)), estimates[lane], Producers(*all_read_only(lanes)), lane, sums, line,
+    )  # fmt: skip
+    return w.spans[: w.counters[SPANS]].copy()

@@ -1,0 +1,232 @@
+"""What a client sent, put together again: its records as they were appended, and the batches they went in.
+
+A batch that is sent again, whole or in the parts that a split made of it, has the sequence numbers of its records; that
+of a client without idempotence is told by the times of its records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import SENT
+from udfs.arrow import compute
+from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.splits.accumulator import Batches, Log, Sizes, Topics
+from udfs.replay.splits.compression_estimate import HEADER_BYTES
+from udfs.replay.splits.recompression import costs
+from udfs.replay.splits.resent import NONE, Rows, append_order, mark_resent
+from udfs.replay.splits.split_outcomes import NEVER
+from udfs.wire.arrays import Bools, Ints, read_only
+from udfs.wire.records import CODEC_NAMES
+
+TOO_LARGE = 10
+"""MESSAGE_TOO_LARGE."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A stretch of what one client sent.
+
+    topics: names by number. rows: all sendings; `first` those that sent records first, whose batches are those of
+    `batches` in the same order. batch_of, offset: int64[rows], the batch that a sending sends first or again, NONE
+    where not known, and from which of its records on; is_whole: all of it. begin: int64[batches + 1], their records in
+    the log. next_in_topic: the record that was appended to the topic next. log, batches, places,
+    sizes: what the replay takes, records of first sendings alone; fitted: as sizes, by the fit alone.
+    """
+
+    topics: list[str]
+    rows: Rows
+    topic: Ints
+    partition: Ints
+    connection: Ints
+    first: Ints
+    batch_of: Ints
+    offset: Ints
+    is_whole: Bools
+    begin: Ints
+    log: Log
+    batches: Batches
+    places: Topics
+    sizes: Sizes
+    fitted: Sizes
+    next_in_topic: Ints
+
+
+def numbered(texts: pa.Array[Any], index: dict[str, int]) -> Ints:
+    """A number for each text; new ones are added to `index`."""
+    keys: Any = texts.dictionary_encode()
+    numbers = np.array([index.setdefault(key, len(index)) for key in keys.dictionary.to_pylist()], np.int64)
+    found: Ints = numbers[keys.indices.to_numpy()] if len(numbers) else np.zeros(0, np.int64)
+    return found
+
+
+def flat(column: Any) -> tuple[Ints, Ints]:
+    """A list column as (int64[rows + 1] offsets, int64 values); a null is empty."""
+    filled = compute.fill_null(column, pa.scalar([], column.type))
+    offsets = filled.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], filled.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def unique_numbers(*columns: Ints) -> tuple[Ints, Ints]:
+    """(int64[rows], a number for each distinct row of the columns; int64[columns, numbers], what they stand for)."""
+    distinct, found = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    return found.reshape(-1), distinct
+
+
+def edges(counts: Ints) -> Ints:
+    """int64[n + 1], where stretches of these lengths begin and end."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def rows_of_sent(batch: pa.RecordBatch, codec: Ints, offsets: Ints, times: Ints) -> Rows:
+    """The numbers of SENT."""
+    has = np.diff(offsets) > 0
+    begin, end = np.minimum(offsets[:-1], max(len(times) - 1, 0)), np.maximum(offsets[1:] - 1, 0)
+    padded = times if len(times) else np.zeros(1, np.int64)
+    return Rows(
+        numbers_of(batch, SENT.request_time, 0), numbers_of(batch, SENT.response_time, NEVER),
+        numbers_of(batch, SENT.size_bytes, 0), codec, np.diff(offsets),
+        numbers_of(batch, SENT.base_sequence, NONE), numbers_of(batch, SENT.error_code, NONE),
+        numbers_of(batch, SENT.uncompressed_bytes, 0),
+        np.where(has, padded[begin], 0), np.where(has, padded[end], 0),
+    )  # fmt: skip
+
+
+Sequences = dict[tuple[int, ...], int]
+"""The sequence number that comes next, by topic, partition, producer id and epoch."""
+
+
+def were_sent(streams: Ints, stream: Ints, rows: Rows, expected: Sequences) -> Bools:
+    """Which rows send records that were sent before the first row; `expected` is brought forward.
+
+    streams: int64[4, streams], what each stands for. stream: int64[rows], that of each row.
+    """
+    keys = [tuple(key) for key in streams.T.tolist()]
+    known = np.array([expected.get(key, 0) for key in keys], np.int64)
+    ends = np.zeros(len(keys), np.int64)
+    np.maximum.at(ends, stream, rows.sequence + rows.records)
+    expected.update(zip(keys, np.maximum(known, ends).tolist(), strict=True))
+    found: Bools = (rows.sequence >= 0) & (rows.sequence < known[stream])
+    return found
+
+
+def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int], expected: Sequences) -> Sent:
+    """Put together what a client sent from rows of SENT in the order of their first records.
+
+    index: numbers of its topics, expected: sequence numbers that come next; both are brought forward.
+    """
+    topic, codec = numbered(batch[SENT.topic], index), numbered(batch[SENT.codec], codec_index())
+    number = numbers_of(batch, SENT.partition, 0)
+    partition, places = unique_numbers(topic, number)
+    offsets, content = flat(batch[SENT.record_sizes])
+    _, times = flat(batch[SENT.create_times])
+    rows = rows_of_sent(batch, codec, offsets, times)
+    producer = numbers_of(batch, SENT.producer_id, NONE), numbers_of(batch, SENT.producer_epoch, NONE)
+    stream, streams = unique_numbers(topic, number, *producer)
+    parent, offset = np.zeros(len(topic), np.int64), np.zeros(len(topic), np.int64)
+    memory = np.zeros(len(topic), np.int64), np.full(streams.shape[1], NONE)
+    mark_resent(read_only(stream), Rows(*map(read_only, rows)), *memory, parent, offset)
+    is_first = (parent == NONE) & (rows.records > 0) & ~were_sent(streams, stream, rows, expected)
+    # In the log, a partition's batches stand together, in the order in which they were filled.
+    first = np.flatnonzero(is_first)[np.argsort(partition[is_first], kind="stable")]
+    batch_of = np.full(len(topic), NONE)
+    batch_of[first] = np.arange(len(first))
+    batch_of = np.where(parent == NONE, batch_of, batch_of[np.maximum(parent, 0)])
+    begin = edges(rows.records[first])
+    taken = np.repeat(offsets[first] - begin[:-1], rows.records[first]) + np.arange(begin[-1])
+    is_whole = (
+        (offset == 0) & (rows.records == rows.records[first[np.maximum(batch_of, 0)]]) if len(first) else is_first
+    )
+    log = log_of(
+        batch, rows, first, begin, content[taken], times[taken], partition[first], len(index), topic
+    )  # fmt: skip
+    log = log._replace(resent_at=resent_times(rows, parent, offset, batch_of, begin, is_whole))
+    next_in_topic = following(log, topic[first][log.batch])
+    sticky = np.bincount(
+        topic[first], numbers_of(batch, SENT.keyless_records, 0)[first] - rows.records[first], len(index)
+    )
+    return Sent(
+        list(index), rows, topic, partition, numbers_of(batch, SENT.connection_id, 0), first, batch_of, offset,
+        is_whole, begin, log,
+        batches_of(rows, first, begin, log, next_in_topic, parent, batch_of, is_whole, linger_us),
+        Topics(places[0], (sticky == 0).astype(np.int64)),
+        *costs(batch, rows.size[first] - HEADER_BYTES, codec[first], topic[first], first, begin, content[taken]),
+        next_in_topic,
+    )  # fmt: skip
+
+
+def codec_index() -> dict[str, int]:
+    """Numbers of the codecs by name."""
+    return {name: number for number, name in enumerate(CODEC_NAMES)}
+
+
+def log_of(
+    batch: pa.RecordBatch, rows: Rows, first: Ints, begin: Ints, content: Ints, timestamp: Ints, partition: Ints,
+    topics: int, topic: Ints,
+) -> Log:  # fmt: skip
+    """The records of first sendings, with the order in which they were appended.
+
+    A record is appended when it is made, as long as its time can be the client's clock: it is not after the request,
+    and not before what stands before it. Where a batch's first time cannot (SENT.append_from), its request's time is.
+    """
+    of = np.repeat(np.arange(len(first)), np.diff(begin))
+    append_from = numbers_of(batch, SENT.append_from, 0)[first]
+    is_clock = append_from < rows.request_time[first]
+    time = np.where(is_clock[of], timestamp * 1000, rows.request_time[first][of])
+    time = np.clip(time, append_from[of], rows.request_time[first][of])
+    # Rising within a partition: partitions are put far apart for one running maximum.
+    earliest = int(time.min(initial=NEVER))
+    apart = partition[of] * (int(time.max(initial=0)) - earliest + 1)
+    time = np.maximum.accumulate(time - earliest + apart) - apart + earliest
+    order = np.lexsort((np.arange(len(of)), partition[of], topic[first][of], time))
+    append_order(
+        time, topic[first][of], partition[of], order, np.full(topics, NONE), np.zeros(len(of), np.int64)
+    )  # fmt: skip
+    return Log(time, timestamp, content, partition[of], of, np.full(len(of), NEVER), order)
+
+
+def following(log: Log, topic: Ints) -> Ints:
+    """Of each record the next that was appended to its topic, NONE for the last."""
+    by_topic = log.order[np.argsort(topic[log.order], kind="stable")]
+    found = np.full(len(topic), NONE)
+    same = topic[by_topic[1:]] == topic[by_topic[:-1]]
+    found[by_topic[:-1][same]] = by_topic[1:][same]
+    return found
+
+
+def resent_times(
+    rows: Rows, parent: Ints, offset: Ints, batch_of: Ints, begin: Ints, is_whole: Bools
+) -> Ints:  # fmt: skip
+    """When each record was first sent again in a part of its batch: int64[records], NEVER where it was not."""
+    found = np.full(int(begin[-1]), NEVER)
+    parts = np.flatnonzero((parent != NONE) & (batch_of != NONE) & ~is_whole)
+    start = np.minimum(begin[batch_of[parts]] + offset[parts], len(found) - 1)
+    np.minimum.at(found, start, rows.request_time[parts])
+    return found
+
+
+def batches_of(
+    rows: Rows, first: Ints, begin: Ints, log: Log, next_in_topic: Ints, parent: Ints, batch_of: Ints,
+    is_whole: Bools, linger_us: int,
+) -> Batches:  # fmt: skip
+    """What the capture tells of each batch when it was sent first."""
+    last = begin[1:] - 1
+    follows = next_in_topic[last]
+    sealed = np.where(follows != NONE, log.time[np.maximum(follows, 0)], NEVER)
+    ready = np.minimum(sealed, log.time[begin[:-1]] + linger_us)
+    sent, answered = rows.request_time[first], rows.response_time[first]
+    again = np.flatnonzero((parent != NONE) & (batch_of != NONE) & is_whole)
+    retry_at = np.full(len(first), NEVER)
+    np.minimum.at(retry_at, batch_of[again], rows.request_time[again])
+    return Batches(
+        rows.codec[first],
+        np.maximum(sent - ready, 0),
+        np.where(sent < ready, sent, NEVER),
+        np.where(answered == NEVER, 0, answered - sent),
+        np.bincount(batch_of[again], minlength=len(first)),
+        retry_at,
+    )

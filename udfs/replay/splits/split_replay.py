@@ -1,0 +1,161 @@
+"""The pass over producers: what each sent, put together, judged, and sent again in every lane."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import SENT
+from udfs.facts.arrow_tables import pack
+from udfs.replay.fetch.fetch_replay import boundaries
+from udfs.replay.splits.accumulator import run
+from udfs.replay.splits.compression_estimate import DAMPED, Producers
+from udfs.replay.splits.sender_events import working_memory
+from udfs.replay.splits.sent_batches import Sent, Sequences, read_sent
+from udfs.replay.splits.split_outcomes import Sums, Timeline, last_spans, no_sums, no_timeline
+from udfs.replay.splits.split_verdicts import Recut, judge_sent, recut_of
+from udfs.wire.arrays import Ints, Singles
+from udfs.wire.records import CODEC_NAMES
+
+CLIENT = (SENT.client_id, SENT.client_address)
+STRETCH_RECORDS = 1 << 18
+"""A client's records that are in memory at a time. Between stretches its estimates stay, and what is being filled is
+sent: one batch of a partition in a stretch ends before its time."""
+BY_CLIENT = -1
+"""Of Producers.halves: what the client's version does."""
+DAMPED_INITIAL = 0.5
+"""Of every codec but none (CompressionType of Kafka 0.10)."""
+
+
+@dataclass(frozen=True)
+class SplitLanes:
+    """The lanes of a replay: names and settings; lane 0 is the captured one."""
+
+    names: tuple[str, ...]
+    producers: Producers
+
+
+@dataclass
+class Client:
+    """The producer at hand, with its estimates, outcomes and verdicts; topics are numbered as they come."""
+
+    client_id: str
+    client_address: str
+    lanes: SplitLanes
+    is_java: bool = True
+    topics: dict[str, int] = field(default_factory=dict)
+    expected: Sequences = field(default_factory=dict)
+    estimates: Singles = field(default_factory=lambda: np.ones((0, 0, 0), np.float32))
+    last_codec: dict[int, int] = field(default_factory=dict)
+    judged: dict[tuple[int, int], float] = field(default_factory=dict)
+    sums: Sums = field(default_factory=lambda: no_sums(0, 0))
+    line: Timeline = field(default_factory=lambda: no_timeline(0, 0))
+    spans: list[tuple[int, Ints]] = field(default_factory=list)
+    verdicts: Counter[tuple[str, int]] = field(default_factory=Counter)
+    sent_until: int = 0  # us
+    recut: dict[int, list[Recut]] = field(default_factory=dict)
+
+
+def whole_stretches(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """The same rows in stretches of one client with at least `most` records, or all it has; and whether it is the last.
+
+    The stretches do not depend on how the rows are cut.
+    """
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        held = batch if held is None else pa.Table.from_batches([held, batch]).combine_chunks().to_batches()[0]
+        starts = boundaries(held, CLIENT)
+        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            rows = held.slice(first, end - first)
+            is_open = end == held.num_rows
+            while (cut := cut_at(rows, most)) < rows.num_rows:
+                yield rows.slice(0, cut), False
+                rows = rows.slice(cut)
+            if not is_open:
+                yield rows, True
+        held = rows
+    if held is not None and held.num_rows:
+        yield held, True
+
+
+def cut_at(rows: pa.RecordBatch, most: int) -> int:
+    """Rows of the first stretch: all where they have fewer records than `most` and one row more."""
+    sizes: Any = rows[SENT.record_sizes]  # a ListArray
+    counts = np.diff(sizes.offsets.to_numpy().astype(np.int64))
+    return min(int(np.searchsorted(np.cumsum(counts), most)) + 1, rows.num_rows)
+
+
+def replay_splits(
+    batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str, most: int = STRETCH_RECORDS
+) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of SENT, sorted by client and by append_from."""
+    from udfs.replay.splits.split_report import client_rows  # the report knows what a client is
+
+    now: Client | None = None
+    for rows, is_last in whole_stretches(batches, most):
+        if now is None:
+            client_id, client_address = (rows[name][0].as_py() for name in CLIENT)
+            now = Client(client_id, client_address, lanes)
+        replay_stretch(now, rows)
+        if is_last:
+            end_spans(now)
+            for table, found in client_rows(now, run_id):
+                yield from pack(table, found)
+            now = None
+
+
+def end_spans(now: Client) -> None:
+    """Hand out the spans that have begun."""
+    for lane in range(len(now.line.closed)):
+        now.spans.append((lane, last_spans(now.line, lane, now.sent_until)))
+
+
+def replay_stretch(now: Client, rows: pa.RecordBatch) -> None:
+    """Judge a stretch of what the client sent, and send it in every lane."""
+    producers = now.lanes.producers
+    now.is_java = now.is_java and bool(rows[SENT.is_java][0].as_py())
+    sent = read_sent(rows, int(producers.linger_us[0]), now.topics, now.expected)
+    halves = int(rows[SENT.halves][0].as_py())
+    settings = producers._replace(halves=np.where(producers.halves == BY_CLIENT, halves, producers.halves))
+    judge_sent(sent, rows, settings, now.is_java, now.judged, now.verdicts)
+    if not now.is_java or len(sent.first) == 0:
+        return
+    grow(now, settings)
+    now.sent_until = max(now.sent_until, int(sent.rows.request_time.max()))
+    for mode, sizes in enumerate((sent.sizes, sent.fitted)):
+        now.recut.setdefault(mode, []).append(recut_of(sent, sizes))
+    for topic, codec in zip(sent.topic[sent.first].tolist(), sent.rows.codec[sent.first].tolist(), strict=True):
+        now.last_codec[topic] = codec
+    run_lanes(now, sent, settings)
+
+
+def run_lanes(now: Client, sent: Sent, settings: Producers) -> None:
+    """Send what was sent, in every lane."""
+    memory = working_memory(len(sent.log.time), len(sent.places.topic), len(now.topics))
+    for lane in range(len(now.lanes.names)):
+        sizes = sent.fitted if settings.is_fitted[lane] else sent.sizes
+        spans = run(
+            memory, sent.log, sent.batches, sent.places, sizes, now.estimates, settings, lane, now.sums, now.line
+        )  # fmt: skip
+        now.spans.append((lane, spans))
+
+
+def grow(now: Client, settings: Producers) -> None:
+    """Make place for topics that came up."""
+    lanes, topics, codecs = len(now.lanes.names), len(now.topics), len(CODEC_NAMES)
+    estimates = np.ones((lanes, topics, codecs), np.float32)
+    estimates[settings.profile == DAMPED, :, 1:] = DAMPED_INITIAL
+    known = now.estimates.shape[1]
+    sums, line = no_sums(lanes, topics), no_timeline(lanes, topics)
+    if known:
+        estimates[:, :known] = now.estimates
+        for new, old in zip((*sums, *line), (*now.sums, *now.line), strict=True):
+            new[:, :known] = old
+    now.estimates, now.sums, now.line = estimates, sums, line

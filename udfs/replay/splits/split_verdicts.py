@@ -1,0 +1,152 @@
+"""What of a client's sendings agrees with KIP-126 at the captured settings, counted by metric.
+
+batches: batches sent first end where the replay ends them, given the batches before. splits: sendings are refused as
+too large where they are larger than max.message.bytes. splits_replayed: as many as the captured lane has, which goes
+on from its own batches. recut_bytes: sizes that the replay gives the batches which splits made, in both modes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import SENT
+from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.splits.accumulator import Sizes
+from udfs.replay.splits.compression_estimate import HEADER_BYTES, Producers
+from udfs.replay.splits.resent import NONE
+from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
+from udfs.replay.splits.split_fidelity import AGREED, CODES, Closes, Made, Reason, Splits, judge
+from udfs.replay.splits.split_outcomes import NEVER
+from udfs.wire.arrays import Bools, Floats, Ints, Singles
+
+BATCHES, SPLITS, SPLITS_REPLAYED = "batches", "splits", "splits_replayed"
+RECUT = ("recut_bytes_recompressed", "recut_bytes_fitted")
+STATED_ERROR = 0.05
+"""A re-cut batch's size agrees when it is no further off than this, of what was captured."""
+
+
+class Recut(NamedTuple):
+    """Batches that splits made in the capture: topics int64, sizes as replayed and as captured."""
+
+    topic: Ints
+    replayed: Floats
+    captured: Ints
+
+
+def judge_sent(
+    sent: Sent, rows: pa.RecordBatch, lanes: Producers, is_java: bool, judged: dict[tuple[int, int], float],
+    verdicts: Counter[tuple[str, int]],
+) -> None:  # fmt: skip
+    """Count the verdicts on a stretch of sendings. judged: estimates before it by topic and codec, brought forward."""
+    unread = sent.rows.records == 0
+    verdicts[BATCHES, CODES[Reason.RECORDS_UNKNOWN]] += int(unread.sum())
+    if not is_java:
+        verdicts[BATCHES, CODES[Reason.NOT_JAVA]] += len(sent.first)
+        return
+    note_splits(sent, lanes, verdicts)
+    codec = sent.rows.codec
+    began = numbers_of(rows, SENT.began_before, 0) != 0
+    for topic, number in np.unique(np.stack([sent.topic, codec], axis=1)[sent.first], axis=0).tolist():
+        mine = (sent.topic == topic) & (codec == number)
+        if (topic, number) not in judged:
+            first = sent.first[mine[sent.first]][0]
+            judged[topic, number] = -1.0 if began[first] or sent.rows.sequence[first] > 0 else 1.0
+        found, judged[topic, number] = judge_topic(sent, mine, number, lanes, judged[topic, number])
+        for code, count in zip(*np.unique(found, return_counts=True), strict=True):
+            verdicts[BATCHES, int(code)] += int(count)
+
+
+def note_splits(sent: Sent, lanes: Producers, verdicts: Counter[tuple[str, int]]) -> None:
+    """Compare the batches refused as too large with those that are larger than max.message.bytes."""
+    rows = sent.rows
+    answered = (rows.error != NONE) & (rows.records > 1)
+    refused = answered & (rows.error == TOO_LARGE)
+    larger = answered & (rows.size > lanes.max_message_bytes[0])
+    verdicts[SPLITS, AGREED] += int((refused & larger).sum())
+    verdicts[SPLITS, CODES[Reason.SPLIT_NOT_CAPTURED]] += int((larger & ~refused).sum())
+    verdicts[SPLITS, CODES[Reason.SPLIT_NOT_REPLAYED]] += int((refused & ~larger).sum())
+
+
+def ratios(size: Ints, uncompressed: Ints) -> Singles:
+    """Compression ratios as clients see them: float32."""
+    inside: Singles = (size - HEADER_BYTES).astype(np.float32)
+    return np.divide(inside, np.maximum(uncompressed, 1).astype(np.float32), dtype=np.float32)
+
+
+def judge_topic(sent: Sent, mine: Bools, codec: int, lanes: Producers, initial: float) -> tuple[Ints, float]:
+    """(the verdict on each batch of one topic and codec, the estimate at the end)."""
+    rows, log = sent.rows, sent.log
+    by_request = np.argsort(rows.request_time, kind="stable")
+    before = requests_before(rows.request_time, sent.connection, by_request)
+    closed = by_request[mine[by_request] & (rows.uncompressed[by_request] > 0)]
+    closes = Closes(rows.request_time[closed], before[closed], ratios(rows.size[closed], rows.uncompressed[closed]))
+    refused = np.flatnonzero(mine & (rows.error == TOO_LARGE) & (rows.records > 1))
+    refused = refused[np.argsort(rows.response_time[refused], kind="stable")]
+    splits = Splits(
+        rows.response_time[refused], first_part(sent, refused), ratios(rows.size[refused], rows.uncompressed[refused])
+    )  # fmt: skip
+    batches = np.flatnonzero(mine[sent.first])
+    batches = batches[np.argsort(log.time[sent.begin[batches]], kind="stable")]
+    made = made_of(sent, batches, before[sent.first[batches]])
+    found, after = judge(made, closes, splits, log.content, log.timestamp, codec, lanes, initial)
+    unread = rows.request_time[(rows.records == 0) & mine]
+    if len(unread):  # from there on the estimate is not known
+        found = np.where(made.created >= unread.min(), CODES[Reason.RECORDS_UNKNOWN], found)
+    return found, after
+
+
+def requests_before(time: Ints, connection: Ints, by_request: Ints) -> Ints:
+    """The time of the request before each on its connection, 0 for the first: what goes to several brokers is closed
+    together, then sent to one after the other (Sender.sendProducerData)."""
+    of_connection = by_request[np.argsort(connection[by_request], kind="stable")]
+    found = np.zeros(len(time), np.int64)
+    same = connection[of_connection[1:]] == connection[of_connection[:-1]]
+    found[of_connection[1:][same]] = time[of_connection[:-1][same]]
+    return found
+
+
+def first_part(sent: Sent, refused: Ints) -> Ints:
+    """When the first batch was sent that the split of each refused one made; NEVER where none was captured."""
+    parts = np.flatnonzero(~sent.is_whole & (sent.batch_of != NONE))
+    found = np.full(len(sent.first) + 1, NEVER)
+    np.minimum.at(found, sent.batch_of[parts], sent.rows.request_time[parts])
+    # A part that is refused again is split by its own parts, which are not told from the others.
+    found = np.where(sent.is_whole[refused], found[sent.batch_of[refused]], NEVER)
+    return found
+
+
+def made_of(sent: Sent, batches: Ints, before: Ints) -> Made:
+    """The batches in the order of their creation, with what may have ended each; before: the requests before theirs."""
+    log, begin = sent.log, sent.begin
+    first, end = begin[batches], begin[batches + 1]
+    has_next = (end < len(log.time)) & (log.partition[np.minimum(end, len(log.time) - 1)] == log.partition[first])
+    after = np.minimum(end, len(log.time) - 1)
+    other = sent.next_in_topic[end - 1]
+    is_other = (other != NONE) & (log.partition[np.maximum(other, 0)] != log.partition[first])
+    is_other &= sent.places.is_sticky[sent.places.topic[log.partition[first]]] == 1
+    comes = np.where(is_other, np.minimum(log.time[np.maximum(other, 0)], log.time[after]), log.time[after])
+    surely_cut = ~has_next & ~is_other
+    return Made(
+        log.time[first], first, end,
+        np.where(has_next, log.content[after], log.content[np.maximum(other, 0)]),
+        np.where(has_next, log.timestamp[after], log.timestamp[np.maximum(other, 0)]),
+        np.where(is_other, log.content[np.maximum(other, 0)], NONE), log.timestamp[np.maximum(other, 0)],
+        (surely_cut | (comes >= before)).astype(np.int64),
+    )  # fmt: skip
+
+
+def recut_of(sent: Sent, sizes: Sizes) -> Recut:
+    """The batches that splits made in the capture, with the sizes that the replay gives them."""
+    rows = sent.rows
+    told = (sent.batch_of != NONE) & (rows.sequence >= 0)  # else where a part begins is not known
+    parts = np.flatnonzero(~sent.is_whole & told & (rows.uncompressed > 0))
+    first = sent.begin[sent.batch_of[parts]] + sent.offset[parts]
+    end = first + rows.records[parts]
+    fits = end <= sent.begin[sent.batch_of[parts] + 1]
+    parts, first, end, codec = parts[fits], first[fits], end[fits], rows.codec[parts[fits]]
+    inside = sizes.fixed[codec, first] + sizes.cost[codec, end] - sizes.cost[codec, first]
+    return Recut(sent.topic[parts], HEADER_BYTES + inside, rows.size[parts])
