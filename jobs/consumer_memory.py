@@ -21,6 +21,7 @@ from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.capture.request_log_index import REQUEST_LOG
 from udfs.errors import CaptureError
+from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_replay import replay_memory
 from udfs.replay.memory.memory_report import ALGORITHM, VARIANTS, MemoryLanes
@@ -41,7 +42,7 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
     def column(key: str, unset: int = 0) -> Ints:
         return np.array([unset if value is None else int(value) for value in texts(key)], np.int64)
 
-    none = np.zeros(len(lanes), np.int64)
+    none, as_captured = np.zeros(len(lanes), np.int64), np.full(len(lanes), AS_CAPTURED)
     buffer, requests = column("consumer.buffer.memory", UNBOUNDED), column("broker.queued.max.request.bytes", UNBOUNDED)
     most_request = column("broker.socket.request.max.bytes")
     consumer = Bounds(
@@ -49,12 +50,13 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
         np.where(buffer == UNBOUNDED, UNBOUNDED, np.minimum(buffer, MOST_CONSUMER_ALLOCATION)),
         np.array([value == "strict" for value in texts("memory.pool")]).astype(np.int64),
         np.array([VARIANTS.index(str(value)) for value in texts("memory.variant")], np.int64),
-        column("processing.records.per.second"),
+        column("processing.us.per.record", AS_CAPTURED),
         column("consumer.max.poll.records"),
         none,
     )
     broker = Bounds(
-        requests, most_request, none, np.full(len(lanes), MEMORY_POOL), none, np.ones(len(lanes), np.int64), none
+        requests, most_request, none, np.full(len(lanes), MEMORY_POOL), as_captured,
+        np.ones(len(lanes), np.int64), none,
     )  # fmt: skip
     producer = BufferBounds(
         column("producer.buffer.memory"),

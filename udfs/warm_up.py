@@ -151,7 +151,7 @@ def replay_fetch_sessions() -> None:
 def replay_consumer_memory() -> None:
     """A fetch of one partition, and a produced batch, in one lane."""
     one, none = np.full(1, 1 << 20), np.zeros(1, np.int64)
-    bounds = Bounds(one, one, none, none, none, one, none)
+    bounds = Bounds(one, one, none, none, -np.ones(1, np.int64), one, none)
     lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one))
     fetched = zeros(MEMORY_EVENTS, 3, kind=np.arange(3), size=np.full(3, 100), returned_bytes=np.full(3, 100))
     produced = zeros(MEMORY_EVENTS, 1, size=np.full(1, 100), side=pa.array(["producer"]))

@@ -39,7 +39,6 @@ def test_kafkas_defaults_and_bounds() -> None:
         "consumer.buffer.memory": (None, 1, False),
         "memory.pool": ("non_strict", None, False),
         "memory.variant": ("memory_pool", None, False),
-        "processing.records.per.second": (0, 0, False),
         "broker.queued.max.request.bytes": (None, 1, True),
         "broker.socket.request.max.bytes": (104857600, 1, True),
         "producer.buffer.memory": (33554432, 0, True),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_state import MEMORY_POOL, NONE, Bounds, Trace
 
@@ -35,7 +36,7 @@ def trace_of(
 
 
 def bounds_of(
-    *sizes: int, strict: bool = False, variant: int = MEMORY_POOL, pace: int = 0, most_records: int = 500
+    *sizes: int, strict: bool = False, variant: int = MEMORY_POOL, record_us: int = AS_CAPTURED, most_records: int = 500
 ) -> Bounds:
     """A lane a size."""
     n = len(sizes)
@@ -44,7 +45,7 @@ def bounds_of(
         np.minimum(np.array(sizes, np.int64), UNBOUNDED if UNBOUNDED in sizes else MOST),
         np.full(n, int(strict)),
         np.full(n, variant),
-        np.full(n, pace),
+        np.full(n, record_us),
         np.full(n, most_records),
         np.arange(n),
     )

@@ -103,15 +103,17 @@ def test_no_fetch_goes_out_where_the_buffer_is_smaller_than_one() -> None:
 
 def test_an_application_gives_a_message_back_with_the_poll_that_takes_its_last_record() -> None:
     """10 records at 1000 a second, 4 a poll: polls at 10, 4,010 and 8,010 us; the last one empties the message."""
-    sim = replay_unit(trace_of([(0, 0, 10, 100, 5)], records=10), bounds_of(UNBOUNDED, pace=1000, most_records=4))
+    sim = replay_unit(trace_of([(0, 0, 10, 100, 5)], records=10), bounds_of(UNBOUNDED, record_us=1000, most_records=4))
     assert int(sim.spent.time[0, 100:].sum()) == 8000
-    in_one = replay_unit(trace_of([(0, 0, 10, 100, 5)], records=10), bounds_of(UNBOUNDED, pace=1000, most_records=10))
+    in_one = replay_unit(
+        trace_of([(0, 0, 10, 100, 5)], records=10), bounds_of(UNBOUNDED, record_us=1000, most_records=10)
+    )
     assert int(in_one.spent.time[0, 100:].sum()) == 0
 
 
 def test_with_a_pace_the_next_fetch_goes_out_when_the_message_is_empty() -> None:
     two = [(0, 0, 10, 100, 5), (0, 20, 30, 100, 5)]
-    sim = replay_unit(trace_of(two, records=10), bounds_of(UNBOUNDED, pace=1000, most_records=4))
+    sim = replay_unit(trace_of(two, records=10), bounds_of(UNBOUNDED, record_us=1000, most_records=4))
     # Asked at 8,010, come at 8,020; the application is busy until 10,010, then polls at 10,010, 14,010 and 18,010.
     assert run(sim)["end"] == 20_010
 

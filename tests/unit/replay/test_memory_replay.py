@@ -139,7 +139,7 @@ def test_the_example_of_the_kip_81_pull_request() -> None:
         for turn in range(rounds)
     ]
     trace = trace_of(exchanges, max_bytes=10_000_000, records=100)
-    sim = replay_unit(trace, bounds_of(UNBOUNDED, 30_000_000, pace=500))
+    sim = replay_unit(trace, bounds_of(UNBOUNDED, 30_000_000, record_us=2000))
     assert sim.usages["most"].tolist() == [6 * response, 3 * response]
     assert sim.runs["read"].tolist() == [18, 18]
     assert int(sim.runs[1]["waits"]) > 0

@@ -9,6 +9,7 @@ that the capture shows: everything behind comes later by as much.
 
 from __future__ import annotations
 
+from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.histogram import bucket_of
 from udfs.replay.memory.event_heap import pop, push
 from udfs.replay.memory.memory_pool import GRANTED, ILLEGAL, UNBOUNDED, end_dry_spell, fill_pool, release, try_allocate
@@ -155,7 +156,7 @@ def enqueue(sim: Sim, lane: int, i: int, time: int) -> None:
 @kernel
 def is_paced(sim: Sim, lane: int, i: int) -> bool:
     """Whether the application's pace decides when the message is given back, not the capture."""
-    return bool(sim.bounds.records_per_second[lane] > 0 and sim.trace.records[i] > 0)
+    return bool(sim.bounds.record_us[lane] != AS_CAPTURED and sim.trace.records[i] > 0)
 
 
 @kernel
@@ -286,7 +287,7 @@ def on_poll(sim: Sim, lane: int, time: int) -> None:
             push(sim.heap, time, RELEASE | i)
     run.busy = 1 if taken > 0 else 0
     if taken > 0:
-        push(sim.heap, time + taken * 1_000_000 // sim.bounds.records_per_second[lane], POLL)
+        push(sim.heap, time + taken * sim.bounds.record_us[lane], POLL)
 
 
 @kernel

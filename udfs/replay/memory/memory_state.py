@@ -39,7 +39,7 @@ class Bounds(NamedTuple):
     max_single: Ints
     strict: Ints
     variant: Ints
-    records_per_second: Ints  # of the application; 0: messages are held as long as the capture shows
+    record_us: Ints  # of the application's time for a record; AS_CAPTURED: held as long as the capture shows
     most_records: Ints  # max.poll.records
     seed: Ints
 
