@@ -39,8 +39,9 @@ def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSe
 def compiling(algorithms: Sequence[str]) -> Iterator[None]:
     """Compile what is not in the cache while the block runs, and wait for it. Raises SetupError where that fails."""
     capture, facts = DECODER
-    # Two processes, as the work of the decoder's parts is about the same.
-    shares = [[part for part in share if not compiled(part).exists()] for share in ((capture,), (facts, *algorithms))]
+    # Two processes, as the work of the decoder's parts is about the same; the algorithms are dealt out.
+    wanted = ((capture, *algorithms[1::2]), (facts, *algorithms[::2]))
+    shares = [[part for part in share if not compiled(part).exists()] for share in wanted]
     if any(shares):
         sys.stderr.write("refetch: compiling the kernels, once for this version ...\n")
     command = [sys.executable, "-m", "udfs.warm_up"]

@@ -85,7 +85,7 @@ def replayed(events: DataFrame, lanes: tuple[LimitLane, ...], defaults: Defaults
     def replay_cluster(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from replay_topics(rows, lanes, defaults, seed, run_id)
 
-    return events.repartition(1).mapInArrow(replay_cluster, "`table` string, rows binary")
+    return events.repartitionById(1, F.lit(0)).mapInArrow(replay_cluster, "`table` string, rows binary")
 
 
 PARTITION_LIMITS = Algorithm(ALGORITHM, TITLE, LIMIT_TABLES, replay, QUERIES, answer_lines)

@@ -122,7 +122,7 @@ def _replay(
     each with the captured lane alone."""
     in_flags = look_up(flags, settings().values(), faults, lambda _: "")
     given = [settings()[key].algorithms for key in (*in_flags, *stated)]
-    requested = {names[0] for names in given if len(names) == 1}
+    requested = {names[0] for names in given if names}
     grids = {}
     for name in _wanted(located, text, requested, faults):
         takes = [setting for setting in settings().values() if name in setting.algorithms]

@@ -24,8 +24,8 @@ _PARSERS: Mapping[str, Callable[[str], int | float]] = {
     "bytes": parse_bytes, "ms": parse_ms, "int": parse_int, "ratio": parse_ratio
 }  # fmt: skip
 ON_REQUEST = frozenset({"batch_split"})
-"""Replays that need more of a capture than others do: they are made where a scenario or a flag names them or a setting
-that is theirs alone."""
+"""Replays that need more of a capture than others do: they are made where a scenario names them, or a flag a setting
+that is about them first."""
 _SETTINGS_FILE = CONF / "settings.yaml"
 
 

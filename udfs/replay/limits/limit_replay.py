@@ -93,7 +93,9 @@ def replay_topics(
     batches: Iterable[pa.RecordBatch], lanes: tuple[LimitLane, ...], defaults: Defaults, seed: int, run_id: str
 ) -> Iterator[pa.RecordBatch]:
     """Packed rows of the gold tables from rows of TOPIC_EVENTS of one cluster, in any order."""
-    events = pa.Table.from_batches(list(batches), arrow_schema(TOPIC_EVENTS))
+    schema, held = arrow_schema(TOPIC_EVENTS), list(batches)
+    # Spark names the items of a list otherwise, and says of no column that it has no nulls.
+    events = pa.Table.from_batches(held).cast(schema) if held else schema.empty_table()
     known_quota = lanes[0].mutation_rate > 0
     history = history_of(events, defaults, seed, known_quota)
     for table, rows in replay_history(history, lanes, run_id):
