@@ -134,9 +134,8 @@ public class MemoryPools {
 
     /** Once every thread has ended or waits for memory: the ids by state, and the available memory. */
     static String settled() throws Exception {
-        for (Thread thread : threads.values())
-            while (thread.isAlive() && !awaits(thread))
-                Thread.sleep(0, 20_000);
+        while (!isSettled())
+            Thread.sleep(0, 20_000);
         List<String> granted = new ArrayList<>();
         List<String> exhausted = new ArrayList<>();
         List<String> illegal = new ArrayList<>();
@@ -154,8 +153,14 @@ public class MemoryPools {
             + " unallocated " + buffers.unallocatedMemory();
     }
 
-    /** Whether a thread waits for memory; one that was signalled waits for the lock, and so is not done yet. */
-    static boolean awaits(Thread thread) {
-        return thread.getState() == Thread.State.TIMED_WAITING && !lock.isLocked() && !lock.hasQueuedThreads();
+    /** Seen under the pool's lock, where nobody is on the way: a thread that was signalled queues for that lock. */
+    static boolean isSettled() {
+        lock.lock();
+        try {
+            return !lock.hasQueuedThreads() && threads.values().stream()
+                .allMatch(thread -> !thread.isAlive() || thread.getState() == Thread.State.TIMED_WAITING);
+        } finally {
+            lock.unlock();
+        }
     }
 }
