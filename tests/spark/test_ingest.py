@@ -99,7 +99,8 @@ def index_of(capture: Path, range_bytes: int = 1 << 30) -> CaptureIndex:
 
 def decoded(spark: SparkSession, index: CaptureIndex) -> Silver:
     """The rows of a capture before names are learnt and tables written, which no longer depends on how work is cut."""
-    packed = packed_rows(spark, plan_capture((index,), spark.sparkContext.defaultParallelism), None).cache()
+    plan = plan_capture((index,), spark.sparkContext.defaultParallelism)
+    packed = packed_rows(spark, plan, None, None).cache()
     rows = {table.name: sorted(map(repr, jobs.ingest.unpacked(packed, table).collect())) for table in DECODED}
     packed.unpersist()
     return rows
