@@ -12,12 +12,17 @@ import pytest
 import zstandard
 from pyspark.sql import SparkSession
 
+from jobs.algorithms import ALGORITHMS
 from jobs.cli import run_command
-from schemas.tables.gold import GOLD
+from jobs.settings import ON_REQUEST
+from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import SILVER
 from tests.lakes import lake_rows
 
-PARTS = ["Read", "Lost", "Fidelity", "fetch.max.bytes (KIP-74)", "Partition limits (KIP-578, a proposal)", "Tables"]
+USUAL = [algorithm for name, algorithm in ALGORITHMS.items() if name not in ON_REQUEST]
+"""What is replayed where nothing is named."""
+PARTS = ["Read", "Lost", "Fidelity", *(algorithm.title for algorithm in USUAL), "Tables"]
+TABLES = (*SILVER, FIDELITY, *(table for algorithm in USUAL for table in algorithm.tables), RUNS)
 ASKED = (
     "--set=consumer.fetch.max.bytes=64KiB,8MiB",
     "--captured=broker.fetch.max.bytes=55MiB",
@@ -59,7 +64,7 @@ def test_the_summary_names_every_capture_lane_and_table(
 ) -> None:
     for capture in samples:
         assert f"  {capture}: " in answer.stdout
-    for table in (*SILVER, *GOLD):
+    for table in TABLES:
         assert f"  {lake}/{table.layer}/{table.name}\n" in answer.stdout
         assert (lake / table.layer / table.name / "_delta_log").is_dir()
     assert re.search(r"^  consumer +captured ", answer.stdout, re.MULTILINE)
@@ -84,12 +89,12 @@ def test_the_same_command_again_decodes_nothing_and_leaves_equal_tables(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     assert answer.returncode == 0, answer.stderr
-    once = lake_rows(spark, str(lake), (*SILVER, *GOLD))
+    once = lake_rows(spark, str(lake), TABLES)
     assert run_command(["pipeline", "--captures", *map(str, samples), f"--lake={lake}", *ASKED]) == 0
     printed = capsys.readouterr()
     assert printed.out == answer.stdout
     assert "was ingested before" in printed.err
-    assert lake_rows(spark, str(lake), (*SILVER, *GOLD)) == once
+    assert lake_rows(spark, str(lake), TABLES) == once
 
 
 def test_ingest_and_replay_one_by_one_leave_the_pipelines_tables(
@@ -99,7 +104,7 @@ def test_ingest_and_replay_one_by_one_leave_the_pipelines_tables(
     assert answer.returncode == 0, answer.stderr
     assert run_command(["ingest", "--captures", *map(str, samples), f"--lake={tmp_path}", *ASKED]) == 0
     assert run_command(["replay", f"--lake={tmp_path}", *ASKED]) == 0
-    assert lake_rows(spark, str(tmp_path), (*SILVER, *GOLD)) == lake_rows(spark, str(lake), (*SILVER, *GOLD))
+    assert lake_rows(spark, str(tmp_path), TABLES) == lake_rows(spark, str(lake), TABLES)
 
 
 def plain(sample: Path) -> bytes:
