@@ -21,11 +21,13 @@ def kernel_cache_dir(package: Path) -> str:
     """Where numba keeps the machine code of this version of the kernels.
 
     Numba compares the time stamp of the file that a cached kernel is in, not of the files whose functions it has
-    inlined: a change to one of those would go unnoticed. So the folder is named after the content of all of them.
+    inlined: a change to one of those would go unnoticed. So the folder is named after the content of all of them; and
+    after their place, by which numba tells its files apart, so that what one clone has compiled is not another's.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     base = home if os.access(home, os.W_OK) or os.access(home.parent, os.W_OK) else Path(tempfile.gettempdir())
-    return str(base / "refetch" / f"kernels-{code_digest(package)}")
+    place = hashlib.sha256(str(package.resolve()).encode()).hexdigest()[:8]
+    return str(base / "refetch" / f"kernels-{code_digest(package)}-{place}")
 
 
 # Numba reads this when it is first imported, which only modules below this one do.
