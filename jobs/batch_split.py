@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from jobs.algorithm import Algorithm
 from jobs.lake import rows_of
+from jobs.one_shuffle import packed_in_order, shards_of
 from jobs.run import Run
 from jobs.scenario import Lane
 from jobs.settings import Value, settings
@@ -74,7 +75,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     check_record_sizes(spark, run, capture_id, batches)
     lanes = split_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
     connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
-    shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
+    shards = shards_of(spark)
     by_host = run.scenario.captured.get("producer.process") == "host"
     return replayed(sent_batches(batches, connections, by_host, shards), lanes, run_id, shards)
 
@@ -104,13 +105,10 @@ def replayed(sent: DataFrame, lanes: SplitLanes, run_id: str, shards: int) -> Da
     def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from replay_splits(rows, lanes, run_id)
 
-    return (
-        sent.repartitionById(shards, t.shard)
-        .sortWithinPartitions(
-            t.client_id, t.client_address, t.append_from, t.request_time, t.connection_id, t.exchange_no, t.position
-        )
-        .mapInArrow(replay, "`table` string, rows binary")
-    )
+    order = (
+        t.client_id, t.client_address, t.append_from, t.request_time, t.connection_id, t.exchange_no, t.position,
+    )  # fmt: skip
+    return packed_in_order(sent, shards, order, replay)
 
 
 BATCH_SPLITS = Algorithm(ALGORITHM, TITLE, (BATCH_SPLIT, BATCH_SPLIT_TIMELINE), replay, QUERIES, answer_lines)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
 from udfs.capture.frame_dump import MAGICS, dump_format, index_frames, read_frames
 from udfs.capture.index import CaptureIndex, index_capture
@@ -198,7 +199,7 @@ def packed_rows(
     return (
         packets.repartitionById(plan.packets.shards, "shard")
         .sortWithinPartitions("connection", "sort_ns", "file_no", "packet_no")
-        .mapInArrow(follow_connections, "`table` string, rows binary")
+        .mapInArrow(follow_connections, PACKED_COLUMNS)
     )
 
 

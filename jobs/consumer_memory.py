@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from jobs.algorithm import Algorithm
 from jobs.lake import rows_of
 from jobs.memory_answers import QUERIES, TITLE, answer_lines
 from jobs.memory_events import memory_events
+from jobs.one_shuffle import packed_in_order, shards_of
 from jobs.run import Run
 from jobs.scenario import Lane
 from jobs.settings import Value, settings
+from jobs.told_by_packets import check_packets
 from schemas.tables.gold_memory import GOLD_MEMORY
-from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
-from udfs.capture.request_log_index import REQUEST_LOG
-from udfs.errors import CaptureError
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_replay import replay_memory
@@ -68,23 +67,13 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
 
 def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
     """Replay the memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
-    check_message_sizes(spark, run.lake, capture_id)
+    check_packets(spark, run.lake, capture_id, f"the sizes of messages that the replay of {ALGORITHM} needs")
     lanes = memory_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
     exchanges, fetches, batches = (
         rows_of(spark, run.lake, table, capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
     )
-    shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
+    shards = shards_of(spark)
     return replayed(memory_events(exchanges, fetches, batches, shards), lanes, run_id, shards)
-
-
-def check_message_sizes(spark: SparkSession, lake: str, capture_id: str) -> None:
-    """Raises CaptureError where the capture set cannot tell the sizes of messages."""
-    captures = rows_of(spark, lake, CAPTURES, capture_id)
-    if captures.where(F.col(CAPTURES.format) == REQUEST_LOG).first() is not None:
-        raise CaptureError(
-            f"{lake}: capture {capture_id} is of request logs, which do not tell the sizes of messages that the replay "
-            "of memory needs: capture packets with `tcpdump -s 0` for it. The silver tables are whole"
-        )
 
 
 def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) -> DataFrame:
@@ -94,15 +83,11 @@ def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) ->
     def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from replay_memory(rows, lanes, run_id)
 
-    return (
-        events.repartitionById(shards, t.shard)
-        .sortWithinPartitions(
-            t.side, t.unit, t.unit_address, t.time, t.connection_id, t.exchange_no, t.kind, t.partition_key,
-            t.end_offset, t.size, t.held,
-        )
-        .drop(t.shard)
-        .mapInArrow(replay, "`table` string, rows binary")
+    order = (
+        t.side, t.unit, t.unit_address, t.time, t.connection_id, t.exchange_no, t.kind, t.partition_key, t.end_offset,
+        t.size, t.held,
     )  # fmt: skip
+    return packed_in_order(events, shards, order, replay)
 
 
 CONSUMER_MEMORY_REPLAY = Algorithm(ALGORITHM, TITLE, GOLD_MEMORY, replay, QUERIES, answer_lines)

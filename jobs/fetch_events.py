@@ -5,15 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.one_shuffle import shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS
-
-
-def shard(shards: int, *keys: str) -> Column:
-    """The shard of rows with these keys."""
-    return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
 
 
 def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:

@@ -11,20 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from jobs.algorithm import Algorithm
 from jobs.fetch_answers import QUERIES, TITLE, answer_lines
-from jobs.fetch_events import log_events, shard, with_profiles
+from jobs.fetch_events import log_events, with_profiles
 from jobs.lake import rows_of, spark_schema
+from jobs.one_shuffle import SHARD, packed_in_order, shard, shards_of
 from jobs.run import Run
 from jobs.scenario import Lane
 from jobs.settings import Value
+from jobs.told_by_packets import check_packets
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
-from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS, READS
-from udfs.capture.request_log_index import REQUEST_LOG
-from udfs.errors import CaptureError
 from udfs.replay.fetch.client_order import ORDERS, PROFILES
 from udfs.replay.fetch.client_pace import ClientLanes
 from udfs.replay.fetch.fetch_lanes import FetchLanes
@@ -86,24 +85,13 @@ def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes
 
 def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
     """Replay every fetch of the capture set. Raises CaptureError where batch sizes are not known."""
-    check_batch_sizes(spark, run.lake, capture_id)
+    check_packets(spark, run.lake, capture_id, f"the sizes of record batches that the replay of {ALGORITHM} needs")
     lanes = fetch_lanes(run.scenario.lanes(ALGORITHM), dict(run.scenario.captured))
     exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
     fetches = with_profiles(rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id), exchanges)
     batches = rows_of(spark, run.lake, RECORD_BATCHES, capture_id)
-    shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
+    shards = shards_of(spark)
     return replayed(fetches, batches, lanes, run_id, shards)
-
-
-def check_batch_sizes(spark: SparkSession, lake: str, capture_id: str) -> None:
-    """Raises CaptureError where the capture set cannot tell the sizes of record batches."""
-    captures = rows_of(spark, lake, CAPTURES, capture_id)
-    is_log, has_packets = F.col(CAPTURES.format) == REQUEST_LOG, F.col(CAPTURES.packets) > 0
-    if captures.where(is_log).first() is not None and captures.where(has_packets).first() is None:
-        raise CaptureError(
-            f"{lake}: capture {capture_id} is of request logs, which do not tell the sizes of record batches that the "
-            "replay of fetch.max.bytes needs: capture packets with `tcpdump -s 0` for it. The silver tables are whole"
-        )
 
 
 def replayed(fetches: DataFrame, batches: DataFrame, lanes: FetchLanes, run_id: str, shards: int) -> DataFrame:
@@ -123,13 +111,8 @@ def replayed(fetches: DataFrame, batches: DataFrame, lanes: FetchLanes, run_id: 
         .mapInArrow(read_logs, spark_schema(READS))
     )
     unit = (r.client_id, r.client_address, r.reader)
-    return (
-        found.withColumn(t.shard, shard(shards, *unit))
-        .repartitionById(shards, t.shard)
-        .sortWithinPartitions(*unit, r.request_time, r.connection_id, r.exchange_no, r.read_position)
-        .drop(t.shard)
-        .mapInArrow(replay, "`table` string, rows binary")
-    )
+    order = (*unit, r.request_time, r.connection_id, r.exchange_no, r.read_position)
+    return packed_in_order(found.withColumn(SHARD, shard(shards, *unit)), shards, order, replay)
 
 
 TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY)

@@ -17,6 +17,7 @@ from jobs.lake import rows_of
 from jobs.limit_answers import QUERIES, TITLE, answer_lines
 from jobs.limit_events import topic_events
 from jobs.limit_schedule import parse_schedule
+from jobs.one_shuffle import PACKED_COLUMNS
 from jobs.run import Run
 from jobs.scenario import Lane
 from jobs.settings import Value, settings
@@ -85,7 +86,7 @@ def replayed(events: DataFrame, lanes: tuple[LimitLane, ...], defaults: Defaults
     def replay_cluster(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from replay_topics(rows, lanes, defaults, seed, run_id)
 
-    return events.repartitionById(1, F.lit(0)).mapInArrow(replay_cluster, "`table` string, rows binary")
+    return events.repartitionById(1, F.lit(0)).mapInArrow(replay_cluster, PACKED_COLUMNS)
 
 
 PARTITION_LIMITS = Algorithm(ALGORITHM, TITLE, LIMIT_TABLES, replay, QUERIES, answer_lines)

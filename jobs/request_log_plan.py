@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.capture_plan import BATCH_BYTES, CapturePlan, range_tasks, ranges_in
+from jobs.one_shuffle import SHARD, packed_in_order, shard
 from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
 from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts
 from udfs.facts.pseudonyms import Pseudonyms
@@ -28,11 +29,5 @@ def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
 
     lines = range_tasks(spark, plan.logs).mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
     # Lines that tell no request have no connection; they are spread by their number.
-    connection = F.xxhash64("connection", F.when(F.col("connection") == "", F.col("line_no")))
-    return (
-        lines.withColumn("shard", F.pmod(connection, F.lit(shards)).cast("int"))
-        .repartitionById(shards, "shard")
-        .sortWithinPartitions(*LINE_ORDER)
-        .drop("shard")
-        .mapInArrow(follow_connections, "`table` string, rows binary")
-    )
+    sharded = lines.withColumn(SHARD, shard(shards, "connection", F.when(F.col("connection") == "", F.col("line_no"))))
+    return packed_in_order(sharded, shards, LINE_ORDER, follow_connections)

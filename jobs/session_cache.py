@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.algorithm import Algorithm
 from jobs.lake import rows_of
+from jobs.one_shuffle import packed_in_order, shards_of
 from jobs.run import Run
 from jobs.scenario import Lane
 from jobs.session_answers import QUERIES, TITLE, answer_lines
@@ -53,7 +54,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     lanes = session_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
     exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
     fetches = rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id)
-    shards = int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
+    shards = shards_of(spark)
     return replayed(session_events(exchanges, fetches, shards), lanes, run_id, run.scenario.scenario_id, shards)
 
 
@@ -64,12 +65,8 @@ def replayed(events: DataFrame, lanes: SessionLanes, run_id: str, seed: str, sha
     def replay_brokers(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from replay_sessions(rows, lanes, run_id, seed)
 
-    return (
-        events.repartitionById(shards, t.shard)
-        .sortWithinPartitions(t.broker, t.request_time, t.connection_id, t.exchange_no, t.position)
-        .drop(t.shard)
-        .mapInArrow(replay_brokers, "`table` string, rows binary")
-    )
+    order = (t.broker, t.request_time, t.connection_id, t.exchange_no, t.position)
+    return packed_in_order(events, shards, order, replay_brokers)
 
 
 SESSION_CACHE_REPLAY = Algorithm(ALGORITHM, TITLE, SESSION_TABLES, replay, QUERIES, answer_lines)

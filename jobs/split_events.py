@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.fetch_events import shard
+from jobs.one_shuffle import shard
 from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
 from schemas.tables.steps import SENT
 

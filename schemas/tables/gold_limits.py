@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from schemas.tables.gold_columns import RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
-RUN_ID = C("string", "The run: a hash of what was replayed and the resolved scenario")
-SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
 KIND = C("string", "create_topic, auto_create, create_partitions, reassign_partition or delete_topic")
 LIMIT = C("string", "max.broker.partitions or max.partitions (both of the proposal)")
 CLIENT_ID = C("string", "client.id of who asked; empty for none")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from schemas.tables.gold_columns import RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
-RUN_ID = C("string", "The run: a hash of the capture set's content and the resolved scenario")
-SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
 _CLIENT = {
     "run_id": RUN_ID,
     "scenario": SCENARIO,

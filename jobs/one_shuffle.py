@@ -1,0 +1,32 @@
+"""How rows come to the workers: those that belong together in one task, in order, through one Arrow function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+PACKED_COLUMNS = "`table` string, rows binary"
+"""PACKED of `udfs.facts.arrow_tables`, as Spark spells it."""
+SHARD = "shard"
+"""The column that tells the task."""
+
+InOrder = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def shards_of(spark: SparkSession) -> int:
+    """How many tasks share the work."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
+
+
+def shard(shards: int, *keys: str | Column) -> Column:
+    """The shard of rows with these keys."""
+    return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
+
+
+def packed_in_order(rows: DataFrame, shards: int, order: Sequence[str], replay: InOrder) -> DataFrame:
+    """Rows of PACKED that `replay` makes of rows with the column SHARD, which come to it in this order without it."""
+    in_order = rows.repartitionById(shards, SHARD).sortWithinPartitions(*order).drop(SHARD)
+    return in_order.mapInArrow(replay, PACKED_COLUMNS)

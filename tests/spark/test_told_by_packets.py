@@ -1,0 +1,34 @@
+"""A replay that request logs cannot feed refuses them alone, and takes them beside packets or frames."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+import jobs.told_by_packets
+from jobs.told_by_packets import check_packets
+from schemas.tables.silver import CAPTURES
+from udfs.capture.request_log_index import REQUEST_LOG
+from udfs.errors import CaptureError
+
+SIZES = "the sizes of messages that the replay of consumer_memory needs"
+
+
+def capture_set(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *formats: str) -> None:
+    """Have the lake hold one set of files of these formats."""
+    rows = spark.createDataFrame([(name,) for name in formats], f"{CAPTURES.format} string")
+    monkeypatch.setattr(jobs.told_by_packets, "rows_of", lambda *_: rows)
+
+
+def test_logs_alone_are_refused_with_what_they_lack(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture_set(spark, monkeypatch, REQUEST_LOG, REQUEST_LOG)
+    with pytest.raises(CaptureError, match=f"request logs, which do not tell {SIZES}: capture packets"):
+        check_packets(spark, "lake", "a-capture", SIZES)
+
+
+@pytest.mark.parametrize("other", ["pcap", "parquet"])
+def test_logs_beside_packets_or_frames_are_taken(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    capture_set(spark, monkeypatch, REQUEST_LOG, other)
+    check_packets(spark, "lake", "a-capture", SIZES)
