@@ -28,6 +28,8 @@ RUN_PINS = ROOT / "requirements.txt"
 TEST_PINS = ROOT / "requirements-dev.txt"
 KERNEL_PACKAGES = ("numba", "numpy", "pyarrow", "zstandard")
 """What udfs.warm_up needs."""
+ALL_TESTS = ("-n2", "--dist=loadgroup", "--no-loadscope-reorder")
+"""pytest's arguments where none are given: two processes, each with a Spark of its own, the long lanes first."""
 _SETUP_LOG = ROOT / ".venv.log"
 _PASSWORD = re.compile(r"(?<=//)[^/@\s]+@")
 
@@ -41,7 +43,7 @@ def _hand_over(argv: list[str]) -> NoReturn:
     if argv[0] == "test":
         python = prepared_python(RUN_PINS, TEST_PINS)
         os.chdir(ROOT)
-        _become(python, "-m", "pytest", *argv[1:])
+        _become(python, "-m", "pytest", *(argv[1:] or ALL_TESTS))
     # Help is printed and wrong flags are told here, before minutes of set-up.
     parse(argv, prog="spark-submit.sh")
     _become(prepared_python(RUN_PINS), "-P", "-m", "jobs", *argv)

@@ -21,6 +21,23 @@ settings.register_profile(
 settings.load_profile("refetch")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile before workers start that would each compile the same."""
+    if session.config.getoption("numprocesses", default=None):
+        from jobs.algorithms import ALGORITHMS
+        from jobs.kernels import compiling
+
+        with compiling(tuple(ALGORITHMS)):
+            pass
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What stays in one worker of several: the tests of a file, and those of the lakes that are made once for all."""
+    for item in items:
+        shares_lakes = "captured" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("captured" if shares_lakes else str(item.path)))
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The clone."""

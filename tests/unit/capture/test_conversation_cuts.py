@@ -38,7 +38,7 @@ from udfs.capture.segments import REORDER_BYTES
 
 PROPERTY = settings(derandomize=True, max_examples=150, deadline=None)
 CUTS = [(1, 1), (7, 1), (10_000, 1 << 24), (10_000, 300)]
-PACKETS_OF_REAL_CAPTURES = 1500
+PACKETS_OF_REAL_CAPTURES = 700
 
 
 @st.composite
@@ -159,7 +159,7 @@ def damaged(draw: st.DrawFn) -> list[dict[str, Any]]:
     return rows
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@PROPERTY
 @given(damaged())
 def test_a_damaged_conversation_gives_the_same_however_it_is_cut(rows: list[dict[str, Any]]) -> None:
     if not rows:
