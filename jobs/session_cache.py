@@ -28,7 +28,7 @@ EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
 CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
 PROFILES: Mapping[Value | None, tuple[int, int]] = {
     "3.7": (1, CURRENT),  # before KAFKA-9401
-    "2.3": (1, OLDEST_CREATED),  # before KAFKA-9137
+    "2.4": (1, OLDEST_CREATED),  # before KAFKA-9137
     "kip": (1, KIP_TEXT),
 }
 """(shards, rules of eviction) where they are not today's."""

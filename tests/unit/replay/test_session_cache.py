@@ -241,3 +241,23 @@ def test_a_session_that_its_client_forgot_is_not_mistaken_for_its_session() -> N
     later = Fetch(120_001, "b", 5), Fetch(120_002, "a", 5, session_id=anew + 1, epoch=2)
     gold = gold_rows([captured(*left, *later)], lanes(2))
     assert (evictions(gold), total(gold, SESSION_CACHE.not_found)) == ([("b", "a")], 0)
+
+
+def test_after_the_greatest_epoch_comes_the_first() -> None:
+    (mine,) = ids(0)
+    epochs = 2147483646, 2147483647, 1, 2
+    fetches = [Fetch(n, "a", 5, session_id=mine, epoch=epoch, granted=mine) for n, epoch in enumerate(epochs)]
+    gold = gold_rows([captured(*fetches)], lanes(1))
+    assert (total(gold, SESSION_CACHE.full_fetches), total(gold, SESSION_CACHE.fetches)) == (0, 4)
+    assert reasons(gold)["session_errors"] == {"session_from_before_capture": 1}
+
+
+def test_a_client_that_mistakes_its_epoch_does_so_in_every_lane() -> None:
+    (mine,) = ids(0)
+    fetches = (
+        Fetch(0, "a", 5, granted=mine), Fetch(10, "a", 5, session_id=mine, epoch=1, granted=mine),
+        Fetch(20, "a", 5, session_id=mine, epoch=9, error=71), Fetch(30, "a", 5, session_id=mine, granted=mine + 1),
+    )  # fmt: skip
+    gold = gold_rows([captured(*fetches)], lanes(8))
+    assert (total(gold, SESSION_CACHE.fetches), total(gold, SESSION_CACHE.full_fetches)) == (4, 2)
+    assert reasons(gold)["session_requests"] == {"other_request": 1}

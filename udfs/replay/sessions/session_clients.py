@@ -19,9 +19,10 @@ from udfs.wire.kernel import kernel
 
 NO_SESSION = 0
 NO_TIME = -1
-BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE = range(5)
+BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE, WRONG_EPOCH = range(6)
 """What a client does: what its rules say; a full fetch of a client that knows of no session; one that closes the
-session; a fetch that wants none; the first one seen of a session that was opened before the capture began."""
+session; a fetch that wants none; the first one seen of a session that was opened before the capture began; a fetch whose
+epoch is not the session's, and that the broker refuses."""
 AS_EXPECTED, AFTER_LOSS, UNEXPECTED = range(3)
 """Is it what the rules say? After a response that was not captured, or in a new connection, they do not tell."""
 
@@ -140,23 +141,26 @@ def owner_of(clients: Clients, connection: int, session_id: int) -> int:
 
 
 @kernel
-def act_of(client: Record, fetch: Record) -> int:
-    """What the client does, next to what its rules would have it do."""
-    if fetch.epoch == FINAL_EPOCH:
-        return WITHOUT_SESSION
-    if fetch.epoch > 0:
-        return BY_RULES if client.id == fetch.session_id else FROM_BEFORE
-    if client.epoch == INITIAL_EPOCH and client.id == fetch.session_id:
-        return BY_RULES
-    return BEGIN_ANEW if fetch.session_id == NO_SESSION else RENEW
-
-
-@kernel
 def is_expected(client: Record, fetch: Record) -> int:
     """Is the request's session and epoch what the rules say?"""
     if fetch.epoch == FINAL_EPOCH or (client.id == fetch.session_id and client.epoch == fetch.epoch):
         return AS_EXPECTED
     return UNEXPECTED if client.is_certain == 1 and client.connection == fetch.connection else AFTER_LOSS
+
+
+@kernel
+def act_of(client: Record, fetch: Record) -> int:
+    """What the client does, next to what its rules would have it do."""
+    if fetch.epoch == FINAL_EPOCH:
+        return WITHOUT_SESSION
+    if fetch.epoch > 0:
+        if client.id != fetch.session_id:
+            return FROM_BEFORE
+        is_refused = fetch.error != 0 and is_expected(client, fetch) == UNEXPECTED
+        return WRONG_EPOCH if is_refused else BY_RULES
+    if client.epoch == INITIAL_EPOCH and client.id == fetch.session_id:
+        return BY_RULES
+    return BEGIN_ANEW if fetch.session_id == NO_SESSION else RENEW
 
 
 @kernel
