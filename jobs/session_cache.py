@@ -51,7 +51,7 @@ def session_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Sessi
 
 def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
     """Replay every fetch session of the capture set: packed rows of the gold tables, after one shuffle by broker."""
-    lanes = session_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
+    lanes = session_lanes(run.scenario.lanes(ALGORITHM), run.in_force)
     exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
     fetches = rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id)
     shards = shards_of(spark)

@@ -74,7 +74,18 @@ def run_java(jar: Jar, tmp_path_factory: pytest.TempPathFactory) -> RunJava:
 def java_command(source: Path, jars: Sequence[Path], classes: Path) -> list[str]:
     """The command that runs a source file's main; the file and those that it uses are compiled into `classes`."""
     classpath, folders = (os.pathsep.join(map(str, of)) for of in (jars, {source.parent, Path(__file__).parent}))
-    compiler = ["javac", "-nowarn", "-d", str(classes), "-sourcepath", folders, "-cp", classpath, str(source)]
+    compiler = [
+        "javac",
+        "-J-XX:TieredStopAtLevel=1",
+        "-nowarn",
+        "-d",
+        str(classes),
+        "-sourcepath",
+        folders,
+        "-cp",
+        classpath,
+        str(source),
+    ]
     done = subprocess.run(compiler, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return ["java", "-cp", os.pathsep.join((str(classes), classpath)), source.stem]

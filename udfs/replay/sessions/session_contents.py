@@ -101,8 +101,8 @@ class Memory(NamedTuple):
 
     clients: CONTENTS[clients]. entries: ENTRY[room]. slots: int64[2 * room], by client the hash table of its entries,
     twice as long as its room. end: int64[1], entries in use. To work in: tallies: TALLY[TALLIES]; places: int64[room],
-    the entry of each row of a fetch; held: ENTRY[1]; topics: a number for each topic that was ever forgotten; forgotten: int64[room],
-    by such a number the partitions that the fetch at hand forgets.
+    the entry of each row of a fetch; held: ENTRY[1]; topics: a number for each topic that was ever forgotten;
+    forgotten: int64[room], by such a number the partitions that the fetch at hand forgets.
     """
 
     clients: Records
@@ -235,7 +235,7 @@ def list_entry(memory: Memory, entry: Record, sizes: FetchSizes, version: int) -
 @kernel
 def topic_number(memory: Memory, topic: int) -> int:
     """The number of a topic of which partitions are forgotten."""
-    number = memory.topics.values[place_of(memory.topics, topic)]
+    number: int = memory.topics.values[place_of(memory.topics, topic)]
     if number == ABSENT:
         number = memory.topics.used[0]
         put(memory.topics, topic, number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class Bucket:
     occupied: Ints  # int64[lanes, shards]
     live: Ints
     cached: Ints
-    captured: Counter[str] = field(default_factory=Counter)
+    captured: Records  # CAPTURED[1]
 
 
 def broker_rows(
@@ -75,7 +75,7 @@ def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_
     occupied = [row[:count] for bucket in buckets for row, count in zip(bucket.occupied.tolist(), shards, strict=False)]
 
     def captured(name: str) -> Ints:
-        return np.repeat([bucket.captured[name] for bucket in buckets], n)
+        return np.repeat([int(bucket.captured[name][0]) for bucket in buckets], n)
 
     begins = np.repeat([bucket.number * BUCKET_US for bucket in buckets], n)
     return rows_of(
