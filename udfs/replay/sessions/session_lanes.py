@@ -20,6 +20,7 @@ from udfs.replay.sessions.session_cache import (
     Cache,
     CacheSettings,
     close_session,
+    has_free_slot,
     has_room,
     next_epoch,
     next_shard,
@@ -66,6 +67,7 @@ OUTCOME = np.dtype(
             "full_fetches",
             "created",
             "refused",
+            "refused_despite_room",
             "evicted",
             "not_found",
             "partitions_reread",
@@ -144,6 +146,7 @@ def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_
         slot = victim(cache, settings, lane, shard, fetch.privileged, fetch.size, now_ms)
         if slot == NOWHERE:
             outcome.refused += 1
+            outcome.refused_despite_room += has_free_slot(cache, settings, lane)
             return NO_SESSION
         evict(lanes, settings, lane, slot, fetch.owner)
     outcome.created += 1

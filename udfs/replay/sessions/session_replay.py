@@ -277,9 +277,9 @@ def begin_bucket(now: BrokerReplay, number: int) -> None:
     lanes = now.lanes
     lanes.outcomes[:] = np.zeros(1, OUTCOME)
     lanes.occupied[:] = lanes.cache.live
-    captured = np.zeros(1, CAPTURED)
+    live, cache, captured = lanes.cache.live[:, 0], lanes.cache, np.zeros(1, CAPTURED)
     now.buckets.append(
-        Bucket(number, lanes.outcomes, lanes.occupied, lanes.cache.live[:, 0], lanes.cache.partitions, captured)
+        Bucket(number, lanes.outcomes, lanes.occupied, live, cache.followers, cache.partitions, captured)
     )
 
 
@@ -288,6 +288,7 @@ def note_lanes(now: BrokerReplay) -> None:
     lanes, bucket = now.lanes, now.buckets[-1]
     bucket.outcomes, bucket.occupied = lanes.outcomes.copy(), lanes.occupied.copy()
     bucket.live, bucket.cached = lanes.cache.live.sum(axis=1), lanes.cache.partitions.copy()
+    bucket.followers = lanes.cache.followers.copy()
     now.fullest = np.maximum(now.fullest, bucket.occupied.max(axis=1))
 
 
