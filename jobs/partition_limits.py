@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.algorithm import Algorithm
+from jobs.kafka_release import releases
 from jobs.lake import rows_of
 from jobs.limit_answers import QUERIES, TITLE, answer_lines
 from jobs.limit_events import topic_events
@@ -20,14 +21,12 @@ from jobs.limit_schedule import parse_schedule
 from jobs.one_shuffle import PACKED_COLUMNS
 from jobs.run import Run
 from jobs.scenario import Lane
-from jobs.settings import Value, settings
+from jobs.settings import Value
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, TOPIC_CHANGES
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_fidelity import ALGORITHM
 from udfs.replay.limits.limit_replay import LimitLane, replay_topics
-
-FOLLOWER = r"^broker-\d+-fetcher-\d+$"
 
 
 def limit_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value], kafka: str) -> tuple[LimitLane, ...]:
@@ -48,20 +47,6 @@ def limit_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value], kafka: str
     return tuple(lane_of(lane) for lane in lanes)
 
 
-def seen_release(exchanges: DataFrame) -> str:
-    """The brokers' release, by what their followers say of themselves; the newest one known where none does."""
-    x = EXCHANGES
-    version = F.regexp_extract(F.max(x.client_software_version), r"^(\d+\.\d+)", 1)
-    row = exchanges.where(F.col(x.client_id).rlike(FOLLOWER)).select(version).first()
-    found = row[0] if row else None
-    return found if found in releases() else releases()[0]
-
-
-def releases() -> list[str]:
-    """The releases that can be followed, newest first."""
-    return [choice for choice in settings()["kafka"].choices if choice != "kip"]
-
-
 def seed_of(capture_id: str) -> int:
     """Where the draws of a capture set begin: the same in every lane, so that lanes differ by their settings alone."""
     return int.from_bytes(hashlib.sha256(capture_id.encode()).digest()[:4])
@@ -72,9 +57,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     metadata, changes, exchanges = (
         rows_of(spark, run.lake, table, capture_id) for table in (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES)
     )
-    captured = run.scenario.captured
-    kafka = str(captured.get("kafka", "")) or seen_release(exchanges)
-    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, kafka)
+    captured = run.in_force
+    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, releases()[0])
     counts = (captured.get(key, 1) for key in ("broker.num.partitions", "broker.default.replication.factor"))
     defaults = Defaults(*map(int, counts))
     return replayed(topic_events(metadata, changes, exchanges), lanes, defaults, seed_of(capture_id), run_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from jobs.algorithm import Algorithm
 from jobs.algorithms import asked
 from jobs.ingest import unpacked
+from jobs.kafka_release import KAFKA, seen_release
 from jobs.kernels import ready_session
 from jobs.lake import read_table, side_by_side, write_table
 from jobs.progress import stage
@@ -55,11 +56,13 @@ class Replayed:
 
     algorithms: those whose tables are written.
     refused: by name of the others, why the captures do not tell what they need.
+    kafka: the release that is replayed and what tells it, where the scenario does not; None where it does, or nothing.
     """
 
     run_id: str
     algorithms: tuple[Algorithm, ...]
     refused: Mapping[str, str]
+    kafka: str | None = None
 
 
 def replay(spark: SparkSession, run: Run, capture_id: str) -> Replayed:
@@ -67,6 +70,10 @@ def replay(spark: SparkSession, run: Run, capture_id: str) -> Replayed:
     can be replayed, since the captures do not tell what they need.
     """
     run_name = run_id(capture_id, run.scenario)
+    seen = None if KAFKA in run.scenario.captured else seen_release(spark, run.lake, capture_id)
+    if seen:
+        run = replace(run, seen={KAFKA: seen.profile})
+    kafka = seen.told if seen else None
     packed: dict[str, DataFrame] = {}
     refused: dict[str, str] = {}
     for algorithm in asked(run.scenario):
@@ -82,8 +89,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str) -> Replayed:
     write_tables(spark, run.lake, run_name, {FIDELITY: packed.values()})
     for rows in packed.values():
         rows.unpersist()
-    write_table(run_rows(spark, run, capture_id, run_name, done), run.lake, RUNS, run_name)
-    return Replayed(run_name, done, refused)
+    write_table(run_rows(spark, run, capture_id, run_name, done, kafka), run.lake, RUNS, run_name)
+    return Replayed(run_name, done, refused, kafka)
 
 
 def write_tables(spark: SparkSession, lake: str, run_name: str, packed: Mapping[Table, Iterable[DataFrame]]) -> None:
@@ -97,17 +104,23 @@ def write_tables(spark: SparkSession, lake: str, run_name: str, packed: Mapping[
 
 
 def run_rows(
-    spark: SparkSession, run: Run, capture_id: str, run_name: str, algorithms: Iterable[Algorithm]
+    spark: SparkSession,
+    run: Run,
+    capture_id: str,
+    run_name: str,
+    algorithms: Iterable[Algorithm],
+    kafka: str | None = None,
 ) -> DataFrame:
-    """The rows of the table `runs`: one an algorithm."""
+    """The rows of the table `runs`: one an algorithm. kafka: the release that the capture tells, and by what."""
     t = RUNS
+    assumed = [f"{key}: {kafka}" if key == KAFKA and kafka else key for key in run.scenario.assumed]
     rows: list[dict[str, object]] = [
         {
             t.run_id: run_name,
             t.capture_id: capture_id,
             t.scenario_id: run.scenario.scenario_id,
             t.scenario_json: run.scenario.to_json(),
-            t.assumed: list(run.scenario.assumed),
+            t.assumed: assumed,
             t.algorithm: algorithm.name,
             t.lanes: [lane.name for lane in run.scenario.lanes(algorithm.name)],
             t.refetch_version: VERSION,

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from jobs.scenario import Scenario
-from jobs.settings import ON_REQUEST
+from jobs.settings import ON_REQUEST, Value
 from udfs.capture.locations import is_uri
 from udfs.errors import ArgumentError
 from udfs.facts.pseudonyms import Pseudonyms
@@ -26,6 +26,7 @@ class Run:
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
     spark_conf: Spark properties given on the command line, which go before refetch's own.
     cluster: the file that describes a cluster; None where captures do.
+    seen: settings that the capture itself tells, where nobody states them.
     """
 
     scenario: Scenario
@@ -36,6 +37,12 @@ class Run:
     pseudonyms: Pseudonyms | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
+    seen: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def in_force(self) -> Mapping[str, Value]:
+        """The settings in force at capture time: stated, else told by the capture, else Kafka's default."""
+        return {**self.seen, **self.scenario.captured}
 
     @property
     def records(self) -> Asked | None:

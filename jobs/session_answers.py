@@ -14,7 +14,18 @@ from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 TITLE = (
     "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the answers they would have got"
 )
-HEAD = ("lane", "most live*", "refused", "evicted", "not found", "full fetches", "requests", "responses")
+HEAD = (
+    "lane",
+    "most live*",
+    "followers'",
+    "refused",
+    "with room*",
+    "evicted",
+    "not found",
+    "full fetches",
+    "requests",
+    "responses",
+)
 CAPTURED_LANE = "captured"
 
 
@@ -22,10 +33,12 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     """A row per lane, over all brokers."""
     c = SESSION_CACHE
     summed = (
-        c.fetches, c.full_fetches, c.created, c.refused, c.evicted, c.not_found, c.request_bytes, c.response_bytes,
+        c.fetches, c.full_fetches, c.created, c.refused, c.refused_despite_room, c.evicted, c.not_found,
+        c.request_bytes, c.response_bytes,
     )  # fmt: skip
     sums = [F.sum(column).alias(column) for column in summed]
-    return own_rows(c).groupBy(c.scenario).agg(F.max(c.live_sessions).alias("live"), *sums)
+    most = F.max(c.live_sessions).alias("live"), F.max(c.follower_sessions).alias(c.follower_sessions)
+    return own_rows(c).groupBy(c.scenario).agg(*most, *sums)
 
 
 def slots(own_rows: OwnRows) -> DataFrame:
@@ -51,8 +64,9 @@ def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     c = SESSION_CACHE
     return [
-        row[c.scenario].replace("broker.", "").replace(",", "  "), f"{row['live']:,}",
-        share(row[c.refused], row[c.refused] + row[c.created]), f"{row[c.evicted]:,}", f"{row[c.not_found]:,}",
+        row[c.scenario].replace("broker.", "").replace(",", "  "), f"{row['live']:,}", f"{row[c.follower_sessions]:,}",
+        share(row[c.refused], row[c.refused] + row[c.created]), share(row[c.refused_despite_room], row[c.refused]),
+        f"{row[c.evicted]:,}", f"{row[c.not_found]:,}",
         share(row[c.full_fetches], row[c.fetches]), size(row[c.request_bytes]), size(row[c.response_bytes]),
     ]  # fmt: skip
 
@@ -61,6 +75,7 @@ def notes(rows: Sequence[Row]) -> Iterable[str]:
     """What no lane tells: how many slots would be enough, and whether the captured setting can be right."""
     s = SESSION_SLOTS
     yield "  * sessions of one broker at a time. refused: of full fetches that want a session."
+    yield "    with room: of these, while another shard of the broker had a free slot."
     for row in rows:
         kind = "one cache" if row[s.shards] == 1 else f"{row[s.shards]} shards"
         yield f"  nobody is refused or evicted on any broker from {row[s.zero_harm_slots]:,} slots on ({kind})"

@@ -28,7 +28,7 @@ EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
 CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
 PROFILES: Mapping[Value | None, tuple[int, int]] = {
     "3.7": (1, CURRENT),  # before KAFKA-9401
-    "2.3": (1, OLDEST_CREATED),  # before KAFKA-9137
+    "2.4": (1, OLDEST_CREATED),  # before KAFKA-9137
     "kip": (1, KIP_TEXT),
 }
 """(shards, rules of eviction) where they are not today's."""
@@ -51,7 +51,7 @@ def session_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Sessi
 
 def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
     """Replay every fetch session of the capture set: packed rows of the gold tables, after one shuffle by broker."""
-    lanes = session_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
+    lanes = session_lanes(run.scenario.lanes(ALGORITHM), run.in_force)
     exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
     fetches = rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id)
     shards = shards_of(spark)

@@ -11,10 +11,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.cluster_file import Cluster, read_cluster
+from jobs.kafka_release import releases
 from jobs.kernels import ready_session
 from jobs.lake import rows_of, table_path, write_table
 from jobs.limit_answers import answer_lines
-from jobs.partition_limits import PARTITION_LIMITS, limit_lanes, releases, replayed, seed_of
+from jobs.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.progress import stage
 from jobs.replay import run_id, run_rows, write_tables
 from jobs.run import Run

@@ -52,7 +52,7 @@ def summary(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> s
     found = look_up(spark, run.lake, capture_id, done)
     tables = (*SILVER, FIDELITY, *(table for algorithm in done.algorithms for table in algorithm.tables), RUNS)
     parts = [
-        ["Read", *read_lines(found)],
+        ["Read", *read_lines(found), *kafka_lines(done)],
         ["Lost", *lost_lines(found)],
         ["Fidelity: the replay of the captured settings against the capture", *fidelity_lines(found)],
     ]
@@ -141,6 +141,12 @@ def read_lines(found: Found) -> Iterable[str]:
         yield f"  {doubled:,} packets seen at two capture points, counted once"
     names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in found.apis)
     yield f"  {sum(row[1] for row in found.apis):,} exchanges: {names}"
+
+
+def kafka_lines(done: Replayed) -> Iterable[str]:
+    """The release that is replayed, where the capture tells it."""
+    if done.kafka is not None:
+        yield f"  kafka: {done.kafka}"
 
 
 def read_of(row: Row) -> str:

@@ -17,7 +17,8 @@ RUNS = table(
     capture_id=C("string", "The capture set, as in the silver tables"),
     scenario_id=C("string", "SHA-256 of the resolved scenario"),
     scenario_json=C("string", "The resolved scenario"),
-    assumed=C("array<string>", "Captured settings that nobody stated: Kafka's default was taken"),
+    assumed=C("array<string>", "Captured settings that nobody stated: Kafka's default was taken; of `kafka`, what "
+                             "follows it here"),
     algorithm=C("string", "What was replayed, as scenarios have it"),
     lanes=C("array<string>", "The lanes replayed"),
     refetch_version=C("string", "Version of refetch"),

@@ -18,6 +18,7 @@ SESSION_CACHE = table(
     broker=BROKER,
     bucket_start=C("timestamp", "When the 10 s begin", "UTC"),
     live_sessions=C("int", "Sessions at the end: Kafka's NumIncrementalFetchSessions"),
+    follower_sessions=C("int", "... of which followers have; consumers have the others"),
     cached_partitions=C("bigint", "Partitions of these: Kafka's NumIncrementalFetchPartitionsCached"),
     shard_sessions=C("array<int>", "Most sessions in each shard at a time"),
     fetches=C("bigint", "Fetches, those that an error of the session makes a client repeat included"),
@@ -25,6 +26,7 @@ SESSION_CACHE = table(
     full_fetch_share=C("double", "full_fetches / fetches", nullable=True),
     created=C("bigint", "Sessions opened"),
     refused=C("bigint", "Full fetches that got no session for want of a slot; Kafka has no metric of it"),
+    refused_despite_room=C("bigint", "... while another shard had a free slot"),
     refused_share=C("double", "refused / (created + refused)", nullable=True),
     evicted=C("bigint", "Sessions that had to go for another: the count of Kafka's "
                         "IncrementalFetchSessionEvictionsPerSec"),

@@ -257,13 +257,14 @@ RECORD_BATCHES = table(
 )  # fmt: skip
 
 CLUSTER_METADATA = table(
-    "cluster_metadata", "silver", "One row a broker or partition in a Metadata response.",
+    "cluster_metadata", "silver",
+    "One row a broker or partition in a Metadata response, or an ApiVersions response that tells the broker's release.",
     ("capture_id", "connection_id", "exchange_no", "entry", "position"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
     exchange_no=EXCHANGE_NO,
     response_time=RESPONSE_TIME,
-    entry=C("string", "broker or partition; topic for a topic without partitions"),
+    entry=C("string", "broker or partition; topic for a topic without partitions; release"),
     position=C("int", "Place in the response among entries of its kind, from 0"),
     node_id=C("int", "The broker's node id", nullable=True),
     host=C("string", "The host the broker advertises", nullable=True, names="host"),
@@ -278,6 +279,8 @@ CLUSTER_METADATA = table(
     replica_nodes=C("array<int>", "Node ids of the replicas", nullable=True),
     isr_nodes=C("array<int>", "Node ids of the replicas in sync", nullable=True),
     error_code=C("smallint", "The entry's error", nullable=True),
+    release=C("string", "Kafka release of the broker that answers: the newest one of schemas/wire/releases.py of which "
+                        "it offers the APIs", nullable=True),
 )  # fmt: skip
 
 TOPIC_CHANGES = table(

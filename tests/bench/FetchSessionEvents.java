@@ -1,9 +1,7 @@
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.Supplier;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
@@ -12,29 +10,14 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.requests.FetchMetadata;
 import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.requests.FetchResponse;
-import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.common.utils.Timer;
 import org.apache.kafka.server.FetchContext;
 import org.apache.kafka.server.FetchManager;
-import org.apache.kafka.server.FetchSession.FetchSessionCache;
-import org.apache.kafka.server.FetchSessionCacheShard;
 
 /**
  * Kafka's own cache of fetch sessions on `clients` that fetch `partitions` each, `rounds` times one after the other; in
  * every fetch one partition's high watermark has moved. Prints the nanoseconds of each repetition.
  */
 public class FetchSessionEvents {
-    static final class Clock implements Time {
-        long ms;
-
-        public long milliseconds() { return ms; }
-        public long nanoseconds() { return ms * 1_000_000; }
-        public long hiResClockMs() { return ms; }
-        public void sleep(long millis) { ms += millis; }
-        public void waitObject(Object o, Supplier<Boolean> until, long deadline) { throw new UnsupportedOperationException(); }
-        public Timer timer(long timeout) { throw new UnsupportedOperationException(); }
-    }
-
     static final Uuid ID = new Uuid(7, 7);
     static final Map<Uuid, String> NAMES = Map.of(ID, "orders");
 
@@ -49,10 +32,8 @@ public class FetchSessionEvents {
     }
 
     static void run(int clients, int partitions, int rounds, int slots) {
-        Clock clock = new Clock();
-        List<FetchSessionCacheShard> shards = new ArrayList<>();
-        for (int i = 0; i < 8; i++) shards.add(new FetchSessionCacheShard(slots / 8, 120_000, Integer.MAX_VALUE / 8, i));
-        FetchManager manager = new FetchManager(clock, new FetchSessionCache(shards));
+        SessionClock clock = new SessionClock();
+        FetchManager manager = FetchSessions.broker(clock, slots, 120_000, 8);
         TopicIdPartition[] parts = new TopicIdPartition[partitions];
         for (int p = 0; p < partitions; p++) parts[p] = new TopicIdPartition(ID, new TopicPartition("orders", p));
         int[] id = new int[clients], epoch = new int[clients];

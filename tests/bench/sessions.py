@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from tests.bench.table import ROUNDS, Timing, timed, told
-from tests.oracle.conftest import SLF4J, find_jar
+from tests.oracle.conftest import SLF4J, find_jar, java_command
 from udfs.replay.sessions.session_cache import CacheSettings
 from udfs.replay.sessions.session_clients import FETCH
 from udfs.replay.sessions.session_contents import Partitions
@@ -78,9 +78,9 @@ def compare_lanes(partitions: int, rounds: int, count: int) -> str:
 
 def java(partitions: int, rounds: int) -> Timing:
     """Kafka's own class, after JAVA_WARM_UP repetitions for its compiler."""
-    classpath = os.pathsep.join(str(find_jar(name)) for name in ARTIFACTS)
     source = Path(__file__).parent / "FetchSessionEvents.java"
     numbers = (CLIENTS, partitions, rounds, SLOTS, JAVA_WARM_UP + ROUNDS)
-    command = ["java", "-cp", classpath, str(source), *map(str, numbers)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    with tempfile.TemporaryDirectory() as classes:
+        command = java_command(source, [find_jar(name) for name in ARTIFACTS], Path(classes))
+        done = subprocess.run([*command, *map(str, numbers)], capture_output=True, text=True, check=True)
     return Timing(f"kafka-server {KAFKA}", [int(ns) / 1e9 for ns in done.stdout.split()[JAVA_WARM_UP:]])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from schemas.tables.gold import FIDELITY
+from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from tests.e2e.conftest import CapturedLake
 from udfs.replay.sessions.session_report import ALGORITHM
@@ -65,6 +65,11 @@ def test_twice_the_slots_refuse_and_evict_nobody(sessions: CapturedLake) -> None
     s = SESSION_SLOTS
     rows = sessions.rows(s)
     assert {(row[s.zero_harm_slots], row[s.slots_at_least], row[s.slots_at_most]) for row in rows} == {(16, 8, 15)}
+
+
+def test_the_release_is_that_of_the_captured_brokers(sessions: CapturedLake) -> None:
+    assumed = sessions.rows(RUNS)[0][RUNS.assumed]
+    assert "kafka: 4.3, from the versions of APIs that brokers offer" in assumed
 
 
 def test_larger_consumers_evict_smaller_ones(sessions: CapturedLake) -> None:

@@ -56,16 +56,36 @@ def kafka_clients(request: pytest.FixtureRequest, jar: Jar) -> Path:
 
 
 @pytest.fixture(scope="session")
-def run_java(jar: Jar) -> RunJava:
+def run_java(jar: Jar, tmp_path_factory: pytest.TempPathFactory) -> RunJava:
     """Run a Java source file of this folder: run_java("Source.java", *jars, stdin=..., arguments=...) -> its output."""
     if shutil.which("javac") is None or shutil.which("java") is None:
         pytest.skip("no JDK: java and javac are needed to run Kafka's own classes")
 
     def run(source: str, *jars: Path, stdin: str = "", arguments: Sequence[str] = ()) -> str:
-        classpath = os.pathsep.join(str(path) for path in (*jars, jar(SLF4J)))
-        command = ["java", "-cp", classpath, str(Path(__file__).parent / source), *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        classes = tmp_path_factory.mktemp("classes")
+        command = java_command(Path(__file__).parent / source, (*jars, jar(SLF4J)), classes)
+        done = subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
     return run
+
+
+def java_command(source: Path, jars: Sequence[Path], classes: Path) -> list[str]:
+    """The command that runs a source file's main; the file and those that it uses are compiled into `classes`."""
+    classpath, folders = (os.pathsep.join(map(str, of)) for of in (jars, {source.parent, Path(__file__).parent}))
+    compiler = [
+        "javac",
+        "-J-XX:TieredStopAtLevel=1",
+        "-nowarn",
+        "-d",
+        str(classes),
+        "-sourcepath",
+        folders,
+        "-cp",
+        classpath,
+        str(source),
+    ]
+    done = subprocess.run(compiler, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return ["java", "-cp", os.pathsep.join((str(classes), classpath)), source.stem]

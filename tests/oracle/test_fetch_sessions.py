@@ -11,28 +11,82 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from jobs.session_cache import PROFILES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
-from udfs.replay.sessions.int_map import roomy
-from udfs.replay.sessions.session_cache import ID_NOT_FOUND, CacheSettings
-from udfs.replay.sessions.session_clients import Clients, new_clients, tell_clients
+from udfs.replay.sessions.session_cache import (
+    CURRENT,
+    GREATEST_ID,
+    ID_NOT_FOUND,
+    INVALID_EPOCH,
+    SHARDS,
+    TOPIC_ID_ERROR,
+    CacheSettings,
+    next_epoch,
+)
+from udfs.replay.sessions.session_clients import larger_clients, new_clients, tell_clients
 from udfs.replay.sessions.session_contents import CONTENTS, larger_memory, measure_all, new_memory
 from udfs.replay.sessions.session_events import events_of
+from udfs.replay.sessions.session_fidelity import Metric
 from udfs.replay.sessions.session_replay import SessionLanes
+from udfs.wire.arrays import Records
 from udfs.wire.fetch_sizes import fetch_sizes
 
-KAFKA = "4.3.1"
-ARTIFACTS = (
-    *(f"org.apache.kafka:{name}:{KAFKA}" for name in ("kafka-server", "kafka-server-common", "kafka-clients")),
-    "com.yammer.metrics:metrics-core:2.2.0",
-)
+METRICS_JAR = "com.yammer.metrics:metrics-core:2.2.0"
 EVICTION_MS = 120_000
 SLOTS = (8, 24, 40)
-BY_RULES, BEGIN_ANEW, NETWORK_ERROR, CLOSE = range(4)
+BY_RULES, BEGIN_ANEW, NETWORK_ERROR, CLOSE, WRONG_EPOCH = range(5)
 STEPS_MS = (1, 20, 500, 5_000, 30_000, 59_999, 60_000, 60_001, 119_999, 120_000, 120_001)
 NOT_LEADER = 6
+WITHOUT_TOPIC_IDS = 12
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release whose own classes are driven: the profile that replays it, and what its clients can do."""
+
+    profile: str
+    source: str
+    artifacts: tuple[str, ...]
+    newest_fetch: int
+    has_topic_ids: bool = True
+
+    @property
+    def shards(self) -> int:
+        return PROFILES.get(self.profile, (SHARDS, CURRENT))[0]
+
+    @property
+    def rules(self) -> int:
+        return PROFILES.get(self.profile, (SHARDS, CURRENT))[1]
+
+
+def artifacts(group: str, version: str, *names: str) -> tuple[str, ...]:
+    """Maven artifacts of one version."""
+    return tuple(f"{group}:{name}:{version}" for name in names)
+
+
+KAFKA_4_3 = Release(
+    "4.3", "FetchSessions.java",
+    (*artifacts("org.apache.kafka", "4.3.1", "kafka-server", "kafka-server-common", "kafka-clients"), METRICS_JAR), 18,
+)  # fmt: skip
+KAFKA_3_7 = Release(
+    "3.7", "FetchSessionsOf37.java",
+    (
+        *artifacts("org.apache.kafka", "3.7.2", "kafka_2.13", "kafka-server-common", "kafka-clients"), METRICS_JAR,
+        "org.scala-lang:scala-library:2.13.12", "com.typesafe.scala-logging:scala-logging_2.13:3.9.5",
+        "commons-validator:commons-validator:1.7",
+    ), 16,
+)  # fmt: skip
+KAFKA_2_4 = Release(
+    "2.4", "FetchSessionsOf24.java",
+    (
+        *artifacts("org.apache.kafka", "2.4.1", "kafka_2.12", "kafka-clients"), METRICS_JAR,
+        "org.scala-lang:scala-library:2.12.8", "com.typesafe.scala-logging:scala-logging_2.12:3.9.2",
+    ), 11, has_topic_ids=False,
+)  # fmt: skip
+RELEASES = (KAFKA_4_3, KAFKA_3_7, KAFKA_2_4)
 
 
 @dataclass(frozen=True)
@@ -41,13 +95,10 @@ class Wanted:
 
     ms: int
     client: int
+    version: int
     act: int
     throttled: int
     partitions: tuple[tuple[str, int, int, int, int, int, int], ...]
-
-    @property
-    def version(self) -> int:
-        return 12 if self.client % 4 == 1 else 18
 
     @property
     def privileged(self) -> int:
@@ -61,19 +112,34 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Request:
-    """What Kafka's client sent, and what Kafka's broker said."""
+    """What Kafka's client sent, what Kafka's broker said, and the partitions in the order in which it read them."""
 
     fetch: int
     session_id: int
     epoch: int
     error: int
     response_session_id: int
+    request_bytes: int
+    response_bytes: int
     listed: tuple[str, ...]
     forgotten: tuple[str, ...]
     returned: tuple[str, ...]
+    read: tuple[str, ...]
 
 
-def random_fetches(seed: int, clients: int, count: int, *, restarts: bool) -> list[Wanted]:
+def random_act(rng: np.random.Generator, release: Release) -> int:
+    """Mostly what the client's rules say; clients of 2.4 have no way to close their session."""
+    act = int(rng.choice(5, p=[0.88, 0.03, 0.03, 0.03, 0.03]))
+    return BY_RULES if act == CLOSE and not release.has_topic_ids else act
+
+
+def random_version(rng: np.random.Generator, release: Release, client: int, *, changes: bool) -> int:
+    """Some clients fetch without topic ids, and all do now and then, as when a topic has none."""
+    without = client % 4 == 1 or (changes and rng.random() < 0.02)
+    return min(WITHOUT_TOPIC_IDS, release.newest_fetch) if without else release.newest_fetch
+
+
+def random_fetches(release: Release, seed: int, clients: int, count: int, *, restarts: bool) -> list[Wanted]:
     """Clients with one to three partitions more than the one before, so that no two have equally large sessions."""
     rng = np.random.default_rng(seed)
     ms, found = 1_000_000, []
@@ -81,9 +147,11 @@ def random_fetches(seed: int, clients: int, count: int, *, restarts: bool) -> li
     for _ in range(count):
         ms += int(rng.choice(STEPS_MS, p=[0.3, 0.3, 0.2, 0.05, 0.04, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01]))
         client = int(rng.integers(clients))
-        act = int(rng.choice(4, p=[0.91, 0.03, 0.03, 0.03])) if restarts else BY_RULES
-        names = [("ab"[p % 2], p) for p in range(3 * client + 1 + int(rng.integers(1, 4)))]
+        act = random_act(rng, release) if restarts else BY_RULES
+        names = [("abc"[p % 3], p) for p in range(3 * client + 1 + int(rng.integers(1, 4)))]
         rng.shuffle(names)
+        if restarts and 0 < len(found) < count - 100 and rng.random() < 0.02:
+            names = []  # and so not the client's last fetch: it may be refused, and then nothing follows it
         partitions = []
         for topic, number in names:
             now = state.setdefault((client, topic, number), [0, 5, 0])
@@ -94,15 +162,16 @@ def random_fetches(seed: int, clients: int, count: int, *, restarts: bool) -> li
             hw, start = (-1, -1) if error else (now[1], now[2])
             partitions.append((topic, number, now[0], hw, start, records, error))
             now[0] += int(records > 0)
-        throttled = int(restarts and rng.random() < 0.03)
-        found.append(Wanted(ms, client, act, throttled, tuple(partitions)))
+        throttled = int(restarts and act != WRONG_EPOCH and rng.random() < 0.03)
+        version = random_version(rng, release, client, changes=restarts)
+        found.append(Wanted(ms, client, version, act, throttled, tuple(partitions)))
     return found
 
 
 def requests_of(line: str) -> Request:
-    fetch, session_id, epoch, error, answer, *lists = line.split()
-    told = (tuple(words.split(",")) if words != "-" else () for words in lists)
-    return Request(int(fetch), int(session_id), int(epoch), int(error), int(answer), *told)
+    words = line.split()
+    numbers, lists = words[:7], words[7:]
+    return Request(*map(int, numbers), *(tuple(told.split(",")) if told != "-" else () for told in lists))
 
 
 def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBatch:
@@ -125,16 +194,17 @@ def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBa
                 throttle_time_ms=100 * wanted.throttled,
             )
         )  # fmt: skip
-        for position, part in enumerate(wanted.partitions if request.error == 0 else ()):
-            topic, partition, offset, high_watermark, start, records, error = part
-            told = f"{topic}:{partition}"
+        of = {f"{topic}:{partition}": rest for topic, partition, *rest in wanted.partitions}
+        for position, told in enumerate(request.read if request.error == 0 else ()):
+            topic, partition = told.split(":")
+            offset, high_watermark, start, records, error = of[told]
             rows.append(
                 partition_row(
-                    **key, position=position, is_follower=bool(wanted.privileged), topic_key=ord(topic),
-                    partition=partition, fetch_offset=offset, high_watermark=high_watermark, log_start_offset=start,
-                    returned_bytes=records, error_code=error, is_listed=told in request.listed,
-                    is_returned=told in request.returned, response_session_id=request.response_session_id,
-                    partition_max_bytes=1000,
+                    **key, position=position, is_follower=bool(wanted.privileged),
+                    topic_key=ord(topic) + (wanted.version > WITHOUT_TOPIC_IDS) * 1000, partition=int(partition),
+                    fetch_offset=offset, high_watermark=high_watermark, log_start_offset=start, returned_bytes=records,
+                    error_code=error, is_listed=told in request.listed, is_returned=told in request.returned,
+                    response_session_id=request.response_session_id, partition_max_bytes=1000,
                 )
             )  # fmt: skip
     return rows_of_events(rows)
@@ -144,6 +214,7 @@ def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBa
 class Block:
     """Random fetches under some slots, what Kafka made of them, and the capture of it."""
 
+    release: Release
     slots: int
     fetches: list[Wanted]
     requests: list[Request]
@@ -152,34 +223,40 @@ class Block:
     def rows(self) -> pa.RecordBatch:
         return captured_rows(self.fetches, self.requests)
 
+    def lanes(self, *slots: int) -> SessionLanes:
+        """The captured lane, and others of the same release."""
+        shards, n = self.release.shards, 1 + len(slots)
+        settings = CacheSettings(
+            np.array([self.slots, *slots]) // shards, np.full(n, shards), np.full(n, EVICTION_MS),
+            np.full(n, self.release.rules),
+        )  # fmt: skip
+        return SessionLanes(tuple(f"lane {lane}" for lane in range(n)), settings)
 
-@pytest.fixture(scope="module")
-def kafka(jar: Callable[[str], Path], run_java: Callable[..., str]) -> Callable[[int, int, bool], Block]:
-    """Kafka's own account of random fetches by seed, slots and whether clients restart; one JVM for all."""
+
+Blocks = Callable[[int, int, bool], Block]
+
+
+@pytest.fixture(scope="module", params=RELEASES, ids=lambda release: release.profile)
+def kafka(request: pytest.FixtureRequest, jar: Callable[[str], Path], run_java: Callable[..., str]) -> Blocks:
+    """A release's own account of random fetches by seed, slots and whether clients restart; one JVM for all."""
+    release: Release = request.param
     asked = [
-        (seed, slots, restarts, random_fetches(seed, 10, 300, restarts=restarts))
+        (seed, slots, restarts, random_fetches(release, seed, 10, 300, restarts=restarts))
         for restarts in (True, False) for seed in range(3) for slots in SLOTS
     ]  # fmt: skip
     lines = [line for _, slots, _, fetches in asked for line in
-             (f"{slots} {EVICTION_MS} 8", *(wanted.line() for wanted in fetches))]  # fmt: skip
-    told = run_java("FetchSessions.java", *map(jar, ARTIFACTS), stdin="\n".join(lines) + "\n").splitlines()
+             (f"{slots} {EVICTION_MS} {release.shards}", *(wanted.line() for wanted in fetches))]  # fmt: skip
+    told = run_java(release.source, *map(jar, release.artifacts), stdin="\n".join(lines) + "\n").splitlines()
     blocks: list[list[Request]] = []
-    for request in map(requests_of, told):
-        if request.fetch == 0 and (not blocks or blocks[-1][-1].fetch > 0):
+    for of in map(requests_of, told):
+        if of.fetch == 0 and (not blocks or blocks[-1][-1].fetch > 0):
             blocks.append([])
-        blocks[-1].append(request)
+        blocks[-1].append(of)
     made = {
-        (seed, slots, restarts): Block(slots, fetches, requests)
+        (seed, slots, restarts): Block(release, slots, fetches, requests)
         for (seed, slots, restarts, fetches), requests in zip(asked, blocks, strict=True)
     }
     return lambda seed, slots, restarts: made[seed, slots, restarts]
-
-
-def lanes_of(*slots: int) -> SessionLanes:
-    """Lanes of today's Kafka."""
-    n = len(slots)
-    settings = CacheSettings(np.array(slots) // 8, np.full(n, 8), np.full(n, EVICTION_MS), np.zeros(n, np.int64))
-    return SessionLanes(tuple(f"lane {lane}" for lane in range(n)), settings)
 
 
 def expected_sums(block: Block) -> dict[str, int]:
@@ -203,46 +280,86 @@ def lane_sums(gold: Gold, lane: int, names: dict[str, int]) -> dict[str, int]:
 
 @pytest.mark.parametrize("slots", SLOTS)
 @pytest.mark.parametrize("seed", range(3))
-def test_kafkas_own_sessions_are_what_the_captured_settings_give(
-    kafka: Callable[[int, int, bool], Block], seed: int, slots: int
-) -> None:
+def test_kafkas_own_sessions_are_what_the_captured_settings_give(kafka: Blocks, seed: int, slots: int) -> None:
     block = kafka(seed, slots, True)
-    gold = gold_rows([block.rows], lanes_of(slots))
+    gold = gold_rows([block.rows], block.lanes())
+    out_of_turn = 0
     for row in gold[FIDELITY.name]:
-        reasons = set(dict(row[FIDELITY.reasons])) - {"response_not_captured"}
-        assert (row[FIDELITY.agreed], reasons) == (row[FIDELITY.checked], set()), row
+        reasons = dict(row[FIDELITY.reasons])
+        reasons.pop("response_not_captured", None)
+        if row[FIDELITY.metric] == Metric.REQUESTS:
+            wrong = reasons.pop("other_request", 0)
+            out_of_turn += wrong
+        else:
+            wrong = 0
+        assert (row[FIDELITY.agreed], reasons) == (row[FIDELITY.checked] - wrong, {}), row
+    wrong_epochs = [r for r in block.requests if block.fetches[r.fetch].act == WRONG_EPOCH and r.epoch > 0]
+    assert out_of_turn == len(wrong_epochs)
     expected = expected_sums(block)
-    assert slots > 8 or expected[SESSION_CACHE.refused] > 0
+    assert slots > 8 or expected[SESSION_CACHE.refused] + expected[SESSION_CACHE.not_found] > 0
     assert lane_sums(gold, 0, expected) == expected
 
 
 @pytest.mark.parametrize("captured", SLOTS)
 @pytest.mark.parametrize("seed", range(3))
-def test_other_slots_give_what_kafka_does_with_them(
-    kafka: Callable[[int, int, bool], Block], seed: int, captured: int
-) -> None:
-    gold = gold_rows([kafka(seed, captured, False).rows], lanes_of(captured, *SLOTS))
+def test_other_slots_give_what_kafka_does_with_them(kafka: Blocks, seed: int, captured: int) -> None:
+    block = kafka(seed, captured, False)
+    gold = gold_rows([block.rows], block.lanes(*SLOTS))
     for lane, slots in enumerate(SLOTS, 1):
         expected = expected_sums(kafka(seed, slots, False))
         assert lane_sums(gold, lane, expected) == expected, f"{slots} slots"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_incremental_requests_and_responses_list_what_kafkas_do(
-    kafka: Callable[[int, int, bool], Block], seed: int
-) -> None:
-    block = kafka(seed, 40, True)
+def test_each_error_of_a_session_is_among_them(kafka: Blocks) -> None:
+    requests = [(block, r) for seed in range(3) for slots in SLOTS for block in [kafka(seed, slots, True)]
+                for r in block.requests]  # fmt: skip
+    errors = {r.error for _, r in requests}
+    has_ids = requests[0][0].release.has_topic_ids
+    assert errors == {0, ID_NOT_FOUND, INVALID_EPOCH, *((TOPIC_ID_ERROR,) if has_ids else ())}
+    emptied = [r for block, r in requests if r.epoch > 0 and not block.fetches[r.fetch].partitions and not r.error]
+    assert emptied
+    assert {r.response_session_id for r in emptied} == {0}
+    assert any(r.forgotten for _, r in requests)
+
+
+def measured(block: Block) -> Records:
+    """Every fetch with what is in it."""
     fetches, rows = events_of(block.rows, {}, 0)
-    clients, memory = new_clients(), new_memory()._replace(clients=np.zeros(len(fetches), CONTENTS))
-    clients = clients._replace(state=np.resize(clients.state, len(fetches)))
-    maps = (roomy(of, len(fetches)) for of in (clients.of_connection, clients.of_session))
-    tell_clients(fetches, Clients(clients.state, clients.known, *maps))
+    clients, memory, done = new_clients(), new_memory()._replace(clients=np.zeros(len(fetches), CONTENTS)), 0
+    while (done := tell_clients(fetches, done, clients)) < len(fetches):
+        clients = larger_clients(clients)
     done = 0
     while (done := measure_all(fetches, done, rows, memory, fetch_sizes())) < len(fetches):
         memory = larger_memory(memory)
+    return fetches
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_incremental_requests_and_responses_list_what_kafkas_do(kafka: Blocks, seed: int) -> None:
+    block = kafka(seed, 40, True)
+    fetches = measured(block)
     incremental = [n for n, r in enumerate(block.requests) if r.epoch > 0 and r.error == 0]
     fine = [n for n in incremental if not block.fetches[block.requests[n].fetch].throttled]
-    assert len(fine) > 100
+    assert len(fine) > 80
     assert [int(fetches["listed"][n]) for n in incremental] == [len(block.requests[n].listed) for n in incremental]
     assert [int(fetches["returned"][n]) for n in fine] == [len(block.requests[n].returned) for n in fine]
     assert (int(fetches["mislisted"].sum()), int(fetches["misreturned"][fine].sum())) == (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bodies_are_as_long_as_kafkas(kafka: Blocks, seed: int) -> None:
+    block = kafka(seed, 40, True)
+    fetches = measured(block)
+    told = {"request": "request_bytes", "response": "response_bytes"}
+    for n, request in enumerate(block.requests):
+        if request.error or request.request_bytes < 0 or block.fetches[request.fetch].throttled:
+            continue
+        kind = "full" if request.epoch <= 0 else "incremental"
+        ours = {name: int(fetches[f"{name}_{kind}"][n]) for name in told}
+        assert ours == {name: getattr(request, field) for name, field in told.items()}, (n, request)
+
+
+def test_an_epoch_follows_another_as_in_kafka(jar: Callable[[str], Path], run_java: Callable[..., str]) -> None:
+    epochs = [-2, -1, 0, 1, 2, GREATEST_ID - 1, GREATEST_ID]
+    told = run_java("NextEpochs.java", jar(KAFKA_4_3.artifacts[2]), stdin=" ".join(map(str, epochs)))
+    assert [next_epoch(epoch) for epoch in epochs] == [int(word) for word in told.split()]

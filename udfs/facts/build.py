@@ -29,6 +29,7 @@ from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows
 from udfs.facts.names import Names
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sizes import Asked
+from udfs.facts.releases import release_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 
 PRODUCE, FETCH = 0, 1
@@ -71,6 +72,7 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
     told_before = (carried.software.name, carried.software.version)
     versions = decode_both(exchanges, API_VERSIONS, exchanges.of_api(API_VERSIONS.request.api_key))
     learn_software(exchanges, versions, carried.software)
+    yield CLUSTER_METADATA, release_rows(exchanges, versions)
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH))
     for rows in fetch_rows(exchanges, messages, carried.session):
         yield FETCH_PARTITIONS, rows

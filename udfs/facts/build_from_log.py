@@ -13,6 +13,7 @@ from schemas.tables.steps import REPEATED_LINES
 from schemas.tables.table import Table
 from schemas.wire.declared import (
     ALTER_PARTITION_REASSIGNMENTS,
+    API_VERSIONS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
@@ -34,12 +35,16 @@ from udfs.facts.messages import Messages, response_errors
 from udfs.facts.metadata import ClientSoftware, metadata_rows
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.reasons import OF_LINE, Reason
+from udfs.facts.releases import release_rows
 from udfs.facts.repeated_lines import IDENTITY, repeated_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
 
-READ = (FETCH, PRODUCE, METADATA, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ALTER_PARTITION_REASSIGNMENTS)
+READ = (
+    FETCH, PRODUCE, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS,
+    ALTER_PARTITION_REASSIGNMENTS,
+)  # fmt: skip
 """The APIs whose bodies are read."""
 READ_KEYS = tuple(declared.request.api_key for declared in READ)
 
@@ -87,6 +92,7 @@ def tables_of(
         exchanges.error[messages[api].answered] = response_errors(messages[api])
     for found in metadata_rows(exchanges, messages[METADATA]):
         yield CLUSTER_METADATA, found
+    yield CLUSTER_METADATA, release_rows(exchanges, messages[API_VERSIONS])
     yield TOPIC_CHANGES, auto_created_topics(exchanges, messages[METADATA])
     for found in topic_change_rows(exchanges, lambda _, api, __: messages[api]):
         yield TOPIC_CHANGES, found

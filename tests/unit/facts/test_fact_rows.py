@@ -263,6 +263,29 @@ def test_the_client_software_is_known_from_the_first_request_that_tells_it_on() 
         }
 
 
+def offering(*versions: tuple[int, int]) -> list[dict[str, int]]:
+    """APIs and the newest version of each."""
+    return [{"api_key": key, "min_version": 0, "max_version": version} for key, version in versions]
+
+
+@pytest.mark.parametrize(
+    ("offered", "release"),
+    [
+        (((1, 18), (2, 11), (3, 13), (35, 5), (42, 2)), ["4.3"]),
+        (((1, 11), (3, 9), (11, 6)), ["1.1"]),
+        (((3, 8), (1, 6)), []),
+        (((1, 18), (52, 2)), []),
+    ],
+    ids=["newest mark", "oldest mark", "no fetch sessions yet", "a controller"],
+)  # fmt: skip
+def test_a_brokers_release_is_known_by_the_versions_that_it_offers(
+    offered: tuple[tuple[int, int], ...], release: list[str]
+) -> None:
+    both = asked(API_VERSIONS_REQUEST, 3, 1), answered(API_VERSIONS_RESPONSE, 3, 1, api_keys=offering(*offered))
+    rows = tables(*turns(*both))["cluster_metadata"]
+    assert [(row["entry"], row["release"]) for row in rows] == [("release", of) for of in release]
+
+
 def test_a_body_that_cannot_be_decoded_is_an_exchange_and_in_quarantine() -> None:
     found = tables(asks(request(1)), asks(request(2, b"\xff\xff\xff", key=1, version=11)))
     assert [row["status"] for row in found["exchanges"]] == ["unanswered", "unanswered"]

@@ -98,6 +98,15 @@ def test_metadata_responses_tell_brokers_and_partitions(tables: Any) -> None:
     assert (partition["replica_nodes"], partition["isr_nodes"]) == ([1, 2], [1])
 
 
+def test_an_api_versions_line_tells_the_brokers_release(tables: Any) -> None:
+    offered = {0: 11, 1: 17, 2: 9, 3: 12}
+    keys = [{"apiKey": key, "minVersion": 0, "maxVersion": version} for key, version in offered.items()]
+    asked = {"clientSoftwareName": "librdkafka", "clientSoftwareVersion": "2.6"}
+    answer = {"errorCode": 0, "apiKeys": keys, "throttleTimeMs": 0}
+    (row,) = tables(line(18, 3, 1, asked, answer))["cluster_metadata"]
+    assert (row["entry"], row["release"]) == ("release", "3.9")
+
+
 @pytest.mark.parametrize(
     "bad",
     [

@@ -165,7 +165,7 @@ replay:
         "x.yaml:11: consumer.max.partition.fetch.bytes: `8 megs` is not a size in bytes such as 1048576, 8MiB or 50 MB",
         "x.yaml:12: broker.fetch.max.bytes: `100` is below the minimum, 1024",
         "x.yaml:13: replica.fetch.max.bytes has no value",
-        "--captured: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 2.3, kip",
+        "--captured: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 2.4, kip",
         "--set: `fetch.max.bytes` is not KEY=VALUE",
     )
 

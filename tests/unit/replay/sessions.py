@@ -46,10 +46,10 @@ def rows_of_events(rows: Iterable[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(filled, schema=schema)
 
 
-def gold_rows(batches: Iterable[pa.RecordBatch], lanes: SessionLanes) -> Gold:
+def gold_rows(batches: Iterable[pa.RecordBatch], lanes: SessionLanes, seed: str = "seed") -> Gold:
     """The rows of each gold table."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for packed in replay_sessions(batches, lanes, "run", "seed"):
+    for packed in replay_sessions(batches, lanes, "run", seed):
         for table, rows in zip(packed["table"].to_pylist(), packed["rows"].to_pylist(), strict=True):
             found[table].extend(pa.ipc.open_stream(rows).read_all().to_pylist())
     return found

@@ -241,3 +241,44 @@ def test_a_session_that_its_client_forgot_is_not_mistaken_for_its_session() -> N
     later = Fetch(120_001, "b", 5), Fetch(120_002, "a", 5, session_id=anew + 1, epoch=2)
     gold = gold_rows([captured(*left, *later)], lanes(2))
     assert (evictions(gold), total(gold, SESSION_CACHE.not_found)) == ([("b", "a")], 0)
+
+
+def test_after_the_greatest_epoch_comes_the_first() -> None:
+    (mine,) = ids(0)
+    epochs = 2147483646, 2147483647, 1, 2
+    fetches = [Fetch(n, "a", 5, session_id=mine, epoch=epoch, granted=mine) for n, epoch in enumerate(epochs)]
+    gold = gold_rows([captured(*fetches)], lanes(1))
+    assert (total(gold, SESSION_CACHE.full_fetches), total(gold, SESSION_CACHE.fetches)) == (0, 4)
+    assert reasons(gold)["session_errors"] == {"session_from_before_capture": 1}
+
+
+def test_a_client_that_mistakes_its_epoch_does_so_in_every_lane() -> None:
+    (mine,) = ids(0)
+    fetches = (
+        Fetch(0, "a", 5, granted=mine), Fetch(10, "a", 5, session_id=mine, epoch=1, granted=mine),
+        Fetch(20, "a", 5, session_id=mine, epoch=9, error=71), Fetch(30, "a", 5, session_id=mine, granted=mine + 1),
+    )  # fmt: skip
+    gold = gold_rows([captured(*fetches)], lanes(8))
+    assert (total(gold, SESSION_CACHE.fetches), total(gold, SESSION_CACHE.full_fetches)) == (4, 2)
+    assert reasons(gold)["session_requests"] == {"other_request": 1}
+
+
+def test_a_full_shard_refuses_while_others_have_room() -> None:
+    """The counter alone picks the shard: its ninth full fetch comes to the first one again."""
+    begun_again = [Fetch(n, f"c{n}", 5) for n in range(4)]
+    of_followers = [Fetch(10 + n, f"f{n}", 5, True) for n in range(4)]
+    gone = [Fetch(20, "c1", 5, epoch=-1, session_id=ids(1)[0])]
+    granted = [fetch._replace(granted=ids(n)[0]) for n, fetch in enumerate([*begun_again, *of_followers])]
+    gold = gold_rows([captured(*granted, *gone, Fetch(30, "late", 9))], lanes(8, shards=8))
+    assert (total(gold, SESSION_CACHE.refused), total(gold, SESSION_CACHE.refused_despite_room)) == (1, 1)
+    last = gold[SESSION_CACHE.name][-1]
+    assert (last[SESSION_CACHE.live_sessions], last[SESSION_CACHE.follower_sessions]) == (7, 4)
+
+
+def test_what_is_drawn_decides_only_among_sessions_of_one_size() -> None:
+    """Ids are drawn, and of sessions that are equally large or equally old the smaller id goes first."""
+    different = [Fetch(40_000 * n, f"c{n % 9}", 2 + n % 9, n % 9 == 0) for n in range(60)]
+    settings = lanes(4)
+    one, other = (gold_rows([captured(*different)], settings, seed=seed) for seed in ("one", "other"))
+    assert one == other
+    assert total(one, SESSION_CACHE.evicted) > 0

@@ -56,7 +56,7 @@ def measured(*fetches: list[Want], version: int) -> list[Records]:
 
 
 def request(version: int, wanted: list[Want], forgotten: list[Want] | None = None) -> int:
-    """Bytes of a request."""
+    """Bytes of a request; forgotten partitions are grouped by topic, others only where they are neighbours."""
     topics = [
         named("topics", topic) | {"partitions": [
             with_defaults(FETCH_REQUEST, "topics.partitions") | {"partition": p.partition} for p in parts
@@ -64,7 +64,7 @@ def request(version: int, wanted: list[Want], forgotten: list[Want] | None = Non
     ]  # fmt: skip
     gone = [
         named("forgotten_topics_data", topic) | {"partitions": [p.partition for p in parts]}
-        for topic, parts in grouped(forgotten or [])
+        for topic, parts in grouped(sorted(forgotten or []))
     ]
     value = with_defaults(FETCH_REQUEST) | {"topics": topics, "forgotten_topics_data": gone}
     return len(encode(FETCH_REQUEST, version, value))

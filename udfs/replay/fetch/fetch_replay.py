@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas.tables.steps import READS
 from schemas.tables.table import Table
@@ -24,6 +23,7 @@ from udfs.replay.fetch.fetch_report import Reader, reader_rows
 from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN, Known, judge
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
+from udfs.replay.key_numbers import key_numbers
 
 Ints = npt.NDArray[np.int64]
 READER = (READS.client_id, READS.client_address, READS.reader)
@@ -120,7 +120,8 @@ def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(fetch_from)[answered])])
     reads = Reads._make([*(column[rows] for column in reads[:-1]), reads.sizes])
     found = batch.filter(pa.array(rows))
-    numbers = partition_numbers(now.index, found)
+    parts = found[READS.broker], found[READS.topic], found[READS.partition].cast(pa.string())
+    numbers = key_numbers(now.index, *parts)
     now.closed.note_reads(found, numbers, kept)
     answers = read_fetches(reads, kept, lanes)
     now.reader.note(reads, lanes)
@@ -128,17 +129,6 @@ def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
         now.sums, numbers, numbers_of(batch, READS.request_time, 0)[rows], reads.available, kept, answers
     )  # fmt: skip
     now.reader.requests += int(answered.sum())
-
-
-def partition_numbers(index: dict[str, int], batch: pa.RecordBatch) -> Ints:
-    """A number for each row's broker, topic and partition; new ones are added to `index`."""
-    names = batch[READS.broker], batch[READS.topic], batch[READS.partition].cast(pa.string())
-    joined: pa.StringArray = pc.call_function("binary_join_element_wise", [*names, pa.scalar("\0")])
-    keys = joined.dictionary_encode()
-    distinct: list[Any] = keys.dictionary.to_pylist()
-    numbers = np.array([index.setdefault(key, len(index)) for key in distinct], np.int64)
-    found: Ints = numbers[keys.indices.to_numpy()]
-    return found
 
 
 def reads_of(batch: pa.RecordBatch) -> Reads:

@@ -1,7 +1,7 @@
 """A broker's cache of fetch sessions in many lanes at once: who gets a slot, who is refused, who is evicted (KIP-227).
 
 FetchSessionCacheShard and FetchManager of Kafka 4.3's kafka-server as they run (kafka-semantics 3.2 to 3.4), and by
-rules: as before KAFKA-9137 (Kafka 1.1 to 2.3), where a session's last use stays the time of its creation, and as the
+rules: as before KAFKA-9137 (Kafka 1.1 to 2.4), where a session's last use stays the time of its creation, and as the
 KIP's text has it, where age counts at the time of the comparison.
 
 A lane has its own cache. A session is known by the client that owns it, and its slot is kept with that client.
@@ -62,6 +62,7 @@ class Cache(NamedTuple):
     sessions: Records
     live: Ints  # int64[lanes, MOST_SHARDS]: sessions of each shard
     partitions: Ints  # int64[lanes]: partitions of all sessions
+    followers: Ints  # int64[lanes]: sessions of followers
     placed: Ints  # int64[lanes]: full responses so far, the counter that picks the shard
     seed: Ints  # int64[lanes]: state of the random ids
     fullest: Ints
@@ -133,6 +134,7 @@ def close_session(cache: Cache, settings: CacheSettings, lane: int, slot: int) -
     sessions = cache.sessions[lane]
     shard = slot // (len(sessions) // settings.shards[lane])
     cache.partitions[lane] -= sessions[slot].size
+    cache.followers[lane] -= sessions[slot].privileged
     move_hint(cache, lane, sessions[slot].owner, slot, NOWHERE)
     cache.live[lane, shard] -= 1
     last = shard_base(cache, settings, lane, shard) + cache.live[lane, shard]
@@ -227,6 +229,16 @@ def next_shard(cache: Cache, settings: CacheSettings, lane: int) -> int:
 
 
 @kernel
+def has_free_slot(cache: Cache, settings: CacheSettings, lane: int) -> bool:
+    """Does any shard have room for one more session?"""
+    least = cache.live[lane, 0]
+    for shard in range(1, settings.shards[lane]):
+        least = min(least, cache.live[lane, shard])
+    found: bool = least < settings.slots[lane]
+    return found
+
+
+@kernel
 def open_session(
     cache: Cache, settings: CacheSettings, lane: int, shard: int, session_id: int,
     owner: int, privileged: int, size: int, uses_topic_ids: int, now_ms: int,
@@ -239,6 +251,7 @@ def open_session(
     session.id, session.owner, session.epoch, session.size = session_id, owner, next_epoch(INITIAL_EPOCH), 0
     session.uses_topic_ids, session.privileged, session.is_partial = uses_topic_ids, privileged, 0
     session.created_ms = session.last_used_ms = now_ms
+    cache.followers[lane] += privileged
     cache.hints[lane, owner] = slot
     touch(cache, settings, lane, slot, size, now_ms)
     found: int = slot
@@ -258,7 +271,7 @@ def new_cache(settings: CacheSettings, seed: int, pool: int = MOST_SHARDS, clien
     lanes = len(settings.slots)
     sessions = np.zeros((lanes, pool), SESSION)
     return Cache(
-        sessions, np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros(lanes, np.int64),
+        sessions, np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros(lanes, np.int64), np.zeros(lanes, np.int64),
         np.zeros(lanes, np.int64), np.full(lanes, seed, np.int64), np.zeros(1, np.int64),
         np.full(1, room_of(sessions, settings)), np.full((lanes, clients), NOWHERE),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put
+from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.sessions.session_cache import FINAL_EPOCH, ID_NOT_FOUND, INITIAL_EPOCH, SESSION_ERRORS, next_epoch
 from udfs.replay.sessions.session_contents import MEASURED
 from udfs.wire.arrays import Ints, Record, Records
@@ -19,9 +19,10 @@ from udfs.wire.kernel import kernel
 
 NO_SESSION = 0
 NO_TIME = -1
-BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE = range(5)
+BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE, WRONG_EPOCH = range(6)
 """What a client does: what its rules say; a full fetch of a client that knows of no session; one that closes the
-session; a fetch that wants none; the first one seen of a session that was opened before the capture began."""
+session; a fetch that wants none; the first one seen of a session that was opened before the capture began; a fetch
+whose epoch is not the session's, and that the broker refuses."""
 AS_EXPECTED, AFTER_LOSS, UNEXPECTED = range(3)
 """Is it what the rules say? After a response that was not captured, or in a new connection, they do not tell."""
 
@@ -140,23 +141,26 @@ def owner_of(clients: Clients, connection: int, session_id: int) -> int:
 
 
 @kernel
-def act_of(client: Record, fetch: Record) -> int:
-    """What the client does, next to what its rules would have it do."""
-    if fetch.epoch == FINAL_EPOCH:
-        return WITHOUT_SESSION
-    if fetch.epoch > 0:
-        return BY_RULES if client.id == fetch.session_id else FROM_BEFORE
-    if client.epoch == INITIAL_EPOCH and client.id == fetch.session_id:
-        return BY_RULES
-    return BEGIN_ANEW if fetch.session_id == NO_SESSION else RENEW
-
-
-@kernel
 def is_expected(client: Record, fetch: Record) -> int:
     """Is the request's session and epoch what the rules say?"""
     if fetch.epoch == FINAL_EPOCH or (client.id == fetch.session_id and client.epoch == fetch.epoch):
         return AS_EXPECTED
     return UNEXPECTED if client.is_certain == 1 and client.connection == fetch.connection else AFTER_LOSS
+
+
+@kernel
+def act_of(client: Record, fetch: Record) -> int:
+    """What the client does, next to what its rules would have it do."""
+    if fetch.epoch == FINAL_EPOCH:
+        return WITHOUT_SESSION
+    if fetch.epoch > 0:
+        if client.id != fetch.session_id:
+            return FROM_BEFORE
+        is_refused = fetch.error != 0 and is_expected(client, fetch) == UNEXPECTED
+        return WRONG_EPOCH if is_refused else BY_RULES
+    if client.epoch == INITIAL_EPOCH and client.id == fetch.session_id:
+        return BY_RULES
+    return BEGIN_ANEW if fetch.session_id == NO_SESSION else RENEW
 
 
 @kernel
@@ -174,9 +178,13 @@ def note_kind(client: Record, fetch: Record) -> None:
 
 
 @kernel
-def tell_clients(fetches: Records, clients: Clients) -> None:
-    """Fill owner, act, expected and asked_us of fetches in the order of their requests; the maps have room for all."""
-    for f in range(len(fetches)):
+def tell_clients(fetches: Records, first: int, clients: Clients) -> int:
+    """Fill owner, act, expected and asked_us of fetches from `first` on, in the order of their requests; stops where
+    memory runs out and returns how far it came.
+    """
+    for f in range(first, len(fetches)):
+        if not has_room(clients):
+            return f
         fetch = fetches[f]
         owner = owner_of(clients, fetch.connection, fetch.session_id)
         client = clients.state[owner]
@@ -193,6 +201,24 @@ def tell_clients(fetches: Records, clients: Clients) -> None:
             client.epoch = next_epoch(fetch.epoch)
         if client.id != NO_SESSION:
             put(clients.of_session, client.id, owner)
+    return len(fetches)
+
+
+@kernel
+def has_room(clients: Clients) -> bool:
+    """Is there memory for one more client, connection and session?"""
+    return bool(
+        clients.known[0] < len(clients.state)
+        and 2 * clients.of_connection.used[0] < len(clients.of_connection.keys)
+        and 2 * clients.of_session.used[0] < len(clients.of_session.keys)
+    )
+
+
+def larger_clients(clients: Clients) -> Clients:
+    """The same with room for twice as many."""
+    state = np.concatenate([clients.state, np.zeros(len(clients.state), CLIENT)])
+    maps = (roomy(of, len(of.keys)) for of in (clients.of_connection, clients.of_session))
+    return Clients(state, clients.known, *maps)
 
 
 def new_clients() -> Clients:

@@ -15,8 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.fetch_sizes import FORGOTTEN_BYTES, TALLY, FetchSizes, name_bytes, record_length_bytes, tallied, tally
+from udfs.wire.fetch_sizes import (
+    FORGOTTEN_BYTES,
+    TALLY,
+    FetchSizes,
+    beyond_least,
+    name_bytes,
+    record_length_bytes,
+    tallied,
+    tally,
+)
 from udfs.wire.kernel import kernel
 
 NOWHERE = -1
@@ -91,7 +101,8 @@ class Memory(NamedTuple):
 
     clients: CONTENTS[clients]. entries: ENTRY[room]. slots: int64[2 * room], by client the hash table of its entries,
     twice as long as its room. end: int64[1], entries in use. To work in: tallies: TALLY[TALLIES]; places: int64[room],
-    the entry of each row of a fetch.
+    the entry of each row of a fetch; held: ENTRY[1]; topics: a number for each topic that was ever forgotten;
+    forgotten: int64[room], by such a number the partitions that the fetch at hand forgets.
     """
 
     clients: Records
@@ -100,6 +111,9 @@ class Memory(NamedTuple):
     end: Ints
     tallies: Records
     places: Ints
+    held: Records
+    topics: IntMap
+    forgotten: Ints
 
 
 @kernel
@@ -211,14 +225,42 @@ def take_wanted(memory: Memory, client: Record, rows: Partitions, first: int, en
 
 
 @kernel
-def list_entry(memory: Memory, which: int, entry: Record, sizes: FetchSizes, version: int) -> None:
-    """Write an entry in one of a request's lists."""
+def list_entry(memory: Memory, entry: Record, sizes: FetchSizes, version: int) -> None:
+    """Write an entry in an incremental request's list."""
     flexible = sizes.is_flexible[version]
-    is_forgotten = which == FORGOTTEN
-    topic = sizes.forgotten_topic[version] if is_forgotten else sizes.request_topic[version]
-    each = FORGOTTEN_BYTES if is_forgotten else sizes.request_partition[version]
-    name = name_bytes(entry.name_length, version, flexible)
-    tally(memory.tallies[which], entry.topic, topic + name, each, flexible)
+    topic = sizes.request_topic[version] + name_bytes(entry.name_length, version, flexible)
+    tally(memory.tallies[LISTED], entry.topic, topic, sizes.request_partition[version], flexible)
+
+
+@kernel
+def topic_number(memory: Memory, topic: int) -> int:
+    """The number of a topic of which partitions are forgotten."""
+    number: int = memory.topics.values[place_of(memory.topics, topic)]
+    if number == ABSENT:
+        number = memory.topics.used[0]
+        put(memory.topics, topic, number)
+    return number
+
+
+@kernel
+def list_forgotten(memory: Memory, client: Record, old: int, sizes: FetchSizes, version: int) -> None:
+    """Write entries that no row wants: a topic has one place in this list, be its partitions neighbours or not."""
+    held, flexible = memory.tallies[FORGOTTEN], sizes.is_flexible[version]
+    for index in range(client.first, client.first + old):
+        entry = memory.entries[index]
+        if entry.row == NOWHERE:
+            number = topic_number(memory, entry.topic)
+            if memory.forgotten[number] == 0:
+                held.topics += 1
+                held.bytes += sizes.forgotten_topic[version] + name_bytes(entry.name_length, version, flexible)
+            memory.forgotten[number] += 1
+            held.partitions += 1
+            held.bytes += FORGOTTEN_BYTES
+    for index in range(client.first, client.first + old):
+        if memory.entries[index].row == NOWHERE:
+            number = topic_number(memory, memory.entries[index].topic)
+            held.bytes += beyond_least(memory.forgotten[number], flexible)
+            memory.forgotten[number] = 0
 
 
 @kernel
@@ -232,20 +274,55 @@ def list_changes(
     Returns whether any is forgotten.
     """
     for index in range(client.first + old, client.first + client.count):
-        list_entry(memory, LISTED, memory.entries[index], sizes, version)
+        list_entry(memory, memory.entries[index], sizes, version)
         measured.mislisted += is_incremental and rows.is_listed[memory.entries[index].row] == 0
+    forgets = False
     for index in range(client.first, client.first + old):
         entry = memory.entries[index]
         if entry.row == NOWHERE:
-            list_entry(memory, FORGOTTEN, entry, sizes, version)
+            forgets = True
             continue
         altered, is_listed = is_altered(entry, rows, entry.row), rows.is_listed[entry.row] == 1
         measured.mislisted += is_incremental and altered and not is_listed
         if altered or (is_incremental and is_listed):
             set_request(entry, rows, entry.row)
-            list_entry(memory, LISTED, entry, sizes, version)
-    found: bool = memory.tallies[FORGOTTEN].partitions > 0
-    return found
+            list_entry(memory, entry, sizes, version)
+    if forgets:
+        list_forgotten(memory, client, old, sizes, version)
+    return forgets
+
+
+@kernel
+def take_order(memory: Memory, client: Record, rows: int, first: int) -> None:
+    """A full fetch gives the client's partitions their order anew, and ends those that it does not want.
+
+    rows: how many the fetch has, from `first` on.
+    """
+    wanted, in_order = 0, True
+    for row in range(first, first + rows):
+        place = memory.places[row - first]
+        if place != NOWHERE and memory.entries[place].row == row:
+            in_order = in_order and place == client.first + wanted
+            memory.places[wanted] = place - client.first
+            wanted += 1
+    if in_order and wanted == client.count:
+        return
+    for target in range(wanted):
+        source = memory.places[target]
+        while source < target:  # it had to make place, and went to where that one came from
+            source = memory.places[source]
+        swap_entries(memory, client.first + target, client.first + source)
+    client.count = wanted
+    index_entries(memory, client)
+
+
+@kernel
+def swap_entries(memory: Memory, one: int, other: int) -> None:
+    """Exchange two entries."""
+    if one != other:
+        memory.held[0] = memory.entries[one]
+        memory.entries[one] = memory.entries[other]
+        memory.entries[other] = memory.held[0]
 
 
 @kernel
@@ -328,7 +405,9 @@ def measure(
         if rows.is_wanted[row] == 1:
             list_row(memory, rows, row, sizes, version)
     answer(memory, rows, first, end, is_told, is_incremental, sizes, version, measured)
-    if forgets:
+    if not is_incremental:
+        take_order(memory, client, end - first, first)
+    elif forgets:
         drop_forgotten(memory, client)
     tallies = memory.tallies
     measured.listed, measured.returned = tallies[LISTED].partitions, tallies[RETURNED].partitions
@@ -360,7 +439,7 @@ def measure_all(fetches: Records, first: int, rows: Partitions, memory: Memory, 
         client = memory.clients[fetch.owner]
         rows_of_fetch = fetch.end - fetch.first
         most = memory.end[0] + 2 * (client.count + rows_of_fetch) + LEAST_ROOM
-        if most > len(memory.entries) or rows_of_fetch > len(memory.places):
+        if most > len(memory.entries) or 2 * (memory.topics.used[0] + client.count) > len(memory.topics.keys):
             return f
         if fetch.error == 0:
             is_told = fetch.response_us >= 0 and fetch.is_throttled == 0
@@ -373,12 +452,16 @@ def new_memory() -> Memory:
     """No client and no partition yet."""
     return Memory(
         np.zeros(16, CONTENTS), np.zeros(1024, ENTRY), np.full(2048, NOWHERE), np.zeros(1, np.int64),
-        np.zeros(TALLIES, TALLY), np.zeros(1024, np.int64),
+        np.zeros(TALLIES, TALLY), np.zeros(1024, np.int64), np.zeros(1, ENTRY), new_map(), np.zeros(1024, np.int64),
     )  # fmt: skip
 
 
 def larger_memory(memory: Memory) -> Memory:
     """The same with room for twice as many partitions."""
-    entries, slots = np.zeros(2 * len(memory.entries), ENTRY), np.full(2 * len(memory.slots), NOWHERE)
+    room = 2 * len(memory.entries)
+    entries, slots = np.zeros(room, ENTRY), np.full(2 * room, NOWHERE)
     entries[: len(memory.entries)], slots[: len(memory.slots)] = memory.entries, memory.slots
-    return memory._replace(entries=entries, slots=slots, places=np.zeros(len(entries), np.int64))
+    return memory._replace(
+        entries=entries, slots=slots, places=np.zeros(room, np.int64), forgotten=np.zeros(room, np.int64),
+        topics=roomy(memory.topics, len(memory.topics.keys)),
+    )  # fmt: skip

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas.tables.steps import SESSION_EVENTS
 from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.key_numbers import key_numbers
 from udfs.replay.sessions.session_cache import SESSION_ERRORS
 from udfs.replay.sessions.session_clients import FETCH, NO_TIME
 from udfs.replay.sessions.session_contents import NOT_TOLD, NOWHERE, Partitions
-from udfs.wire.arrays import Ints, Records, read_only
+from udfs.wire.arrays import Records, read_only
 
 OF_FETCH = -1  # position of a row that is a fetch
 NAME_PARTS = (SESSION_EVENTS.client_id, SESSION_EVENTS.client_address)
@@ -32,7 +30,7 @@ def events_of(batch: pa.RecordBatch, names: dict[str, int], number: int) -> tupl
     fetches = np.zeros(len(at), FETCH)
     heads, parts = batch.filter(pa.array(is_fetch)), batch.filter(pa.array(~is_fetch))
     fetches["number"] = number + np.arange(len(at))
-    fetches["name"] = name_numbers(heads, names)
+    fetches["name"] = key_numbers(names, *(heads[part] for part in NAME_PARTS))
     for field, column, missing in (
         ("connection", t.connection_id, 0), ("request_us", t.request_time, 0),
         ("response_us", t.response_time, NO_TIME), ("version", t.api_version, 0),
@@ -48,18 +46,6 @@ def events_of(batch: pa.RecordBatch, names: dict[str, int], number: int) -> tupl
     rows = partitions_of(parts)
     add_what_partitions_tell(fetches, parts, rows)
     return fetches, rows
-
-
-def name_numbers(heads: pa.RecordBatch, names: dict[str, int]) -> Ints:
-    """The number of each fetch's client id and address."""
-    joined: pa.StringArray = pc.call_function(
-        "binary_join_element_wise", [*(heads[part] for part in NAME_PARTS), pa.scalar("\0")]
-    )
-    keys = joined.dictionary_encode()
-    distinct: list[Any] = keys.dictionary.to_pylist()
-    numbers = np.array([names.setdefault(key, len(names)) for key in distinct], np.int64)
-    found: Ints = numbers[keys.indices.to_numpy()]
-    return found
 
 
 def partitions_of(parts: pa.RecordBatch) -> Partitions:

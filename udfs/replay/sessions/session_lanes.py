@@ -15,10 +15,12 @@ from udfs.replay.sessions.session_cache import (
     FINAL_EPOCH,
     ID_NOT_FOUND,
     INITIAL_EPOCH,
+    INVALID_EPOCH,
     NOWHERE,
     Cache,
     CacheSettings,
     close_session,
+    has_free_slot,
     has_room,
     next_epoch,
     next_shard,
@@ -37,6 +39,7 @@ from udfs.replay.sessions.session_clients import (
     NO_TIME,
     RENEW,
     WITHOUT_SESSION,
+    WRONG_EPOCH,
     is_session_error,
     take_response,
 )
@@ -64,6 +67,7 @@ OUTCOME = np.dtype(
             "full_fetches",
             "created",
             "refused",
+            "refused_despite_room",
             "evicted",
             "not_found",
             "partitions_reread",
@@ -142,6 +146,7 @@ def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_
         slot = victim(cache, settings, lane, shard, fetch.privileged, fetch.size, now_ms)
         if slot == NOWHERE:
             outcome.refused += 1
+            outcome.refused_despite_room += has_free_slot(cache, settings, lane)
             return NO_SESSION
         evict(lanes, settings, lane, slot, fetch.owner)
     outcome.created += 1
@@ -222,6 +227,19 @@ def ask_incremental(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Rec
 
 
 @kernel
+def ask_out_of_turn(lanes: Lanes, lane: int, fetch: Record) -> None:
+    """A fetch with another epoch than the session's, if the lane has a session for it."""
+    client = lanes.clients[lane, fetch.owner]
+    if client.epoch <= 0:
+        return
+    note_request(lanes, lane, fetch, False)
+    slot = slot_by_hint(lanes.cache, lane, fetch.owner, client.id)
+    lanes.outcomes[lane].not_found += slot == NOWHERE
+    note_response(lanes, lane, fetch, fetch.response_empty)
+    take_response(client, ID_NOT_FOUND if slot == NOWHERE else INVALID_EPOCH, NO_SESSION)
+
+
+@kernel
 def ask(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> None:
     """A client sends its fetch, and a full one after an error."""
     client = lanes.clients[lane, fetch.owner]
@@ -266,11 +284,13 @@ def play(moments: Records, first: int, end: int, fetches: Records, lanes: Lanes,
         fetch = fetches[moment.fetch]
         if not has_room(lanes.cache) or lanes.evicted[0] + count > len(lanes.evictions):
             return m
-        if is_session_error(fetch.error):
+        if is_session_error(fetch.error) and fetch.act != WRONG_EPOCH:
             continue
         for lane in range(count):
             if moment.is_response == 1:
                 answer(lanes, settings, lane, fetch, moment.us // US_PER_MS)
+            elif fetch.act == WRONG_EPOCH:
+                ask_out_of_turn(lanes, lane, fetch)
             else:
                 ask(lanes, settings, lane, fetch, moment.us // US_PER_MS)
     return end

@@ -32,7 +32,7 @@ MOMENT = np.dtype(
 
 
 def moments_of(fetches: Records) -> Records:
-    """MOMENT[2 * fetches] in the order of their times: a request before its response, else as the fetches come.
+    """MOMENT[2 * fetches]: the request of each fetch and its response, as the fetches come; `in_order` sorts them.
 
     The broker answers a fetch whose response was not captured too, at the latest when its wait is over: that is taken.
     """
@@ -40,12 +40,16 @@ def moments_of(fetches: Records) -> Records:
     moments = np.zeros(2 * n, MOMENT)
     asked, told = fetches["asked_us"], fetches["response_us"]
     answered = np.where(told == NO_TIME, asked + fetches["max_wait_us"], np.maximum(told, asked))
-    moments["us"] = np.concatenate([asked, answered])
-    moments["fetch"] = np.tile(np.arange(n), 2)
-    moments["is_response"] = np.repeat([0, 1], n)
+    moments["us"][0::2], moments["us"][1::2] = asked, answered
+    moments["fetch"] = np.repeat(np.arange(n), 2)
+    moments["is_response"][1::2] = 1
     moments["expected_shard"] = UNKNOWN_PHASE
-    order = np.lexsort((moments["is_response"], moments["fetch"], moments["us"]))
-    sorted_moments: Records = moments[order]
+    return moments
+
+
+def in_order(moments: Records) -> Records:
+    """Moments in the order of their times, those of one time as they come."""
+    sorted_moments: Records = moments[np.argsort(moments["us"], kind="stable")]
     return sorted_moments
 
 
@@ -137,10 +141,9 @@ def order_responses(moments: Records, fetches: Records, end: int, phase: Ints, s
 
 def first_shard(moments: Records, fetches: Records, shards: int) -> int:
     """The shard of the first full response, by most of the ids that these moments issue; UNKNOWN_PHASE for none."""
-    fetch = fetches[moments["fetch"]]
-    built = (moments["is_response"] == 1) & (fetch["epoch"] == INITIAL_EPOCH) & (fetch["error"] == 0)
-    built &= fetch["is_throttled"] == 0
-    ids = fetch["response_session_id"][built]
+    built = (fetches["epoch"] == INITIAL_EPOCH) & (fetches["error"] == 0) & (fetches["is_throttled"] == 0)
+    answered = moments["fetch"][moments["is_response"] == 1]
+    ids = fetches["response_session_id"][answered[built[answered]]]
     issued = np.flatnonzero(ids > 0)
     if not len(issued):
         return UNKNOWN_PHASE

@@ -14,16 +14,15 @@ import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
 from udfs.replay.fetch.fetch_replay import boundaries, packed, whole_fetches
-from udfs.replay.sessions.int_map import roomy
 from udfs.replay.sessions.session_cache import (
     GREATEST_ID,
-    ID_NOT_FOUND,
     MOST_SHARDS,
     CacheSettings,
     new_cache,
     with_room,
 )
-from udfs.replay.sessions.session_clients import CLIENT, FETCH, NO_TIME, Clients, new_clients, tell_clients
+from udfs.replay.sessions.session_captured import CAPTURED, count_captured
+from udfs.replay.sessions.session_clients import FETCH, Clients, larger_clients, new_clients, tell_clients
 from udfs.replay.sessions.session_contents import CONTENTS, Memory, Partitions, larger_memory, measure_all, new_memory
 from udfs.replay.sessions.session_events import events_of
 from udfs.replay.sessions.session_fidelity import CODE_COUNT, METRICS, Judged, judge
@@ -33,12 +32,13 @@ from udfs.replay.sessions.session_order import (
     OVERLAP_US,
     UNKNOWN_PHASE,
     first_shard,
+    in_order,
     moments_of,
     order_responses,
 )
 from udfs.replay.sessions.session_report import BUCKET_US, Bucket, broker_rows
 from udfs.replay.sessions.session_spans import Spans, follow_spans, new_spans, roomy_spans
-from udfs.wire.arrays import Bools, Ints, Records
+from udfs.wire.arrays import Ints, Records
 from udfs.wire.fetch_sizes import fetch_sizes
 
 PHASE_WITHIN_US = (10_000_000, 60_000_000)
@@ -158,8 +158,10 @@ def finished(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> Iterator[pa
 def take(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
     """Take some whole fetches of the broker, and play all whose time has come."""
     now.number += len(fetches)
+    done = 0
+    while (done := tell_clients(fetches, done, now.clients)) < len(fetches):
+        now.clients = larger_clients(now.clients)
     make_room(now, len(fetches))
-    tell_clients(fetches, now.clients)
     now.lanes.names[fetches["owner"]] = fetches["name"]
     done = 0
     while (done := measure_all(fetches, done, rows, now.memory, fetch_sizes())) < len(fetches):
@@ -168,26 +170,19 @@ def take(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
         now.judged.start[0] = fetches["request_us"][0]
     moments = moments_of(fetches)
     moments["fetch"] += len(now.fetches)
-    joined = np.concatenate([now.moments, moments])
-    now.moments = joined[np.lexsort((joined["is_response"], joined["fetch"], joined["us"]))]
-    now.fetches = np.concatenate([now.fetches, fetches])
+    now.moments = in_order(np.concatenate([now.moments, moments]))
+    now.fetches = np.concatenate([now.fetches, fetches]) if len(now.fetches) else fetches
     go_on(now, int(fetches["request_us"][-1]))
 
 
 def make_room(now: BrokerReplay, more: int) -> None:
-    """Room for so many more fetches, each of which may be of a new client."""
-    clients, state = now.clients, now.clients.state
-    needed = int(clients.known[0]) + more + 1
-    if needed > len(state):
-        now.clients = clients._replace(state=np.concatenate([state, np.zeros(2 * needed, CLIENT)]))
-        now.memory = now.memory._replace(clients=lengthened(now.memory.clients, 3 * needed, CONTENTS))
-        lanes = now.lanes
-        longer = np.zeros((len(lanes.clients), 3 * needed), LANE_CLIENT)
+    """Room for all clients that are known, and for what so many more fetches may open."""
+    room, lanes = len(now.clients.state) + 1, now.lanes  # one more, for sessions that no client shows
+    if room > len(now.memory.clients):
+        now.memory = now.memory._replace(clients=lengthened(now.memory.clients, room, CONTENTS))
+        longer = np.zeros((len(lanes.clients), room), LANE_CLIENT)
         longer[:, : lanes.clients.shape[1]] = lanes.clients
-        now.lanes = lanes._replace(clients=longer, names=lengthened(lanes.names, 3 * needed, np.dtype(np.int64)))
-    now.clients = now.clients._replace(
-        of_connection=roomy(now.clients.of_connection, more), of_session=roomy(now.clients.of_session, more)
-    )
+        now.lanes = lanes._replace(clients=longer, names=lengthened(lanes.names, room, np.dtype(np.int64)))
     now.spans = roomy_spans(now.spans, more + len(now.fetches))
     if 2 * len(now.names) > len(now.judged.verdicts):
         now.judged = now.judged._replace(
@@ -200,7 +195,7 @@ def make_room(now: BrokerReplay, more: int) -> None:
 
 def provide(now: BrokerReplay) -> None:
     """Memory for the caches, and for the evictions to come."""
-    clients = len(now.clients.state)
+    clients = len(now.clients.state) + 1
     now.lanes = now.lanes._replace(cache=with_room(now.lanes.cache, now.settings, clients))
     now.judged.unseen[0] = clients - 1
     now.judged = now.judged._replace(cache=with_room(now.judged.cache, now.captured, clients))
@@ -216,6 +211,8 @@ def lengthened(values: Any, length: int, kind: np.dtype[Any]) -> Any:
 
 def count_evictions(now: BrokerReplay) -> None:
     """Sum up who evicted whom."""
+    if now.lanes.evicted[0] == 0:
+        return
     told = now.lanes.evictions[: now.lanes.evicted[0]]
     distinct, counts = np.unique(told, axis=0, return_counts=True)
     for (lane, evictor, victim), count in zip(distinct.tolist(), counts.tolist(), strict=True):
@@ -272,7 +269,7 @@ def run_lanes(now: BrokerReplay, end: int) -> None:
         while (done := play(now.moments, done, last, now.fetches, now.lanes, now.settings)) < last:
             provide(now)
         note_lanes(now)
-        note_captured(now, first, last)
+        count_captured(now.moments, first, last, now.fetches, now.buckets[-1].captured)
 
 
 def begin_bucket(now: BrokerReplay, number: int) -> None:
@@ -280,7 +277,10 @@ def begin_bucket(now: BrokerReplay, number: int) -> None:
     lanes = now.lanes
     lanes.outcomes[:] = np.zeros(1, OUTCOME)
     lanes.occupied[:] = lanes.cache.live
-    now.buckets.append(Bucket(number, lanes.outcomes, lanes.occupied, lanes.cache.live[:, 0], lanes.cache.partitions))
+    live, cache, captured = lanes.cache.live[:, 0], lanes.cache, np.zeros(1, CAPTURED)
+    now.buckets.append(
+        Bucket(number, lanes.outcomes, lanes.occupied, live, cache.followers, cache.partitions, captured)
+    )
 
 
 def note_lanes(now: BrokerReplay) -> None:
@@ -288,30 +288,8 @@ def note_lanes(now: BrokerReplay) -> None:
     lanes, bucket = now.lanes, now.buckets[-1]
     bucket.outcomes, bucket.occupied = lanes.outcomes.copy(), lanes.occupied.copy()
     bucket.live, bucket.cached = lanes.cache.live.sum(axis=1), lanes.cache.partitions.copy()
+    bucket.followers = lanes.cache.followers.copy()
     now.fullest = np.maximum(now.fullest, bucket.occupied.max(axis=1))
-
-
-def note_captured(now: BrokerReplay, first: int, last: int) -> None:
-    """Add what was captured in moments[first:last] to the bucket at hand."""
-    moments, captured = now.moments[first:last], now.buckets[-1].captured
-    is_response: Bools = moments["is_response"] == 1
-    asked, told = moments["fetch"][~is_response], moments["fetch"][is_response]
-
-    def of(which: Ints, name: str) -> Ints:
-        values: Ints = now.fetches[name][which]
-        return values
-
-    issued, answered = of(told, "response_session_id"), of(told, "response_us") != NO_TIME
-    is_placed = answered & (of(told, "epoch") == 0) & (of(told, "error") == 0) & (of(told, "is_throttled") == 0)
-    captured.update(
-        fetches=len(asked),
-        request_bytes=int(np.maximum(of(asked, "request_bytes"), 0).sum()),
-        response_bytes=int(np.maximum(of(told, "response_bytes"), 0).sum()),
-        not_found=int((of(told, "error") == ID_NOT_FOUND).sum()),
-        created=int((is_placed & (issued > 0)).sum()),
-        refused=int((is_placed & (issued <= 0)).sum()),
-        unknown=int((of(asked, "is_known") == 0).sum()),
-    )
 
 
 def forget_played(now: BrokerReplay, end: int) -> None:

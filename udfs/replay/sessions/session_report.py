@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +29,8 @@ ALGORITHM = "session_cache"
 BUCKET_US = 10_000_000
 NS_PER_US, US_PER_S = 1000, 1_000_000
 READERS = ("consumer", "follower")
-SUMS = ("fetches", "full_fetches", "created", "refused", "evicted", "not_found", "partitions_reread", "request_bytes",
-        "response_bytes")  # fmt: skip
+SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "not_found",
+        "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
 CAPTURED = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
 REASONS = {code: reason.value for reason, code in CODES.items()}
 UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
@@ -44,8 +44,9 @@ class Bucket:
     outcomes: Records  # OUTCOME[lanes]
     occupied: Ints  # int64[lanes, shards]
     live: Ints
+    followers: Ints
     cached: Ints
-    captured: Counter[str] = field(default_factory=Counter)
+    captured: Records  # CAPTURED[1]
 
 
 def broker_rows(
@@ -75,7 +76,7 @@ def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_
     occupied = [row[:count] for bucket in buckets for row, count in zip(bucket.occupied.tolist(), shards, strict=False)]
 
     def captured(name: str) -> Ints:
-        return np.repeat([bucket.captured[name] for bucket in buckets], n)
+        return np.repeat([int(bucket.captured[name][0]) for bucket in buckets], n)
 
     begins = np.repeat([bucket.number * BUCKET_US for bucket in buckets], n)
     return rows_of(
@@ -86,6 +87,7 @@ def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_
             t.broker: texts(broker, n * len(buckets)),
             t.bucket_start: timestamps(begins * NS_PER_US),
             t.live_sessions: np.concatenate([bucket.live[:n] for bucket in buckets]),
+            t.follower_sessions: np.concatenate([bucket.followers[:n] for bucket in buckets]),
             t.cached_partitions: np.concatenate([bucket.cached[:n] for bucket in buckets]),
             t.shard_sessions: pa.array(occupied, TYPES["array<int>"]),
             t.full_fetch_share: ratio(sums["full_fetches"], sums["fetches"]),

@@ -1,0 +1,46 @@
+"""The marks by which a broker's release is told, beside the versions that Kafka's own releases offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from schemas.wire.releases import BROKERS_ONLY, MARKS, Mark
+
+PATCHES = {
+    "1.0": "1.0.2", "1.1": "1.1.1", "2.4": "2.4.1", "2.5": "2.5.1", "3.6": "3.6.2", "3.7": "3.7.2", "3.8": "3.8.1",
+    "3.9": "3.9.1", "4.0": "4.0.0", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.1", "4.4": "4.4.0",
+}  # fmt: skip
+NONE = -1
+
+Offered = Mapping[int, tuple[int, int]]
+"""By API the newest version that a broker offers, and the newest that it can be told to offer."""
+
+
+@pytest.fixture(scope="module")
+def offered(jar: Callable[[str], Path], run_java: Callable[..., str]) -> Mapping[str, Offered]:
+    """What each release offers."""
+    jars = [str(jar(f"org.apache.kafka:kafka-clients:{patch}")) for patch in PATCHES.values()]
+    found = {}
+    for release, line in zip(PATCHES, run_java("OfferedVersions.java", arguments=jars).splitlines(), strict=True):
+        numbers = [tuple(map(int, word.split(":"))) for word in line.split()]
+        found[release] = {key: (stable, newest) for key, stable, newest in numbers}
+    return found
+
+
+@pytest.mark.parametrize("mark", MARKS, ids=lambda mark: mark.release)
+def test_a_release_bears_its_mark_and_the_one_before_does_not(mark: Mark, offered: Mapping[str, Offered]) -> None:
+    releases = list(PATCHES)
+    before = releases[releases.index(mark.release) - 1]
+    assert offered[mark.release][mark.api_key][0] >= mark.version
+    assert offered[before].get(mark.api_key, (NONE, NONE))[1] < mark.version
+
+
+@pytest.mark.parametrize("release", PATCHES)
+def test_a_release_bears_the_marks_of_all_before_it(release: str, offered: Mapping[str, Offered]) -> None:
+    order = list(PATCHES)
+    borne = [mark.release for mark in MARKS if offered[release].get(mark.api_key, (NONE, NONE))[0] >= mark.version]
+    assert borne == [mark.release for mark in MARKS if order.index(mark.release) <= order.index(release)]
+    assert BROKERS_ONLY in offered[release]
