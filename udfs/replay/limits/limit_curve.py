@@ -14,6 +14,7 @@ import numpy as np
 
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.limit_lane import (
+    INVALID_REPLICATION_FACTOR,
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     Limits,
@@ -60,8 +61,9 @@ def refusable_from(changes: Changes, brokers: Brokers, outcomes: Outcomes) -> In
     factor = np.where(changes.kind == GROW, changes.factor.max(initial=1), changes.factor)
     full = brokers.unfenced.sum() - factor + 1
     by_room = np.where(full > 0, (outcomes.present + outcomes.asked) // np.maximum(full, 1), UNLIMITED)
-    # What names brokers itself is refused by any of them, and what fails without a limit tells no present count.
-    by_chance = (changes.assigned_at >= 0) | (outcomes.error != 0)
+    # What names brokers itself is refused by any of them, and where too few are up no count of replicas is told.
+    names_brokers = (changes.assigned_at >= 0) & (changes.kind != APPEAR)
+    by_chance = names_brokers | (outcomes.error == INVALID_REPLICATION_FACTOR)
     most = np.where(changes.exempt == 1, 0, np.where(by_chance, UNLIMITED, np.where(places, by_room, 0)))
     suffix: Ints = np.maximum.accumulate(most[::-1])[::-1]
     return suffix
