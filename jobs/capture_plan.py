@@ -17,12 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
-from udfs.capture.frame_dump import MAGICS, dump_format, index_frames, read_frames
-from udfs.capture.index import CaptureIndex, index_capture
+from udfs.capture.frame_dump import MAGICS, index_frames, read_frames, stored_dump_format
+from udfs.capture.index import CaptureIndex, index_stored_capture
+from udfs.capture.log_lines import UTC
 from udfs.capture.packets import PACKETS, read_packets
 from udfs.capture.points import FileOrder, file_orders, in_time_order
 from udfs.capture.ranges import PacketRange
-from udfs.capture.request_log_index import REQUEST_LOG, index_request_log
+from udfs.capture.request_log_index import REQUEST_LOG, index_stored_log
+from udfs.capture.storage import open_stored
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.build import facts
@@ -51,6 +53,7 @@ class CapturePlan:
     """A capture set, ready to be read: its files' indexes and orders by place in it, and the work on each kind.
 
     packets: captures and frame dumps; logs: request logs. copies: places of request logs that the set has before.
+    log_zone: the zone of times in request logs that name none.
     """
 
     capture_id: str
@@ -59,6 +62,7 @@ class CapturePlan:
     packets: Work
     logs: Work
     copies: frozenset[int]
+    log_zone: str
 
     @property
     def has_packets(self) -> bool:
@@ -66,8 +70,12 @@ class CapturePlan:
         return not self.logs.ranges or any(index.counts.packets for index in self.indexes)
 
 
-def index_captures(spark: SparkSession, captures: Sequence[Path | str]) -> tuple[CaptureIndex, ...]:
+def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone: str) -> tuple[CaptureIndex, ...]:
     """Index every file, one task a file. Raises CaptureError that names every file that cannot be read."""
+
+    def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from indexed(batches, log_zone)
+
     files = spark.createDataFrame(list(enumerate(map(str, captures))), "file_no int, path string")
     rows = files.repartitionById(len(captures), "file_no").mapInArrow(index_files, ENVELOPE).collect()
     faults = sorted(row.fault for row in rows if row.fault is not None)
@@ -77,14 +85,14 @@ def index_captures(spark: SparkSession, captures: Sequence[Path | str]) -> tuple
     return tuple(pickle.loads(row.content) for row in sorted(rows, key=lambda row: row.file_no))  # noqa: S301
 
 
-def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:
     """Index the files of the batches; a file that is no capture is a row with a fault."""
     for batch in batches:
         files: list[dict[str, Any]] = batch.to_pylist()
         for file in files:
             content, fault = None, None
             try:
-                content = pickle.dumps(index_file(file["path"]))
+                content = pickle.dumps(index_file(file["path"], log_zone))
             except CaptureError as error:
                 fault = str(error)
             columns: list[pa.Array[Any]] = [
@@ -95,15 +103,23 @@ def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_arrays(columns, ["file_no", "content", "fault"])
 
 
-def index_file(path: str) -> CaptureIndex:
-    """Index a frame dump, request log or capture. Raises CaptureError where the file is none of them."""
-    size = {"range_bytes": RANGE_BYTES, "buckets": BUCKETS}
-    if dump_format(path):
-        return index_frames(path, **size)
-    return index_request_log(path, **size) or index_capture(path, **size)
+def index_file(path: str, log_zone: str = UTC) -> CaptureIndex:
+    """Index a frame dump, request log or capture, opened once; only a dump is opened again, by Arrow, which reads it by
+    places of its own. Raises CaptureError where the file is none of them.
+    """
+    with open_stored(path) as stored:
+        is_dump = stored_dump_format(stored) is not None
+        if not is_dump:
+            stored.seek(0)
+            log = index_stored_log(stored, path, range_bytes=RANGE_BYTES, buckets=BUCKETS, zone=log_zone)
+            if log is not None:
+                return log
+            stored.seek(0)
+            return index_stored_capture(stored, path, range_bytes=RANGE_BYTES, buckets=BUCKETS)
+    return index_frames(path, range_bytes=RANGE_BYTES, buckets=BUCKETS)
 
 
-def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int) -> CapturePlan:
+def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int, log_zone: str = UTC) -> CapturePlan:
     """Put indexed files in order and cut the work on them for so many cores.
 
     Raises CaptureError for frame dumps beside captured packets: what is in both would count twice.
@@ -126,6 +142,7 @@ def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int) -> CapturePlan:
         packets=work_on(indexes, packets, cores),
         logs=work_on(indexes, [file_no for file_no in logs if file_no not in copies], cores),
         copies=copies,
+        log_zone=log_zone,
     )
 
 

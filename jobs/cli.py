@@ -117,6 +117,7 @@ def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
             metavar="KEYFILE",
             help="replace names of topics, clients, principals and hosts by keyed hashes",
         )
+        add("--log-zone", metavar="ZONE", help="time zone of request logs, as Europe/Berlin or +02:00 (default: UTC)")
     if name == SIZES_A_CLUSTER:
         add("--cluster", metavar="FILE", help="YAML file of brokers, racks, topics and growth (else the scenario's)")
     add("--master", metavar="URL", help="Spark master (default: that of spark-submit, else local[*])")
@@ -133,7 +134,7 @@ def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
 def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is told, checked. Raises ScenarioError and ArgumentError."""
     # Imported here because --help and parse() have to work without third-party packages.
-    from jobs.inputs import resolve_captures
+    from jobs.inputs import checked_zone, resolve_captures
     from jobs.pseudonym_key import pseudonyms_by
     from jobs.run import Run, absolute_lake, spark_properties
     from jobs.scenario_file import resolve_scenario
@@ -149,6 +150,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         lake=absolute_lake(arguments.lake or scenario.lake or "lake"),
         run_at=arguments.run_at or datetime.now(UTC),
         master=arguments.master,
+        log_zone=checked_zone(getattr(arguments, "log_zone", None) or scenario.log_zone),
         pseudonyms=pseudonyms_by(getattr(arguments, "pseudonymise", None)),
         spark_conf=spark_properties(arguments.conf),
         cluster=cluster,

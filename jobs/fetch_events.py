@@ -11,6 +11,9 @@ from schemas.tables.steps import LOG_EVENTS
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS
 
+FIRST_RECORD_BATCH = 2
+"""The format from Kafka 0.11 on."""
+
 
 def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:
     """The fetches with the profile of the client's software (READS.profile), null where none is known for it."""
@@ -42,7 +45,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
     b, t = RECORD_BATCHES, LOG_EVENTS
     is_produced = F.col(b.source) == "produce"
     in_log = F.col(b.base_offset).isNotNull() & F.col(b.size_bytes).isNotNull()
-    whole_header = F.col(b.last_offset_delta).isNotNull() | (F.col(b.magic) < 2)
+    whole_header = F.col(b.last_offset_delta).isNotNull()
     appended = ~is_produced | (F.coalesce(b.error_code, F.lit(0)) == 0)
     return batches.where(in_log & whole_header & appended).select(
         F.col(b.topic).alias(t.topic),
@@ -50,8 +53,9 @@ def batch_events(batches: DataFrame) -> DataFrame:
         F.col(b.partition).alias(t.partition),
         F.lit(BATCH).cast("tinyint").alias(t.kind),
         F.col(b.base_offset).alias(t.position),
-        (F.col(b.base_offset) + F.coalesce(b.last_offset_delta, F.lit(0))).alias(t.last_offset),
+        (F.col(b.base_offset) + F.col(b.last_offset_delta)).alias(t.last_offset),
         F.col(b.size_bytes).alias(t.size_bytes),
+        (F.col(b.magic) < FIRST_RECORD_BATCH).alias(t.is_old_format),
         F.when(is_produced, F.unix_micros(b.request_time)).alias(t.append_after),
         F.unix_micros(b.response_time).alias(t.append_before),
     )
@@ -94,7 +98,7 @@ def read_events(fetches: DataFrame) -> DataFrame:
             F.col(name)
             for name in (
                 t.partition, t.fetch_offset, t.broker, t.client_address, t.reader, t.connection_id, t.exchange_no,
-                t.max_wait_ms, t.min_bytes, t.max_bytes, t.profile, t.session_known, t.read_position,
+                t.api_version, t.max_wait_ms, t.min_bytes, t.max_bytes, t.profile, t.session_known, t.read_position,
                 t.partition_max_bytes, t.returned_bytes, t.response_record_bytes,
             )
         ),

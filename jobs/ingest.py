@@ -61,7 +61,8 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     keep: leave them as they are where this decoder has written them for the same files before.
     """
     with stage("index", spark):
-        plan = plan_capture(index_captures(spark, run.captures), spark.sparkContext.defaultParallelism)
+        indexes = index_captures(spark, run.captures, run.log_zone)
+        plan = plan_capture(indexes, spark.sparkContext.defaultParallelism, run.log_zone)
     if not (keep and is_ingested(spark, run, plan)):
         decode(spark, run, plan)
     check_sums(spark, run.lake, plan.capture_id)
@@ -74,7 +75,7 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
         return False
     t = CAPTURES
     rows = rows_of(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
-    enough = {decoder(run.pseudonyms, records) for records in sufficient(run.records)}
+    enough = {decoder(run.pseudonyms, records, run.log_zone) for records in sufficient(run.records)}
     if {told for _, told in rows} - enough or sorted(path for path, _ in rows) != sorted(i.path for i in plan.indexes):
         return False
     sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
@@ -131,7 +132,7 @@ def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Stage
     quality = quality_rows(connections, exchanges, fetches, plan.capture_id)
     write_table(quality, run.lake, CAPTURE_QUALITY, plan.capture_id)
     repeated = repeated_by_file(staged.rows(REPEATED_LINES)) if plan.logs.ranges else {}
-    captures = capture_rows(spark, plan, decoder(run.pseudonyms, run.records), repeated)
+    captures = capture_rows(spark, plan, decoder(run.pseudonyms, run.records, run.log_zone), repeated)
     write_table(captures, run.lake, CAPTURES, plan.capture_id)
 
 

@@ -1,4 +1,4 @@
-"""From what a user names (files, folders, patterns, here or by URI) to the capture files to read."""
+"""From what a user names (files, folders, patterns, here or by URI) to the capture files to read, and their clock."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import glob
 from collections.abc import Iterable
 from pathlib import Path
 
+import pyarrow as pa
+
 from jobs.remote_inputs import uris_of
+from udfs.arrow import compute
 from udfs.capture.locations import has_secret, is_uri, query_of
+from udfs.capture.log_lines import UTC
 from udfs.capture.request_log_index import is_request_log
 from udfs.capture.storage import open_stored
 from udfs.errors import ArgumentError, CaptureError
@@ -36,6 +40,18 @@ def resolve_captures(named: Iterable[str]) -> tuple[Path | str, ...]:
     if faults:
         raise ArgumentError("\n  ".join(["Captures cannot be read:", *faults]))
     return (*sorted(found), *sorted(remote))
+
+
+def checked_zone(zone: str | None) -> str:
+    """The zone of request logs, UTC where none is stated. Raises ArgumentError where Arrow knows no such zone."""
+    try:
+        compute.assume_timezone(pa.scalar(0, pa.timestamp("s")), zone or UTC)
+    except pa.ArrowInvalid:
+        raise ArgumentError(
+            f"--log-zone {zone}: no such time zone; name it as the IANA data base does, such as Europe/Berlin, or "
+            "by its offset, such as +02:00"
+        ) from None
+    return zone or UTC
 
 
 def _paths(name: str, faults: list[str]) -> list[Path]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, TOPIC_CHANGES
+from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, TOPIC_CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
 
+BEGINS, ENDS, AT, IS_PRODUCE, REQUEST = "begins", "ends", "at", "is_produce", "request"
 
-def topic_events(metadata: DataFrame, changes: DataFrame, exchanges: DataFrame) -> DataFrame:
+
+def topic_events(
+    metadata: DataFrame, changes: DataFrame, exchanges: DataFrame, batches: DataFrame, fetches: DataFrame
+) -> DataFrame:
     """Rows of TOPIC_EVENTS, in no order; no more than the cluster has partitions and was asked for changes."""
     t = TOPIC_EVENTS
-    parts = (brokers(metadata), sightings(metadata), asked_changes(changes, exchanges))
+    uses = uses_of_changed(changes, produced(batches).unionByName(fetched(fetches)))
+    parts = (brokers(metadata), sightings(metadata), asked_changes(changes, exchanges, uses))
     known = parts[0].unionByName(parts[1], allowMissingColumns=True).unionByName(parts[2], allowMissingColumns=True)
     return known.select(*(F.col(column).cast(column.type) for column in t.columns))
 
@@ -42,10 +47,49 @@ def sightings(metadata: DataFrame) -> DataFrame:
     )
 
 
-def asked_changes(changes: DataFrame, exchanges: DataFrame) -> DataFrame:
-    """Each change asked for, with the version of its request."""
+def produced(batches: DataFrame) -> DataFrame:
+    """The topics of each Produce request."""
+    b, t = RECORD_BATCHES, TOPIC_EVENTS
+    request = F.struct(b.connection_id, b.exchange_no).alias(REQUEST)
+    topic = F.coalesce(b.topic, b.topic_id).alias(t.topic)
+    of_requests = batches.where(F.col(b.source) == "produce")
+    return of_requests.select(topic, request, F.col(b.request_time).alias(AT), F.lit(True).alias(IS_PRODUCE))
+
+
+def fetched(fetches: DataFrame) -> DataFrame:
+    """The topics that each Fetch request of a consumer wants."""
+    f, t = FETCH_PARTITIONS, TOPIC_EVENTS
+    request = F.struct(f.connection_id, f.exchange_no).alias(REQUEST)
+    topic = F.coalesce(f.topic, f.topic_id).alias(t.topic)
+    wanted = fetches.where((F.col(f.reader) == "consumer") & F.col(f.read_position).isNotNull())
+    return wanted.select(topic, request, F.col(f.request_time).alias(AT), F.lit(False).alias(IS_PRODUCE))
+
+
+def uses_of_changed(changes: DataFrame, uses: DataFrame) -> DataFrame:
+    """By change, how many requests use its topic from then until the next change of the topic."""
+    c, t = TOPIC_CHANGES, TOPIC_EVENTS
+    topic = F.coalesce(c.topic, c.topic_id).alias(t.topic)
+    key = (c.connection_id, c.exchange_no, c.position)
+    in_order = Window.partitionBy(F.coalesce(c.topic, c.topic_id)).orderBy(c.request_time, *key)
+    ends = F.lead(c.request_time).over(in_order).alias(ENDS)
+    spans = changes.select(topic, *key, F.col(c.request_time).alias(BEGINS), ends)
+    is_within = (F.col(AT) > F.col(BEGINS)) & (F.col(ENDS).isNull() | (F.col(AT) <= F.col(ENDS)))
+    return (
+        uses.join(F.broadcast(spans), str(t.topic))
+        .where(is_within)
+        .groupBy(*key)
+        .agg(
+            F.count_distinct(F.when(F.col(IS_PRODUCE), F.col(REQUEST))).alias(t.produce_requests),
+            F.count_distinct(F.when(~F.col(IS_PRODUCE), F.col(REQUEST))).alias(t.fetch_requests),
+        )
+    )
+
+
+def asked_changes(changes: DataFrame, exchanges: DataFrame, uses: DataFrame) -> DataFrame:
+    """Each change asked for, with the version of its request, who sent it, and how its topic is used then."""
     c, x, t = TOPIC_CHANGES, EXCHANGES, TOPIC_EVENTS
-    versions = exchanges.select(x.connection_id, x.exchange_no, x.api_version)
+    principal = F.coalesce(x.principal, F.lit("")).alias(t.principal)
+    versions = exchanges.select(x.connection_id, x.exchange_no, x.api_version, principal)
     same = (
         c.partition, c.kind, c.connection_id, c.exchange_no, c.position, c.num_partitions, c.replication_factor,
         c.assignments, c.validate_only, c.error_code, c.answered_num_partitions, c.answered_replication_factor,
@@ -57,5 +101,5 @@ def asked_changes(changes: DataFrame, exchanges: DataFrame) -> DataFrame:
         F.coalesce(c.client_id, F.lit("")).alias(t.client_id),
         *same,
     )
-    key = [str(c.connection_id), str(c.exchange_no)]
-    return versions.join(F.broadcast(asked), key)
+    request = [str(c.connection_id), str(c.exchange_no)]
+    return versions.join(F.broadcast(asked), request).join(uses, [*request, str(c.position)], "left")

@@ -87,7 +87,7 @@ def partition_events(fetches: DataFrame) -> DataFrame:
 def fetched_batches(batches: DataFrame) -> DataFrame:
     """The batches in fetch responses; of one that is cut only how much of it came counts."""
     t, b = MEMORY_EVENTS, RECORD_BATCHES
-    is_whole = ~F.col(b.is_cut) & (F.col(b.magic) >= 2)
+    is_whole = ~F.col(b.is_cut)
     behind = F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta).cast("bigint") + 1)
     fetched = batches.where((F.col(b.source) == "fetch") & F.col(b.request_time).isNotNull())
     return fetched.select(

@@ -23,7 +23,7 @@ from jobs.run import Run
 from jobs.scenario import Lane
 from jobs.settings import Value
 from schemas.tables.gold_limits import LIMIT_TABLES
-from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, TOPIC_CHANGES
+from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, TOPIC_CHANGES
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_fidelity import ALGORITHM
 from udfs.replay.limits.limit_replay import LimitLane, replay_topics
@@ -54,14 +54,14 @@ def seed_of(capture_id: str) -> int:
 
 def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
     """Packed rows of the gold tables."""
-    metadata, changes, exchanges = (
-        rows_of(spark, run.lake, table, capture_id) for table in (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES)
-    )
+    tables = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
+    metadata, changes, exchanges, batches, fetches = (rows_of(spark, run.lake, table, capture_id) for table in tables)
     captured = run.in_force
     lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, releases()[0])
     counts = (captured.get(key, 1) for key in ("broker.num.partitions", "broker.default.replication.factor"))
     defaults = Defaults(*map(int, counts))
-    return replayed(topic_events(metadata, changes, exchanges), lanes, defaults, seed_of(capture_id), run_id)
+    events = topic_events(metadata, changes, exchanges, batches, fetches)
+    return replayed(events, lanes, defaults, seed_of(capture_id), run_id)
 
 
 def replayed(events: DataFrame, lanes: tuple[LimitLane, ...], defaults: Defaults, seed: int, run_id: str) -> DataFrame:

@@ -18,11 +18,11 @@ from udfs.facts.pseudonyms import Pseudonyms
 
 def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
     """The silver tables' rows of the request logs of a set, packed as those of `packed_rows`."""
-    capture_id, shards = plan.capture_id, plan.logs.shards
+    capture_id, shards, zone = plan.capture_id, plan.logs.shards, plan.log_zone
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, file_no in ranges_in(batches):
-            yield from read_requests(part, file_no=file_no, bodies_of=READ_KEYS, block_bytes=BATCH_BYTES)
+            yield from read_requests(part, file_no=file_no, bodies_of=READ_KEYS, block_bytes=BATCH_BYTES, zone=zone)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from log_facts(batches, capture_id, pseudonyms)

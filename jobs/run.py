@@ -10,6 +10,7 @@ from pathlib import Path
 from jobs.scenario import Scenario
 from jobs.settings import ON_REQUEST, Value
 from udfs.capture.locations import is_uri
+from udfs.capture.log_lines import UTC
 from udfs.errors import ArgumentError
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sizes import Asked
@@ -25,6 +26,7 @@ class Run:
     master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
     spark_conf: Spark properties given on the command line, which go before refetch's own.
+    log_zone: the zone of times in request logs that name none.
     cluster: the file that describes a cluster; None where captures do.
     seen: settings that the capture itself tells, where nobody states them.
     """
@@ -36,6 +38,7 @@ class Run:
     master: str | None = None
     pseudonyms: Pseudonyms | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    log_zone: str = UTC
     cluster: str | None = None
     seen: Mapping[str, Value] = field(default_factory=dict)
 

@@ -36,12 +36,14 @@ class Scenario:
     stated.
     replay: by algorithm, the values of each varied setting, in ascending order.
     captures, lake, cluster: as written in the scenario file, resolved against its folder; None where it names none.
+    log_zone: the zone of times in request logs, as written; None where it names none.
     assumed: keys of `captured` that nobody stated.
     """
 
     captured: Mapping[str, Value]
     replay: Mapping[str, Mapping[str, tuple[Value, ...]]]
     captures: tuple[str, ...] = field(default=(), compare=False)
+    log_zone: str | None = field(default=None, compare=False)
     lake: str | None = field(default=None, compare=False)
     cluster: str | None = field(default=None, compare=False)
     assumed: tuple[str, ...] = field(default=(), compare=False)

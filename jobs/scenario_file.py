@@ -35,6 +35,7 @@ class ScenarioText(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     captures: Texts = Field(default_factory=list)
+    log_zone: str | None = None
     lake: str | None = None
     cluster: str | None = None
     captured: Annotated[dict[str, str], BeforeValidator(_given)] = Field(default_factory=dict)
@@ -69,6 +70,7 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
         captured={key: value for key, value in in_force.items() if value is not None},
         replay=replay,
         captures=tuple(_beside(folder, capture) for capture in text.captures),
+        log_zone=text.log_zone,
         lake=None if text.lake is None else _beside(folder, text.lake),
         cluster=None if text.cluster is None else _beside(folder, text.cluster),
         assumed=tuple(key for key in in_force if key not in captured),

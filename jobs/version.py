@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from jobs.paths import ROOT
 from udfs import code_digest
+from udfs.capture.log_lines import UTC
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sizes import Asked
 
 VERSION = "0.1.0"
 
 
-def decoder(pseudonyms: Pseudonyms | None, records: Asked | None = None) -> str:
-    """The version, a digest of all code that decides what silver rows a capture gives, the key of pseudonyms, and
-    whether sizes of records were asked for."""
+def decoder(pseudonyms: Pseudonyms | None, records: Asked | None = None, log_zone: str = UTC) -> str:
+    """The version, a digest of all code that decides what silver rows a capture gives, the key of pseudonyms, whether
+    sizes of records were asked for, and the zone of request logs."""
     named = "" if pseudonyms is None else f"+{pseudonyms.key_id}"
     sized = "" if records is None else f"+records/{records.every}"
-    return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas')}{named}{sized}"
+    zoned = "" if log_zone == UTC else f"+{log_zone}"
+    return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas')}{named}{sized}{zoned}"

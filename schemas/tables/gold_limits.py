@@ -9,19 +9,28 @@ from schemas.tables.table import table
 KIND = C("string", "create_topic, auto_create, create_partitions, reassign_partition or delete_topic")
 LIMIT = C("string", "max.broker.partitions or max.partitions (both of the proposal)")
 CLIENT_ID = C("string", "client.id of who asked; empty for none")
+PRINCIPAL = C("string", "Who asked, as a request log tells it; empty for none", names="principal")
+PRODUCES_FAILED = C(
+    "bigint",
+    "Produce requests, with batches for a topic that is not there since it was refused, until "
+    "the next change to the topic; when they would be tried again is not followed",
+)
+FETCHES_FAILED = C("bigint", "Likewise Fetch requests of consumers")
 CONNECTION_ID = C("bigint", "The request's connection")
 EXCHANGE_NO = C("bigint", "The request's number on its connection")
 POSITION = C("int", "Place in the request among its topics")
 
 PARTITION_LIMITS = table(
     "partition_limits", "gold",
-    "What limits on partitions would have let through (KIP-578, a proposal), by kind, topic prefix and client.",
-    ("run_id", "scenario", "kind", "topic_prefix", "client_id"), "run_id",
+    "What limits on partitions would have let through (KIP-578, a proposal), by kind, topic prefix, client and "
+    "principal.",
+    ("run_id", "scenario", "kind", "topic_prefix", "client_id", "principal"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
     kind=KIND,
     topic_prefix=C("string", "The topic's name up to the first of . - _"),
     client_id=CLIENT_ID,
+    principal=PRINCIPAL,
     tried=C("bigint", "Changes to topics that were asked for"),
     done=C("bigint", "... and done"),
     refused_by_broker_limit=C("bigint", "... refused by max.broker.partitions"),
@@ -32,6 +41,8 @@ PARTITION_LIMITS = table(
     otherwise_failed=C("bigint", "... failed for another reason, such as a topic that is there already"),
     replicas_asked=C("bigint", "Replicas asked for"),
     replicas_refused=C("bigint", "... by changes that were refused by a limit"),
+    produces_failed=PRODUCES_FAILED,
+    fetches_failed=FETCHES_FAILED,
 )  # fmt: skip
 
 PARTITION_LIMIT_REFUSALS = table(
@@ -48,6 +59,7 @@ PARTITION_LIMIT_REFUSALS = table(
     kind=KIND,
     topic=C("string", "The topic", names="topic"),
     client_id=CLIENT_ID,
+    principal=PRINCIPAL,
     error_code=C("smallint", "44 POLICY_VIOLATION by a limit; 89 by a quota, -1 by too many records, 3 for a topic "
                              "that was refused before"),
     refused_by=C("string", "What refused it: a limit's name; refused_before where the topic itself was refused"),
@@ -56,6 +68,8 @@ PARTITION_LIMIT_REFUSALS = table(
     asked=C("bigint", "Replicas asked for; partitions or records where those are limited"),
     broker=C("int", "The broker that would be above the limit; null where it is no single one", nullable=True),
     message=C("string", "The message of the refusal"),
+    produces_failed=PRODUCES_FAILED,
+    fetches_failed=FETCHES_FAILED,
     captured_error_code=C("smallint", "What the cluster answered; null where the capture has no answer", nullable=True),
 )  # fmt: skip
 

@@ -206,7 +206,8 @@ FETCH_PARTITIONS = table(
 
 RECORD_BATCHES = table(
     "record_batches", "silver",
-    "One row a record batch of a produce request or a fetch response (a message or wrapper in formats 0 and 1).",
+    "One row a record batch of a produce request or a fetch response; in formats 0 and 1 an entry of the message set: "
+    "a message, or a wrapper of compressed ones, which is decompressed for its offsets, count and times.",
     ("capture_id", "connection_id", "exchange_no", "topic", "partition", "position"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
@@ -221,7 +222,8 @@ RECORD_BATCHES = table(
     topic_id=TOPIC_ID,
     partition=PARTITION,
     position=C("int", "Place among the partition's batches in the message, from 0"),
-    base_offset=C("bigint", "First offset; of a produced batch as the response says, null where there is none",
+    base_offset=C("bigint", "First offset; of a produced batch as the response says, null where there is none or a "
+                            "wrapper cannot be read",
                   nullable=True),
     last_offset_delta=C("int", "Last offset less the first", nullable=True),
     record_count=C("int", "Records in the batch", nullable=True),
@@ -243,8 +245,8 @@ RECORD_BATCHES = table(
     crc_valid=C("boolean", "The checksum fits; null where the batch is cut", nullable=True),
     error_code=C("smallint", "The partition's error: a produced batch is in the log only with 0", nullable=True),
     acks=C("smallint", "acks of the produce request", nullable=True),
-    uncompressed_bytes=C("bigint", "Bytes of the records without compression. This and what follows is known of "
-                                   "produced batches, where batch_split was asked for at ingest",
+    uncompressed_bytes=C("bigint", "Bytes of the records without compression: of wrappers, and as what follows of "
+                                   "produced batches where batch_split was asked for at ingest",
                          "bytes", nullable=True),
     keyless_records=C("int", "Records without key, which the client's partitioner places", nullable=True),
     record_sizes=C("array<int>", "Of each record, key, value and headers with their lengths: what it takes in any "

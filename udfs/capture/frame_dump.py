@@ -7,6 +7,7 @@ sequence numbers (`udfs.capture.reassembly`).
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -39,7 +40,12 @@ Dump = pq.ParquetFile | pa.ipc.RecordBatchFileReader
 def dump_format(path: str) -> str | None:
     """parquet or arrow as the file's first bytes tell; None where it is no dump. Raises CaptureError."""
     with open_stored(path) as stored:
-        head = stored.read(8) or b""
+        return stored_dump_format(stored)
+
+
+def stored_dump_format(stored: io.RawIOBase) -> str | None:
+    """Likewise of an open file, from where it is on."""
+    head = stored.read(8) or b""
     return next((kind for magic, kind in MAGICS.items() if head.startswith(magic)), None)
 
 

@@ -63,7 +63,7 @@ class CaptureIndex:
 
 
 def index_capture(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
-    """Read a capture once and return its index.
+    """Open a capture, read it once and return its index.
 
     range_bytes: a range ends before the first record this far behind its first byte; a compressed file is one range
     buckets:     number of buckets connections are spread over, the same as for `read_packets`
@@ -71,27 +71,32 @@ def index_capture(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
     Damage is told in `faults`, beside all that was read before it. Raises CaptureError where the file cannot be read or
     is no capture, and ValueError where `range_bytes` or `buckets` is below 1.
     """
+    with open_stored(path) as stored:
+        return index_stored_capture(stored, path, range_bytes=range_bytes, buckets=buckets)
+
+
+def index_stored_capture(raw: io.RawIOBase, path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
+    """The index of an open capture; for the rest see `index_capture`."""
     if range_bytes < 1 or buckets < 1:
         raise ValueError(f"range_bytes and buckets must be 1 or more, got {range_bytes} and {buckets}")
     faults: list[CaptureFault] = []
-    with open_stored(path) as raw:
-        stored = HashedFile(raw)
-        buffered = io.BufferedReader(stored, READ_BYTES)
-        compression = identify_compression(buffered.peek(4)[:4])
-        window = _first_window(open_stream(buffered, compression, faults))
-        header = read_file_header(window.chunk[: min(window.end, HEAD_BYTES)].tobytes(), path, compression)
-        walk = PacketWalk(
-            window, header.format, big_endian=header.big_endian, interfaces=header.interfaces, at=header.first_byte
-        )
-        tally = Tally(buckets)
-        ranges: list[PacketRange] = []
-        if header.fault is None:
-            step = range_bytes if compression is Compression.NONE else TO_THE_END
-            ranges = cut_ranges(walk, tally.add, path=path, compression=compression, range_bytes=step)
-        reason, stopped_at = header.fault or walk.fault(), walk.offset
-        not_read = walk.pending_bytes + window.skip_rest()
-        if reason is not None:
-            faults.append(CaptureFault(reason, stopped_at, not_read))
+    stored = HashedFile(raw)
+    buffered = io.BufferedReader(stored, READ_BYTES)
+    compression = identify_compression(buffered.peek(4)[:4])
+    window = _first_window(open_stream(buffered, compression, faults))
+    header = read_file_header(window.chunk[: min(window.end, HEAD_BYTES)].tobytes(), path, compression)
+    walk = PacketWalk(
+        window, header.format, big_endian=header.big_endian, interfaces=header.interfaces, at=header.first_byte
+    )
+    tally = Tally(buckets)
+    ranges: list[PacketRange] = []
+    if header.fault is None:
+        step = range_bytes if compression is Compression.NONE else TO_THE_END
+        ranges = cut_ranges(walk, tally.add, path=path, compression=compression, range_bytes=step)
+    reason, stopped_at = header.fault or walk.fault(), walk.offset
+    not_read = walk.pending_bytes + window.skip_rest()
+    if reason is not None:
+        faults.append(CaptureFault(reason, stopped_at, not_read))
     captured, on_wire = tally.payload_bytes
     first_ts_ns, last_ts_ns = tally.span
     return CaptureIndex(

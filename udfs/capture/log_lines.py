@@ -21,8 +21,11 @@ MARKER = "Completed request:{"
 PREFIX_BYTES = 256
 PREFIX = (
     r"^.*?(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?"
+    r"(?: ?(?P<zone>Z|[+-]\d\d:?\d\d)\b)?"
     r'.*?Completed request:\{(?P<forwarded>"isForwarded":true)?'
 )
+UTC = "UTC"
+"""The zone of times that name none, unless it is stated: log4j writes local times, without their zone."""
 NEWLINE, CARRIAGE_RETURN, BRACE, SPACE = b"\n\r}\x20"
 NS_PER_SECOND = 1_000_000_000
 # What is wrong with a line; `udfs.facts.reasons` has the words.
@@ -52,15 +55,17 @@ class Lines(NamedTuple):
         )  # fmt: skip
 
 
-def lines_of(block: bytes) -> Lines:
-    """The lines of a block. Bytes that are not UTF-8 become U+FFFD."""
+def lines_of(block: bytes, zone: str = UTC) -> Lines:
+    """The lines of a block, whose times are those of a zone where they name none. Bytes that are not UTF-8 become
+    U+FFFD.
+    """
     block = block if block.endswith(b"\n") else block + b"\n"
     _, stored_starts, stored_ends = _split(block)
     raw, starts, ends = _split(_utf8(block))
     whole = strings_of(raw, np.append(starts, len(raw)))
     prefix = pc.binary_slice(whole.view(pa.binary()), 0, PREFIX_BYTES)
     marker = pc.find_substring(prefix, MARKER).to_numpy(zero_copy_only=False).astype(np.int64)
-    completed, timed, forwarded = _told_before(prefix)
+    completed, timed, forwarded = _told_before(prefix, zone)
     begin, end = starts + marker + len(MARKER) - 1, _last_brace(raw, ends) + 1
     has_json = (marker >= 0) & (end > begin)
     json = _blanked(raw, begin[has_json], end[has_json], ends)
@@ -91,16 +96,34 @@ def _split(block: bytes) -> tuple[Bytes, Ints, Ints]:
     return raw, np.append(0, ends[:-1] + 1), ends
 
 
-def _told_before(prefix: pa.Array[Any]) -> tuple[Ints, Bools, Bools]:
-    """(time in ns, is it there, is the request forwarded) by line. A log has no zone: its clock is taken to be UTC."""
+def _told_before(prefix: pa.Array[Any], zone: str) -> tuple[Ints, Bools, Bools]:
+    """(time in ns, is it there, is the request forwarded) by line."""
     parts = pc.extract_regex(prefix, PREFIX)
-    day, time, fraction, forwarded = (pc.fill_null(pc.struct_field(parts, i), b"").cast(pa.string()) for i in range(4))
-    instant = pc.binary_join_element_wise(day, time, " ")
-    seconds = pc.strptime(instant, format="%Y-%m-%d %H:%M:%S", unit="s", error_is_null=True).cast(pa.int64())
-    second = pc.fill_null(seconds, -1).to_numpy()
+    day, time, fraction, offset, forwarded = (
+        pc.fill_null(pc.struct_field(parts, i), b"").cast(pa.string()) for i in range(5)
+    )
+    local = pc.strptime(
+        pc.binary_join_element_wise(day, time, " "), format="%Y-%m-%d %H:%M:%S", unit="s", error_is_null=True
+    )
+    # An hour that the clock goes through twice is taken to be the first of the two.
+    instant = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
+    is_local = flags(pc.equal(offset, ""))
+    stated = pc.fill_null(local.cast(pa.int64()), -1).to_numpy() - _offset_seconds(offset)
+    second = np.where(is_local, pc.fill_null(instant.cast(pa.int64()), -1).to_numpy(), stated)
     nanos = pc.utf8_rpad(fraction, 9, "0").cast(pa.int64()).to_numpy()
     is_there = (second >= 0) & (second < LAST_SECOND)
     return np.where(is_there, second * NS_PER_SECOND + nanos, 0), is_there, flags(pc.not_equal(forwarded, ""))
+
+
+def _offset_seconds(offsets: pa.Array[Any]) -> Ints:
+    """Seconds east of UTC by offset, such as +02:00 or -0500; 0 for Z and for none."""
+    padded = pc.utf8_rpad(pc.replace_substring(pc.replace_substring(offsets, "Z", ""), ":", ""), 5, "0")
+    sign = np.where(flags(pc.starts_with(padded, "-")), -1, 1)
+    hours, minutes = (
+        pc.utf8_slice_codeunits(padded, at, at + 2).cast(pa.int64()).to_numpy().astype(np.int64) for at in (1, 3)
+    )
+    found: Ints = sign * (hours * 3600 + minutes * 60)
+    return found
 
 
 def _last_brace(raw: Bytes, ends: Ints) -> Ints:

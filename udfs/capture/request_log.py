@@ -13,7 +13,7 @@ from udfs.arrow import compute as pc
 from udfs.capture.endpoints import logged_connection
 from udfs.capture.json_lines import parsed
 from udfs.capture.line_blocks import LineBlock, line_blocks
-from udfs.capture.log_lines import FINE, NO_JSON, lines_of
+from udfs.capture.log_lines import FINE, NO_JSON, UTC, lines_of
 from udfs.capture.packets import open_range
 from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import open_stored
@@ -115,24 +115,24 @@ NO_RESPONSE, NULL_RESPONSE = '"response":"",', '"response":null,'  # up to Kafka
 
 
 def read_requests(
-    r: PacketRange, *, file_no: int, bodies_of: tuple[int, ...], block_bytes: int
+    r: PacketRange, *, file_no: int, bodies_of: tuple[int, ...], block_bytes: int, zone: str = UTC
 ) -> Iterator[pa.RecordBatch]:
     """The requests of a range of a log, in file order, as batches of LOGGED_REQUESTS.
 
     bodies_of: keys of the APIs whose lines are handed on whole. block_bytes: how much is held at once; it moves the
-    cuts between batches, never the rows. A request that one broker forwarded to another is left out where it came in
-    the second time. Raises CaptureError where the file cannot be read.
+    cuts between batches, never the rows. zone: as `index_stored_log` has it. A request that one broker forwarded to
+    another is left out where it came in the second time. Raises CaptureError where the file cannot be read.
     """
     with open_stored(r.path) as stored:
         stream = open_range(stored, r)
         for block in line_blocks(
             stream, first_byte=r.first_byte, first_line=r.first_packet, length=r.length, block_bytes=block_bytes
         ):
-            yield _requests(block, file_no, bodies_of)
+            yield _requests(block, zone, file_no, bodies_of)
 
 
-def _requests(block: LineBlock, file_no: int, bodies_of: tuple[int, ...]) -> pa.RecordBatch:
-    lines = lines_of(block.content)
+def _requests(block: LineBlock, zone: str, file_no: int, bodies_of: tuple[int, ...]) -> pa.RecordBatch:
+    lines = lines_of(block.content, zone)
     lines = lines.take(np.flatnonzero(~lines.forwarded))
     readable = np.flatnonzero(lines.fault == FINE)
     json = pc.replace_substring(lines.json.take(array_of(readable)), NO_RESPONSE, NULL_RESPONSE)

@@ -13,7 +13,7 @@ from udfs.capture.faults import CaptureFault
 from udfs.capture.fingerprints import NO_SAMPLE
 from udfs.capture.index import CaptureIndex
 from udfs.capture.line_blocks import line_blocks
-from udfs.capture.log_lines import FINE, MARKER, lines_of
+from udfs.capture.log_lines import FINE, MARKER, UTC, lines_of
 from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import HashedFile, open_stored
 from udfs.capture.tally import PacketCounts
@@ -30,13 +30,22 @@ FREE_TEXT = re.compile(rb"Completed request:\s*(RequestHeader\(|Name:)")
 NO_PACKETS = PacketCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
-def index_request_log(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex | None:
-    """Read a request log once and return its index; None where the file is none. For the arguments see `index_capture`.
+def index_request_log(path: str, *, range_bytes: int, buckets: int, zone: str = UTC) -> CaptureIndex | None:
+    """Open a request log, read it and return its index; None where the file is none."""
+    with open_stored(path) as stored:
+        return index_stored_log(stored, path, range_bytes=range_bytes, buckets=buckets, zone=zone)
 
-    A log's connections are not known before it is read: its bytes are spread over the buckets evenly. Raises
-    CaptureError where the file cannot be read, or is a request log in the free text of Kafka before 2.8.
+
+def index_stored_log(
+    stored: io.RawIOBase, path: str, *, range_bytes: int, buckets: int, zone: str = UTC
+) -> CaptureIndex | None:
+    """The index of an open file where it is a request log; for the arguments see `index_capture`.
+
+    zone: of times that name none, by its name in the IANA data base or as +HH:MM. A log's connections are not known
+    before it is read: its bytes are spread over the buckets evenly. Raises CaptureError where the file cannot be read,
+    or is a request log in the free text of Kafka before 2.8.
     """
-    head = _head(path)
+    head = _head(stored)
     if head.startswith(pcapng.MAGIC) or head[:4] in pcap.MAGICS:
         return None
     if MARKER.encode() not in head:
@@ -46,44 +55,46 @@ def index_request_log(path: str, *, range_bytes: int, buckets: int) -> CaptureIn
                 "JSON (KIP-673); for older brokers capture packets with `tcpdump -s 0`."
             )
         return None
-    return _index(path, range_bytes, buckets)
+    stored.seek(0)
+    return _index(stored, path, range_bytes, buckets, zone)
 
 
 def is_request_log(path: str) -> bool:
     """Whether a file is a request log that can be read. Raises CaptureError where the file cannot be read."""
-    return MARKER.encode() in _head(path)
+    with open_stored(path) as stored:
+        return MARKER.encode() in _head(stored)
 
 
-def _head(path: str) -> bytes:
-    """The first bytes of a file, uncompressed."""
-    with open_stored(path) as raw:
-        buffered = io.BufferedReader(raw, READ_BYTES)
-        stream = open_stream(buffered, identify_compression(buffered.peek(4)[:4]), [])
-        head = bytearray(HEAD_BYTES)
-        return bytes(head[: stream.readinto(memoryview(head))])
+def _head(stored: io.RawIOBase) -> bytes:
+    """The first bytes of a file, uncompressed; the file stays open."""
+    buffered = io.BufferedReader(stored, READ_BYTES)
+    stream = open_stream(buffered, identify_compression(buffered.peek(4)[:4]), [])
+    head = bytearray(HEAD_BYTES)
+    found = bytes(head[: stream.readinto(memoryview(head))])
+    buffered.detach()
+    return found
 
 
-def _index(path: str, range_bytes: int, buckets: int) -> CaptureIndex:
+def _index(raw: io.RawIOBase, path: str, range_bytes: int, buckets: int, zone: str) -> CaptureIndex:
     faults: list[CaptureFault] = []
     starts: list[tuple[int, int]] = []
     lines = forwarded = end = 0
     first = last = None
-    with open_stored(path) as raw:
-        stored = HashedFile(raw)
-        buffered = io.BufferedReader(stored, READ_BYTES)
-        compression = identify_compression(buffered.peek(4)[:4])
-        stream = open_stream(buffered, compression, faults)
-        for block in line_blocks(stream, block_bytes=min(BLOCK_BYTES, range_bytes)):
-            may_cut = compression is Compression.NONE
-            if not starts or (may_cut and block.first_byte >= starts[-1][0] + range_bytes):
-                starts.append((block.first_byte, block.first_line))
-            found = lines_of(block.content)
-            lines, forwarded = lines + len(found.number), forwarded + int(found.forwarded.sum())
-            end = block.first_byte + len(block.content)
-            times = found.completed[found.fault == FINE]
-            if len(times):
-                first = min(int(times.min()), first or int(times.min()))
-                last = max(int(times.max()), last or 0)
+    stored = HashedFile(raw)
+    buffered = io.BufferedReader(stored, READ_BYTES)
+    compression = identify_compression(buffered.peek(4)[:4])
+    stream = open_stream(buffered, compression, faults)
+    for block in line_blocks(stream, block_bytes=min(BLOCK_BYTES, range_bytes)):
+        may_cut = compression is Compression.NONE
+        if not starts or (may_cut and block.first_byte >= starts[-1][0] + range_bytes):
+            starts.append((block.first_byte, block.first_line))
+        found = lines_of(block.content, zone)
+        lines, forwarded = lines + len(found.number), forwarded + int(found.forwarded.sum())
+        end = block.first_byte + len(block.content)
+        times = found.completed[found.fault == FINE]
+        if len(times):
+            first = min(int(times.min()), first or int(times.min()))
+            last = max(int(times.max()), last or 0)
     ends = [at for at, _ in starts[1:]] + [end]
     return CaptureIndex(
         path=path, sha256=stored.sha256, size_bytes=stored.size_bytes, stream_bytes=end, header_bytes=0,

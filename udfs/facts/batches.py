@@ -17,6 +17,7 @@ from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, respons
 from udfs.facts.fetches import FetchMessages, pick
 from udfs.facts.record_sizes import Asked, record_columns
 from udfs.wire.arrays import Ints
+from udfs.wire.message_sets import unwrapped
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import RecordBatches, walk
 
@@ -108,7 +109,9 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
     """Rows of `record_batches` from record fields; `records`: what to learn of what is in the batches."""
     usable = (fields.exchange != UNKNOWN) & (fields.lengths > 0)
     fields = Fields(*(column[usable] for column in fields))
-    found = walk(exchanges.frames.arena, fields.starts, fields.lengths)
+    arena = exchanges.frames.arena
+    content = unwrapped(arena, walk(arena, fields.starts, fields.lengths))
+    found = content.batches
     parent = found.parent
     topic, topic_id = exchanges.names.topic_columns(fields.topic[parent])
     known = found.size >= 0
@@ -122,7 +125,7 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
             t.topic_id: topic_id,
             t.partition: fields.partition[parent],
             t.position: np.arange(len(parent)) - np.searchsorted(parent, parent),
-            t.base_offset: base_offsets(found.base_offset, fields.base_offset[parent], known, source),
+            t.base_offset: fetched_offsets(found) if source == "fetch" else assigned_offsets(found, fields.base_offset),
             t.size_bytes: array_of(found.size, known),
             t.available_bytes: found.available,
             t.is_cut: found.is_cut != 0,
@@ -131,8 +134,8 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
             t.timestamp_type: TIMESTAMP_TYPES.take(np.where(found.timestamp_type >= 0, found.timestamp_type, 2)),
             t.error_code: array_of(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
             t.acks: array_of(fields.acks[parent], fields.acks[parent] != UNKNOWN),
-            **header_columns(found),
-            **record_columns(exchanges.frames.arena, found, records),
+            **header_columns(found, source),
+            **record_columns(arena, content, records),
         },
     )
 
@@ -141,30 +144,47 @@ CODECS = pa.array(["none", "gzip", "snappy", "lz4", "zstd", "unknown", "unknown"
 TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime", None])
 
 
-def base_offsets(written: Ints, assigned: Ints, known: npt.NDArray[np.bool_], source: str) -> pa.Array[Any]:
-    """Offsets in the log: what a fetched batch says itself; of a produced one what the response assigned."""
-    if source == "fetch":
-        return array_of(written, known)
-    return array_of(assigned, (assigned != UNKNOWN) & (assigned != NOT_ASSIGNED))
+def fetched_offsets(found: RecordBatches) -> pa.Array[Any]:
+    """First offsets in the log of fetched batches, which they say themselves; of an unread wrapper it is not known."""
+    return array_of(found.base_offset, (found.size >= 0) & (found.base_offset >= 0))
 
 
-def header_columns(found: RecordBatches) -> dict[str, pa.Array[Any]]:
+def assigned_offsets(found: RecordBatches, assigned: Ints) -> pa.Array[Any]:
+    """First offsets in the log of produced batches: the first of a field gets the offset that the response assigned
+    (int64[fields]), the others, as message sets have them, go on behind it.
+    """
+    before = sum_before(np.maximum(found.record_count, 0), found.parent)
+    uncounted = sum_before((found.record_count < 0).astype(np.int64), found.parent)
+    offset = assigned[found.parent]
+    return array_of(offset + before, (offset != UNKNOWN) & (offset != NOT_ASSIGNED) & (uncounted == 0))
+
+
+def sum_before(values: Ints, parent: Ints) -> Ints:
+    """The sum of the values of the same parent that come before each: int64[n]; parents rise."""
+    sums = np.cumsum(values) - values
+    total: Ints = sums - sums[np.searchsorted(parent, parent)]
+    return total
+
+
+def header_columns(found: RecordBatches, source: str) -> dict[str, pa.Array[Any]]:
     """The columns that a batch's header gives as they are; null where it is cut, or of a format that has none such."""
     has_header = found.record_count >= 0
+    # A broker gives the messages of a produced set offsets of its own, one after the other (LogValidator).
+    is_produced_set = (found.magic < 2) & (source == "produce")
     t = RECORD_BATCHES
     columns: dict[str, Ints] = {
-        t.last_offset_delta: found.last_offset_delta,
+        t.last_offset_delta: np.where(is_produced_set, found.record_count - 1, found.last_offset_delta),
         t.record_count: found.record_count,
-        t.base_timestamp: found.base_timestamp,
-        t.max_timestamp: found.max_timestamp,
         t.producer_id: found.producer_id,
         t.producer_epoch: found.producer_epoch,
         t.base_sequence: found.base_sequence,
         t.partition_leader_epoch: found.partition_leader_epoch,
     }
     flags: dict[str, Ints] = {t.is_transactional: found.is_transactional, t.is_control: found.is_control}
+    times: dict[str, Ints] = {t.base_timestamp: found.base_timestamp, t.max_timestamp: found.max_timestamp}
     return (
         {name: array_of(values, has_header) for name, values in columns.items()}
+        | {name: array_of(values, has_header & (found.magic > 0)) for name, values in times.items()}
         | {name: array_of(values == 1, has_header) for name, values in flags.items()}
         | {t.crc_valid: array_of(found.crc_valid == 1, found.crc_valid >= 0)}
     )

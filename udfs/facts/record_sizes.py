@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
+from udfs.arrow import array_of, compute
 from udfs.facts.arrow_tables import TYPES
 from udfs.wire.arrays import Bytes
-from udfs.wire.record_batches import RecordBatches
+from udfs.wire.message_sets import FAULTS, Unwrapped
+from udfs.wire.record_batches import UNKNOWN, RecordBatches
 from udfs.wire.records import (
     HEADER_BYTES,
     RecordsError,
@@ -46,8 +49,24 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def record_columns(arena: Bytes, found: RecordBatches, asked: Asked | None) -> dict[str, pa.Array[Any]]:
-    """The columns of COLUMNS, null where nothing is asked or, with the fault, where a batch cannot be read."""
+def record_columns(arena: Bytes, content: Unwrapped, asked: Asked | None) -> dict[str, pa.Array[Any]]:
+    """The columns of COLUMNS. Of wrappers there is what was found in them; of other batches what is asked for, null
+    where nothing is or, with the fault, where a batch cannot be read.
+    """
+    t = RECORD_BATCHES
+    columns = asked_columns(arena, content.batches, asked)
+    of_wrappers = {
+        t.uncompressed_bytes: array_of(content.uncompressed, content.uncompressed != UNKNOWN),
+        t.records_fault: FAULT_NAMES.take(np.where(content.fault == UNKNOWN, len(FAULTS), content.fault)),
+    }
+    return columns | {name: compute.coalesce(known, columns[name]) for name, known in of_wrappers.items()}
+
+
+FAULT_NAMES = pa.array([*(fault.value for fault in FAULTS), None])
+
+
+def asked_columns(arena: Bytes, found: RecordBatches, asked: Asked | None) -> dict[str, pa.Array[Any]]:
+    """The columns of COLUMNS as far as they are asked for, of batches of magic 2."""
     n = len(found.parent)
     types = {str(column): TYPES[column.type] for column in COLUMNS}
     if asked is None:

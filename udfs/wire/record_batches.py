@@ -80,7 +80,7 @@ _NUMBERS = (
 )
 _CRC_AT, _CRC_FROM, _ATTRIBUTES_AT = 17, 21, 21
 # Message set entry, magic 0 and 1.
-_LEGACY_CRC_AT, _LEGACY_ATTRIBUTES_AT, _LEGACY_TIMESTAMP_AT = 12, 17, 18
+_LEGACY_CRC_AT, LEGACY_ATTRIBUTES_AT, LEGACY_TIMESTAMP_AT = 12, 17, 18
 # Bits of the attributes.
 _CODEC, _TIMESTAMP_TYPE, _TRANSACTIONAL, _CONTROL = 0x07, 3, 4, 5
 
@@ -103,7 +103,7 @@ def _as(values: Ints) -> Ints:
 
 
 @kernel
-def _extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
+def extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """(fault, size or UNKNOWN, bytes to go on by) of the batch at an offset before `end`, as nextBatchSize of Kafka."""
     remaining = end - at
     if remaining < LOG_OVERHEAD:
@@ -137,7 +137,7 @@ def _count(arena: Bytes, starts: Ints, lengths: Ints) -> int:
             count += 1
             continue
         while at < end:
-            at += _extent(arena, at, end)[2]
+            at += extent(arena, at, end)[2]
             count += 1
     return count
 
@@ -165,16 +165,16 @@ def _record_batch(arena: Bytes, at: int, available: int, row: int, table: Table,
 
 @kernel
 def _message(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
-    """An entry of a message set, magic 0 or 1; only a wrapper has a codec, and how much it wraps cannot be seen."""
+    """An entry of a message set, magic 0 or 1; only a wrapper has a codec, for `message_sets` to look into."""
     magic = rows[MAGIC, row]
-    if available > _LEGACY_ATTRIBUTES_AT:
-        _flags(cell(arena, at + _LEGACY_ATTRIBUTES_AT) & 0x0F, row, rows)
+    if available > LEGACY_ATTRIBUTES_AT:
+        _flags(cell(arena, at + LEGACY_ATTRIBUTES_AT) & 0x0F, row, rows)
         if rows[CODEC, row] == 0:
             rows[LAST_OFFSET_DELTA, row], rows[RECORD_COUNT, row] = 0, 1
         if magic == 0:
             rows[TIMESTAMP_TYPE, row] = UNKNOWN
-    if magic == 1 and available >= _LEGACY_TIMESTAMP_AT + 8:
-        timestamp = signed(arena, at + _LEGACY_TIMESTAMP_AT, 8)
+    if magic == 1 and available >= LEGACY_TIMESTAMP_AT + 8:
+        timestamp = signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
         rows[BASE_TIMESTAMP, row], rows[MAX_TIMESTAMP, row] = timestamp, timestamp
     if available == rows[SIZE, row]:
         stored = signed(arena, at + _LEGACY_CRC_AT, 4) & 0xFFFFFFFF
@@ -184,7 +184,7 @@ def _message(arena: Bytes, at: int, available: int, row: int, table: Table, rows
 @kernel
 def _batch(arena: Bytes, at: int, end: int, row: int, crc32: Table, crc32c: Table, rows: Ints) -> int:
     """Fill in the row of the batch at an offset; the offset behind it."""
-    fault, size, available = _extent(arena, at, end)
+    fault, size, available = extent(arena, at, end)
     rows[FAULT, row], rows[START, row], rows[SIZE, row], rows[AVAILABLE, row] = fault, at, size, available
     rows[IS_CUT, row] = fault == _OK and available != size
     if available >= 8:

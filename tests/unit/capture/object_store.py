@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,12 +17,13 @@ BUCKET = "bucket"
 
 
 class ObjectStore(ThreadingHTTPServer):
-    """A store of the files below a folder. sent: bytes of each answer to a read, by key."""
+    """A store of the files below a folder. sent: bytes of each answer to a read, by key. opened: how often, by key."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Requests)
         self.folder = folder
         self.sent: dict[str, list[int]] = {}
+        self.opened: Counter[str] = Counter()
 
     def uri(self, key: str) -> str:
         """The URI of a key, folder or pattern."""
@@ -54,6 +56,7 @@ class _Requests(BaseHTTPRequestHandler):
             first, last = wanted.removeprefix("bytes=").split("-")
             headers = {"Content-Range": f"bytes {first}-{last}/{len(content)}"}
             content, status = content[int(first) : int(last) + 1], 206
+        self.server.opened[key] += self.command == "HEAD"
         if self.command == "GET":
             self.server.sent.setdefault(key, []).append(len(content))
         self.answer(status, content, **headers)

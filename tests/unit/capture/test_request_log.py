@@ -59,9 +59,47 @@ def test_a_line_tells_its_request(tmp_path: Path) -> None:
     ("time", "after"),
     [("2026-11-21 12:00:48,601", 0), ("2026-11-21T12:00:48.601002003", 2_003), ("2026-11-21 12:00:48", -601_000_000)],
 )
-def test_the_clock_is_taken_to_be_utc(tmp_path: Path, time: str, after: int) -> None:
+def test_the_clock_is_taken_to_be_utc_where_no_zone_is_told(tmp_path: Path, time: str, after: int) -> None:
     (row,) = rows(index(tmp_path / "log", heartbeat(1, time=time)))
     assert row["completed"] == AT + after
+
+
+@pytest.mark.parametrize(
+    ("time", "hours"),
+    [("2026-11-21T12:00:48,601Z", 0), ("2026-11-21T12:00:48.601+02:00", -2), ("2026-11-21 12:00:48,601 -0330", 3.5)],
+)
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_an_offset_in_a_line_goes_before_the_zone_that_is_stated(
+    tmp_path: Path, time: str, hours: float, zone: str
+) -> None:
+    path = tmp_path / "log"
+    path.write_text(heartbeat(1, time=time))
+    found = index_request_log(str(path), range_bytes=1 << 20, buckets=8, zone=zone)
+    assert found is not None
+    assert found.first_ts_ns == AT + int(hours * 3600) * SECOND
+
+
+@pytest.mark.parametrize(
+    ("zone", "time", "hours"),
+    [
+        ("Europe/Berlin", "2026-11-21 12:00:48,601", -1),
+        ("+05:30", "2026-11-21 12:00:48,601", -5.5),
+        ("Europe/Berlin", "2026-07-21 12:00:48,601", -2 - 123 * 24),
+        ("Europe/Berlin", "2026-10-25 02:30:48,601", -(27 * 24 + 11.5)),
+    ],
+    ids=["winter", "offset", "summer", "the first of two"],
+)
+def test_times_without_an_offset_are_of_the_zone_that_is_stated(
+    tmp_path: Path, zone: str, time: str, hours: float
+) -> None:
+    path = tmp_path / "log"
+    path.write_text(heartbeat(1, time=time))
+    found = index_request_log(str(path), range_bytes=1 << 20, buckets=8, zone=zone)
+    assert found is not None
+    (read,) = [batch for part in found.ranges for batch in read_requests(
+        part, file_no=0, bodies_of=(), block_bytes=1 << 20, zone=zone
+    )]  # fmt: skip
+    assert found.first_ts_ns == read["completed"][0].as_py() == AT + int(hours * 3600) * SECOND
 
 
 @pytest.mark.parametrize("response", ["", None])

@@ -28,6 +28,7 @@ from tests.unit.capture.packet_builders import (
     tcp,
 )
 from tests.unit.facts.brokers import answered, asked, tables_of
+from tests.unit.wire.test_message_sets import wrapper
 from tests.unit.wire.test_record_batches import record_batch
 from udfs.capture import compression
 from udfs.capture.segments import REORDER_BYTES
@@ -121,6 +122,7 @@ STREAMS: dict[str, Damage] = {
         fetched(record_batch(count=1, records=b"good")[:-1] + b"?"), {1}
     ),
     "a record batch that expands without measure": Damage(fetched(bomb()), {1}),
+    "a message set that expands without measure": Damage(fetched(wrapper(1, 2, bytes(80 << 20))), {1}),
     "SASL tokens from before KIP-152": Damage(
         (
             asks(request(1, key=17)), answers(response(1)), asks(frame(b"\0app\0password")), answers(frame(b"")),
@@ -161,6 +163,8 @@ def outcomes(tables: Tables) -> set[str]:
             found.add(f"`connections.protocol` {row['protocol']}")
     if any(row["crc_valid"] is False for row in tables["record_batches"]):
         found.add("`record_batches.crc_valid`")
+    unread = {row["records_fault"] for row in tables["record_batches"]} - {None}
+    found |= {f"`record_batches.records_fault` {fault}" for fault in unread}
     return found
 
 

@@ -13,7 +13,8 @@ from schemas.wire.metadata import METADATA_REQUEST, METADATA_RESPONSE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from tests.unit.capture.conversations import asks, request
 from tests.unit.facts.brokers import TOPIC_ID, answered, asked, tables, turns
-from tests.unit.wire.test_record_batches import record_batch
+from tests.unit.wire.test_message_sets import inner, wrapper
+from tests.unit.wire.test_record_batches import message, record_batch
 
 BATCH = record_batch(base_offset=100, count=3)
 Rows = list[dict[str, Any]]
@@ -153,7 +154,7 @@ def test_names_that_are_not_utf_8_are_kept_with_replacement_characters() -> None
 
 def test_fetched_batches_have_the_offsets_they_say_and_a_cut_one_is_marked() -> None:
     found = tables(*turns(*fetched([wanted(b"t", 0)], [returned(b"t", (0, BATCH + BATCH[:30]))])))["record_batches"]
-    rows = sorted(found, key=lambda row: row["position"])
+    rows = in_order(found)
     assert [(row["position"], row["base_offset"], row["size_bytes"], row["available_bytes"]) for row in rows] == [
         (0, 100, len(BATCH), len(BATCH)),
         (1, 100, len(BATCH), 30),
@@ -163,6 +164,10 @@ def test_fetched_batches_have_the_offsets_they_say_and_a_cut_one_is_marked() -> 
         (True, None, None),
     ]
     assert {row["source"] for row in rows} == {"fetch"}
+
+
+def in_order(rows: Rows) -> Rows:
+    return sorted(rows, key=lambda row: int(row["position"]))
 
 
 def produced(acks: int, *errors_and_offsets: tuple[int, int], is_answered: bool = True) -> Rows:
@@ -202,6 +207,33 @@ def test_produced_batches_have_the_offsets_their_response_assigns_partition_by_p
 def test_produced_batches_without_response_have_no_offset(acks: int, status: str) -> None:
     rows = produced(acks, (0, 1), is_answered=False)
     assert {(row["base_offset"], row["error_code"], row["acks"]) for row in rows} == {(None, None, acks)}
+
+
+def test_messages_of_a_produced_set_get_offsets_one_after_the_other() -> None:
+    """Before Kafka 0.11 a producer may send many entries; a broker counts on from the offset it assigns."""
+    entries = message(0, offset=0) + wrapper(1, 2, inner(1, 0, 1, 2)) + wrapper(1, 0, b"") + message(0, offset=0)
+    request = asked(
+        PRODUCE_REQUEST, 2, 1, acks=1, topic_data=[{"name": b"t", "partition_data": [{"index": 0, "records": entries}]}]
+    )
+    answer = {"name": b"t", "partition_responses": [{"index": 0, "base_offset": 1000}]}
+    rows = tables(*turns(request, answered(PRODUCE_RESPONSE, 2, 1, responses=[answer])))["record_batches"]
+    assert [(row["base_offset"], row["last_offset_delta"], row["record_count"]) for row in in_order(rows)] == [
+        (1000, 0, 1),
+        (1001, 2, 3),
+        (1004, None, None),
+        (None, 0, 1),
+    ]
+    assert [row["records_fault"] for row in in_order(rows)] == [None, None, "bad_records", None]
+
+
+def test_a_fetched_wrapper_tells_the_offsets_and_size_of_what_it_holds() -> None:
+    whole = wrapper(1, 12, inner(1, 0, 1, 2))
+    answer = [returned(b"t", (0, whole + whole[:-1]))]
+    first, cut = in_order(tables(*turns(*fetched([wanted(b"t", 0)], answer, version=2)))["record_batches"])
+    assert (first["base_offset"], first["last_offset_delta"], first["record_count"]) == (10, 2, 3)
+    assert (first["uncompressed_bytes"], first["records_fault"]) == (len(inner(1, 0, 1, 2)), None)
+    assert (cut["base_offset"], cut["last_offset_delta"], cut["records_fault"]) == (None, None, "cut")
+    assert cut["size_bytes"] == len(whole)
 
 
 METADATA = turns(

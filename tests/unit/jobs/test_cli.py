@@ -99,6 +99,19 @@ def test_flags_go_before_the_scenario(run: Ran, folder: Path) -> None:
     assert told.lake == str(folder / "mine")
 
 
+def test_the_zone_of_request_logs_is_stated_by_flag_or_scenario(folder: Path, run: Ran) -> None:
+    (folder / "x.yaml").write_text("captures: a.pcap\nlog_zone: Europe/Berlin\n")
+    told = [run("ingest", *flags)[1].log_zone for flags in (
+        ("--captures=a.pcap",), ("--scenario=x.yaml",), ("--scenario=x.yaml", "--log-zone=+05:30"),
+    )]  # fmt: skip
+    assert told == ["UTC", "Europe/Berlin", "+05:30"]
+
+
+def test_a_zone_that_nobody_knows_is_told(run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("ingest", "--captures=a.pcap", "--log-zone=Berlin")[0] == 2
+    assert "--log-zone Berlin: no such time zone" in capsys.readouterr().err
+
+
 def test_replay_reads_the_lake_and_needs_no_capture(run: Ran) -> None:
     code, told = run("replay", "--captures=gone.pcap", "--lake=s3a://bucket/lake")
     assert (code, told and told.captures, told and told.lake) == (0, (), "s3a://bucket/lake")

@@ -134,6 +134,7 @@ def test_logs_and_frame_dumps_are_read_by_uri(
     write_parquet(tmp_path / "frames.parquet", dump, row_group_size=100)
     with object_store(tmp_path, monkeypatch) as store:
         log, capture, frames = (index_file(store.uri(n)) for n in ("broker.log", "mixed.pcap.zst", "frames.parquet"))
+        assert (store.opened["broker.log"], store.opened["mixed.pcap.zst"]) == (1, 1)
     assert (log.format, log.log_lines) == ("request_log", 2)
     assert (capture.format, capture.compression, capture.counts.packets) == ("pcap", "zstd", 4232)
     assert (frames.format, frames.counts.packets) == ("parquet", dump.num_rows)

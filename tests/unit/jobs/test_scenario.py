@@ -183,7 +183,10 @@ def test_what_the_capture_tells_cannot_be_stated(write: Path) -> None:
         ("lake: a\nlake: b\n", "x.yaml:2: key `lake` is given twice"),
         ("lake: &a x\ncaptures:\n  - *a\n", "x.yaml:3: alias *a is not taken here; write the value out"),
         ("lake: [\n", "x.yaml:2: not YAML: expected the node content, but found '<stream end>'"),
-        ("- a\n- b\n", "x.yaml:1: a scenario is a mapping with the keys captures, lake, cluster, captured, replay"),
+        (
+            "- a\n- b\n",
+            "x.yaml:1: a scenario is a mapping with the keys captures, log_zone, lake, cluster, captured, replay",
+        ),
         ("replay: 3\n", "x.yaml:1: `replay` must be a mapping of keys to values"),
         (
             "replay:\n  fetch_max_bytes: {fetch.max.bytes: 1MiB,\n    consumer.fetch.max.bytes: 2MiB}\n",

@@ -22,6 +22,7 @@ class Read:
     max_bytes: int = MOST
     available: int | None = None
     is_known: bool = True
+    is_hard: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ def answer(fetches: list[tuple[int, list[Read]]], lanes: list[Lane]) -> Answers:
         np.array([read.max_bytes for _, read in reads], np.int64),
         np.array([sum(read.sizes) if read.available is None else read.available for _, read in reads], np.int64),
         np.array([read.is_known for _, read in reads], np.int64),
+        np.array([read.is_hard for _, read in reads], np.int64),
         ends - counts,
         ends,
         np.array([size for _, read in reads for size in read.sizes], np.int64),
@@ -149,6 +151,14 @@ def test_an_answer_is_unknown_where_more_than_is_known_could_be_returned() -> No
     nothing = Read((), is_known=False)
     answers = answer([(1000, [known, more, limited, nothing]), (100, [known, nothing])], [CAPTURED])
     assert answers.unknown[:, 0].tolist() == [0, 1, 0, 1, 0, 0]
+
+
+def test_a_fetch_before_version_3_gets_no_batch_beyond_its_limits_but_a_part_of_it() -> None:
+    """It has no max_bytes: FetchParams.hardMaxBytesLimit in ReplicaManager.read."""
+    first, second = Read((500, 500), 400, is_hard=True), Read((500,), 700, is_hard=True)
+    assert returned(MOST, first, second) == [400, 500]
+    assert returned(MOST, first, second, lane=Lane(broker_max_bytes=450)) == [400, 50]
+    assert returned(MOST, first, second, lane=Lane(max_bytes=450)) == [500, 0], "a client that knows the setting"
 
 
 def test_a_fetch_without_partitions_is_no_matter() -> None:

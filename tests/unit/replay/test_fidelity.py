@@ -25,6 +25,7 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
         "redirected": False,
         "bound_known": True,
         "log_known": True,
+        "converted": False,
         "available_low": low,
         "available_high": high,
         "first_append": NEVER,
@@ -49,11 +50,12 @@ def verdicts(*fetches: list[dict[str, Any]]) -> list[str]:
         limit("partition_max_bytes"),
         np.array([row["available_high"] for row in rows], np.int64),
         np.array([row["log_known"] for row in rows], np.int64),
+        np.zeros(len(rows), np.int64),
         ends - counts,
         ends,
         np.array([size for row in rows for size in row["sizes"]], np.int64),
     )
-    flags = Known._fields[:6]
+    flags = Known._fields[:7]
     known = Known(
         *(np.array([row[name] for row in rows], np.bool_ if name in flags else np.int64) for name in Known._fields)
     )
@@ -111,6 +113,11 @@ def test_a_partition_that_was_refused_or_redirected_is_unknown_unless_it_agrees_
     assert verdict(read(0, (), redirected=True), read(200)) == "agreed"
 
 
+def test_an_answer_in_another_format_than_the_logs_is_unknown_unless_it_agrees_all_the_same() -> None:
+    assert verdict(read(250, converted=True)) == Reason.CONVERTED
+    assert verdict(read(0, (), converted=True)) == "agreed"
+
+
 def test_batches_that_are_not_in_the_capture_matter_only_where_they_could_be_returned() -> None:
     assert verdict(read(200, log_known=False)) == Reason.LOG_UNKNOWN
     assert verdict(read(150, log_known=False, max_bytes=150)) == "agreed"
@@ -161,14 +168,14 @@ def test_each_fetch_is_judged_by_itself() -> None:
 
 
 def test_the_reason_named_is_the_first_that_applies() -> None:
-    everything = read(
-        0, refused=True, throttled=True, session_known=False, redirected=True, bound_known=False, log_known=False
-    )
+    flags = {"refused": True, "throttled": True, "redirected": True, "converted": True}
+    everything = read(0, session_known=False, bound_known=False, log_known=False, **flags)
     order = [
         ("refused", False),
         ("throttled", False),
         ("session_known", True),
         ("redirected", False),
+        ("converted", False),
         ("bound_known", True),
     ]
     found = []
@@ -176,4 +183,4 @@ def test_the_reason_named_is_the_first_that_applies() -> None:
         found.append(verdict(everything))
         everything[name] = good
     found.append(verdict(everything))
-    assert found == list(UNKNOWN[1:7])
+    assert found == list(UNKNOWN[1:8])

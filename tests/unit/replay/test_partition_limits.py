@@ -246,6 +246,34 @@ RICH = [
 ]  # fmt: skip
 
 
+def test_requests_on_a_topic_that_was_refused_fail_until_it_is_made() -> None:
+    rows = [
+        created(1, "a", 3, produce_requests=5, fetch_requests=2), created(2, "b", 1, produce_requests=9),
+        grown(3, "a", 6, produce_requests=1), created(4, "a", 1, produce_requests=30, fetch_requests=40),
+        asked(5, "delete_topic", "a", fetch_requests=50),
+    ]  # fmt: skip
+    found = replay(rows, LimitLane("two", total=limit(2)))
+    refused = [(row["topic"], row["kind"], row["produces_failed"], row["fetches_failed"]) for row in found[R]]
+    assert refused == [("a", "create_topic", 5, 2), ("a", "create_partitions", 1, 0)]
+    sums = {
+        (row["scenario"], row["kind"]): (row["produces_failed"], row["fetches_failed"])
+        for row in found[PARTITION_LIMITS]
+    }
+    assert {key: value for key, value in sums.items() if value != (0, 0)} == {
+        ("two", "create_topic"): (5, 2), ("two", "create_partitions"): (1, 0),
+    }  # fmt: skip
+
+
+def test_changes_are_told_by_who_asked_where_a_log_says() -> None:
+    rows = [created(1, "a", 1, principal="User:ann"), created(2, "b", 3, principal="User:bob"), created(3, "c", 1)]
+    found = replay(rows, LimitLane("two", total=limit(2)))
+    told = {
+        (row["principal"], row["tried"], row["done"]) for row in found[PARTITION_LIMITS] if row["scenario"] == "two"
+    }
+    assert told == {("User:ann", 1, 1), ("User:bob", 1, 0), ("", 1, 1)}
+    assert [row["principal"] for row in found[R]] == ["User:bob"]
+
+
 @pytest.mark.parametrize("name", ["max.broker.partitions", "max.partitions"])
 def test_the_curve_tells_for_every_limit_what_a_lane_with_that_limit_refuses_first(name: str) -> None:
     steps = [row for row in replay(RICH)[PARTITION_LIMIT_CURVE] if row["refused_by"] == name]

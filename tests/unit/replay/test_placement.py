@@ -128,13 +128,27 @@ def test_a_limit_that_no_broker_comes_near_changes_nothing(case: tuple[Brokers, 
     )
 
 
+def rounds_of(placed: Placed, brokers: Brokers) -> tuple[int, int]:
+    """Rounds of a placement, by numbers of brokers, and possible ones."""
+    flat, n = np.array(placed, np.int64).reshape(-1), len(placed)
+    rounds, possible = possible_rounds(flat, np.zeros(1, np.int64), np.array([n]), np.array([len(placed[0])]), brokers)
+    return int(rounds[0]), int(possible[0])
+
+
+NO_RACKS = dict.fromkeys(range(5))
+UNEVEN_RACKS: dict[int, str | None] = {0: "b", 1: "a", 2: "c", 3: "b", 4: "b"}
+
+
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("factor", [1, 2, 3, 5])
-def test_every_draw_of_the_striped_placer_is_a_possible_one(seed: int, factor: int) -> None:
-    brokers = cluster(dict.fromkeys(range(5)))
-    replicas = np.array(striped(brokers, 13, factor, seed), np.int64).reshape(-1)
-    rounds, possible = possible_rounds(replicas, np.zeros(1, np.int64), np.array([13]), np.array([factor]), 5)
-    assert (rounds.tolist(), possible.tolist()) == ([3], [3])
+@pytest.mark.parametrize(
+    ("racks", "factor"),
+    [(NO_RACKS, 1), (NO_RACKS, 2), (NO_RACKS, 3), (NO_RACKS, 5), *((UNEVEN_RACKS, n) for n in (1, 2, 3))],
+)
+def test_every_draw_of_the_striped_placer_is_a_possible_one(
+    seed: int, racks: dict[int, str | None], factor: int
+) -> None:
+    brokers = cluster(racks)
+    assert rounds_of(striped(brokers, 13, factor, seed), brokers) == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +160,22 @@ def test_every_draw_of_the_striped_placer_is_a_possible_one(seed: int, factor: i
     ],
 )
 def test_what_the_striped_placer_cannot_draw_is_told(replicas: Placed) -> None:
-    flat = np.array(replicas, np.int64).reshape(-1)
-    rounds, possible = possible_rounds(flat, np.zeros(1, np.int64), np.array([2]), np.array([2]), 3)
-    assert (rounds.tolist(), possible.tolist()) == ([1], [0])
+    assert rounds_of(replicas, cluster(dict.fromkeys(range(3)))) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "replicas",
+    [
+        [[0, 1], [2, 3]],  # two replicas of a partition in a rack
+        [[0, 2], [3, 1]],  # the second begins where the first ends not
+        [[0, 2], [2, 4]],  # a broker again while its rack has another
+        [[0, 4], [5, 2], [3, 1]],  # the first round is in the order of racks
+    ],
+)
+def test_what_it_cannot_draw_with_racks_is_told(replicas: Placed) -> None:
+    racks = {0: "a", 1: "a", 2: "b", 3: "b", 4: "c", 5: "c"}
+    assert rounds_of([[0, 2], [3, 4], [5, 1]], cluster(racks)) == (1, 1)
+    assert rounds_of(replicas, cluster(racks)) == (1, 0)
 
 
 def test_racks_are_gone_through_in_the_order_of_javas_hash_map() -> None:

@@ -31,6 +31,7 @@ class Reads(NamedTuple):
     partition_max_bytes: Ints
     available: Ints
     is_known: Ints  # 1: no more than `available` was there
+    is_hard: Ints  # 1: the request has no max_bytes (Fetch before 3): no batch is returned beyond partition_max_bytes
     sizes_from: Ints  # the batches' sizes are sizes[sizes_from:sizes_to]
     sizes_to: Ints
     sizes: Ints
@@ -74,13 +75,17 @@ def read_fetch(reads: Reads, first: int, end: int, lanes: Lanes, lane: int, answ
     """Answer the fetch whose partitions are rows [first, end) in one lane: the loop and step 8."""
     limit = reads.max_bytes[first] if lanes.max_bytes[lane] == AS_CAPTURED else lanes.max_bytes[lane]
     limit = min(limit, lanes.broker_max_bytes[lane])
-    min_one = True
+    # FetchParams.hardMaxBytesLimit; a lane with max_bytes is a client that knows it.
+    is_hard = reads.is_hard[first] == 1 and lanes.max_bytes[lane] == AS_CAPTURED
+    min_one = not is_hard
     for row in range(first, end):
         most = lanes.partition_max_bytes[lane]
         adjusted = min(reads.partition_max_bytes[row] if most == AS_CAPTURED else most, limit)
         has_batch = reads.sizes_to[row] > reads.sizes_from[row]
         first_batch = reads.sizes[reads.sizes_from[row]] if has_batch else 0
-        returned = read_partition(adjusted, first_batch, reads.available[row] if has_batch else 0, min_one)
+        available = reads.available[row] if has_batch else 0
+        # A hard limit may cut the first batch, too.
+        returned = min(available, adjusted) if is_hard else read_partition(adjusted, first_batch, available, min_one)
         answers.returned[row, lane] = returned
         answers.overrides[row, lane] = 1 if returned > adjusted else 0
         answers.cut_tail[row, lane] = tail_bytes(reads, row, returned)

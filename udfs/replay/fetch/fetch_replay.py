@@ -26,6 +26,8 @@ from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.key_numbers import key_numbers
 
 Ints = npt.NDArray[np.int64]
+FIRST_WITH_MAX_BYTES = 3
+"""The version of Fetch that brought max_bytes (KIP-74)."""
 READER = (READS.client_id, READS.client_address, READS.reader)
 FETCH = (READS.connection_id, READS.exchange_no)
 
@@ -140,6 +142,7 @@ def reads_of(batch: pa.RecordBatch) -> Reads:
         numbers_of(batch, READS.partition_max_bytes, 0),
         numbers_of(batch, READS.available_high, 0),
         numbers_of(batch, READS.log_known, 0),
+        (numbers_of(batch, READS.api_version, FIRST_WITH_MAX_BYTES) < FIRST_WITH_MAX_BYTES).astype(np.int64),
         offsets[:-1] - offsets[0],
         offsets[1:] - offsets[0],
         sizes.flatten().to_numpy(zero_copy_only=False).astype(np.int64),
@@ -148,7 +151,10 @@ def reads_of(batch: pa.RecordBatch) -> Reads:
 
 def known_of(batch: pa.RecordBatch) -> Known:
     """What the rows say the capture tells."""
-    flags = (READS.refused, READS.throttled, READS.session_known, READS.redirected, READS.bound_known, READS.log_known)
+    flags = (
+        READS.refused, READS.throttled, READS.session_known, READS.redirected, READS.bound_known, READS.log_known,
+        READS.is_converted,
+    )  # fmt: skip
     numbers = (
         (READS.available_low, 0), (READS.available_high, 0), (READS.first_append, NEVER), (READS.available_first, 0),
         (READS.returned_bytes, NO_RECORDS_KNOWN),

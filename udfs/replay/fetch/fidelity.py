@@ -22,6 +22,7 @@ class Reason(StrEnum):
     THROTTLED = "throttled"  # a quota held the records back
     SESSION_UNKNOWN = "session_unknown"  # the session was opened, or lost track of, outside the capture
     PARTITION_REFUSED = "partition_refused"  # an error or a redirection to another replica took a partition's records
+    CONVERTED = "converted_format"  # the broker converted a log's batches to message sets, for a client that is old
     BOUND_UNKNOWN = "high_watermark_unknown"  # up to where the read could go is not known
     LOG_UNKNOWN = "log_content_unknown"  # batches that decide the answer are not in the capture
     APPEND_TIME_UNKNOWN = "append_time_unknown"  # the log end depends on appends that no produce request shows
@@ -32,7 +33,7 @@ class Reason(StrEnum):
 
 UNKNOWN = (
     Reason.NO_RESPONSE, Reason.RESPONSE_ERROR, Reason.THROTTLED, Reason.SESSION_UNKNOWN, Reason.PARTITION_REFUSED,
-    Reason.BOUND_UNKNOWN, Reason.LOG_UNKNOWN, Reason.APPEND_TIME_UNKNOWN, Reason.APPEND_ORDER,
+    Reason.CONVERTED, Reason.BOUND_UNKNOWN, Reason.LOG_UNKNOWN, Reason.APPEND_TIME_UNKNOWN, Reason.APPEND_ORDER,
 )  # fmt: skip
 CODES = {reason: code for code, reason in enumerate(Reason, 1)}
 AGREED = 0
@@ -47,6 +48,7 @@ class Known(NamedTuple):
     redirected: Bools
     bound_known: Bools
     log_known: Bools
+    converted: Bools
     available_low: Ints
     available_high: Ints
     first_append: Ints
@@ -111,13 +113,14 @@ def judge(reads: Reads, known: Known, fetch: Ints, fetch_from: Ints, captured: L
     return np.select(
         [
             any_of(known.returned == NO_RECORDS_KNOWN), any_of(known.refused), any_of(known.throttled),
-            any_of(~known.session_known), any_of(known.redirected) & ~equal, any_of(~known.bound_known), undecided,
-            possible & timeless, possible, equal, fewer,
+            any_of(~known.session_known), any_of(known.redirected) & ~equal,
+            any_of(known.converted) & ~equal, any_of(~known.bound_known), undecided, possible & timeless, possible,
+            equal, fewer,
         ],
         [
             CODES[Reason.NO_RESPONSE], CODES[Reason.RESPONSE_ERROR], CODES[Reason.THROTTLED],
-            CODES[Reason.SESSION_UNKNOWN], CODES[Reason.PARTITION_REFUSED], CODES[Reason.BOUND_UNKNOWN],
-            CODES[Reason.LOG_UNKNOWN],
+            CODES[Reason.SESSION_UNKNOWN], CODES[Reason.PARTITION_REFUSED], CODES[Reason.CONVERTED],
+            CODES[Reason.BOUND_UNKNOWN], CODES[Reason.LOG_UNKNOWN],
             CODES[Reason.APPEND_TIME_UNKNOWN], CODES[Reason.APPEND_ORDER], AGREED, CODES[Reason.FEWER_BYTES],
         ],
         default=CODES[Reason.MORE_BYTES],

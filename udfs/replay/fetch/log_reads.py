@@ -27,24 +27,34 @@ from udfs.replay.fetch.partition_log import (
 )
 
 BATCH, WITNESS, READ = 0, 1, 2
+FIRST_UNCONVERTED = 4
+"""The version of Fetch from which on a broker answers in the format of its log (KafkaApis.maybeConvertFetchedData)."""
 PASSED_ON = tuple(str(column) for column in READS.columns if column in LOG_EVENTS.columns)
 
 
 @dataclass
 class Partition:
-    """The partition at hand: its batches so far, and the log once the first read has come."""
+    """The partition at hand: its batches so far, and the log once the first read has come.
+
+    converts: the log has record batches, so that message sets of the formats before are what the broker made of those,
+    or made those of, for clients that know no others. They are not in the log.
+    """
 
     topic_key: str | None = None
     number: int = -1
     batches: list[tuple[Ints, ...]] = field(default_factory=list)
     witnesses: list[Witnesses] = field(default_factory=list)
     log: PartitionLog | None = None
+    converts: bool = False
     read_by: ReadBy = field(default_factory=dict)
 
     def known_log(self) -> PartitionLog:
         """The log of all batches, dated by all witnesses."""
         if self.log is None:
-            log = build_log(*joined(self.batches, 5))
+            *columns, is_old = joined(self.batches, 6)
+            self.converts = bool((is_old == 0).any())
+            in_log = (is_old == 0) | (not self.converts)
+            log = build_log(*(column[in_log] for column in columns))
             self.log = with_witnesses(log, Witnesses(*joined(self.witnesses, len(Witnesses._fields))))
             self.batches, self.witnesses = [], []
         return self.log
@@ -82,7 +92,7 @@ def reads(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Rec
                 partition.witnesses.append(witnesses_of(part))
             else:
                 note_readers(partition.read_by, part)
-                yield read_rows(part, partition.known_log(), most_bytes)
+                yield read_rows(part, partition.known_log(), partition.converts, most_bytes)
     yield from log_rows(partition.known_log(), partition.read_by)
 
 
@@ -94,7 +104,7 @@ def numbers_of(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
 
 
 def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
-    """The arguments of `build_log` for these batches."""
+    """The arguments of `build_log` for these batches, and whether each is of an old format."""
     t = LOG_EVENTS
     return (
         numbers_of(batch, t.position, 0),
@@ -102,6 +112,7 @@ def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
         numbers_of(batch, t.size_bytes, 0),
         numbers_of(batch, t.append_after, ALWAYS),
         numbers_of(batch, t.append_before, NEVER),
+        numbers_of(batch, t.is_old_format, 0),
     )
 
 
@@ -114,8 +125,8 @@ def witnesses_of(batch: pa.RecordBatch) -> Witnesses:
     return Witnesses(*(numbers_of(batch, name, 0) for name in columns))
 
 
-def read_rows(batch: pa.RecordBatch, log: PartitionLog, most_bytes: int) -> pa.RecordBatch:
-    """Rows of READS for reads of one log."""
+def read_rows(batch: pa.RecordBatch, log: PartitionLog, converts: bool, most_bytes: int) -> pa.RecordBatch:
+    """Rows of READS for reads of one log. converts: as of Partition."""
     t = LOG_EVENTS
     found = readable(
         log,
@@ -129,6 +140,7 @@ def read_rows(batch: pa.RecordBatch, log: PartitionLog, most_bytes: int) -> pa.R
     columns: dict[str, pa.Array[Any] | Ints | Bools] = {
         **passed,
         READS.log_known: found.log_known,
+        READS.is_converted: converts & (numbers_of(batch, t.api_version, FIRST_UNCONVERTED) < FIRST_UNCONVERTED),
         READS.batch_sizes: batch_sizes(log, found, most_bytes),
         READS.available_low: found.available_low,
         READS.available_high: found.available_high,

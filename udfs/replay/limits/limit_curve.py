@@ -3,7 +3,7 @@
 Up to its first refusal a lane with a limit of N has what the lane without a limit has, but for where replicas were put
 once a broker was full. So the changes are done once without a limit; for max.partitions = N the first change that needs
 more than N is the first refusal, and for max.broker.partitions = N a side pass begins at the change by which a broker
-would get its Nth replica, ends with the first refusal, and is undone.
+would get its Nth replica, ends with the first refusal, or where there can be none any more, and is undone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.limit_lane import (
+    INVALID_REPLICATION_FACTOR,
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     Limits,
@@ -23,9 +24,10 @@ from udfs.replay.limits.limit_lane import (
     unlimited,
     workspace,
 )
-from udfs.replay.limits.partition_limits import apply_change
-from udfs.replay.limits.topic_state import APPEAR, Changes, Topics, no_topics, undo
-from udfs.wire.arrays import Ints
+from udfs.replay.limits.limited_placer import UNLIMITED
+from udfs.replay.limits.partition_limits import apply_change, replay_lane
+from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, Changes, Topics, no_topics, undo
+from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel
 
 NONE_FAILS = -1
@@ -48,19 +50,38 @@ class Curve(NamedTuple):
     asked: Ints
 
 
+def refusable_from(changes: Changes, brokers: Brokers, outcomes: Outcomes) -> Ints:
+    """By change, the largest max.broker.partitions that could refuse it or a later one as the first: int64[changes].
+
+    outcomes: of the changes without a limit, which up to its first refusal are those of every limit. Where Kafka
+    places, a limit refuses when fewer brokers have room than replicas are wanted; the others then have `limit`
+    replicas or more, and no more are there than all that were before and those asked for.
+    """
+    places = (outcomes.asked > 0) & (changes.assigned_at < 0) & (changes.kind != MOVE)
+    factor = np.where(changes.kind == GROW, changes.factor.max(initial=1), changes.factor)
+    full = brokers.unfenced.sum() - factor + 1
+    by_room = np.where(full > 0, (outcomes.present + outcomes.asked) // np.maximum(full, 1), UNLIMITED)
+    # What names brokers itself is refused by any of them, and where too few are up no count of replicas is told.
+    names_brokers = (changes.assigned_at >= 0) & (changes.kind != APPEAR)
+    by_chance = names_brokers | (outcomes.error == INVALID_REPLICATION_FACTOR)
+    most = np.where(changes.exempt == 1, 0, np.where(by_chance, UNLIMITED, np.where(places, by_room, 0)))
+    suffix: Ints = np.maximum.accumulate(most[::-1])[::-1]
+    return suffix
+
+
 @kernel
 def first_refusal(
     changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes,
-    first: int, limit: int, held: Ints,
+    first: int, limit: int, refusable: Ints, held: Ints,
 ) -> int:  # fmt: skip
     """The first change from `first` on that max.broker.partitions = limit refuses; the state is left as it was.
 
-    held: int64[brokers], working memory.
+    refusable: as `refusable_from` has it. held: int64[brokers], working memory.
     """
     for broker in range(len(held)):
         held[broker] = topics.counts[broker]
     total, found, change = topics.total[0], NONE_FAILS, first
-    while change < len(changes.time) and found == NONE_FAILS:
+    while change < len(changes.time) and found == NONE_FAILS and limit <= refusable[change]:
         limits.broker[change] = limit
         apply_change(changes, topics, brokers, limits, work, outcomes, change)
         if outcomes.reason[change] == MAX_BROKER_PARTITIONS:
@@ -86,7 +107,7 @@ def highest(counts: Ints) -> int:
 @kernel
 def fill_broker_curve(
     changes: Changes, topics: Topics, brokers: Brokers, free: Limits, limited: Limits, work: Workspace,
-    side: Outcomes, outcomes: Outcomes, before: Ints, held: Ints, curve: Curve,
+    side: Outcomes, outcomes: Outcomes, refusable: Ints, before: Ints, held: Ints, curve: Curve,
 ) -> int:  # fmt: skip
     """Do all changes without a limit (free) and fill the curve of max.broker.partitions; returns its last limit.
 
@@ -106,7 +127,7 @@ def fill_broker_curve(
             topics.counts[broker] = before[broker]
         topics.total[0] = total
         for limit in range(done + 1, most + 1):
-            found = first_refusal(changes, topics, brokers, limited, work, side, change, limit, held)
+            found = first_refusal(changes, topics, brokers, limited, work, side, change, limit, refusable, held)
             curve.change[limit] = found
             if found != NONE_FAILS:
                 curve.present[limit], curve.asked[limit] = side.present[found], side.asked[found]
@@ -121,17 +142,25 @@ def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, S
     Replicas are placed as KIP-578 proposes, with the draws of every other lane.
     """
     n, count = len(changes.time), len(brokers.rack)
-    state, work = no_topics(changes, count, topics), workspace(brokers, changes)
-    outcomes = no_outcomes(changes)
+    outcomes = unlimited_outcomes(changes, brokers, topics)
     most = int(changes.slot[-1]) + 1
     curve = Curve(np.full(most + 1, NONE_FAILS), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64))
     held = np.zeros((2, count), np.int64)
     last = fill_broker_curve(
-        changes, state, brokers, unlimited(n), unlimited(n), work, no_outcomes(changes), outcomes, held[0], held[1],
-        curve,
+        changes, no_topics(changes, count, topics), brokers, unlimited(n), unlimited(n), workspace(brokers, changes),
+        no_outcomes(changes), no_outcomes(changes), refusable_from(changes, brokers, outcomes), held[0], held[1], curve,
     )  # fmt: skip
     broker = steps(curve.change[1 : last + 1], curve.present[1 : last + 1], curve.asked[1 : last + 1])
     return {MAX_BROKER_PARTITIONS: broker, MAX_PARTITIONS: cluster_steps(changes, outcomes)}
+
+
+def unlimited_outcomes(changes: Changes, brokers: Brokers, topics: int) -> Outcomes:
+    """What becomes of the changes without a limit."""
+    n, count, outcomes = len(changes.time), len(brokers.rack), no_outcomes(changes)
+    no_times, no_samples = read_only(np.zeros(0, np.int64)), np.zeros((0, count), np.int64)
+    state, work = no_topics(changes, count, topics), workspace(brokers, changes)
+    replay_lane(changes, state, brokers, unlimited(n), work, outcomes, no_times, no_samples)
+    return outcomes
 
 
 def steps(change: Ints, present: Ints, asked: Ints) -> Steps:

@@ -32,7 +32,8 @@ class Verdict(StrEnum):
     REFUSED = "refused_but_allowed"
     OTHER_ERROR = "other_error"
     NOT_SHOWN = "not_in_metadata"  # no Metadata response shows all the new partitions
-    RACKS = "racks_or_fenced_brokers"  # draws for several lists of brokers: too many to tell
+    FENCED = "fenced_brokers"  # draws for the brokers that are down, too: too many to tell
+    FEW_RACKS = "more_replicas_than_racks"  # several replicas in a rack: likewise
     IMPOSSIBLE = "impossible_draw"
 
 
@@ -95,12 +96,12 @@ def placement_verdicts(history: History, topics: Topics, placed: Ints) -> tuple[
         & (shown.key[np.maximum(end - 1, 0)] == last if len(shown.key) else False)
     )
     even = whole & (shown.at[end] - shown.at[start] == width * partitions) & (shown.at[start] + width <= shown.at[-1])
-    one_list = len(brokers.draw_order) == 1 and bool(brokers.unfenced.all())
-    checked = even & one_list
-    rounds, possible = possible_rounds(
-        shown.brokers, shown.at[start], np.where(checked, partitions, 0), width, len(brokers.node_id)
-    )
-    reason = np.where(even, "" if one_list else Verdict.RACKS, Verdict.NOT_SHOWN)
+    all_up, racks = bool(brokers.unfenced.all()), len(brokers.draw_order)
+    has_racks = (racks == 1) | (width <= racks)
+    checked = even & all_up & has_racks
+    rounds, possible = possible_rounds(shown.brokers, shown.at[start], np.where(checked, partitions, 0), width, brokers)
+    unclear = np.where(has_racks, "" if all_up else Verdict.FENCED, Verdict.FEW_RACKS)
+    reason = np.where(even, unclear, Verdict.NOT_SHOWN)
     reason = np.where(checked & (possible < rounds), Verdict.IMPOSSIBLE, reason)
     return rounds, possible, (~checked).astype(np.int64), strings(reason)
 

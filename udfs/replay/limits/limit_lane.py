@@ -45,6 +45,7 @@ class Outcomes(NamedTuple):
     present: Ints  # what there was of what it limits
     asked: Ints  # what the change asked for
     broker: Ints  # the broker that would be above the limit, -1 where it is no single one
+    absent: Ints  # 1: the topic is not there after it, for its creation was refused
 
 
 class Workspace(NamedTuple):

@@ -26,6 +26,7 @@ from udfs.replay.limits.limit_lane import (
     Outcomes,
 )
 from udfs.replay.limits.topic_history import History
+from udfs.replay.limits.topics_seen import numbers
 from udfs.wire.arrays import Bools, Ints
 
 LIMIT_NAMES = {
@@ -70,8 +71,9 @@ def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
 def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -> tuple[Table, pa.RecordBatch]:
     """Rows of `partition_limits` of one lane."""
     t, e = PARTITION_LIMITS, TOPIC_EVENTS
-    tried = np.flatnonzero((history.row >= 0) & (outcomes.reason != NOT_TRIED))
-    rows, reason, error = asked_rows(history, tried), outcomes.reason[tried], outcomes.error[tried]
+    asked = np.flatnonzero((history.row >= 0) & ((outcomes.reason != NOT_TRIED) | (outcomes.absent == 1)))
+    rows, reason, error = asked_rows(history, asked), outcomes.reason[asked], outcomes.error[asked]
+    tried = reason != NOT_TRIED
     by: dict[str, Bools | Ints] = {
         t.refused_by_broker_limit: reason == MAX_BROKER_PARTITIONS,
         t.refused_by_cluster_limit: reason == MAX_PARTITIONS,
@@ -79,11 +81,12 @@ def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) ->
     }  # fmt: skip
     limited = np.any([*by.values()], axis=0)
     sums: dict[str, Bools | Ints] = {
-        t.tried: np.full(len(tried), True), t.done: error == 0, **by, t.otherwise_failed: (error != 0) & ~limited,
-        t.replicas_asked: outcomes.asked[tried], t.replicas_refused: np.where(limited, outcomes.asked[tried], 0),
+        t.tried: tried, t.done: tried & (error == 0), **by, t.otherwise_failed: (error != 0) & ~limited,
+        t.replicas_asked: outcomes.asked[asked], t.replicas_refused: np.where(limited, outcomes.asked[asked], 0),
+        **consequences(rows, outcomes.absent[asked]),
     }  # fmt: skip
     keys = {t.kind: column(rows, e.kind), t.topic_prefix: topic_prefixes(column(rows, e.topic)),
-            t.client_id: column(rows, e.client_id)}  # fmt: skip
+            t.client_id: column(rows, e.client_id), t.principal: principals(rows)}  # fmt: skip
     names = [str(name) for name in (*keys, *sums)]
     values = [*keys.values(), *(array_of(np.asarray(value, np.int64)) for value in sums.values())]
     table = pa.Table.from_arrays(values, names=names)
@@ -91,6 +94,24 @@ def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) ->
     n = grouped.num_rows
     columns = {name: column(grouped, name) for name in keys} | {name: column(grouped, f"{name}_sum") for name in sums}
     return t, rows_of(t, {t.run_id: texts(run_id, n), t.scenario: texts(lane, n), **columns})
+
+
+def principals(rows: pa.Table) -> pa.Array[Any]:
+    """Who asked for changes, empty where no log tells."""
+    found: pa.Array[Any] = pc.fill_null(column(rows, TOPIC_EVENTS.principal), "")
+    return found
+
+
+def consequences(rows: pa.Table, absent: Ints) -> dict[str, Ints]:
+    """Requests that fail since a topic is absent after a change, of rows of TOPIC_EVENTS; absent: int64[rows], 0 or 1.
+
+    Which requests come between two changes of a topic is the same in every lane.
+    """
+    t, e = PARTITION_LIMITS, TOPIC_EVENTS
+    return {
+        t.produces_failed: numbers(rows[e.produce_requests], 0) * absent,
+        t.fetches_failed: numbers(rows[e.fetch_requests], 0) * absent,
+    }
 
 
 def refusal_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -> tuple[Table, pa.RecordBatch]:
@@ -110,6 +131,8 @@ def refusal_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -
             t.request_time: column(rows, e.time).cast(TYPES["timestamp"]),
             **same,
             t.client_id: column(rows, e.client_id),
+            t.principal: principals(rows),
+            **consequences(rows, outcomes.absent[refused]),
             t.error_code: outcomes.error[refused],
             t.refused_by: named(LIMIT_NAMES, reason),
             t.limit_value: outcomes.limit[refused],

@@ -78,17 +78,26 @@ def take(brokers: Brokers, work: Arranged, broker: int, mark: int) -> bool:
 
 
 @kernel
-def place_partition(brokers: Brokers, work: Arranged, first: int, shift: int, factor: int, out: Ints, at: int) -> bool:
-    """A partition's replicas, the leader's on the `first` broker of the list. Returns whether a broker is full then."""
+def after(place: int, places: int) -> int:
+    """The next of so many places in a circle: a division for each would take most of a placement's time."""
+    return place + 1 if place + 1 < places else 0
+
+
+@kernel
+def place_partition(brokers: Brokers, work: Arranged, first: int, probe: int, factor: int, out: Ints, at: int) -> bool:
+    """A partition's replicas, the leader's on the `first` broker of the list, the next one's, if it may be, `probe`
+    behind the one after that. Returns whether a broker is full then.
+    """
     work.at[MARK] += 1
     mark, n, racks = work.at[MARK], work.at[LISTED], work.at[RACKS]
     out[at] = work.brokers[first]
     full = take(brokers, work, work.brokers[first], mark)
-    probe, racks_taken, placed = 0, 1, 1
+    racks_taken, placed = 1, 1
     while placed < factor:
-        broker = work.brokers[(first + 1 + (shift * racks + probe) % (n - 1)) % n]
+        place = first + 1 + probe
+        broker = work.brokers[place if place < n else place - n]
         rack = brokers.alternated_rack[broker]
-        probe += 1
+        probe = after(probe, n - 1)
         new_rack = work.rack_taken[rack] != mark
         if (new_rack or racks_taken == racks) and (work.taken[broker] != mark or placed == n):
             racks_taken += 1 if new_rack else 0
@@ -125,12 +134,21 @@ def place_limited(
         return 0
     begin = start % n if start >= 0 else next_int(rng, n)
     shift = start % n if start >= 0 else next_int(rng, n)
+    leader = nth = probe = 0
+    is_same_list = False
     for i in range(partitions):
-        n = work.at[LISTED]
-        if n < factor:
-            return i
         partition = first_partition + i
-        shift += 1 if partition > 0 and partition % n == 0 else 0
-        if place_partition(brokers, work, (partition + begin) % n, shift, factor, out, at + i * factor):
+        if is_same_list:
+            leader, nth = after(leader, n), after(nth, n)
+        else:
+            n = work.at[LISTED]
+            if n < factor:
+                return i
+            leader, nth = (partition + begin) % n, partition % n
+        shift += 1 if partition > 0 and nth == 0 else 0
+        if nth == 0 or not is_same_list:
+            probe = shift * work.at[RACKS] % max(n - 1, 1)
+        is_same_list = not place_partition(brokers, work, leader, probe, factor, out, at + i * factor)
+        if not is_same_list:
             arrange(brokers, work)
     return partitions

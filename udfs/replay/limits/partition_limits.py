@@ -217,6 +217,7 @@ def apply_change(
         if changes.request[change] != work.request[0]:
             start_request(changes, topics, brokers, limits, work, change)
         make_partitions(changes, topics, brokers, limits, work, outcomes, change)
+    outcomes.absent[change] = 1 if topics.refused[topic] == 1 and topics.there[topic] == 0 else 0
 
 
 @kernel

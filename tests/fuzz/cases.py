@@ -1,0 +1,104 @@
+"""Cases of `python -m tests.fuzz`, by kind: what is made of a source of chance, and what must hold of it."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pyarrow as pa
+
+from tests.fuzz.checks import check_file, check_log, check_packets
+from tests.fuzz.mutations import mutated, rearranged_lines, rearranged_packets
+from tests.unit.capture.capture_files import records_of, sample_capture
+from tests.unit.capture.logged import heartbeat
+from tests.unit.capture.packet_builders import Packet, pcap
+from tests.unit.capture.test_conversation_fuzz import hostile_packets
+from tests.unit.wire.test_message_sets import entry, inner, wrapper
+from udfs.wire.message_sets import unwrapped
+from udfs.wire.record_batches import walk
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SHARED = REPOSITORY.parent / "shared" / "captures"
+IN_REPOSITORY = ("mixed", "starve")
+EXAMPLES = 40
+"""Conversations of packets in a case, which hypothesis makes faster together."""
+
+
+@cache
+def captures() -> list[tuple[int, list[Packet]]]:
+    """Link type and packets of the captures there are, those beside the repository too."""
+    shared = [records_of(path.read_bytes()) for path in sorted(SHARED.glob("*.pcap"))]
+    return shared or [sample_capture(REPOSITORY, name) for name in IN_REPOSITORY]
+
+
+@cache
+def request_logs() -> list[list[bytes]]:
+    """Lines of the request logs beside the repository, else made ones."""
+    shared = [
+        gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+        for path in sorted(SHARED.glob("*.requests-*.log.gz"))
+    ]
+    return shared or [[heartbeat(number).encode() for number in range(100)]]
+
+
+def packets(chance: random.Random, folder: Path) -> int:
+    """Any payloads, flags and sequence numbers."""
+    rows = 0
+
+    def check(drawn: list[dict[str, Any]]) -> None:
+        nonlocal rows
+        rows += check_packets(drawn)
+
+    many = hypothesis.settings(derandomize=False, database=None, max_examples=EXAMPLES, deadline=None,
+                               suppress_health_check=list(hypothesis.HealthCheck))  # fmt: skip
+    hypothesis.seed(chance.getrandbits(64))(many(hypothesis.given(hostile_packets())(check)))()
+    return rows
+
+
+def files(chance: random.Random, folder: Path) -> int:
+    """A piece of a capture with packets lost, doubled, cut, swapped and changed, in a file that may be damaged, too."""
+    link_type, recorded = chance.choice(captures())
+    content = pcap(rearranged_packets(chance, recorded), link_type=link_type)
+    if chance.random() < 0.3:
+        content = content[:24] + mutated(chance, content[24:])
+    if chance.random() < 0.2:
+        content = gzip.compress(content, 1)
+        content = chance.choice([content, content[: chance.randrange(20, len(content))], mutated(chance, content)])
+    return check_file(chance, folder, content)
+
+
+def logs(chance: random.Random, folder: Path) -> int:
+    """A piece of a request log with lines changed and doubled."""
+    return check_log(chance, folder, b"".join(rearranged_lines(chance, chance.choice(request_logs()))))
+
+
+def sets(chance: random.Random, folder: Path) -> int:
+    """Message sets, changed before and after they are compressed."""
+    magic, codec = chance.randint(0, 1), chance.randint(0, 7)
+    content = inner(magic, *range(chance.randint(0, 9)))
+    if chance.random() < 0.7:
+        content = mutated(chance, content)
+    value = pa.compress(content, codec=chance.choice(["gzip", "snappy", "lz4", "zstd"]), asbytes=True)
+    if chance.random() < 0.5:
+        value = mutated(chance, value)
+    written = chance.choice([entry(magic, 9, value, codec), wrapper(magic, 9, content), inner(magic, 1, 2)]) * 2
+    if chance.random() < 0.5:
+        written = mutated(chance, written)
+    arena = np.frombuffer(written, np.uint8)
+    found = unwrapped(arena, walk(arena, np.zeros(1, np.int64), np.array([len(arena)])))
+    is_wrapper = (found.batches.magic < 2) & (found.batches.codec > 0) & (found.batches.fault == 0)
+    assert found.batches.available.sum() == len(arena)
+    assert ((found.fault >= 0) == (found.uncompressed < 0))[is_wrapper].all()
+    assert ((found.fault >= 0) == (found.batches.record_count < 0))[is_wrapper].all()
+    return len(found.fault)
+
+
+KINDS: Mapping[str, Callable[[random.Random, Path], int]] = {
+    "packets": packets, "files": files, "logs": logs, "sets": sets,
+}  # fmt: skip

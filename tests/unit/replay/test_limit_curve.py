@@ -1,0 +1,72 @@
+"""The curve of max.broker.partitions is that of a lane for every limit, which is the slow way to it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.tables.steps import TOPIC_EVENTS
+from tests.unit.replay.test_partition_limits import asked, created, grown, limit, seen
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.limits.asked_changes import Defaults
+from udfs.replay.limits.limit_curve import NONE_FAILS, limit_curves
+from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS
+from udfs.replay.limits.limit_replay import LimitLane, replayed
+from udfs.replay.limits.topic_history import BROKER, History, history_of
+
+CHANGES = 30
+NO_TIMES = np.zeros(0, np.int64)
+
+
+def history(rows: list[dict[str, Any]], nodes: dict[int, str | None]) -> History:
+    brokers = [{"entry": BROKER, "node_id": node, "rack": rack} for node, rack in nodes.items()]
+    listed = [{str(c): row.get(c) for c in TOPIC_EVENTS.columns} for row in (*brokers, *rows)]
+    return history_of(pa.Table.from_pylist(listed, schema=arrow_schema(TOPIC_EVENTS)), Defaults(2, 1), 7, False)
+
+
+def drawn(seed: int, names_brokers: bool) -> History:
+    """Topics made, grown and deleted on up to six brokers; with names of brokers, placed and moved by requests, too."""
+    chance = random.Random(seed)  # noqa: S311  (not for secrets)
+    nodes = {node: chance.choice([None, "a", "b"]) for node in range(1, chance.randint(2, 7))}
+    if chance.random() < 0.5:
+        nodes = {node: rack or "c" for node, rack in nodes.items()}
+    kinds = ["create", "create", "create", "grow", "delete", "internal", "checked"] + ["place", "move"] * names_brokers
+    rows = seen("old", [chance.sample(list(nodes), min(2, len(nodes))) for _ in range(chance.randint(0, 6))])
+    for time in range(1, CHANGES):
+        kind, topic = chance.choice(kinds), f"t{chance.randint(0, 9)}"
+        partitions, factor = chance.randint(1, 9), chance.randint(1, 4)
+        some = ",".join(map(str, chance.sample(list(nodes), chance.randint(1, len(nodes)))))
+        rows.append({
+            "create": created(time, topic, partitions, factor),
+            "checked": created(time, topic, partitions, factor, validate_only=True),
+            "internal": created(time, "__consumer_offsets", partitions, factor),
+            "grow": grown(time, topic, partitions * 2),
+            "delete": asked(time, "delete_topic", topic),
+            "place": created(time, topic, -1, -1, assignments=[f"0:{some}", f"1:{some}"]),
+            "move": asked(time, "reassign_partition", topic, partition=0, assignments=[f"0:{some}"]),
+        }[kind])  # fmt: skip
+    return history(rows, nodes)
+
+
+def first_refusal(found: History, most: int) -> int:
+    """The first change that a lane with max.broker.partitions = most refuses."""
+    lane = LimitLane("slow", broker=limit(most), kafka="kip")
+    refused = np.flatnonzero(replayed(found, lane, NO_TIMES).outcomes.reason == MAX_BROKER_PARTITIONS)
+    return int(refused[0]) if len(refused) else NONE_FAILS
+
+
+@pytest.mark.parametrize("names_brokers", [False, True])
+def test_every_limit_refuses_first_what_a_lane_of_its_own_does(names_brokers: bool) -> None:
+    refusing = 0
+    for seed in range(60):
+        found = drawn(seed, names_brokers)
+        steps = limit_curves(found.changes, found.brokers, len(found.topics))[MAX_BROKER_PARTITIONS]
+        for most in range(1, int(steps.limit_from[-1]) + 3):
+            step = int(np.searchsorted(steps.limit_from, most, side="right")) - 1
+            assert steps.change[step] == first_refusal(found, most), (seed, most)
+        refusing += len(steps.change) - 1
+    assert refusing > 300

@@ -1,0 +1,61 @@
+"""Message sets of formats 0 and 1 in the replay of fetches: what is in the log, and what a broker made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.replay.test_closed_capture import gold, lanes_of, read_row
+from udfs.replay.fetch.fetch_read import AS_CAPTURED
+from udfs.replay.fetch.log_reads import BATCH
+
+Rows = list[dict[str, Any]]
+
+
+def batch(first: int, last: int, size: int, *, is_old: bool) -> dict[str, Any]:
+    return {
+        "topic": "t", "topic_key": "t", "partition": 0, "kind": BATCH, "position": first, "last_offset": last,
+        "size_bytes": size, "append_after": None, "append_before": 0, "is_old_format": is_old,
+    }  # fmt: skip
+
+
+def read(returned: int, *, version: int, offset: int = 0) -> dict[str, Any]:
+    """A fetch of at most 150 bytes of the partition, whose records end with offset 19."""
+    bound = {"bound_low": 20, "bound_high": 20, "told_bound": 20, "fetch_offset": offset, "api_version": version}
+    limits = {"max_bytes": 1 << 30, "partition_max_bytes": 150, "in_session": False, "opens_session": False}
+    return read_row(0, 0, 0, 0, returned) | bound | limits
+
+
+def fidelity(*events: dict[str, Any]) -> tuple[int, int, int, dict[str, int]]:
+    """Checked, agreed, unknown and reasons of the open loop's fetches with records."""
+    (row,) = [
+        row for row in gold(list(events), lanes_of(AS_CAPTURED))["fidelity"] if row["metric"] == "fetches_with_records"
+    ]
+    return row["checked"], row["agreed"], row["unknown"], dict(row["reasons"])
+
+
+WRAPPERS = (batch(0, 9, 100, is_old=True), batch(10, 19, 100, is_old=True))
+
+
+@pytest.mark.parametrize("version", [2, 3, 11])
+def test_a_log_of_wrappers_is_read_in_slices_of_bytes(version: int) -> None:
+    assert fidelity(*WRAPPERS, read(150, version=version)) == (1, 1, 0, {})
+    assert fidelity(*WRAPPERS, read(140, version=version)) == (1, 0, 0, {"fewer_bytes": 1})
+
+
+def test_a_slice_begins_with_the_wrapper_that_holds_the_offset() -> None:
+    assert fidelity(*WRAPPERS, read(100, version=3, offset=15)) == (1, 1, 0, {})
+
+
+def test_a_fetch_before_version_3_gets_a_part_of_a_wrapper_that_is_too_large() -> None:
+    large = batch(0, 19, 400, is_old=True)
+    assert fidelity(large, read(150, version=2)) == (1, 1, 0, {})
+    assert fidelity(large, read(400, version=3)) == (1, 1, 0, {})
+
+
+def test_what_a_broker_converted_is_no_batch_of_the_log_and_not_to_be_checked() -> None:
+    """One log, told by a client of today and one that gets the same records as message sets."""
+    log = batch(0, 9, 80, is_old=False), batch(10, 19, 90, is_old=False)
+    assert fidelity(*log, *WRAPPERS, read(150, version=11)) == (1, 1, 0, {})
+    assert fidelity(*log, *WRAPPERS, read(100, version=2)) == (0, 0, 1, {"converted_format": 1})
