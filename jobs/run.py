@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from jobs.gate_rules import Gate, Gates, default_gates
 from jobs.scenario import Scenario
 from jobs.settings import ON_REQUEST
 from udfs.capture.locations import is_uri
@@ -26,6 +27,9 @@ class Run:
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
     spark_conf: Spark properties given on the command line, which go before refetch's own.
     cluster: the file that describes a cluster; None where captures do.
+    gates: the rules that tables have to pass.
+    on: the gates that the job `gate` applies.
+    data_docs: where that puts Data Docs; None beside the tables of the lake.
     """
 
     scenario: Scenario
@@ -36,6 +40,9 @@ class Run:
     pseudonyms: Pseudonyms | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
+    gates: Gates = field(default_factory=default_gates)
+    on: tuple[Gate, ...] = ()
+    data_docs: str | None = None
 
     @property
     def records(self) -> Asked | None:
