@@ -38,7 +38,8 @@ INTERRUPTED = 130
 _DESCRIPTION = "Replay captured Kafka traffic under the settings you are considering."
 _JOBS_EPILOG = """\
 ./spark-submit.sh alone runs `pipeline --scenario=conf/quickstart.yaml`; `./spark-submit.sh test` runs the tests.
-Exit codes: 0 done, 1 failed, 2 bad arguments, scenario or rules, 3 a gate refused. REFETCH_TRACEBACK=1 shows stack traces.
+Exit codes: 0 done, 1 failed, 2 bad arguments, scenario or rules, 3 a gate refused.
+REFETCH_TRACEBACK=1 shows stack traces.
 """
 _SETTINGS_EPILOG = """\
 Settings are spelt as in conf/settings.yaml: consumer.fetch.max.bytes, replica.fetch.max.bytes, broker.fetch.max.bytes.

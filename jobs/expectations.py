@@ -20,8 +20,8 @@ from great_expectations.core.expectation_validation_result import ExpectationVal
 from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
 from great_expectations.data_context.types.base import ProgressBarsConfig
-from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.core.unexpected_rows_expectation import UnexpectedRowsExpectation
+from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 from pyspark.sql import DataFrame
 
@@ -50,7 +50,7 @@ def expectation_fault(rule: ExpectationRule) -> str:
             if column not in table.columns:
                 return f"{table.name} has no column `{column}`"
     try:
-        _expectation(rule)
+        _expectation(rule, rule.tables[0])
     except ValueError as fault:
         return " ".join(str(fault).split())
     return ""
@@ -62,15 +62,18 @@ def _named(name: str) -> type[Expectation] | None:
     return None if found is None else getattr(gxe, found)
 
 
-def _expectation(rule: SetRule) -> Expectation:
-    """The rule as an expectation on the rows of one of its tables. Raises ValueError for what is no such expectation."""
+def _expectation(rule: SetRule, table: Table) -> Expectation:
+    """The rule as an expectation on a table's rows. Raises ValueError for what is no such expectation."""
     common: dict[str, Any] = {
         "severity": FailureSeverity(rule.severity),
         "description": f"{rule.name}: {rule.reason}",
         "meta": {_RULE: rule.name},
     }
     if isinstance(rule, QueryRule):
-        return UnexpectedRowsExpectation(unexpected_rows_query=query_of(rule, BATCH), **common)
+        query = query_of(rule, table, BATCH)
+        if BATCH not in query:
+            query += f" /* {BATCH} */"  # else Great Expectations prints that other rows than the batch's are asked
+        return UnexpectedRowsExpectation(unexpected_rows_query=query, **common)
     of = _named(rule.expectation)
     if of is None:
         raise ValueError(f"Great Expectations has no `{rule.expectation}`")
@@ -139,7 +142,7 @@ def _validated(
     by_name = {rule.name: rule for rule in rules}
     found: dict[tuple[str, str], Finding] = {}
     for table in dict.fromkeys(table for rule in rules for table in rule.tables):
-        own = [_expectation(rule) for rule in rules if table in rule.tables]
+        own = [_expectation(rule, table) for rule in rules if table in rule.tables]
         for result in _validate(context, checking, table.name, rows(table), own, table.key):
             rule = by_name[_rule_of(result)]
             found[rule.name, table.name] = _finding(rule, result)

@@ -10,7 +10,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from jobs.gate_rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
-from jobs.gate_views import asked_tables, expression_of, no_rows, query_of, view_of
+from jobs.gate_views import asked_tables, expression_of, no_rows, query_of
 from jobs.located_yaml import Fault
 from schemas.tables.table import Table
 from udfs.errors import RuleError
@@ -49,7 +49,7 @@ def _fault(spark: SparkSession, rule: Rule, table: Table) -> str:
         read = partial(no_rows(spark, table).where, expression_of(rule, _ANY_LANE))
     elif isinstance(rule, QueryRule):
         # In brackets, nothing but a query can be read: no statement that would change something.
-        read = partial(spark.sql, f"SELECT count(*) FROM (\n{query_of(rule, view_of(table))}\n)")  # noqa: S608
+        read = partial(spark.sql, f"SELECT count(*) FROM (\n{query_of(rule, table)}\n)")  # noqa: S608
     else:
         return ""
     try:

@@ -32,7 +32,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 CHECKED: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD) if table != GATE_RESULTS}
 """The tables that rules may be about, by name."""
 OWN_TABLE, LANES, EVERYTHING = "table", "lanes", "all."
-"""In braces: the rule's own table in a query; the run's lanes in an expression; in front of a table, all its rows."""
+"""In braces: the rule's own table in a query; the run's lanes in an expression; before a table: all its rows."""
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _FORMS = ("expression", "query", "expectation")
@@ -40,13 +40,17 @@ _FORMS = ("expression", "query", "expectation")
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of a gate, about each of `tables`; place: where it was declared."""
+    """One rule of a gate, about each of `tables`.
+
+    in_pipeline: the jobs that write tables apply it, and not only the job `gate`. place: where it was declared.
+    """
 
     name: str
     gate: Gate
     tables: tuple[Table, ...]
     severity: Severity
     reason: str
+    in_pipeline: bool
     place: Place = field(compare=False)
 
 
@@ -82,6 +86,11 @@ class Gates:
     def of(self, gate: Gate) -> tuple[Rule, ...]:
         """A gate's rules."""
         return tuple(rule for rule in self.rules if rule.gate == gate)
+
+    @property
+    def in_pipeline(self) -> Gates:
+        """Without the rules that only the job `gate` applies."""
+        return Gates(tuple(rule for rule in self.rules if rule.in_pipeline), self.faults)
 
     def pairs(self, gate: Gate) -> list[tuple[Rule, Table]]:
         """A gate's rules with each of their tables."""
@@ -127,6 +136,7 @@ class RuleText(BaseModel):
     expectation: dict[str, dict[str, Any] | None] | None = None
     severity: Severity
     reason: str
+    in_pipeline: bool = True
 
 
 @cache
@@ -204,7 +214,7 @@ def _rule(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: l
 
 
 def _of_form(name: str, gate: Gate, tables: tuple[Table, ...], text: RuleText, place: Place) -> Rule:
-    common = (name, gate, tables, text.severity, " ".join(text.reason.split()), place)
+    common = (name, gate, tables, text.severity, " ".join(text.reason.split()), text.in_pipeline, place)
     if text.expression is not None:
         return RowRule(*common, text.expression)
     if text.query is not None:
@@ -252,8 +262,8 @@ def _wrong_form(gate: Gate, text: RuleText, tables: tuple[Table, ...]) -> Iterab
         yield from (f"unknown {{{name}}} in an expression" for name in _named(text.expression) if name not in known)
     elif text.query is not None:
         tables_known = [name for name, table in CHECKED.items() if gate == "gold" or table.layer == gate]
-        known = {OWN_TABLE, *tables_known, *(f"{EVERYTHING}{name}" for name in tables_known)}
-        if OWN_TABLE not in _named(text.query):
+        known = {f"{of}{name}" for of in ("", EVERYTHING) for name in (OWN_TABLE, *tables_known)}
+        if not {OWN_TABLE, EVERYTHING + OWN_TABLE} & set(_named(text.query)):
             yield f"the query does not ask {{{OWN_TABLE}}}"
         for name in _named(text.query):
             if name not in known:

@@ -70,9 +70,15 @@ def asked_tables(
 def _asked(rule: QueryRule) -> Iterator[Asked]:
     """The tables that a query asks."""
     yield from ((table, False) for table in rule.tables)
-    for name in PLACEHOLDER.findall(rule.query):
-        if name.strip() != OWN_TABLE:
-            yield CHECKED[name.strip().removeprefix(EVERYTHING)], name.strip().startswith(EVERYTHING)
+    for placeholder in PLACEHOLDER.findall(rule.query):
+        everything, name = _parts(placeholder)
+        yield from ((table, everything) for table in (rule.tables if name == OWN_TABLE else (CHECKED[name],)))
+
+
+def _parts(placeholder: str) -> tuple[bool, str]:
+    """Whether all rows of the lake are meant, and of which table."""
+    name = placeholder.strip()
+    return name.startswith(EVERYTHING), name.removeprefix(EVERYTHING)
 
 
 def view_of(table: Table, everything: bool = False) -> str:
@@ -80,16 +86,17 @@ def view_of(table: Table, everything: bool = False) -> str:
     return f"refetch_{'all_' if everything else ''}{table.name}"
 
 
-def query_of(rule: QueryRule, own_table: str) -> str:
-    """The rule's SQL with views in the place of tables, and `own_table` in that of the rule's own."""
+def query_of(rule: QueryRule, table: Table, own_rows: str | None = None) -> str:
+    """The rule's SQL about a table, with views in the place of tables; own_rows: in that of the table's own rows."""
 
-    def filled(name: str) -> str:
-        if name == OWN_TABLE:
-            return own_table
-        return view_of(CHECKED[name.removeprefix(EVERYTHING)], name.startswith(EVERYTHING))
+    def filled(placeholder: str) -> str:
+        everything, name = _parts(placeholder)
+        if name == OWN_TABLE and not everything:
+            return own_rows or view_of(table)
+        return view_of(table if name == OWN_TABLE else CHECKED[name], everything)
 
     # A query may end as on a command line; here it stands in brackets.
-    return PLACEHOLDER.sub(lambda found: filled(found[1].strip()), rule.query).rstrip("; \n")
+    return PLACEHOLDER.sub(lambda found: filled(found[1]), rule.query).rstrip("; \n")
 
 
 def expression_of(rule: RowRule, lanes: Iterable[str]) -> str:

@@ -25,13 +25,14 @@ def pass_gate(spark: SparkSession, run: Run, subject: Subject, counts: Mapping[T
 
     counts: of the tables that were just written; None where all is as it was, so that earlier results hold.
     """
-    if not run.gates.of(subject.gate):
+    gates = run.gates.in_pipeline
+    if not gates.of(subject.gate):
         return
-    results = stored_results(spark, run.lake, run.gates, subject) if counts is None else []
+    results = stored_results(spark, run.lake, gates, subject) if counts is None else []
     if not results:
         with stage(f"gate {subject.gate}", spark):
-            results = applied(spark, run.lake, run.gates, subject, counts)
-            write_results(spark, run.lake, run.gates, subject, results)
+            results = applied(spark, run.lake, gates, subject, counts)
+            write_results(spark, run.lake, gates, subject, results)
     tell(run.lake, subject, results)
 
 

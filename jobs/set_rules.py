@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gate_rules import ExpectationRule, QueryRule
-from jobs.gate_views import query_of, view_of
+from jobs.gate_views import query_of
 from schemas.tables.table import Table
 
 MOST_EXAMPLES = 3
@@ -42,7 +42,7 @@ def refused_by_queries(spark: SparkSession, rules: Sequence[QueryRule]) -> dict[
 
 def bad_rows(spark: SparkSession, rule: QueryRule, table: Table) -> DataFrame:
     """What a rule's query gives for a table."""
-    return spark.sql(query_of(rule, view_of(table)))
+    return spark.sql(query_of(rule, table))
 
 
 def examples(rows: DataFrame) -> list[str]:
