@@ -88,11 +88,11 @@ def met(rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]) -> dict[tu
 
 @dataclass(frozen=True)
 class Checking:
-    """How a gate's checks are filed: under a name and a time, and in Data Docs where there are actions for it."""
+    """How a gate's checks are filed: under a name and a time, and whether Data Docs show them."""
 
     name: str = "gate"
     at: datetime | None = None
-    actions: tuple[UpdateDataDocsAction, ...] = ()
+    is_shown: bool = False
 
 
 def met_with_data_docs(
@@ -161,9 +161,8 @@ def _validate(
     validation = gx.ValidationDefinition(name=name, data=batch, suite=suite)
     validation = context.validation_definitions.add_or_update(validation)
     format_: Any = {"result_format": "SUMMARY", "unexpected_index_column_names": list(key)} if key else "SUMMARY"
-    checkpoint = Checkpoint(
-        name=name, validation_definitions=[validation], actions=list(checking.actions), result_format=format_
-    )
+    actions: Any = [UpdateDataDocsAction(name="data_docs", site_names=[_SITE])] if checking.is_shown else []
+    checkpoint = Checkpoint(name=name, validation_definitions=[validation], actions=actions, result_format=format_)
     checkpoint = context.checkpoints.add_or_update(checkpoint)
     run_id = RunIdentifier(run_name=checking.name, run_time=checking.at)
     (result,) = checkpoint.run(batch_parameters={"dataframe": rows}, run_id=run_id).run_results.values()

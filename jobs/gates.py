@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import SparkSession
 
 from jobs.gate_results import Result, stored_results, tell, write_results
-from jobs.gate_rules import ExpectationRule, Gates, QueryRule, RowRule
+from jobs.gate_rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
 from jobs.gate_views import Subject, asked_tables, rows_to_check
 from jobs.progress import stage
 from jobs.row_rules import Counts, refused_examples, scanned
@@ -42,46 +43,53 @@ def applied(
 ) -> list[Result]:  # fmt: skip
     """Every rule's results, in the order of the rules.
 
-    counts: of the tables that were just written, where no other has rows of the subject; None: they are scanned.
+    counts: of the tables that were just written, which alone are checked; None: all of the lake are, by a scan.
     evaluate: how rules about sets of rows are applied; None: queries by Spark alone.
     """
-    pairs = gates.pairs(subject.gate)
     if counts is None:
-        counts = scanned(spark, lake, gates, subject, [table for _, table in pairs])
-    results = {
-        (rule.name, table.name): row_result(spark, lake, subject, rule, table, counts.get(table))
-        for rule, table in pairs
+        counts = scanned(spark, lake, gates, subject)
+    rules = [replace(rule, tables=tuple(t for t in rule.tables if t in counts)) for rule in gates.of(subject.gate)]
+    found = {
+        (rule.name, table.name): row_finding(spark, lake, subject, rule, table, counts[table])
+        for rule in rules
         if isinstance(rule, RowRule)
+        for table in rule.tables
     }
-    sets = [rule for rule in gates.of(subject.gate) if isinstance(rule, QueryRule | ExpectationRule)]
+    about_rows = results_of([rule for rule in rules if isinstance(rule, RowRule)], counts, found)
+    sets = [rule for rule in rules if isinstance(rule, QueryRule | ExpectationRule)]
     with asked_tables(spark, sets, partial(rows_to_check, spark, lake, subject)):
-        findings = (evaluate or partial(by_queries, spark, lake, subject))(sets, list(results.values()))
-        for rule in sets:
-            for table in rule.tables:
-                key = rule.name, table.name
-                results[key] = set_result(spark, rule, table, findings[key], counts.get(table))
-    return [results[rule.name, table.name] for rule, table in pairs]
+        by_sets = (evaluate or partial(by_queries, spark, lake, subject))(sets, about_rows)
+        found |= {key: with_examples(spark, key, sets, finding) for key, finding in by_sets.items()}
+    return results_of(rules, counts, found)
 
 
-def row_result(
-    spark: SparkSession, lake: str, subject: Subject, rule: RowRule, table: Table, counts: Counts | None
-) -> Result:
-    """What a rule about single rows found; counts: None where the table has no rows of the subject."""
-    refused = counts.refused[rule.name] if counts else 0
-    told = refused_examples(spark, lake, rule, table, subject) if refused else []
-    return _result(rule, table, counts, Finding(refused, tuple(told)))
+def row_finding(
+    spark: SparkSession, lake: str, subject: Subject, rule: RowRule, table: Table, counts: Counts
+) -> Finding:
+    """What a rule about single rows found."""
+    refused = counts.refused[rule.name]
+    return Finding(refused, tuple(refused_examples(spark, lake, rule, table, subject)) if refused else ())
 
 
-def set_result(spark: SparkSession, rule: SetRule, table: Table, finding: Finding, counts: Counts | None) -> Result:
-    """What a rule about a set of rows found."""
-    if isinstance(rule, QueryRule) and finding.refused:
-        finding = Finding(finding.refused, tuple(examples(bad_rows(spark, rule, table))))
-    return _result(rule, table, counts, finding)
+def with_examples(spark: SparkSession, key: tuple[str, str], rules: Sequence[SetRule], finding: Finding) -> Finding:
+    """A finding with examples of the bad rows, where a query gives them; takes the views of `asked_tables`."""
+    rule, table = next((rule, of) for rule in rules for of in rule.tables if (rule.name, of.name) == key)
+    if not finding.refused or not isinstance(rule, QueryRule):
+        return finding
+    return Finding(finding.refused, tuple(examples(bad_rows(spark, rule, table))))
 
 
-def _result(rule: RowRule | SetRule, table: Table, counts: Counts | None, finding: Finding) -> Result:
-    checked = counts.checked if counts else 0
-    return Result(rule.name, table.name, rule.severity, rule.reason, checked, finding.refused, finding.examples)
+def results_of(
+    rules: Sequence[Rule], counts: Mapping[Table, Counts], found: Mapping[tuple[str, str], Finding]
+) -> list[Result]:
+    """What was found as results, in the order of the rules."""
+    pairs = [(rule, table, found[rule.name, table.name]) for rule in rules for table in rule.tables]
+    return [
+        Result(
+            rule.name, table.name, rule.severity, rule.reason, counts[table].checked, finding.refused, finding.examples
+        )
+        for rule, table, finding in pairs
+    ]  # fmt: skip
 
 
 def by_queries(

@@ -7,7 +7,6 @@ rows, which have no bytes to account for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -17,7 +16,8 @@ from pyspark.sql import functions as F
 
 from jobs.gate_rules import Gates, RowRule
 from jobs.gate_views import Subject, expression_of, rows_to_check
-from jobs.set_rules import MOST_EXAMPLES, example, examples
+from jobs.lake import has_table, spark_schema
+from jobs.set_rules import examples
 from schemas.tables.silver import EXCHANGES, QUARANTINE
 from schemas.tables.table import Table
 
@@ -26,6 +26,8 @@ REFUSED_ROW = "row"
 """quarantine.direction of a row that a gate refused."""
 BETWEEN_RULES = ", "
 """In quarantine.reason, where several rules refused the same row."""
+JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+"""With this, Spark's JSON keeps microseconds."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,11 @@ class Watch:
         self._seen[table] = seen
         marked = rows.withColumn(VIOLATIONS, violated(rules, self.lanes))
         marked = marked.observe(seen, F.count(F.lit(1)).alias(CHECKED), *(_count(rule) for rule in rules))
-        out = [rule.name for rule in rules if is_taken_out(rule, table)]
+        out = [F.lit(rule.name) for rule in rules if is_taken_out(rule, table)]
         if out:
-            is_out = F.arrays_overlap(VIOLATIONS, F.array(*map(F.lit, out)))
-            self._taken_out[table] = marked.where(is_out)
-            marked = marked.where(~is_out)
+            marked = marked.withColumn(VIOLATIONS, F.array_intersect(VIOLATIONS, F.array(*out)))
+            self._taken_out[table] = marked.where(F.size(VIOLATIONS) > 0)
+            marked = marked.where(F.size(VIOLATIONS) == 0)
         return marked.drop(VIOLATIONS)
 
     def counts(self) -> dict[Table, Counts]:
@@ -79,7 +81,12 @@ class Watch:
 
 def is_taken_out(rule: RowRule, table: Table) -> bool:
     """Whether the rule puts a row of this table into quarantine."""
-    return table.layer == "silver" and EXCHANGES.exchange_no in table.columns and rule.severity != "info"
+    return _holds_exchanges(table) and rule.severity != "info"
+
+
+def _holds_exchanges(table: Table) -> bool:
+    """Whether a row is of an exchange, so that its bytes stay accounted for without it."""
+    return table.layer == "silver" and EXCHANGES.exchange_no in table.columns
 
 
 def violated(rules: Sequence[RowRule], lanes: Iterable[str]) -> Column:
@@ -108,7 +115,7 @@ def quarantined(rows: DataFrame, table: Table) -> DataFrame:
         t.time: _first(table, x.request_time, x.response_time),
         t.packet: _first(table, x.request_packet, x.response_packet, x.log_line),
         t.refused_from: F.lit(table.name),
-        t.refused_row: F.to_json(F.struct(*table.columns), {"ignoreNullFields": "false"}),
+        t.refused_row: F.to_json(F.struct(*table.columns), JSON),
     }
     own = {t.capture_id, t.connection_id, t.exchange_no}
     cells = {c: F.col(c) if c in own else values.get(c, F.lit(None)) for c in t.columns}
@@ -120,56 +127,36 @@ def _first(table: Table, *columns: str) -> Column:
     return F.coalesce(*(F.col(column) for column in columns if column in table.columns), F.lit(None))
 
 
-def scanned(
-    spark: SparkSession, lake: str, gates: Gates, subject: Subject, tables: Iterable[Table]
-) -> dict[Table, Counts]:
-    """The counts of tables that were written before, with what is in quarantine for a rule's sake."""
-    wanted = list(dict.fromkeys(tables))
-    if not wanted:
-        return {}
-    rules = {table: gates.row_rules(table) for table in wanted}
+def scanned(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> dict[Table, Counts]:
+    """The counts of the tables that the lake has, with what was taken out of them when they were written."""
+    tables = dict.fromkeys(table for _, table in gates.pairs(subject.gate))
+    rules = {table: gates.row_rules(table) for table in tables if has_table(spark, lake, table)}
     counts = []
-    for table in wanted:
-        marked = rows_to_check(spark, lake, subject, table).withColumn(
-            VIOLATIONS, violated(rules[table], subject.lanes)
-        )
-        each = F.array(F.count(F.lit(1)), *(_count(rule) for rule in rules[table]))
+    for table, about in rules.items():
+        marked = as_decoded(spark, lake, subject, table).withColumn(VIOLATIONS, violated(about, subject.lanes))
+        each = F.array(F.count(F.lit(1)), *(_count(rule) for rule in about))
         counts.append(marked.agg(each.alias("counts")).select(F.lit(table.name), "counts"))
-    out = taken_out_before(spark, lake, subject) if subject.gate == "silver" else {}
-    found = {name: values for name, values in reduce(DataFrame.unionAll, counts).collect()}
-    return {table: _with_quarantine(found[table.name], rules[table], out.get(table.name, {})) for table in wanted}
-
-
-def _with_quarantine(counts: list[int], rules: Sequence[RowRule], out: Mapping[str, int]) -> Counts:
-    """out: rows in quarantine by the rules that refused them, as quarantine.reason has them."""
-    refused = {rule.name: count for rule, count in zip(rules, counts[1:], strict=True)}
-    for reason, count in out.items():
-        for name in set(reason.split(BETWEEN_RULES)) & set(refused):
-            refused[name] += count
-    return Counts(counts[0] + sum(out.values()), refused)
-
-
-def taken_out_before(spark: SparkSession, lake: str, subject: Subject) -> dict[str, dict[str, int]]:
-    """Rows in quarantine by the table they were in, and the rules that refused them."""
-    t = QUARANTINE
-    rows = rows_to_check(spark, lake, subject, t).where(F.col(t.refused_from).isNotNull())
-    found: dict[str, dict[str, int]] = {}
-    for table, reason, count in rows.groupBy(t.refused_from, t.reason).count().collect():
-        found.setdefault(table, {})[reason] = count
-    return found
+    rows = reduce(DataFrame.unionAll, counts).collect() if counts else []
+    found: dict[str, list[int]] = {name: each for name, each in rows}
+    return {
+        table: Counts(found[table.name][0], dict(zip([r.name for r in about], found[table.name][1:], strict=True)))
+        for table, about in rules.items()
+    }
 
 
 def refused_examples(spark: SparkSession, lake: str, rule: RowRule, table: Table, subject: Subject) -> list[str]:
-    """Keys of rows that a rule refuses, from quarantine and from the table itself."""
+    """Keys of rows that a rule refuses."""
     keys = [column for column in table.key if column != table.replaced_by]
-    found: list[str] = []
-    if is_taken_out(rule, table):
-        t = QUARANTINE
-        is_its = F.array_contains(F.split(t.reason, BETWEEN_RULES), rule.name) & (F.col(t.refused_from) == table.name)
-        out = rows_to_check(spark, lake, subject, t).where(is_its).orderBy(t.refused_row).select(t.refused_row)
-        rows = [json.loads(row[0]) for row in out.limit(MOST_EXAMPLES).collect()]
-        found = [example({key: row[key] for key in keys}) for row in rows]
-    if len(found) < MOST_EXAMPLES:
-        there = rows_to_check(spark, lake, subject, table).where(~_satisfies(rule, subject.lanes))
-        found += examples(there.select(*keys))
-    return found[:MOST_EXAMPLES]
+    rows = as_decoded(spark, lake, subject, table).where(~_satisfies(rule, subject.lanes))
+    return examples(rows.select(*keys))
+
+
+def as_decoded(spark: SparkSession, lake: str, subject: Subject, table: Table) -> DataFrame:
+    """A table's rows with those that a gate took out of it."""
+    rows = rows_to_check(spark, lake, subject, table)
+    if not _holds_exchanges(table):
+        return rows
+    t = QUARANTINE
+    out = rows_to_check(spark, lake, subject, t).where(F.col(t.refused_from) == table.name)
+    whole = out.select(F.from_json(t.refused_row, spark_schema(table), JSON).alias("row")).select("row.*")
+    return rows.unionByName(whole)

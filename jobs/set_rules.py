@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gate_rules import ExpectationRule, QueryRule
@@ -47,13 +47,13 @@ def bad_rows(spark: SparkSession, rule: QueryRule, table: Table) -> DataFrame:
 
 def examples(rows: DataFrame) -> list[str]:
     """Up to three rows as `column=value, ...`, the same whatever the partitioning."""
-    first = rows.orderBy(F.to_json(F.struct("*"))).limit(MOST_EXAMPLES).collect()
-    return [example(row.asDict()) for row in first]
+    first = rows.select(F.struct("*").alias("row")).orderBy(F.to_json("row")).limit(MOST_EXAMPLES).collect()
+    return [example(row[0].asDict()) for row in first]
 
 
-def example(values: Mapping[str, object] | Row) -> str:
+def example(values: Mapping[str, object]) -> str:
     """A row in a line; a text from the wire that would move a terminal's cursor is quoted."""
-    told = ", ".join(f"{name}={_shown(value)}" for name, value in dict(values).items())
+    told = ", ".join(f"{name}={_shown(value)}" for name, value in values.items())
     return told if len(told) <= _LONGEST_EXAMPLE else f"{told[:_LONGEST_EXAMPLE]}..."
 
 
