@@ -82,14 +82,14 @@ def _expectation(rule: SetRule, table: Table) -> Expectation:
 
 def met(rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]) -> dict[tuple[str, str], Finding]:
     """What each rule finds in the rows of its tables, by rule and table, without Data Docs. Raises RuleError."""
-    context = gx.get_context(mode="ephemeral")
-    return _validated(context, rules, rows, Checking())
+    return _validated(_Place(gx.get_context(mode="ephemeral"), Checking()), rules, rows)
 
 
 @dataclass(frozen=True)
 class Checking:
     """How a gate's checks are filed: under a name and a time, and whether Data Docs show them."""
 
+    gate: str = "gate"
     name: str = "gate"
     at: datetime | None = None
     is_shown: bool = False
@@ -117,8 +117,9 @@ def met_with_data_docs(
         "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
     }
     context.update_data_docs_site(_SITE, site)
-    found = _validated(context, rules, rows, checking)
-    _validate(context, checking, "row_rules", row_results, [_of_result(row) for row in row_results.collect()])
+    place = _Place(context, checking)
+    found = _validated(place, rules, rows)
+    place.validate(f"{checking.gate}_row_rules", row_results, [_of_result(row) for row in row_results.collect()])
     return found
 
 
@@ -136,37 +137,46 @@ def _of_result(row: Any) -> Expectation:
 
 
 def _validated(
-    context: AbstractDataContext, rules: Sequence[SetRule], rows: Callable[[Table], DataFrame], checking: Checking
+    place: _Place, rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]
 ) -> dict[tuple[str, str], Finding]:
     """Validate table by table."""
     by_name = {rule.name: rule for rule in rules}
     found: dict[tuple[str, str], Finding] = {}
     for table in dict.fromkeys(table for rule in rules for table in rule.tables):
         own = [_expectation(rule, table) for rule in rules if table in rule.tables]
-        for result in _validate(context, checking, table.name, rows(table), own, table.key):
+        for result in place.validate(table.name, rows(table), own, table.key):
             rule = by_name[_rule_of(result)]
             found[rule.name, table.name] = _finding(rule, result)
     return found
 
 
-def _validate(
-    context: AbstractDataContext, checking: Checking, name: str, rows: DataFrame, expectations: Iterable[Expectation],
-    key: Sequence[str] = (),
-) -> list[ExpectationValidationResult]:  # fmt: skip
-    """Validate rows as a suite of its own."""
-    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
-    source = context.data_sources.add_or_update_spark(name=checking.name, persist=False)
-    batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
-    suite = context.suites.add_or_update(gx.ExpectationSuite(name=name, expectations=list(expectations)))
-    validation = gx.ValidationDefinition(name=name, data=batch, suite=suite)
-    validation = context.validation_definitions.add_or_update(validation)
-    format_: Any = {"result_format": "SUMMARY", "unexpected_index_column_names": list(key)} if key else "SUMMARY"
-    actions: Any = [UpdateDataDocsAction(name="data_docs", site_names=[_SITE])] if checking.is_shown else []
-    checkpoint = Checkpoint(name=name, validation_definitions=[validation], actions=actions, result_format=format_)
-    checkpoint = context.checkpoints.add_or_update(checkpoint)
-    run_id = RunIdentifier(run_name=checking.name, run_time=checking.at)
-    (result,) = checkpoint.run(batch_parameters={"dataframe": rows}, run_id=run_id).run_results.values()
-    return list(result.results)
+class _Place:
+    """Where validations happen: a context with one data source, the session that is there."""
+
+    def __init__(self, context: AbstractDataContext, checking: Checking) -> None:
+        context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
+        self.context, self.checking = context, checking
+        self.source = context.data_sources.add_or_update_spark(name="refetch", persist=False)
+
+    def validate(
+        self, name: str, rows: DataFrame, expectations: Iterable[Expectation], key: Sequence[str] = ()
+    ) -> list[ExpectationValidationResult]:
+        """Validate rows as a suite of its own; key: columns that tell unexpected rows apart."""
+        batch = self.source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
+        suite = self.context.suites.add_or_update(gx.ExpectationSuite(name=name, expectations=list(expectations)))
+        validation = gx.ValidationDefinition(name=name, data=batch, suite=suite)
+        actions: Any = [UpdateDataDocsAction(name="data_docs", site_names=[_SITE])] if self.checking.is_shown else []
+        result_format: Any = {"result_format": "SUMMARY", "unexpected_index_column_names": list(key)}
+        checkpoint = Checkpoint(
+            name=name,
+            validation_definitions=[self.context.validation_definitions.add_or_update(validation)],
+            actions=actions,
+            result_format=result_format if key else "SUMMARY",
+        )
+        checkpoint = self.context.checkpoints.add_or_update(checkpoint)
+        run_id = RunIdentifier(run_name=self.checking.name, run_time=self.checking.at)
+        (result,) = checkpoint.run(batch_parameters={"dataframe": rows}, run_id=run_id).run_results.values()
+        return list(result.results)
 
 
 def _rule_of(result: ExpectationValidationResult) -> str:

@@ -87,4 +87,6 @@ def by_expectations(
         return met(rules, rows)
     home = f"{Path(pages).parent}/{CONTEXT}" if run.data_docs is None else f"{pages}/{CONTEXT}"
     about_rows = result_rows(spark, run.gates, subject, row_results)
-    return met_with_data_docs(rules, rows, about_rows, (home, pages), Checking(subject.id, run.run_at, is_shown=True))
+    return met_with_data_docs(
+        rules, rows, about_rows, (home, pages), Checking(subject.gate, subject.id, run.run_at, is_shown=True)
+    )

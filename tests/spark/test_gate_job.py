@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -73,11 +75,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def told(lake: Path) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of the job on both layers."""
-    import contextlib
-    import io
-
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with redirect_stdout(out), redirect_stderr(err):
         code = run_command(
             ["gate", "--on", "silver", "gold", f"--lake={lake}", f"--gates={lake.parent / 'mine.yaml'}",
              "--run-at=2026-01-31T12:00:00Z"]
@@ -92,7 +91,8 @@ def test_a_critical_rule_ends_the_job_with_3_and_says_what_it_refused(told: tupl
     gold = lines[lines.index(f"refetch: gate gold: 2 of 9 rules refused rows of run {RUN}") :]
     assert gold[1].startswith("  critical: fidelity_above_floor: 1 of 2 rows of fidelity. Under the settings")
     assert gold[2] == (
-        "    algorithm=fetch_max_bytes, metric=fetches_with_records, reader=consumer, checked=100, agreed=98, floor=0.99"
+        "    algorithm=fetch_max_bytes, metric=fetches_with_records, reader=consumer, checked=100, agreed=98, "
+        "floor=0.99"
     )
     assert gold[3] == "  warning: little_is_unknown: 2 of 2 rows of fidelity. The capture tells enough."
     assert "metric=closed_loop_order" in gold[4]

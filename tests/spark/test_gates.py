@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +129,14 @@ def test_what_spark_cannot_read_is_told_with_everything_else_at_once(
 
 def test_the_rules_that_ship_can_be_read(spark: SparkSession) -> None:
     check_rules(spark, default_gates())
+
+
+def test_the_rules_of_the_readme_can_be_read(spark: SparkSession, repository: Path, tmp_path: Path) -> None:
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(silver:.*?)```", text, re.DOTALL)
+    read = rules(tmp_path, example)
+    assert len(read.rules) == 3
+    check_rules(spark, read)
 
 
 MINE = """\
