@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from typing import TypeGuard
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
 
 from jobs.gate_rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
 from jobs.gate_views import asked_tables, expression_of, no_rows, query_of
@@ -29,29 +31,52 @@ def check_rules(spark: SparkSession, gates: Gates) -> None:
         raise RuleError("gates", tuple(map(str, in_order)))
 
 
-def _of_spark(spark: SparkSession, rules: Iterable[Rule]) -> Iterator[Fault]:
+def _of_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
     """Each rule's first fault, in the first table where it has one."""
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
     try:
-        for rule in rules:
-            told = next(filter(None, (_fault(spark, rule, table) for table in rule.tables)), None)
-            if told:
-                yield Fault(rule.place, f"{rule.name}: {told}")
+        # Mostly nothing is wrong, and all together are read sooner than one by one.
+        if not _told(partial(_read_together, spark, rules)):
+            return []
+        told = [(rule, _told(partial(_read, spark, rule, table))) for rule in rules for table in rule.tables]
     finally:
         for name in _LOGGERS:
             PySparkLogger.getLogger(name).disabled = False
+    first = {rule.name: Fault(rule.place, f"{rule.name}: {fault}") for rule, fault in reversed(told) if fault}
+    return list(first.values())
 
 
-def _fault(spark: SparkSession, rule: Rule, table: Table) -> str:
-    """What Spark says against the rule's SQL; empty where nothing."""
+def _read_together(spark: SparkSession, rules: Sequence[Rule]) -> None:
+    """Have Spark read all rules, those on rows table by table."""
+    for table in dict.fromkeys(table for rule in rules for table in rule.tables):
+        about = [F.expr(expression_of(rule, _ANY_LANE)) for rule in rules if _is_about(rule, table)]
+        if about:
+            no_rows(spark, table).where(reduce(Column.__and__, about))
+    queries = [_counted(rule, table) for rule in rules if isinstance(rule, QueryRule) for table in rule.tables]
+    if queries:
+        spark.sql("\nUNION ALL\n".join(queries))
+
+
+def _is_about(rule: Rule, table: Table) -> TypeGuard[RowRule]:
+    return isinstance(rule, RowRule) and table in rule.tables
+
+
+def _read(spark: SparkSession, rule: Rule, table: Table) -> None:
+    """Have Spark read one rule about one table."""
     if isinstance(rule, RowRule):
-        read = partial(no_rows(spark, table).where, expression_of(rule, _ANY_LANE))
+        no_rows(spark, table).where(expression_of(rule, _ANY_LANE))
     elif isinstance(rule, QueryRule):
-        # In brackets, nothing but a query can be read: no statement that would change something.
-        read = partial(spark.sql, f"SELECT count(*) FROM (\n{query_of(rule, table)}\n)")  # noqa: S608
-    else:
-        return ""
+        spark.sql(_counted(rule, table))
+
+
+def _counted(rule: QueryRule, table: Table) -> str:
+    """The rule's query in brackets, where nothing but a query can be read: no statement that would change something."""
+    return f"SELECT count(*) FROM (\n{query_of(rule, table)}\n)"  # noqa: S608
+
+
+def _told(read: Callable[[], None]) -> str:
+    """What Spark says against it; empty where nothing."""
     try:
         read()
     except PySparkException as fault:

@@ -64,7 +64,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     Raises RuleError, CaptureError, LakeError, and GateError where the gate refuses.
     keep: leave them as they are where this decoder has written them for the same files before.
     """
-    check_rules(spark, run.gates)
+    check_rules(spark, run.gates.in_pipeline)
     with stage("index", spark):
         plan = plan_capture(index_captures(spark, run.captures), spark.sparkContext.defaultParallelism)
     counts = None if keep and is_ingested(spark, run, plan) else decode(spark, run, plan)

@@ -35,7 +35,7 @@ from udfs.facts.arrow_tables import arrow_schema
 def main(run: Run) -> None:
     """Run the job: replay the lake's newest capture set, write the gold tables."""
     spark = ready_session(run, "refetch replay", run.scenario.algorithms)
-    check_rules(spark, run.gates)
+    check_rules(spark, run.gates.in_pipeline)
     capture_id = newest_capture(spark, run.lake)
     done = replay(spark, run, capture_id)
     sys.stderr.writelines(f"refetch: {told}\n" for told in done.refused.values())
