@@ -1,7 +1,7 @@
 """The command line: `refetch JOB --flag=value ...`.
 
 Parsing needs the standard library alone: --help and a wrong flag are answered before anything is set up or started.
-Exit codes: 0 done, 1 failed, 2 bad arguments or scenario, 3 a gate refused, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 bad arguments, scenario or rules, 3 a gate refused, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
-from udfs.errors import ArgumentError, GateError, RefetchError, ScenarioError
+from udfs.errors import ArgumentError, GateError, RefetchError, RuleError, ScenarioError
 
 if TYPE_CHECKING:
     from jobs.run import Run
@@ -24,19 +24,22 @@ JOBS: Mapping[str, str] = {
     "ingest": "decode captures into the silver tables of the lake",
     "replay": "replay what the lake holds under other settings, into its gold tables",
     "pipeline": "ingest what was not ingested before, then replay, then print what was found",
+    "gate": "check the lake's tables by the rules of conf/gates and by your own, and render Data Docs",
     "size": "try partition limits (KIP-578, a proposal) on a cluster that a file describes, without any capture",
 }
 """Each job and what it does; a job is the function `main(run)` of the module of that name."""
 
 READS_CAPTURES = frozenset({"ingest", "pipeline"})
 SIZES_A_CLUSTER = "size"
-EXIT_CODES: Mapping[type[RefetchError], int] = {ArgumentError: 2, ScenarioError: 2, GateError: 3}
+GATE = "gate"
+EXIT_CODES: Mapping[type[RefetchError], int] = {ArgumentError: 2, ScenarioError: 2, RuleError: 2, GateError: 3}
 INTERRUPTED = 130
 
 _DESCRIPTION = "Replay captured Kafka traffic under the settings you are considering."
 _JOBS_EPILOG = """\
 ./spark-submit.sh alone runs `pipeline --scenario=conf/quickstart.yaml`; `./spark-submit.sh test` runs the tests.
-Exit codes: 0 done, 1 failed, 2 bad arguments or scenario, 3 a gate refused. REFETCH_TRACEBACK=1 shows stack traces.
+Exit codes: 0 done, 1 failed, 2 bad arguments, scenario or rules, 3 a gate refused.
+REFETCH_TRACEBACK=1 shows stack traces.
 """
 _SETTINGS_EPILOG = """\
 Settings are spelt as in conf/settings.yaml: consumer.fetch.max.bytes, replica.fetch.max.bytes, broker.fetch.max.bytes.
@@ -120,6 +123,17 @@ def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
         add("--log-zone", metavar="ZONE", help="time zone of request logs, as Europe/Berlin or +02:00 (default: UTC)")
     if name == SIZES_A_CLUSTER:
         add("--cluster", metavar="FILE", help="YAML file of brokers, racks, topics and growth (else the scenario's)")
+    else:
+        add(
+            "--gates",
+            metavar="PATH",
+            action="extend",
+            nargs="+",
+            default=[],
+            help="files or folders of rules for the gates, beside those of conf/gates; repeatable",
+        )
+    if name == GATE:
+        _add_gate_flags(job)
     add("--master", metavar="URL", help="Spark master (default: that of spark-submit, else local[*])")
     add(
         "--conf",
@@ -131,9 +145,23 @@ def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
     add("--run-at", metavar="TIME", type=_instant, help="the run's clock, e.g. 2026-01-31T12:00:00Z (default: now)")
 
 
+def _add_gate_flags(job: argparse.ArgumentParser) -> None:
+    job.add_argument(
+        "--on",
+        metavar="LAYER",
+        action="extend",
+        nargs="+",
+        choices=("silver", "gold"),
+        required=True,
+        help="silver: the newest capture set; gold: the newest run; both may be given",
+    )
+    job.add_argument("--data-docs", metavar="PATH", help="folder for Data Docs (default: LAKE/data_docs)")
+
+
 def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is told, checked. Raises ScenarioError and ArgumentError."""
     # Imported here because --help and parse() have to work without third-party packages.
+    from jobs.gate_rules import Gates, read_gates
     from jobs.inputs import checked_zone, resolve_captures
     from jobs.pseudonym_key import pseudonyms_by
     from jobs.run import Run, absolute_lake, spark_properties
@@ -154,6 +182,9 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         pseudonyms=pseudonyms_by(getattr(arguments, "pseudonymise", None)),
         spark_conf=spark_properties(arguments.conf),
         cluster=cluster,
+        gates=Gates() if arguments.job == SIZES_A_CLUSTER else read_gates(arguments.gates),
+        on=tuple(dict.fromkeys(getattr(arguments, "on", ()))),
+        data_docs=getattr(arguments, "data_docs", None),
     )
 
 

@@ -7,7 +7,7 @@ log's content or a broker's state; that is replay's.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -16,12 +16,16 @@ from pyspark.sql import functions as F
 
 from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
 from jobs.capture_quality import quality_rows
+from jobs.gate_rule_checks import check_rules
+from jobs.gate_views import Subject
+from jobs.gates import pass_gate
 from jobs.kernels import ready_session
 from jobs.lake import delete_folder, has_table, rows_of, side_by_side, spark_schema, write_table
 from jobs.log_agreement import RequestsSeen, agreement_rows, joined_requests, lines_alone, with_log
 from jobs.names import learn_names, with_names
 from jobs.progress import stage
 from jobs.request_log_plan import logged_rows
+from jobs.row_rules import Counts, Watch
 from jobs.run import Run
 from jobs.version import decoder
 from schemas.tables.silver import (
@@ -39,7 +43,6 @@ from schemas.tables.silver import (
 )
 from schemas.tables.steps import REPEATED_LINES
 from schemas.tables.table import Table
-from udfs.errors import LakeError
 from udfs.facts.arrow_tables import unpack
 from udfs.facts.record_sizes import sufficient
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
@@ -56,16 +59,17 @@ def main(run: Run) -> None:
 
 
 def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
-    """Write the silver tables of the run's captures; returns the capture id. Raises CaptureError and LakeError.
+    """Write the silver tables of the run's captures and have them pass the gate; returns the capture id.
 
+    Raises RuleError, CaptureError, LakeError, and GateError where the gate refuses.
     keep: leave them as they are where this decoder has written them for the same files before.
     """
+    check_rules(spark, run.gates.in_pipeline)
     with stage("index", spark):
         indexes = index_captures(spark, run.captures, run.log_zone)
         plan = plan_capture(indexes, spark.sparkContext.defaultParallelism, run.log_zone)
-    if not (keep and is_ingested(spark, run, plan)):
-        decode(spark, run, plan)
-    check_sums(spark, run.lake, plan.capture_id)
+    counts = None if keep and is_ingested(spark, run, plan) else decode(spark, run, plan)
+    pass_gate(spark, run, Subject("silver", plan.capture_id), counts)
     return plan.capture_id
 
 
@@ -75,22 +79,24 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
         return False
     t = CAPTURES
     rows = rows_of(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
-    enough = {decoder(run.pseudonyms, records, run.log_zone) for records in sufficient(run.records)}
+    gated = run.gates.quarantine_id
+    enough = {decoder(run.pseudonyms, records, run.log_zone, gated) for records in sufficient(run.records)}
     if {told for _, told in rows} - enough or sorted(path for path, _ in rows) != sorted(i.path for i in plan.indexes):
         return False
     sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
     return True
 
 
-def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> None:
-    """From planned captures to silver tables."""
+def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, Counts]:
+    """From planned captures to silver tables; returns what the gate's rules on rows found on the way."""
     staging = f"{run.lake}/_staging/{plan.capture_id}"
     with stage("decode", spark):
         packed = staged_rows(spark, run, plan)
         packed.write.mode("overwrite").partitionBy(SOURCE, PACKED_TABLE).parquet(staging)
     with stage("silver", spark):
-        write_silver(spark, run, plan, Staged(spark, staging))
+        counts = write_silver(spark, run, plan, Staged(spark, staging))
     delete_folder(spark, staging)
+    return counts
 
 
 def staged_rows(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:
@@ -123,17 +129,25 @@ def unpacked(staged: DataFrame, table: Table) -> DataFrame:
     return own.mapInArrow(unpack, spark_schema(table))
 
 
-def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Staged) -> None:
+def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Staged) -> Mapping[Table, Counts]:
     """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
+    watch = Watch(run.gates)
+
+    def write(rows: DataFrame, table: Table) -> None:
+        write_table(watch.over(rows, table), run.lake, table, plan.capture_id)
+
     tables = decoded_tables(spark, plan, staged)
-    side_by_side(spark, [partial(write_table, rows, run.lake, of, plan.capture_id) for of, rows in tables.items()])
+    side_by_side(spark, [partial(write, rows, table) for table, rows in tables.items()])
+    refused = watch.refused_rows()
+    if refused is not None:
+        write(tables[QUARANTINE].unionByName(refused), QUARANTINE)
     told_by = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
     connections, exchanges, fetches = (rows_of(spark, run.lake, table, plan.capture_id) for table in told_by)
-    quality = quality_rows(connections, exchanges, fetches, plan.capture_id)
-    write_table(quality, run.lake, CAPTURE_QUALITY, plan.capture_id)
+    write(quality_rows(connections, exchanges, fetches, plan.capture_id), CAPTURE_QUALITY)
     repeated = repeated_by_file(staged.rows(REPEATED_LINES)) if plan.logs.ranges else {}
-    captures = capture_rows(spark, plan, decoder(run.pseudonyms, run.records, run.log_zone), repeated)
-    write_table(captures, run.lake, CAPTURES, plan.capture_id)
+    written_by = decoder(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id)
+    write(capture_rows(spark, plan, written_by, repeated), CAPTURES)
+    return watch.counts()
 
 
 def decoded_tables(spark: SparkSession, plan: CapturePlan, staged: Staged) -> dict[Table, DataFrame]:
@@ -160,25 +174,3 @@ def repeated_by_file(rows: DataFrame) -> dict[int, int]:
     """Lines that an earlier file of the set has too, by the file's place in it."""
     t = REPEATED_LINES
     return {row[0]: row[1] for row in rows.groupBy(t.file_no).agg(F.sum(t.lines)).collect()}
-
-
-def check_sums(spark: SparkSession, lake: str, capture_id: str) -> None:
-    """Compare the bytes of captures, connections and exchanges. Raises LakeError where a byte is unaccounted for."""
-
-    def sums(table: Table, **columns: Sequence[str]) -> DataFrame:
-        rows = rows_of(spark, lake, table, capture_id)
-        totals = {name: F.sum(sum((F.col(c) for c in added), F.lit(0))) for name, added in columns.items()}
-        return rows.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items()))
-
-    c, x = CONNECTIONS, EXCHANGES
-    parts = (c.framed_bytes, c.unframed_bytes, c.repeated_bytes, c.late_bytes)
-    of_connections = sums(c, followed=[c.payload_bytes], parts=parts, framed=[c.framed_bytes])
-    of_exchanges = sums(x, exchanged=[x.request_bytes, x.response_bytes])
-    one_row = sums(CAPTURES, captured=[CAPTURES.tcp_captured_bytes]).crossJoin(of_connections).crossJoin(of_exchanges)
-    captured, followed, in_parts, framed, exchanged = one_row.collect()[0]
-    if not captured == followed == in_parts or framed != exchanged:
-        raise LakeError(
-            f"{lake}: bytes are unaccounted for in capture {capture_id}: {captured} captured, {followed} followed, "
-            f"{in_parts} in parts; {framed} framed, {exchanged} in exchanges. "
-            "This is a fault of refetch: please report it"
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
 import pyarrow as pa
@@ -14,11 +14,15 @@ from pyspark.sql import functions as F
 
 from jobs.algorithm import Algorithm
 from jobs.algorithms import asked
+from jobs.gate_rule_checks import check_rules
+from jobs.gate_views import Subject
+from jobs.gates import pass_gate
 from jobs.ingest import unpacked
 from jobs.kafka_release import KAFKA, seen_release
 from jobs.kernels import ready_session
 from jobs.lake import read_table, side_by_side, write_table
 from jobs.progress import stage
+from jobs.row_rules import Counts, Watch
 from jobs.run import Run
 from jobs.scenario import Scenario
 from jobs.version import VERSION
@@ -32,8 +36,11 @@ from udfs.facts.arrow_tables import arrow_schema
 def main(run: Run) -> None:
     """Run the job: replay the lake's newest capture set, write the gold tables."""
     spark = ready_session(run, "refetch replay", run.scenario.algorithms)
-    done = replay(spark, run, newest_capture(spark, run.lake))
+    check_rules(spark, run.gates.in_pipeline)
+    capture_id = newest_capture(spark, run.lake)
+    done = replay(spark, run, capture_id)
     sys.stderr.writelines(f"refetch: {told}\n" for told in done.refused.values())
+    pass_gold_gate(spark, run, capture_id, done)
 
 
 def newest_capture(spark: SparkSession, lake: str) -> str:
@@ -57,12 +64,14 @@ class Replayed:
     algorithms: those whose tables are written.
     refused: by name of the others, why the captures do not tell what they need.
     kafka: the release that is replayed and what tells it, where the scenario does not; None where it does, or nothing.
+    counts: what the gold gate's rules on rows found in the tables.
     """
 
     run_id: str
     algorithms: tuple[Algorithm, ...]
     refused: Mapping[str, str]
     kafka: str | None = None
+    counts: Mapping[Table, Counts] = field(default_factory=dict)
 
 
 def replay(spark: SparkSession, run: Run, capture_id: str) -> Replayed:
@@ -76,29 +85,44 @@ def replay(spark: SparkSession, run: Run, capture_id: str) -> Replayed:
     kafka = seen.told if seen else None
     packed: dict[str, DataFrame] = {}
     refused: dict[str, str] = {}
+    watch = Watch(run.gates, lanes_of(run, asked(run.scenario)))
     for algorithm in asked(run.scenario):
         try:
             with stage(f"replay {algorithm.name}", spark):
                 packed[algorithm.name] = algorithm.replayed(spark, run, capture_id, run_name).persist()
-                write_tables(spark, run.lake, run_name, {table: [packed[algorithm.name]] for table in algorithm.tables})
+                own = {table: [packed[algorithm.name]] for table in algorithm.tables}
+                write_tables(spark, run.lake, run_name, own, watch)
         except CaptureError as fault:
             refused[algorithm.name] = str(fault)
     if not packed:
         raise CaptureError("\n".join(refused.values()))
     done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name in packed)
-    write_tables(spark, run.lake, run_name, {FIDELITY: packed.values()})
+    write_tables(spark, run.lake, run_name, {FIDELITY: packed.values()}, watch)
     for rows in packed.values():
         rows.unpersist()
-    write_table(run_rows(spark, run, capture_id, run_name, done, kafka), run.lake, RUNS, run_name)
-    return Replayed(run_name, done, refused, kafka)
+    write_table(watch.over(run_rows(spark, run, capture_id, run_name, done, kafka), RUNS), run.lake, RUNS, run_name)
+    return Replayed(run_name, done, refused, kafka, watch.counts())
 
 
-def write_tables(spark: SparkSession, lake: str, run_name: str, packed: Mapping[Table, Iterable[DataFrame]]) -> None:
+def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
+    """Have the run's tables pass the gate. Raises GateError where it refuses; the tables stay, to be looked at."""
+    subject = Subject("gold", capture_id, done.run_id, lanes_of(run, done.algorithms))
+    pass_gate(spark, run, subject, done.counts)
+
+
+def lanes_of(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
+    """The lanes of several algorithms, each once."""
+    return tuple(dict.fromkeys(lane.name for of in algorithms for lane in run.scenario.lanes(of.name)))
+
+
+def write_tables(
+    spark: SparkSession, lake: str, run_name: str, packed: Mapping[Table, Iterable[DataFrame]], watch: Watch
+) -> None:
     """Write the run's rows of each table, out of the packed ones of one or more algorithms."""
 
     def write(table: Table, sources: Iterable[DataFrame]) -> None:
         rows = reduce(DataFrame.unionByName, [unpacked(source, table) for source in sources])
-        write_table(rows, lake, table, run_name)
+        write_table(watch.over(rows, table), lake, table, run_name)
 
     side_by_side(spark, [partial(write, table, sources) for table, sources in packed.items()])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from jobs.gate_rules import Gate, Gates, default_gates
 from jobs.scenario import Scenario
 from jobs.settings import ON_REQUEST, Value
 from udfs.capture.locations import is_uri
@@ -29,6 +30,9 @@ class Run:
     log_zone: the zone of times in request logs that name none.
     cluster: the file that describes a cluster; None where captures do.
     seen: settings that the capture itself tells, where nobody states them.
+    gates: the rules that tables have to pass.
+    on: the gates that the job `gate` applies.
+    data_docs: where that puts Data Docs; None beside the tables of the lake.
     """
 
     scenario: Scenario
@@ -41,6 +45,9 @@ class Run:
     log_zone: str = UTC
     cluster: str | None = None
     seen: Mapping[str, Value] = field(default_factory=dict)
+    gates: Gates = field(default_factory=default_gates)
+    on: tuple[Gate, ...] = ()
+    data_docs: str | None = None
 
     @property
     def in_force(self) -> Mapping[str, Value]:

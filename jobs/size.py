@@ -18,6 +18,7 @@ from jobs.limit_answers import answer_lines
 from jobs.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.progress import stage
 from jobs.replay import run_id, run_rows, write_tables
+from jobs.row_rules import Watch
 from jobs.run import Run
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
@@ -49,7 +50,7 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
     events = spark.createDataFrame(events_of(cluster, seed_of(cluster_id)))
     with stage("size", spark):
         rows = replayed(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name).persist()
-        write_tables(spark, run.lake, run_name, {table: [rows] for table in PARTITION_LIMITS.tables})
+        write_tables(spark, run.lake, run_name, {table: [rows] for table in PARTITION_LIMITS.tables}, Watch())
     rows.unpersist()
     write_table(run_rows(spark, run, cluster_id, run_name, [PARTITION_LIMITS]), run.lake, RUNS, run_name)
     return run_name

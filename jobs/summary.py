@@ -18,6 +18,7 @@ from jobs.replay import Replayed
 from jobs.run import Run
 from jobs.screen import MOST_LINES, aligned, share, size
 from schemas.tables.gold import FIDELITY, RUNS
+from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import (
     CAPTURE_QUALITY,
     CAPTURES,
@@ -50,7 +51,13 @@ class Found:
 def summary(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> str:
     """The screen as text, from the tables alone."""
     found = look_up(spark, run.lake, capture_id, done)
-    tables = (*SILVER, FIDELITY, *(table for algorithm in done.algorithms for table in algorithm.tables), RUNS)
+    tables = (
+        *SILVER,
+        FIDELITY,
+        *(table for algorithm in done.algorithms for table in algorithm.tables),
+        RUNS,
+        GATE_RESULTS,
+    )
     parts = [
         ["Read", *read_lines(found), *kafka_lines(done)],
         ["Lost", *lost_lines(found)],

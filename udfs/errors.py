@@ -50,3 +50,7 @@ class ScenarioError(FaultsError):
 
 class SettingError(FaultsError):
     """The catalogue of settings, conf/settings.yaml, contradicts itself."""
+
+
+class RuleError(FaultsError):
+    """Rules of gates have unknown keys, tables or columns, or expressions that Spark cannot read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemas.tables.gold_columns import CLIENT_ADDRESS, CLIENT_ID, MODE, READER, RUN_ID, SCENARIO
+from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.gold_sessions import SESSION_TABLES
@@ -148,5 +149,5 @@ FETCH_MEMORY = table(
 
 GOLD = (
     FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY, *GOLD_MEMORY, *SESSION_TABLES,
-    BATCH_SPLIT, BATCH_SPLIT_TIMELINE, *LIMIT_TABLES, RUNS,
+    BATCH_SPLIT, BATCH_SPLIT_TIMELINE, *LIMIT_TABLES, RUNS, GATE_RESULTS,
 )  # fmt: skip

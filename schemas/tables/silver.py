@@ -320,20 +320,26 @@ TOPIC_CHANGES = table(
 )  # fmt: skip
 
 QUARANTINE = table(
-    "quarantine", "silver", "One row a thing that could not be decoded, with the reason; no content.",
-    ("capture_id", "connection_id", "direction", "stream_offset"), "capture_id",
+    "quarantine", "silver",
+    "One row a thing that could not be decoded, or a row that a gate refused, with the reason; no content.",
+    ("capture_id", "connection_id", "direction", "stream_offset", "refused_from", "refused_row"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=C("bigint", "As in connections; 0 for a line of a request log that names none"),
-    direction=C("string", "request, response, or unknown before the client is known; line in a request log"),
-    stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have; of a line the "
-                              "same as packet", "bytes"),
+    direction=C("string", "request, response, or unknown before the client is known; line in a request log; row "
+                          "where a gate refused a row of a table"),
+    stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have; of a line "
+                              "the same as packet; null for a refused row", "bytes", nullable=True),
     exchange_no=C("bigint", "The exchange it belongs to; null for bytes in no frame", nullable=True),
-    reason=C("string", "Why: see the module udfs.facts.reasons"),
-    bytes=C("bigint", "Bytes in hand that the reason concerns", "bytes"),
+    reason=C("string", "Why: see the module udfs.facts.reasons; the names of the rules that refused a row"),
+    bytes=C("bigint", "Bytes in hand that the reason concerns; 0 for a refused row of another table than exchanges",
+            "bytes"),
     missing_bytes=C("bigint", "Bytes of the frame that the capture does not have", "bytes"),
     time=C("timestamp", "When the first of the bytes was captured; null for a line that does not tell", "UTC",
            nullable=True),
-    packet=C("bigint", "The packet that brought it, or the line from 0: file_no << 40 | number"),
+    packet=C("bigint", "The packet that brought it, or the line from 0: file_no << 40 | number; null for a refused "
+                       "row", nullable=True),
+    refused_from=C("string", "The table that a gate took the row out of; null where none did", nullable=True),
+    refused_row=C("string", "That row, as JSON", nullable=True),
 )  # fmt: skip
 
 CAPTURE_QUALITY = table(

@@ -16,13 +16,14 @@ from jobs.algorithms import ALGORITHMS
 from jobs.cli import run_command
 from jobs.settings import ON_REQUEST
 from schemas.tables.gold import FIDELITY, RUNS
+from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import SILVER
 from tests.lakes import lake_rows
 
 USUAL = [algorithm for name, algorithm in ALGORITHMS.items() if name not in ON_REQUEST]
 """What is replayed where nothing is named."""
 PARTS = ["Read", "Lost", "Fidelity", *(algorithm.title for algorithm in USUAL), "Tables"]
-TABLES = (*SILVER, FIDELITY, *(table for algorithm in USUAL for table in algorithm.tables), RUNS)
+TABLES = (*SILVER, FIDELITY, *(table for algorithm in USUAL for table in algorithm.tables), RUNS, GATE_RESULTS)
 ASKED = (
     "--set=consumer.fetch.max.bytes=64KiB,8MiB",
     "--captured=broker.fetch.max.bytes=55MiB",

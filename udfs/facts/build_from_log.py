@@ -33,6 +33,7 @@ from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
 from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, ints, line_numbers, log_chunks
 from udfs.facts.messages import Messages, response_errors
 from udfs.facts.metadata import ClientSoftware, metadata_rows
+from udfs.facts.not_refused import not_refused
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.reasons import OF_LINE, Reason
 from udfs.facts.releases import release_rows
@@ -183,5 +184,6 @@ def line_rows(
             t.missing_bytes: np.zeros(n, np.int64),
             t.time: time,
             t.packet: number,
+            **not_refused(n),
         },
     )

@@ -15,6 +15,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of, timestamps
 from udfs.facts.exchanges import Exchanges, connection_ids, endpoint_texts
 from udfs.facts.names import ABSENT
+from udfs.facts.not_refused import not_refused
 from udfs.facts.reasons import OF_LOSS, Reason
 from udfs.wire.arrays import Ints
 
@@ -95,6 +96,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
             t.missing_bytes: np.zeros(len(losses), np.int64),
             t.time: timestamps(losses["time"]),
             t.packet: losses["packet"],
+            **not_refused(len(losses)),
         },
     )
 
@@ -122,5 +124,6 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
             t.missing_bytes: missing[rows],
             t.time: timestamps(of("first_time")[rows]),
             t.packet: of("first_packet")[rows],
+            **not_refused(len(rows)),
         },
     )

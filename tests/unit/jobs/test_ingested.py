@@ -10,6 +10,7 @@ import pytest
 
 import jobs.ingest
 from jobs.capture_plan import index_file, plan_capture
+from jobs.gate_rules import default_gates
 from jobs.ingest import is_ingested
 from jobs.run import Run
 from jobs.scenario_file import resolve_scenario
@@ -17,6 +18,8 @@ from jobs.version import decoder
 from schemas.tables.silver import CAPTURE_QUALITY
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sizes import Asked
+
+RULES = default_gates().quarantine_id
 
 
 class Captures:
@@ -35,14 +38,23 @@ class Captures:
 @pytest.mark.parametrize(
     ("path", "written_by", "missing", "is_kept"),
     [
-        ("", decoder(None), None, True),
-        ("", decoder(None, Asked()), None, True),
+        ("", decoder(None, None, quarantine_id=RULES), None, True),
+        ("", decoder(None, Asked(), quarantine_id=RULES), None, True),
         ("", "0.1.0+of-an-earlier-day", None, False),
-        ("", decoder(Pseudonyms(b"a secret key of ours")), None, False),
-        ("elsewhere/", decoder(None), None, False),
-        ("", decoder(None), CAPTURE_QUALITY, False),
+        ("", decoder(Pseudonyms(b"a secret key of ours"), None, quarantine_id=RULES), None, False),
+        ("", decoder(None, None, quarantine_id="other rules"), None, False),
+        ("elsewhere/", decoder(None, None, quarantine_id=RULES), None, False),
+        ("", decoder(None, None, quarantine_id=RULES), CAPTURE_QUALITY, False),
     ],
-    ids=["same", "more than is asked for", "other decoder", "under a key", "other path", "a table is lost"],
+    ids=[
+        "same",
+        "more than is asked for",
+        "other decoder",
+        "under a key",
+        "other rules",
+        "other path",
+        "a table is lost",
+    ],
 )
 def test_what_was_ingested_is_kept_only_where_nothing_differs(
     repository: Path, monkeypatch: pytest.MonkeyPatch, path: str, written_by: str, missing: Any, is_kept: bool
@@ -62,7 +74,9 @@ def test_sizes_of_records_that_a_replay_needs_are_read_where_they_are_not_there(
 ) -> None:
     capture = repository / "tests/captures/mixed.pcap.zst"
     monkeypatch.setattr(jobs.ingest, "has_table", lambda *_: True)
-    monkeypatch.setattr(jobs.ingest, "rows_of", lambda *_: Captures((str(capture), decoder(None, written_by))))
+    monkeypatch.setattr(
+        jobs.ingest, "rows_of", lambda *_: Captures((str(capture), decoder(None, written_by, quarantine_id=RULES)))
+    )
     scenario = resolve_scenario(None, ["batch.size=16384"], [])
     run = Run(scenario, (capture,), "lake", datetime(2026, 1, 31, tzinfo=UTC))
     session: Any = None

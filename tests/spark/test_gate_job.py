@@ -1,0 +1,148 @@
+"""The job `gate` on a small lake: Great Expectations finds what Spark finds, and its pages and messages show it."""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.cli import run_command
+from jobs.gate_rules import GATES, read_gates
+from jobs.gate_views import Subject
+from jobs.gates import applied
+from jobs.lake import write_table
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.silver import EXCHANGES
+from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, TIME, frame
+from tests.lakes import Row, table_rows
+
+MINE = """\
+gold:
+  little_is_unknown:
+    table: fidelity
+    expectation:
+      expect_column_values_to_be_between: {column: checked, max_value: 99}
+    severity: warning
+    reason: The capture tells enough.
+  one_algorithm:
+    table: runs
+    expectation:
+      expect_table_row_count_to_equal: {value: 2}
+    severity: info
+    reason: One replay at a time.
+"""
+WRONG = """\
+gold:
+  no_such_thing:
+    table: fidelity
+    expectation: {expect_the_unexpected: {}}
+    severity: info
+    reason: a
+  no_such_column:
+    table: fidelity
+    expectation:
+      expect_column_values_to_not_be_null: {column: payload}
+    severity: info
+    reason: b
+  no_such_argument:
+    table: fidelity
+    expectation:
+      expect_column_values_to_not_be_null: {column: checked, most: 1}
+    severity: info
+    reason: c
+"""
+BROKEN = ("fidelity_above_floor", "time_goes_forward", "response_after_request")
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The good rows, with violations of one critical rule and of two warnings."""
+    lake = tmp_path_factory.mktemp("gate") / "lake"
+    for table, rows in GOOD.items():
+        changes = [(place, change) for of, place, change in (PLANTED[rule] for rule in BROKEN) if of == table]
+        changed = [row | {k: v for at, new in changes if at == i for k, v in new.items()} for i, row in enumerate(rows)]
+        identity = CAPTURE if table.layer == "silver" else RUN
+        write_table(frame(spark, table, changed), str(lake), table, identity)
+    (lake.parent / "mine.yaml").write_text(MINE, encoding="utf-8")
+    return lake
+
+
+@pytest.fixture(scope="module")
+def told(lake: Path) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the job on both layers."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_command(
+            ["gate", "--on", "silver", "gold", f"--lake={lake}", f"--gates={lake.parent / 'mine.yaml'}",
+             "--run-at=2026-01-31T12:00:00Z"]
+        )  # fmt: skip
+    return code, out.getvalue(), err.getvalue()
+
+
+def test_a_critical_rule_ends_the_job_with_3_and_says_what_it_refused(told: tuple[int, str, str]) -> None:
+    code, _, err = told
+    assert code == 3
+    lines = err.splitlines()
+    gold = lines[lines.index(f"refetch: gate gold: 2 of 9 rules refused rows of run {RUN}") :]
+    assert gold[1].startswith("  critical: fidelity_above_floor: 1 of 2 rows of fidelity. Under the settings")
+    assert gold[2] == (
+        "    algorithm=fetch_max_bytes, metric=fetches_with_records, reader=consumer, checked=100, agreed=98, "
+        "floor=0.99"
+    )
+    assert gold[3] == "  warning: little_is_unknown: 2 of 2 rows of fidelity. The capture tells enough."
+    assert "metric=closed_loop_order" in gold[4]
+
+
+def test_warnings_are_told_and_do_not_refuse(told: tuple[int, str, str]) -> None:
+    silver = re.search(r"gate silver: 2 of 11 rules refused rows of capture a-capture\n((?:  .*\n)+)", told[2])
+    assert silver, told[2]
+    assert f"warning: time_goes_forward: 1 of 2 rows of {EXCHANGES.name}. " in silver[1]
+    assert f"connection_id=5, exchange_no=1, request_time={TIME:%Y-%m-%d %H:%M:%S}" in silver[1]
+
+
+@pytest.mark.usefixtures("told")
+def test_great_expectations_finds_what_the_writing_jobs_find(spark: SparkSession, lake: Path) -> None:
+    gates = read_gates([str(lake.parent / "mine.yaml")])
+    found: list[Row] = []
+    for gate in GATES:
+        subject = Subject(gate, CAPTURE, RUN if gate == "gold" else "", LANES)
+        for result in applied(spark, str(lake), gates, subject, None):
+            cells = (result.rule, result.table, result.severity, result.reason, result.checked, result.refused)
+            found.append((subject.id, gate, *cells, list(result.examples), result.refused == 0))
+    by_job = table_rows(spark, str(lake), GATE_RESULTS, without=[GATE_RESULTS.rules_id])
+    of_job = [(row[0], row[1], row[2], row[3], *row[4:]) for row in by_job]
+    assert of_job == sorted(found, key=lambda row: (row[0], row[2], row[3]))
+
+
+def test_data_docs_show_every_rule_with_its_reason(lake: Path, told: tuple[int, str, str]) -> None:
+    assert told[1] == f"{lake}/data_docs/index.html\n"
+    pages = [page.read_text(encoding="utf-8") for page in (lake / "data_docs").rglob("*.html")]
+    assert CAPTURE in (lake / "data_docs/index.html").read_text(encoding="utf-8")
+    for rule in read_gates([str(lake.parent / "mine.yaml")]).rules:
+        is_there = any((lake / table.layer / table.name).is_dir() for table in rule.tables)
+        assert not is_there or any(rule.name in page and rule.reason[:40] in page for page in pages), rule.name
+
+
+@pytest.mark.usefixtures("spark")
+def test_expectations_that_are_none_are_told_at_once_with_2(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.yaml").write_text(WRONG, encoding="utf-8")
+    assert run_command(["gate", "--on=gold", f"--lake={lake}", f"--gates={tmp_path}"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "refetch: gates: 3 faults"
+    assert told[1].endswith("wrong.yaml:4: no_such_thing: Great Expectations has no `expect_the_unexpected`")
+    assert told[2].endswith(f"wrong.yaml:9: no_such_column: {FIDELITY.name} has no column `payload`")
+    assert "wrong.yaml:15: no_such_argument: " in told[3]
+    assert "most" in told[3]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_lake_without_a_run_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["gate", "--on=gold", f"--lake={tmp_path}"]) == 1
+    assert "gold/runs: no such table" in capsys.readouterr().err

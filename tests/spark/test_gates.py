@@ -1,0 +1,247 @@
+"""What the rules that ship refuse, what becomes of refused rows, and what is told of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.gate_results import stored_results, write_results
+from jobs.gate_rule_checks import check_rules
+from jobs.gate_rules import Gates, QueryRule, RowRule, default_gates, read_gates
+from jobs.gate_views import Subject, asked_tables, no_rows
+from jobs.gates import applied
+from jobs.lake import read_table, write_table
+from jobs.row_rules import VIOLATIONS, Watch, violated
+from jobs.set_rules import refused_by_queries
+from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE
+from schemas.tables.table import Table
+from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, Row, frame, planted
+from udfs.errors import RuleError
+
+SILVER = Subject("silver", CAPTURE)
+
+
+def refused(spark: SparkSession, rows: Mapping[Table, Sequence[Row]], names: set[str]) -> dict[str, int]:
+    """How many of the rows the rules of these names refuse, in all of their tables."""
+
+    def own(table: Table, everything: bool) -> DataFrame:
+        there = frame(spark, table, rows.get(table, ())) if rows.get(table) else no_rows(spark, table)
+        identity = CAPTURE if table.layer == "silver" else RUN
+        return there if everything else there.where(F.col(table.replaced_by) == identity)
+
+    ours = [rule for rule in default_gates().rules if rule.name in names]
+    rules = [replace(rule, tables=tuple(table for table in rule.tables if table in rows)) for rule in ours]
+    found = dict.fromkeys(names, 0)
+    queries = [rule for rule in rules if isinstance(rule, QueryRule)]
+    with asked_tables(spark, queries, own):
+        for (name, _), finding in refused_by_queries(spark, queries).items():
+            found[name] += finding.refused
+    for table in rows:
+        about = [rule for rule in rules if isinstance(rule, RowRule) and table in rule.tables]
+        if about:
+            marked = own(table, False).select(F.explode(violated(about, LANES)).alias(VIOLATIONS))
+            for row in marked.groupBy(VIOLATIONS).count().collect():
+                found[row[0]] += row[1]
+    return found
+
+
+def test_every_rule_that_ships_has_a_planted_violation() -> None:
+    assert set(PLANTED) == {rule.name for rule in default_gates().rules}
+
+
+def test_rows_that_are_right_pass_every_rule(spark: SparkSession) -> None:
+    assert refused(spark, GOOD, set(PLANTED)) == dict.fromkeys(PLANTED, 0)
+
+
+@pytest.mark.parametrize("rule", PLANTED)
+def test_a_planted_violation_is_refused(spark: SparkSession, rule: str) -> None:
+    assert refused(spark, planted(rule), {rule}) == {rule: 1}
+
+
+def rules(tmp_path: Path, text: str) -> Gates:
+    """The rules of a text alone, without those that ship."""
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    found = read_gates([str(tmp_path / "mine.yaml")])
+    return Gates(tuple(rule for rule in found.rules if rule.place.name.endswith("mine.yaml")), found.faults)
+
+
+UNREADABLE = """\
+silver:
+  no_such_column:
+    table: exchanges
+    expression: reqest_bytes > 0
+    severity: info
+    reason: a
+  no_sql:
+    table: exchanges
+    expression: request_bytes >
+    severity: info
+    reason: b
+  no_condition:
+    table: exchanges
+    expression: request_bytes + 1
+    severity: info
+    reason: c
+  a_statement:
+    table: exchanges
+    query: drop view {table}
+    severity: info
+    reason: d
+  unknown_key:
+    table: exchanges
+    query: select * from {table}
+    severity: info
+    reason: e
+    unit: bytes
+gold:
+  no_such_function:
+    table: fidelity
+    query: |
+      select agrement(agreed, checked) from {table}
+    severity: info
+    reason: f
+"""
+
+
+def test_what_spark_cannot_read_is_told_with_everything_else_at_once(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(RuleError) as raised:
+        check_rules(spark, rules(tmp_path, UNREADABLE))
+    head, *lines = str(raised.value).splitlines()
+    assert head == "gates: 6 faults"
+    assert [line.strip().removeprefix(f"{tmp_path}/mine.yaml:").split(": ")[0:2] for line in lines] == [
+        ["4", "no_such_column"], ["9", "no_sql"], ["14", "no_condition"], ["19", "a_statement"],
+        ["27", "unknown_key"], ["31", "no_such_function"],
+    ]  # fmt: skip
+    assert "`reqest_bytes` cannot be resolved. Did you mean" in lines[0]
+    assert "request_bytes" in lines[0]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_rules_that_ship_can_be_read(spark: SparkSession) -> None:
+    check_rules(spark, default_gates())
+
+
+def test_the_rules_of_the_readme_can_be_read(spark: SparkSession, repository: Path, tmp_path: Path) -> None:
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(silver:.*?)```", text, re.DOTALL)
+    read = rules(tmp_path, example)
+    assert len(read.rules) == 3
+    check_rules(spark, read)
+
+
+MINE = """\
+silver:
+  small_requests:
+    table: exchanges
+    expression: request_bytes < 100
+    severity: warning
+    reason: Requests are small.
+  of_known_clients:
+    every_table_with: [exchange_no, client_id]
+    expression: client_id <> 'x'
+    severity: critical
+    reason: Clients say who they are.
+  few_connections:
+    table: connections
+    expression: connection_id < 0
+    severity: critical
+    reason: r
+  odd_exchanges:
+    table: exchanges
+    expression: exchange_no = 1
+    severity: info
+    reason: Some are odd.
+"""
+
+
+@pytest.fixture(scope="module")
+def gates(tmp_path_factory: pytest.TempPathFactory) -> Gates:
+    return rules(tmp_path_factory.mktemp("rules"), MINE)
+
+
+@pytest.fixture(scope="module")
+def watch(spark: SparkSession, gates: Gates, lake: str) -> Watch:
+    """Three tables written under rules of a user's own."""
+    watch = Watch(gates)
+    exchanges = [
+        {"connection_id": 5, "exchange_no": 0, "client_id": "a", "request_bytes": 99, "response_bytes": 1},
+        {"connection_id": 5, "exchange_no": 1, "client_id": "a", "request_bytes": 100, "response_bytes": 30},
+        {"connection_id": 5, "exchange_no": 2, "request_bytes": 200, "response_bytes": 7, "request_packet": 12},
+    ]
+    fetches = [
+        {"connection_id": 5, "exchange_no": 0, "topic": "t", "partition": n, "client_id": "xa"[n]} for n in (0, 1)
+    ]
+    given = {EXCHANGES: exchanges, FETCH_PARTITIONS: fetches, CONNECTIONS: [{"connection_id": 5}]}
+    for table, rows in given.items():
+        write_table(watch.over(frame(spark, table, rows), table), lake, table, CAPTURE)
+    out = watch.refused_rows()
+    assert out is not None
+    write_table(out, lake, QUARANTINE, CAPTURE)
+    return watch
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("gates") / "lake")
+
+
+def test_rows_are_counted_while_they_are_written(watch: Watch) -> None:
+    counts = watch.counts()
+    assert {table.name: (found.checked, dict(found.refused)) for table, found in counts.items()} == {
+        "exchanges": (3, {"small_requests": 2, "of_known_clients": 1, "odd_exchanges": 2}),
+        "fetch_partitions": (2, {"of_known_clients": 1}),
+        "connections": (1, {"few_connections": 1}),
+    }
+
+
+@pytest.mark.usefixtures("watch")
+def test_refused_rows_of_exchanges_are_in_quarantine_with_their_bytes(spark: SparkSession, lake: str) -> None:
+    t = QUARANTINE
+    rows = read_table(spark, lake, t).orderBy(t.refused_from, t.exchange_no).collect()
+    told = [(row[t.refused_from], row[t.exchange_no], row[t.reason], row[t.bytes], row[t.packet]) for row in rows]
+    assert told == [
+        ("exchanges", 1, "small_requests", 130, None),
+        ("exchanges", 2, "small_requests, of_known_clients", 207, 12),
+        ("fetch_partitions", 0, "of_known_clients", 0, None),
+    ]
+    assert all(row[t.direction] == "row" and row[t.connection_id] == 5 for row in rows)
+    assert json.loads(rows[1][t.refused_row])["request_bytes"] == 200
+    kept = read_table(spark, lake, EXCHANGES).select(EXCHANGES.exchange_no).collect()
+    assert [row[0] for row in kept] == [0]
+    assert read_table(spark, lake, CONNECTIONS).count() == 1
+
+
+def test_a_gate_finds_the_same_while_tables_are_written_and_later(
+    spark: SparkSession, watch: Watch, gates: Gates, lake: str
+) -> None:
+    at_once = applied(spark, lake, gates, SILVER, watch.counts())
+    assert at_once == applied(spark, lake, gates, SILVER, None)
+    of_all = {(found.rule, found.table): (found.checked, found.refused, found.examples) for found in at_once}
+    assert of_all["few_connections", "connections"] == (1, 1, ("connection_id=5",))
+    assert of_all["of_known_clients", "fetch_partitions"] == (
+        2, 1, ("connection_id=5, exchange_no=0, topic=t, partition=0",)
+    )  # fmt: skip
+    assert of_all["odd_exchanges", "exchanges"] == (
+        3, 2, ("connection_id=5, exchange_no=0", "connection_id=5, exchange_no=2"),
+    )  # fmt: skip
+
+
+def test_results_are_kept_once_and_known_by_their_rules(
+    spark: SparkSession, watch: Watch, gates: Gates, lake: str
+) -> None:
+    found = applied(spark, lake, gates, SILVER, watch.counts())
+    for _ in range(2):
+        write_results(spark, lake, gates, SILVER, found)
+    assert stored_results(spark, lake, gates, SILVER) == found
+    assert stored_results(spark, lake, default_gates(), SILVER) == []
+    assert read_table(spark, lake, GATE_RESULTS).count() == len(found)

@@ -1,0 +1,188 @@
+"""Rules of gates as files declare them: what is read, what replaces what, and every fault with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.gate_results import Result, tell
+from jobs.gate_rules import ExpectationRule, QueryRule, RowRule, default_gates, read_gates
+from jobs.gate_views import Subject
+from jobs.set_rules import example
+from schemas.tables.gold import GOLD
+from schemas.tables.silver import EXCHANGES, SILVER
+from udfs.errors import ArgumentError, GateError
+
+MINE = """\
+silver:
+  known_clients_alone:
+    table: exchanges
+    expression: client_id is not null
+    severity: warning
+    reason: Who does not say who it is
+      is not ours.
+gold:
+  no_lane_waits_long:
+    table: [fetch_fairness, fetch_consumers]
+    query: select * from {table} where bytes = 0
+    severity: info
+    reason: Nobody starves.
+  little_is_unknown:
+    table: fidelity
+    expectation:
+      expect_column_values_to_be_between: {column: unknown, max_value: 10, strict_max: true}
+    severity: critical
+    reason: The capture tells enough.
+"""
+
+WRONG = """\
+bronze: {}
+silver:
+  first:
+    tabel: exchanges
+    severity: fatal
+    reason: a
+  second:
+    table: fidelity
+    expression: agreed > 0
+    severity: info
+    reason: b
+  third:
+    table: exchanges
+    expression: request_bytes > 0
+    query: select * from {table}
+    severity: info
+    reason: c
+  fourth:
+    table: connections
+    query: select * from {exchange} where request_bytes < 0
+    severity: info
+    reason: d
+  fifth:
+    every_table_with: [payload]
+    expression: payload is null
+    severity: info
+    reason: e
+  Sixth:
+    table: quarantine
+    expression: bytes > 0
+    severity: info
+    reason: f
+  seventh:
+    table: exchanges
+    severity: info
+    severity: warning
+    expression: x
+  eighth:
+    expression: x = {lanes}
+    severity: info
+    reason: g
+"""
+
+
+def written(folder: Path, text: str, name: str = "mine.yaml") -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def test_the_rules_that_ship_have_no_fault_and_each_gate_refuses_something() -> None:
+    gates = default_gates()
+    assert gates.faults == ()
+    for gate in ("silver", "gold"):
+        assert [rule for rule in gates.of(gate) if rule.severity == "critical"]
+        assert all(table.layer == gate for _, table in gates.pairs(gate))
+
+
+def test_the_names_of_tables_tell_them_apart() -> None:
+    names = [table.name for table in (*SILVER, *GOLD)]
+    assert len(names) == len(set(names))
+
+
+def test_a_users_rules_stand_beside_those_that_ship(tmp_path: Path) -> None:
+    gates = read_gates([written(tmp_path, MINE)])
+    assert gates.faults == ()
+    assert gates.rules[: len(default_gates().rules)] == default_gates().rules
+    of_rows, query, expectation = gates.rules[len(default_gates().rules) :]
+    assert isinstance(of_rows, RowRule)
+    assert (of_rows.tables, of_rows.severity) == ((EXCHANGES,), "warning")
+    assert of_rows.reason == "Who does not say who it is is not ours."
+    assert str(of_rows.place) == f"{tmp_path}/mine.yaml:4"
+    assert isinstance(query, QueryRule)
+    assert [table.name for table in query.tables] == ["fetch_fairness", "fetch_consumers"]
+    assert isinstance(expectation, ExpectationRule)
+    assert expectation.arguments == {"column": "unknown", "max_value": 10, "strict_max": True}
+
+
+def test_a_folder_of_rules_is_read_by_name_and_a_later_rule_replaces_an_earlier(tmp_path: Path) -> None:
+    rule = "silver: {no_negative_size: {table: exchanges, expression: '%s', severity: info, reason: r}}"
+    written(tmp_path, rule % "2 > 1", "b.yaml")
+    written(tmp_path, rule % "1 > 2", "a.yml")
+    gates = read_gates([str(tmp_path)])
+    (found,) = [rule for rule in gates.rules if rule.name == "no_negative_size"]
+    assert isinstance(found, RowRule)
+    assert (found.expression, found.severity) == ("2 > 1", "info")
+    assert len(gates.rules) == len(default_gates().rules)
+
+
+def test_every_fault_of_a_file_is_told_with_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path, WRONG)
+    told = sorted(read_gates([path]).faults, key=lambda fault: fault.place.line)
+    assert [(fault.place.line, fault.text.split("; known")[0]) for fault in told] == [
+        (1, "unknown key `bronze`"),
+        (4, "first: unknown key `tabel`; did you mean `table`?"),
+        (5, "first: `severity` is one of info, warning, critical"),
+        (8, "second: unknown silver table `fidelity`"),
+        (12, "third: give one of expression, query, expectation, and not expression and query"),
+        (20, "fourth: the query does not ask {table}"),
+        (20, "fourth: unknown table {exchange}; did you mean `exchanges`?"),
+        (24, "fifth: no silver table has the columns payload"),
+        (28, "Sixth: a rule's name is of a-z, 0-9 and _, and begins with a-z"),
+        (30, "Sixth: rows of quarantine cannot be put there; ask by a query"),
+        (33, "seventh: `reason` is missing"),
+        (36, "key `severity` is given twice"),
+        (38, "eighth: give `table` or `every_table_with`, one of them"),
+        (39, "eighth: unknown {lanes} in an expression"),
+    ]
+
+
+def test_rules_that_are_not_there_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"--gates .*nowhere: no such file, and no folder with \*\.yaml in it"):
+        read_gates([str(tmp_path / "nowhere")])
+
+
+def test_rules_are_the_same_wherever_they_stand_and_others_by_a_word(tmp_path: Path) -> None:
+    here, there = (read_gates([written(tmp_path, f"{head}{MINE}", name)]) for head, name in (("", "a"), ("\n#\n", "b")))
+    other = read_gates([written(tmp_path, MINE.replace("is not null", "is null"), "c")])
+    assert here.quarantine_id == there.quarantine_id != other.quarantine_id
+    assert here.rules_id("gold") == there.rules_id("gold") == other.rules_id("gold")
+
+
+RESULT = Result("no_negative_size", "exchanges", "critical", "Sizes count.", 1200, 7, ("connection_id=5", "b=6"))
+
+
+def test_a_refusal_names_the_rule_the_count_the_reason_and_examples() -> None:
+    passed = Result("other", "exchanges", "critical", "r", 1200, 0)
+    with pytest.raises(GateError) as raised:
+        tell("/lake", Subject("silver", "abc"), [passed, RESULT])
+    assert str(raised.value).splitlines() == [
+        "gate silver: 1 of 2 rules refused rows of capture abc",
+        "  critical: no_negative_size: 7 of 1,200 rows of exchanges. Sizes count.",
+        "    connection_id=5",
+        "    b=6",
+        "  /lake/gold/gate_results has all",
+    ]
+
+
+def test_a_warning_is_told_and_refuses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Result("slow", "exchanges", "warning", "Too slow.", 3, 1)
+    quiet = Result("odd", "exchanges", "info", "Odd.", 3, 1)
+    tell("/lake", Subject("gold", "abc", "def"), [told, quiet])
+    printed = capsys.readouterr().err
+    assert "refetch: gate gold: 1 of 2 rules refused rows of run def\n  warning: slow: 1 of 3 rows" in printed
+    assert "odd" not in printed
+
+
+def test_an_example_moves_no_cursor() -> None:
+    assert example({"topic": "a\x1b[2J", "partition": 3}) == r'topic="a\u001b[2J", partition=3'
+    assert len(example({"topic": "x" * 1000})) < 310
