@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.algorithm import OwnRows
-from jobs.screen import aligned, share, size
+from jobs.screen import Grid, grid_lines, share, size
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 
 TITLE = (
@@ -25,7 +25,8 @@ def lanes(own_rows: OwnRows) -> DataFrame:
         c.fetches, c.full_fetches, c.created, c.refused, c.evicted, c.not_found, c.request_bytes, c.response_bytes,
     )  # fmt: skip
     sums = [F.sum(column).alias(column) for column in summed]
-    return own_rows(c).groupBy(c.scenario).agg(F.max(c.live_sessions).alias("live"), *sums)
+    most = [F.max(c.live_sessions).alias("live"), F.max(c.cached_partitions).alias("cached")]
+    return own_rows(c).groupBy(c.scenario).agg(*most, F.sum(c.partitions_reread).alias("reread"), *sums)
 
 
 def slots(own_rows: OwnRows) -> DataFrame:
@@ -41,10 +42,15 @@ def slots(own_rows: OwnRows) -> DataFrame:
 QUERIES = {"lanes": lanes, "slots": slots}
 
 
+def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per lane, in their order; the notes say how many slots would be enough."""
+    ordered = sorted(rows, key=lambda row: lane_names.index(row[SESSION_CACHE.scenario]))
+    return Grid(HEAD, [answer_row(row) for row in ordered], ("lane",), [*notes(of_slots)])
+
+
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """A line per lane, in their order, and how many slots would be enough."""
-    rows = sorted(found["lanes"], key=lambda row: lane_names.index(row[SESSION_CACHE.scenario]))
-    return aligned(HEAD, [answer_row(row) for row in rows], ("lane",), [*notes(found["slots"])])
+    """The table as lines."""
+    return grid_lines(lanes_table(found["lanes"], found["slots"], lane_names))
 
 
 def answer_row(row: Row) -> list[str]:
