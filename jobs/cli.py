@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 JOBS: Mapping[str, str] = {
     "ingest": "decode captures into the silver tables of the lake",
     "replay": "replay what the lake holds under other settings, into its gold tables",
-    "pipeline": "ingest what was not ingested before, then replay, then print what was found",
+    "pipeline": "ingest what was not ingested before, then replay, then print what was found and write the report",
+    "report": "write the page that answers twenty questions about a run of the lake",
     "size": "try partition limits (KIP-578, a proposal) on a cluster that a file describes, without any capture",
 }
 """Each job and what it does; a job is the function `main(run)` of the module of that name."""
 
 READS_CAPTURES = frozenset({"ingest", "pipeline"})
 SIZES_A_CLUSTER = "size"
+REPORTS = "report"
+WRITES_A_PAGE = frozenset({"pipeline", REPORTS})
 EXIT_CODES: Mapping[type[RefetchError], int] = {ArgumentError: 2, ScenarioError: 2, GateError: 3}
 INTERRUPTED = 130
 
@@ -92,6 +95,12 @@ def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
 
 
 def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
+    if name in WRITES_A_PAGE:
+        job.add_argument(
+            "--out", metavar="FILE", help="the page to write (default: report.html in the lake, a local one)"
+        )
+    if name == REPORTS:
+        job.add_argument("--run", metavar="ID", help="the run to report on (default: the lake's newest)")
     reads = "" if name in READS_CAPTURES else " (not read by this job, which reads the lake)"
     add = job.add_argument
     add(
@@ -135,23 +144,29 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     # Imported here because --help and parse() have to work without third-party packages.
     from jobs.inputs import resolve_captures
     from jobs.pseudonym_key import pseudonyms_by
-    from jobs.run import Run, absolute_lake, spark_properties
+    from jobs.run import Run, absolute_lake, page_path, spark_properties
     from jobs.scenario_file import resolve_scenario
 
     scenario = resolve_scenario(arguments.scenario, arguments.set, arguments.captured)
     cluster = getattr(arguments, "cluster", None) or scenario.cluster
     if arguments.job == SIZES_A_CLUSTER and cluster is None:
         raise ArgumentError("size needs the file of a cluster: --cluster=FILE, or `cluster: FILE` in the scenario")
+    lake = absolute_lake(arguments.lake or scenario.lake or "lake")
     named = scenario.captures if arguments.captures is None else tuple(arguments.captures)
+    page = page_path(getattr(arguments, "out", None), lake) if arguments.job in WRITES_A_PAGE else None
+    if arguments.job == REPORTS and page is None:
+        raise ArgumentError(f"the lake {lake} is not a local folder: say by --out=FILE where the page is to be")
     return Run(
         scenario=scenario,
         captures=resolve_captures(named) if arguments.job in READS_CAPTURES else (),
-        lake=absolute_lake(arguments.lake or scenario.lake or "lake"),
+        lake=lake,
         run_at=arguments.run_at or datetime.now(UTC),
         master=arguments.master,
         pseudonyms=pseudonyms_by(getattr(arguments, "pseudonymise", None)),
         spark_conf=spark_properties(arguments.conf),
         cluster=cluster,
+        page=page,
+        run_id=getattr(arguments, "run", None),
     )
 
 

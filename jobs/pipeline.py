@@ -1,4 +1,4 @@
-"""pipeline: ingest what was not ingested before, then replay, then print what was found."""
+"""pipeline: ingest what was not ingested before, then replay, then print what was found and write the report."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import sys
 from jobs.ingest import ingest
 from jobs.kernels import ready_session
 from jobs.replay import replay
+from jobs.report.findings import known_run, look_up
+from jobs.report.job import reported
 from jobs.run import Run
 from jobs.summary import summary
 
 
 def main(run: Run) -> None:
-    """Run the jobs one after the other and print the summary to stdout."""
+    """Run the jobs one after the other, print the summary to stdout and write the page."""
     spark = ready_session(run, "refetch pipeline", run.scenario.algorithms)
     capture_id = ingest(spark, run, keep=True)
-    sys.stdout.write(summary(spark, run, capture_id, replay(spark, run, capture_id)))
+    done = replay(spark, run, capture_id)
+    known = known_run(spark, run.lake, done.run_id)
+    found = look_up(spark, run.lake, known, done.refused)
+    sys.stdout.write(summary(run.lake, known, found))
+    sys.stdout.write(reported(run, known, found))

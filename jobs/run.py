@@ -26,6 +26,8 @@ class Run:
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
     spark_conf: Spark properties given on the command line, which go before refetch's own.
     cluster: the file that describes a cluster; None where captures do.
+    page: the report to write; None for none.
+    run_id: the run to report on; None for the newest.
     """
 
     scenario: Scenario
@@ -36,6 +38,8 @@ class Run:
     pseudonyms: Pseudonyms | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
+    page: Path | None = None
+    run_id: str | None = None
 
     @property
     def records(self) -> Asked | None:
@@ -53,6 +57,20 @@ def absolute_lake(lake: str) -> str:
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is made where it is missing")
     return str(folder)
+
+
+def page_path(out: str | None, lake: str) -> Path | None:
+    """Where the report goes: as told, else into the lake, else nowhere, where that is no local folder.
+
+    Raises ArgumentError where a folder is in the way, or a URI is told.
+    """
+    if out is None:
+        return None if is_uri(lake) else Path(lake) / "report.html"
+    if is_uri(out):
+        raise ArgumentError(f"--out {out}: a page is written to a local file; copy it from there")
+    if Path(out).is_dir():
+        raise ArgumentError(f"--out {out}: this is a folder; name the file in it")
+    return Path(out).resolve()
 
 
 def spark_properties(texts: Iterable[str]) -> dict[str, str]:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 import altair as alt
 import vl_convert
 
 from jobs.report.question import Axis, Plot
 
-WIDTH, HEIGHT, ROW = 600, 240, 26
+WIDTH, HEIGHT = 600, 240
+ROW, NARROW_ROW, MANY_ROWS = 26, 19, 14
 INK, MUTED, GRID = "#1f2430", "#5b6472", "#dde1e7"
 COLOURS = ("#2f6fdb", "#d9772b", "#2a9d7f", "#c2417c", "#8a63d2", "#8d7b4f", "#4aa3c7", "#b23a3a")
 """Of the marks; page.css has what each becomes on a dark screen."""
-LONGEST_LABEL = 190
+LONGEST_LABEL = 210
+CHARACTER = 7.8
+"""Width of a character of the widest of the usual fonts."""
+_VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 _FONT = "system-ui, sans-serif"
 _CONFIG = {
     "font": _FONT, "background": None, "aria": False, "view": {"stroke": None},
     "axis": {"labelColor": MUTED, "titleColor": MUTED, "gridColor": GRID, "domainColor": GRID, "tickColor": GRID,
              "labelFontSize": 13, "titleFontSize": 13, "titleFontWeight": "normal", "labelLimit": LONGEST_LABEL,
-             "titleLimit": 560},
+             "titleLimit": 560, "labelFlush": False},
     "legend": {"orient": "top", "labelColor": INK, "titleColor": MUTED, "labelFontSize": 13, "titleFontSize": 13,
                "titleFontWeight": "normal", "labelLimit": LONGEST_LABEL, "symbolStrokeWidth": 3, "columns": 3,
+               "columnPadding": 36, "offset": 26,
                "titleLimit": 560},
     "range": {"category": list(COLOURS)},
 }  # fmt: skip
@@ -31,39 +34,31 @@ _CONFIG = {
 
 def svg(plot: Plot) -> str:
     """The plot as an SVG element. Names in it are text, escaped by Vega."""
-    spec = chart(plot).to_dict()
-    return str(vl_convert.vegalite_to_svg(spec, vl_version=alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]))
+    return str(vl_convert.vegalite_to_svg(chart(plot).to_dict(), vl_version=_VEGA_LITE, config=_CONFIG))
 
 
 def chart(plot: Plot) -> alt.LayerChart:
     """The plot as a chart of marks and, where there is one, a rule."""
-    rows = [{name: plain(value) for name, value in row.items()} for row in plot.rows]
-    is_histogram = plot.mark == "bar" and plot.x.log
-    if is_histogram:
-        rows = stacked(rows, plot)
+    rows = stacked(plot) if plot.mark == "bar" and plot.x.log else [dict(row) for row in plot.rows]
     base = alt.Chart(alt.Data(values=rows))
     layers = [_MARKS[plot.mark](base, plot), *ruled(plot)]
-    made = alt.layer(*layers).properties(width=WIDTH, height=height(plot), autosize={"type": "fit-x", "contains": "padding"})
-    return made.configure(**_CONFIG)
-
-
-def plain(value: object) -> object:
-    """A value as JSON has it: a time as milliseconds since 1970."""
-    if isinstance(value, datetime):
-        return int(value.astimezone(UTC).timestamp() * 1000)
-    return value
+    return alt.layer(*layers).properties(
+        width=WIDTH, height=height(plot), autosize={"type": "fit-x", "contains": "padding"}
+    )
 
 
 def height(plot: Plot) -> int | alt.Step:
     """As many rows as names, else the same for all."""
-    return HEIGHT if plot.y.scale != "name" else alt.Step(ROW)
+    if plot.y.scale != "name":
+        return HEIGHT
+    return alt.Step(ROW if len({row[plot.y.field] for row in plot.rows}) <= MANY_ROWS else NARROW_ROW)
 
 
-def stacked(rows: Sequence[Mapping[str, object]], plot: Plot) -> list[dict[str, object]]:
+def stacked(plot: Plot) -> list[dict[str, object]]:
     """Bars of a histogram with the place at which each begins and ends, one upon the other."""
     tops: dict[object, float] = {}
     out: list[dict[str, object]] = []
-    for row in rows:
+    for row in plot.rows:
         begin = tops.get(row[plot.x.field], 0.0)
         tops[row[plot.x.field]] = end = begin + float(str(row[plot.y.field]))
         out.append({**row, plot.y.field: end, "begin": begin})
@@ -82,7 +77,9 @@ def bars(base: alt.Chart, plot: Plot) -> alt.Chart:
 def grouped(base: alt.Chart, plot: Plot) -> alt.Chart:
     """Bars to the right, by name, those of different colour below one another."""
     colour = plot.colour or plot.y
-    return base.mark_bar().encode(x=x_of(plot, stack=None), y=y_of(plot), yOffset=alt.YOffset(f"{colour.field}:N", sort=None), **coloured(plot))
+    return base.mark_bar().encode(
+        x=x_of(plot, stack=None), y=y_of(plot), yOffset=alt.YOffset(f"{colour.field}:N", sort=None), **coloured(plot)
+    )
 
 
 def lines(base: alt.Chart, plot: Plot) -> alt.Chart:
@@ -107,7 +104,9 @@ def heat(base: alt.Chart, plot: Plot) -> alt.LayerChart:
     most = max(float(str(row[value.field])) for row in plot.rows) or 1.0
     opacity = alt.Opacity(f"{value.field}:Q", legend=None, scale=alt.Scale(domain=[0, most], range=[0.06, 0.7]))
     cells = base.mark_rect(color=COLOURS[0], cornerRadius=2).encode(x=x_of(plot), y=y_of(plot), opacity=opacity)
-    numbers = base.mark_text(color=INK, fontSize=13).encode(x=x_of(plot), y=y_of(plot), text=alt.Text(f"{value.field}:Q", format=","))
+    numbers = base.mark_text(color=INK, fontSize=13).encode(
+        x=x_of(plot), y=y_of(plot), text=alt.Text(f"{value.field}:Q", format=",")
+    )
     return alt.layer(cells, numbers)
 
 
@@ -119,8 +118,11 @@ def ruled(plot: Plot) -> list[alt.Chart]:
     if plot.rule is None:
         return []
     at, told = plot.rule
+    low, high = reach(plot, plot.x)
+    is_right = at * at > low * high
     base = alt.Chart(alt.Data(values=[{"at": at, "told": told}]))
-    text = base.mark_text(align="left", dx=5, dy=8, baseline="top", color=INK, fontSize=13)
+    side = "right" if is_right else "left"
+    text = base.mark_text(align=side, dx=-6 if is_right else 6, dy=8, baseline="top", color=INK, fontSize=13)
     return [
         base.mark_rule(color=INK, strokeDash=[5, 4]).encode(x="at:Q"),
         text.encode(x="at:Q", y=alt.value(0), text="told:N"),
@@ -144,12 +146,26 @@ def coloured(plot: Plot) -> dict[str, object]:
 
 def x_of(plot: Plot, **more: object) -> alt.X:
     """The encoding of the axis to the right."""
-    return alt.X(shorthand(plot.x), title=plot.x.title or None, axis=axis(plot, plot.x), scale=scale(plot, plot.x), **sort(plot.x), **more)
+    return alt.X(
+        shorthand(plot.x),
+        title=plot.x.title or None,
+        axis=axis(plot, plot.x),
+        scale=scale(plot, plot.x),
+        **sort(plot.x),
+        **more,
+    )
 
 
 def y_of(plot: Plot, **more: object) -> alt.Y:
     """The encoding of the axis upwards, or of the rows."""
-    return alt.Y(shorthand(plot.y), title=plot.y.title or None, axis=axis(plot, plot.y), scale=scale(plot, plot.y), **sort(plot.y), **more)
+    return alt.Y(
+        shorthand(plot.y),
+        title=plot.y.title or None,
+        axis=axis(plot, plot.y),
+        scale=scale(plot, plot.y),
+        **sort(plot.y),
+        **more,
+    )
 
 
 def sort(of: Axis) -> dict[str, object]:
@@ -159,13 +175,11 @@ def sort(of: Axis) -> dict[str, object]:
 
 def shorthand(of: Axis) -> str:
     """Field and type, as Vega-Lite has it."""
-    return f"{of.field}:{'N' if of.scale == 'name' else 'T' if of.scale == 'time' else 'Q'}"
+    return f"{of.field}:{'N' if of.scale == 'name' else 'Q'}"
 
 
 def scale(plot: Plot, of: Axis) -> alt.Scale | alt.UndefinedType:
     """Logarithmic where asked for; times in UTC."""
-    if of.scale == "time":
-        return alt.Scale(type="utc")
     if of.log:
         low, high = reach(plot, of)
         return alt.Scale(type="log", base=2, domain=[low, high], nice=False)
@@ -183,14 +197,31 @@ def reach(plot: Plot, of: Axis) -> tuple[float, float]:
 def axis(plot: Plot, of: Axis) -> alt.Axis:
     """Ticks at round values, written with their unit."""
     if of.scale == "name":
-        return alt.Axis(labelAngle=0, grid=False, ticks=False, domain=False, labelPadding=6)
-    if of.scale == "time":
-        return alt.Axis(format="%H:%M:%S", tickCount=6, labelOverlap=True, grid=False)
+        return alt.Axis(labelAngle=0, grid=False, ticks=False, domain=False, labelPadding=6, **above(plot, of))
     if of.scale == "bytes":
         low, high = reach(plot, of)
         values = doublings(low, high) if of.log else round_bytes(high)
-        return alt.Axis(values=values, labelExpr=BYTES, labelOverlap=True, grid=not of.log, labelFlush=False)
-    return alt.Axis(labelExpr=LABELS[of.scale], tickCount=5, labelOverlap=True, **({"tickMinStep": 1} if of.scale == "count" else {}))
+        return alt.Axis(
+            values=values, labelExpr=BYTES, labelOverlap=True, grid=not of.log, labelFlush=False, **above(plot, of)
+        )
+    whole = {"tickMinStep": 1} if of.scale == "count" else {}
+    return alt.Axis(labelExpr=LABELS[of.scale], tickCount=5, labelOverlap=True, **whole, **above(plot, of))
+
+
+def above(plot: Plot, of: Axis) -> dict[str, object]:
+    """Room for the labels of the axis on the left in the widest of the fonts a browser may take, and its title above."""
+    if of is not plot.y:
+        return {}
+    longest = max((len(str(row[of.field])) for row in plot.rows), default=0) if of.scale == "name" else 8
+    room = min(longest * CHARACTER, LONGEST_LABEL) + 10
+    return {
+        "minExtent": room,
+        "titleAngle": 0,
+        "titleAlign": "left",
+        "titleAnchor": "start",
+        "titleX": -room,
+        "titleY": -12,
+    }
 
 
 BYTES = (

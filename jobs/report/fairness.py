@@ -277,8 +277,8 @@ def followers(found: Findings) -> str:
 
     return (
         f"Followers sent {of_all('fetches')} of the fetches, got {of_all('bytes')} of the record bytes "
-        f"({size(row['bytes'])}) and opened {of_all('sessions')} of the fetch sessions ({row['sessions']:,}), which "
-        "consumers cannot evict."
+        f"({size(row['bytes'])}) and opened {of_all('sessions')} of the fetch sessions ({row['sessions']:,}), whose "
+        "slots a consumer takes only when they were idle for min.incremental.fetch.session.eviction.ms."
     )
 
 

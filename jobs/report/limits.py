@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from jobs.algorithm import OwnRows
 from jobs.limit_answers import lanes, lanes_table, safe, safe_limits
 from jobs.report.question import Axis, Findings, Plot, Question, Unanswered
-from jobs.report.wording import counted, duration, lane_heading, lane_label, lane_said, name_of
+from jobs.report.wording import counted, duration, elapsed, lane_heading, lane_label, lane_said, name_of
 from jobs.scenario import CAPTURED_LANE
 from jobs.screen import Grid
 from schemas.tables.gold_limits import (
@@ -106,15 +106,17 @@ def nearest_limit(found: Findings, span: float) -> str:
 def replicas_over_time(found: Findings) -> Plot | None:
     """A curve a broker."""
     p = PARTITIONS_PER_BROKER
-    rows = [
-        {"at": row[p.at], "replicas": row[p.partitions], "broker": f"broker {row[p.broker]}"}
-        for row in found.of(brokers_over_time)
-    ]
-    if not rows:
+    times = found.of(brokers_over_time)
+    if not times:
         return None
+    since, told = elapsed([row[p.at] for row in times])
+    rows = [
+        {"since": at, "replicas": row[p.partitions], "broker": f"broker {row[p.broker]}"}
+        for at, row in zip(since, times, strict=True)
+    ]
     return Plot(
         "Replicas on each broker as captured, without those of internal topics",
-        "step", rows, Axis("at", "time (UTC)", "time"), Axis("replicas", "replicas", "count"), Axis("broker", "broker", "name"),
+        "step", rows, Axis("since", told, "count"), Axis("replicas", "replicas", "count"), Axis("broker", "broker", "name"),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from jobs.fetch_answers import closed_lanes
 from jobs.memory_answers import lanes, lanes_table
 from jobs.report.fairness import captured_of, consumers_in_closed_loop
 from jobs.report.question import Axis, Findings, Plot, Question, Unanswered
-from jobs.report.wording import changed, duration, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.report.wording import changed, duration, elapsed, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
 from jobs.units import parse_bytes
@@ -38,7 +38,7 @@ def exceedance(own_rows: OwnRows) -> DataFrame:
     c, e = CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
     key = [str(c.client_id), str(c.client_address)]
     most = hungry_consumers(own_rows).limit(MOST_CURVES).select(*key)
-    rows = own_rows(e).where((F.col(e.scenario) == CAPTURED_LANE) & (F.col(e.bytes) > 0))
+    rows = own_rows(e).where(F.col(e.scenario) == CAPTURED_LANE)
     return rows.join(F.broadcast(most), key).orderBy(*key, e.bytes)
 
 
@@ -56,7 +56,7 @@ def backlog_over_time(own_rows: OwnRows) -> DataFrame:
     key = [str(t.client_id), str(t.client_address)]
     rows = own_rows(t).where(F.col(t.reader) == "consumer")
     lag = F.sum(t.lag_bytes).alias("lag")
-    by_time = rows.groupBy(*key, t.scenario, t.bucket, t.bucket_start).agg(lag)
+    by_time = rows.groupBy(*key, t.scenario, t.bucket, t.bucket_ms).agg(lag)
     captured = by_time.where(F.col(t.scenario) == CAPTURED_LANE)
     most = captured.groupBy(*key).agg(F.max("lag").alias("most")).orderBy(F.desc("most"), *key).limit(1)
     return by_time.join(F.broadcast(most.select(*key)), key).orderBy(t.bucket)
@@ -161,20 +161,20 @@ def catch_up(found: Findings) -> str:
 
 def lag_curves(found: Findings) -> Plot | None:
     """A curve a lane."""
-    t, names = FETCH_TIMELINE, list(found.lanes.get(FETCH_LIMITS, ()))
-    shown = distinct(found, names)
-    rows = [
-        {"lane": lane_label(lane), "time": row[t.bucket_start], "lag": row["lag"]}
-        for lane in shown
-        for row in found.of(backlog_over_time)
-        if row[t.scenario] == lane
-    ]
-    if not any(row["lag"] for row in rows):
+    t, names, spans = FETCH_TIMELINE, list(found.lanes.get(FETCH_LIMITS, ())), found.of(backlog_over_time)
+    if not any(row["lag"] for row in spans):
         return None
+    lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
+    # A span in which there was nothing to read has no row.
+    rows = [
+        {"lane": lane_label(lane), "since": bucket * spans[0][t.bucket_ms], "lag": lags.get((lane, bucket), 0)}
+        for lane in distinct(found, names)
+        for bucket in range(spans[-1][t.bucket] + 1)
+    ]
     whose = name_of(found.of(backlog_over_time)[0][t.client_id])
     return Plot(
         f"Record bytes there and not yet read by {whose}, the consumer that lags most, in closed loop",
-        "line", rows, Axis("time", "time (UTC)", "time"), Axis("lag", "bytes not yet read", "bytes"),
+        "line", rows, Axis("since", "time since its first fetch", "ms"), Axis("lag", "bytes not yet read", "bytes"),
         Axis("lane", lane_heading(names), "name"),
     )  # fmt: skip
 
@@ -237,18 +237,18 @@ def least_pool(rows: list[Row]) -> str:
 def memory_curves(found: Findings) -> Plot | None:
     """A curve a lane."""
     t, names = CONSUMER_MEMORY_TIMELINE, list(found.lanes.get(ALGORITHM, ()))[:MOST_LANES]
-    rows = [
-        {"lane": lane_label(lane), "time": row[t.slot_start], "bytes": row[t.used_bytes_max]}
-        for lane in names
-        for row in found.of(memory_over_time)
-        if row[t.scenario] == lane
-    ]
-    if not rows:
+    slots = [row for lane in names for row in found.of(memory_over_time) if row[t.scenario] == lane]
+    if not slots:
         return None
+    since, told = elapsed([row[t.slot_start] for row in slots])
+    rows = [
+        {"lane": lane_label(row[t.scenario]), "since": at, "bytes": row[t.used_bytes_max]}
+        for at, row in zip(since, slots, strict=True)
+    ]
     whose = name_of(found.of(memory_over_time)[0][t.client_id])
     return Plot(
         f"Bytes of responses that {whose}, the consumer that held most, holds under {PROPOSED}",
-        "line", rows, Axis("time", "time (UTC)", "time"), Axis("bytes", "bytes held", "bytes"),
+        "line", rows, Axis("since", told, "count"), Axis("bytes", "bytes held", "bytes"),
         Axis("lane", lane_heading(names), "name"),
     )  # fmt: skip
 

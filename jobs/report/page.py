@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -17,7 +16,7 @@ from jobs.report.findings import KnownRun
 from jobs.report.question import Findings, Plot, Question
 from jobs.report.questions import FAMILIES, Answer, answer, answers
 from jobs.report.trust import agreement_bars, captures, fidelity_table, lost_lines, quality, read_lines, trust_line
-from jobs.report.wording import duration, percent
+from jobs.report.wording import duration, moment, percent
 from jobs.screen import Grid, size
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
@@ -61,7 +60,11 @@ def write_page(path: Path, lake: str, run: KnownRun, found: Findings) -> None:
 def page(lake: str, run: KnownRun, found: Findings) -> str:
     """The page as text."""
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     template = environment.get_template("page.html.j2")
     return template.render(
@@ -110,7 +113,9 @@ def described(run: KnownRun, found: Findings) -> dict[str, object]:
     t, r, rows = CAPTURES, RUNS, found.of(captures)
     first = min((row[t.first_time] for row in rows if row[t.first_time]), default=None)
     last = max((row[t.last_time] for row in rows if row[t.last_time]), default=None)
-    span = "" if first is None or last is None else f"{moment(first)}, {duration((last - first).total_seconds() * 1000)}"
+    span = (
+        "" if first is None or last is None else f"{moment(first)}, {duration((last - first).total_seconds() * 1000)}"
+    )
     return {
         "id": run.run_id, "capture": run.capture_id, "files": [Path(row[t.path]).name for row in rows], "span": span,
         "at": moment(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
@@ -122,9 +127,9 @@ def described(run: KnownRun, found: Findings) -> dict[str, object]:
 def described_run(row: Row) -> dict[str, str]:
     """A run of the lake."""
     t = RUNS
-    return {"id": row[t.run_id], "at": moment(row[t.run_at]), "capture": row[t.capture_id], "replays": ", ".join(row["replays"])}
-
-
-def moment(at: datetime) -> str:
-    """A time in UTC to the second."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return {
+        "id": row[t.run_id],
+        "at": moment(row[t.run_at]),
+        "capture": row[t.capture_id],
+        "replays": ", ".join(row["replays"]),
+    }

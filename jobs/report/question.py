@@ -15,7 +15,7 @@ from jobs.settings import Value
 Query = Callable[[OwnRows], DataFrame]
 """What to ask of the tables: a frame of so few rows that the driver can hold them, however large the capture."""
 
-Scale = Literal["bytes", "ms", "percent", "count", "ratio", "time", "name"]
+Scale = Literal["bytes", "ms", "percent", "count", "ratio", "name"]
 """What an axis measures, which says how its ticks are written. Percent values are shares from 0 to 1."""
 
 

@@ -138,13 +138,13 @@ def enough(found: Findings) -> str:
     if not rows or not needs:
         raise Unanswered(NO_FETCH)
     enough_of = " or ".join(
-        f"{row[s.zero_harm_slots]:,} ({'one cache' if row[s.shards] == 1 else counted(row[s.shards], 'shard')})"
+        f"{row[s.zero_harm_slots]:,} slots ({'one cache' if row[s.shards] == 1 else counted(row[s.shards], 'shard')})"
         for row in needs
     )
     captured = rows[0]
     worst = max(rows, key=refused_share)
     told = (
-        f"From {enough_of} slots of a broker on nobody is refused or evicted; as captured "
+        f"From {enough_of} of a broker on nobody is refused or evicted; as captured "
         f"{percent(refused_share(captured))} of the full fetches that want a session are refused and "
         f"{captured[c.evicted]:,} evicted"
     )

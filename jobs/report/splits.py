@@ -78,7 +78,7 @@ def refused(found: Findings) -> str:
 def misjudged(found: Findings) -> str:
     """By how much the estimate was wrong before the worst span of splits, where the replay was made."""
     t = BATCH_SPLIT_TIMELINE
-    split = [row for row in found.of(estimates) if row[t.splits]]
+    split = [row for row in found.of(estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]]
     if not split:
         return ""
     worst = max(split, key=lambda row: row[t.observed_ratio] - row[t.estimated_ratio])

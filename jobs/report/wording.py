@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from jobs.scenario import CAPTURED_LANE
 from jobs.settings import find_setting, settings
 
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d)(KiB|MiB|GiB|kB|MB|GB|ms)\b")
+_SPANS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
 _SEPARATOR = " · "
 
 
@@ -22,6 +24,19 @@ def duration(ms: float | None) -> str:
         if ms >= below * unit:
             return f"{ms / unit:,.1f} {name}".replace(".0 ", " ")
     return f"{ms:.1f} ms" if 0 < ms < 10 else f"{ms:.0f} ms"
+
+
+def elapsed(times: Sequence[datetime]) -> tuple[list[float], str]:
+    """Times as what has gone by since the first, in the unit that suits, and what an axis of them is called."""
+    first, last = min(times), max(times)
+    seconds = (last - first).total_seconds()
+    unit, name = next(((size, name) for size, name in _SPANS if seconds >= 2 * size), (1, "seconds"))
+    return [(time - first).total_seconds() / unit for time in times], f"{name} since {moment(first)}"
+
+
+def moment(at: datetime) -> str:
+    """A time in UTC to the second."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def percent(share: float | None) -> str:
