@@ -1,5 +1,4 @@
-"""The last screen of a run, which is the first of its report: what was read and lost, how far the replay can be trusted,
-and its answers."""
+"""The last screen of a run, which is the first of its report: what was read and lost, fidelity, and the answers."""
 
 from __future__ import annotations
 

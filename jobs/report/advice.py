@@ -67,7 +67,8 @@ def fetch_limits(found: Findings) -> Iterable[Advice]:
     told = f"Keep it: {waits}" if fast is captured else f"{said(fast)}: {waits}, the slowest backlog takes {took(fast)}"
     cost = f"a consumer holds up to {size(fast['held'])} of records, {size(fast['bound'])} at KIP-74's bound"
     if small["held"] < fast["held"]:
-        cost += f"; to hold {size(small['held'])} instead, {said(small)}, at {took(small)} and {size(small['cut'])} of cut tails"
+        instead = f"{size(small['held'])} with {said(small)}, but {took(small)} and {size(small['cut'])} of cut tails"
+        cost += f"; as fair and smaller: {instead}"
     yield Advice(
         ", ".join(changed(rows[1]["scenario"])),
         f"longest wait {duration(captured['longest'][0])}, backlog {took(captured)}, {size(captured['held'])} held",
@@ -137,7 +138,8 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
         "max.incremental.fetch.session.cache.slots",
         f"{percent(refused_share(captured))} refused, {captured[c.evicted]:,} evicted",
         f"Keep {taken:,}: {zero:,} would do" if keep else f"{zero:,}: from there on nobody is refused or evicted",
-        f"a broker keeps up to {most['live']:,} sessions with {most['cached']:,} partitions in all, now {captured['cached']:,}",
+        f"a broker keeps up to {most['live']:,} sessions with {most['cached']:,} partitions in all (as captured "
+        f"{captured['live']:,} with {captured['cached']:,})",
     )  # fmt: skip
 
 

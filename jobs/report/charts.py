@@ -1,4 +1,4 @@
-"""Plots as inline SVG, by Altair and vl-convert: no script, no network, in colours that page.css changes on dark screens."""
+"""Plots as inline SVG, by Altair and vl-convert: no script, no network, in colours that page.css may change."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ def waits_table(found: Findings) -> Grid:
         ]
         for row in rows
     ]  # fmt: skip
-    head = ("consumer", "partition", "longest wait", "fetches in a row", "share of what there was", "share of bytes got",
-            "catch-up", "longest in any lane")  # fmt: skip
+    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what there was", "of bytes got", "catch-up",
+            "longest in any lane")  # fmt: skip
     return Grid(head, cells, ("consumer", "partition"), ("As captured; those that wait longest in any lane first.",))
 
 
@@ -186,8 +186,8 @@ def small_and_many(found: Findings) -> str:
         return f"{told}."
     fill = percent(most["median"] / most[f.max_bytes]) if most[f.max_bytes] else "-"
     return (
-        f"{told}, and of {name_of(most[f.client_id])}, who sent most, half of those with records have {size(most['median'])} or "
-        f"less, {fill} of its fetch.max.bytes."
+        f"{told}; of {name_of(most[f.client_id])}, which sent most, half of the responses with records have "
+        f"{size(most['median'])} or less, {fill} of its fetch.max.bytes."
     )
 
 
@@ -213,8 +213,8 @@ def consumers_table(found: Findings) -> Grid:
     f = FETCH_PARTITIONS
     cells = [
         [
-            name_of(row[f.client_id]), f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]), size(row["bytes"]),
-            size(row["median"]), size(row[f.max_bytes]), size(row[f.min_bytes]), duration(row[f.max_wait_ms]),
+            name_of(row[f.client_id]), f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
+            size(row["bytes"]), size(row["median"]), size(row[f.max_bytes]), size(row[f.min_bytes]), duration(row[f.max_wait_ms]),
         ]
         for row in found.of(fetching_consumers)
     ]  # fmt: skip

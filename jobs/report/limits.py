@@ -44,9 +44,8 @@ def cluster(own_rows: OwnRows) -> DataFrame:
     last = rows.groupBy(p.broker).agg(
         F.max_by(p.partitions, p.at).alias("last"), F.min(p.at).alias("from"), F.max(p.at).alias("to")
     )
-    return last.agg(
-        F.count("*").alias("brokers"), F.sum("last").alias("replicas"), F.min("from").alias("from"), F.max("to").alias("to")
-    )  # fmt: skip
+    span = (F.min("from").alias("from"), F.max("to").alias("to"))
+    return last.agg(F.count("*").alias("brokers"), F.sum("last").alias("replicas"), *span)
 
 
 def headroom(own_rows: OwnRows) -> DataFrame:
@@ -116,7 +115,8 @@ def replicas_over_time(found: Findings) -> Plot | None:
     ]
     return Plot(
         "Replicas on each broker as captured, without those of internal topics",
-        "step", rows, Axis("since", told, "count"), Axis("replicas", "replicas", "count"), Axis("broker", "broker", "name"),
+        "step", rows, Axis("since", told, "count"), Axis("replicas", "replicas", "count"),
+        Axis("broker", "broker", "name"),
     )  # fmt: skip
 
 
@@ -166,8 +166,8 @@ def whose(found: Findings) -> str:
     worst = max(by_lane, key=lambda lane: (by_lane[lane], lane))
     first = next(row for row in rows if row[r.scenario] == worst)
     return (
-        f"{lane_said(worst).capitalize()} {by_lane[worst]:,} of {counted(tried, 'captured change')} to topics fail, most of "
-        f"{name_of(first[r.client_id])} ({first['refused']:,}){fine}."
+        f"{lane_said(worst).capitalize()} {by_lane[worst]:,} of {counted(tried, 'captured change')} to topics fail, most "
+        f"of {name_of(first[r.client_id])} ({first['refused']:,}){fine}."
     )
 
 
@@ -187,7 +187,8 @@ def refused_by_lane(found: Findings) -> Plot | None:
     heading = lane_heading(found.lanes[ALGORITHM])
     return Plot(
         "Changes to topics that are refused, by lane and client",
-        "bar", rows, Axis("refused", "refused", "count"), Axis("lane", heading, "name"), Axis("client", "client", "name"),
+        "bar", rows, Axis("refused", "refused", "count"), Axis("lane", heading, "name"),
+        Axis("client", "client", "name"),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What a question of the report is made of: data that says what it needs, and functions of plain rows that answer it."""
+"""What a question of the report is made of: data that says what it needs, and functions of rows that answer it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from jobs.algorithm import OwnRows
 from jobs.report.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report.traffic import fetching_clients, fetching_software
-from jobs.report.wording import counted, lane_label, lane_said, name_of, percent
+from jobs.report.wording import counted, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
 from jobs.session_answers import lanes, lanes_table, slots
@@ -106,7 +106,8 @@ def full_by_client(found: Findings) -> Plot | None:
         return None
     return Plot(
         "Captured fetches that name every partition, and those that name what changed, by client",
-        "bar", rows, Axis("fetches", "fetches", "count"), Axis("client", "client", "name"), Axis("kind", "fetch", "name"),
+        "bar", rows, Axis("fetches", "fetches", "count"), Axis("client", "client", "name"),
+        Axis("kind", "fetch", "name"),
     )  # fmt: skip
 
 
@@ -114,8 +115,8 @@ def clients_table(found: Findings) -> Grid:
     """A row a client."""
     cells = [
         [
-            name_of(row[EXCHANGES.client_id]), f"{row['fetches']:,}", f"{row['full']:,}", percent(row["full"] / row["fetches"]),
-            a_minute(row), f"{row['not_found']:,}", size(row["request_bytes"]), size(row["response_bytes"]),
+            name_of(row[EXCHANGES.client_id]), f"{row['fetches']:,}", f"{row['full']:,}",
+            percent(row["full"] / row["fetches"]), a_minute(row), f"{row['not_found']:,}", size(row["request_bytes"]), size(row["response_bytes"]),
         ]
         for row in found.of(fetching_clients)
     ]  # fmt: skip
@@ -159,13 +160,13 @@ def slots_curve(found: Findings) -> Plot | None:
     rows = [
         {"lane": lane_label(row[c.scenario]), "share": share, "of": of}
         for row in in_order(found)
-        for of, share in (("full, of all fetches", full_share(row)), ("refused, of those that want a session", refused_share(row)))
+        for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
     ]  # fmt: skip
     if not any(row["share"] for row in rows):
         return None
     return Plot(
         "Full fetches and refusals by slots of a broker",
-        "line", rows, Axis("lane", "max.incremental.fetch.session.cache.slots", "name"), Axis("share", "share", "percent"),
+        "line", rows, Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"), Axis("share", "share", "percent"),
         Axis("of", "fetches", "name"),
     )  # fmt: skip
 
@@ -202,8 +203,8 @@ def who(found: Findings) -> str:
     first = rows[0]
     itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
     return (
-        f"{lane_said(evicting_lane(found)).capitalize()} {counted(everyone, 'session is', 'sessions are')} evicted; most "
-        f"often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,})."
+        f"{lane_said(evicting_lane(found)).capitalize()} {counted(everyone, 'session is', 'sessions are')} evicted; "
+        f"most often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,})."
     )
 
 
@@ -251,8 +252,8 @@ def while_room(found: Findings) -> str:
     if not harmed:
         return f"{told}; no shard was full, and as captured nobody was refused or evicted."
     return (
-        f"{told}: in {roomy:,} of {counted(harmed, 'span')} of 10 s in which a broker refused or evicted, another of its "
-        "shards had room."
+        f"{told}: in {roomy:,} of {counted(harmed, 'span')} of 10 s in which a broker refused or evicted, another of "
+        "its shards had room."
     )
 
 
@@ -295,14 +296,14 @@ def by_version(found: Findings) -> str:
     if len(named) < 2:
         of = software(named[0]) if named else "unknown software"
         raise Unanswered(
-            f"All clients that say what they are fetch by {of}: capture before and after the upgrade, into a lake each, "
-            "and compare the two reports."
+            f"All clients that say what they are fetch by {of}: capture before and after the upgrade, into a lake "
+            "each, and compare the two reports."
         )
     low, high = (pick(named, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
+    least, most = (percent(row["full"] / row["fetches"]) for row in (low, high))
     return (
-        f"Fetches come from {len(named)} client versions: {software(low)} sends {percent(low['full'] / low['fetches'])} full "
-        f"fetches (Fetch versions {versions(low)}), {software(high)} {percent(high['full'] / high['fetches'])} "
-        f"({versions(high)})."
+        f"Fetches come from {len(named)} client versions: of {software(low)} (Fetch {versions(low)}) {least} are full, of "
+        f"{software(high)} (Fetch {versions(high)}) {most}."
     )
 
 
@@ -330,7 +331,8 @@ def versions_table(found: Findings) -> Grid:
     cells = [
         [
             software(row), versions(row), f"{row['fetches']:,}", percent(row["full"] / row["fetches"]),
-            f"{row['not_found']:,}", size(row["request_bytes"] // row["fetches"]), size(row["response_bytes"] // row["fetches"]),
+            f"{row['not_found']:,}", size(row["request_bytes"] // row["fetches"]),
+            size(row["response_bytes"] // row["fetches"]),
         ]
         for row in found.of(fetching_software)
     ]  # fmt: skip

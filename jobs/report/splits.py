@@ -64,7 +64,8 @@ def refused(found: Findings) -> str:
     batches, count = (sum(row[name] for row in rows) for name in ("batches", "refused"))
     if not count:
         largest = max((row["largest_taken"] or 0 for row in rows), default=0)
-        return f"It does not happen here: of {counted(batches, 'produced batch', 'produced batches')}, up to {size(largest)} large, none was refused."
+        sent = counted(batches, "produced batch", "produced batches")
+        return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused."
     smallest = min(row["smallest_refused"] for row in rows if row["refused"])
     worst = found.of(produced_topics)[0]
     told = (
@@ -83,8 +84,8 @@ def misjudged(found: Findings) -> str:
         return ""
     worst = max(split, key=lambda row: row[t.observed_ratio] - row[t.estimated_ratio])
     return (
-        f", and the client fills it by an estimate: a compression ratio of {worst[t.estimated_ratio]:.2f} where batches had "
-        f"{worst[t.observed_ratio]:.2f}"
+        f", which the client fills by an estimate: a compression ratio of {worst[t.estimated_ratio]:.2f} where batches "
+        f"had {worst[t.observed_ratio]:.2f}"
     )
 
 
@@ -136,9 +137,15 @@ def safe(found: Findings) -> str:
         return f"None of those replayed: all split more than {bound} of a producer's batches to a topic; {now}."
     best = next(row for row in rows if batch_size(row) == largest and row["rate"] <= MOST_SPLIT_RATE)
     return (
-        f"Up to batch.size={largest:,} no more than {bound} of the batches are split ({percent(best['rate'])} of the worst "
-        f"producer's to a topic, filled to {percent(best['fill'])}); {now}."
+        f"Up to batch.size={largest:,} no more than {bound} of the batches are split ({percent(best['rate'])} of the "
+        f"worst producer's to a topic, filled to {percent(best['fill'])}); {now}."
     )
+
+
+def producer_of(row: Row) -> str:
+    """A producer and the topic it sends to, which are the same columns in all tables of the replay."""
+    t = BATCH_SPLIT
+    return f"{name_of(row[t.client_id])} to {row[t.topic]}"
 
 
 def batch_size(row: Row) -> int | None:
@@ -151,7 +158,7 @@ def rates_by_size(found: Findings) -> Plot | None:
     """Split rate over batch.size, a curve a producer and topic."""
     t = BATCH_SPLIT
     rows = [
-        {"size": batch_size(row), "rate": row[t.split_rate] or 0.0, "producer": f"{name_of(row[t.client_id])} to {row[t.topic]}"}
+        {"size": batch_size(row), "rate": row[t.split_rate] or 0.0, "producer": producer_of(row)}
         for row in found.of(splitting_producers)
         if batch_size(row) is not None
     ]  # fmt: skip
@@ -188,7 +195,8 @@ def compressed_or_not(found: Findings) -> str:
     told = "Brokers count compressed bytes, producers' batch.size an estimate of them"
     compressed = [row for row in rows if row[RECORD_BATCHES.codec] != "none"]
     batches = sum(row["batches"] for row in compressed)
-    told += f"; {batches:,} of {counted(sum(row['batches'] for row in rows), 'produced batch', 'produced batches')} here are compressed"
+    everything = counted(sum(row["batches"] for row in rows), "produced batch", "produced batches")
+    told += f"; {batches:,} of {everything} here are compressed"
     refused_from = min((row["smallest_refused"] for row in rows if row["refused"]), default=None)
     taken = max((row["largest_taken_uncompressed"] or 0 for row in rows), default=0)
     if refused_from is not None and taken > refused_from:
@@ -239,8 +247,8 @@ def estimate_right(found: Findings) -> str:
     e = BATCH_SPLIT_TIMELINE
     worst = max(spans, key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
     told = (
-        f"The estimate is farthest off for {name_of(worst[e.client_id])} to {worst[e.topic]}: {worst[e.estimated_ratio]:.2f} "
-        f"where its batches had {worst[e.observed_ratio]:.2f}"
+        f"The estimate is farthest off for {producer_of(worst)}: {worst[e.estimated_ratio]:.2f} where its batches had "
+        f"{worst[e.observed_ratio]:.2f}"
     )
     back = [row for row in rows if row[t.recovery_ms_max] is not None]
     if not back:
@@ -266,7 +274,7 @@ def estimate_curves(found: Findings) -> Plot | None:
         for of, ratio in (("estimated", row[t.estimated_ratio]), ("of the batches", row[t.observed_ratio]))
     ]
     return Plot(
-        f"Compression ratio (compressed of uncompressed) over the batches of {name_of(first[0][t.client_id])} to {first[0][t.topic]}",
+        f"Compression ratio (compressed of uncompressed) over the batches of {producer_of(first[0])}",
         "line", rows, Axis("batch", "batches sent before", "count"), Axis("ratio", "compression ratio", "ratio"),
         Axis("of", "ratio", "name"),
     )  # fmt: skip
@@ -278,7 +286,8 @@ def estimates_table(found: Findings) -> Grid:
     cells = [
         [
             name_of(row[t.client_id]), row[t.topic], f"{row[t.batches]:,}", f"{row[t.splits]:,}",
-            "-" if row[t.compression_ratio] is None else f"{row[t.compression_ratio]:.2f}", f"{row[t.final_estimate]:.2f}",
+            "-" if row[t.compression_ratio] is None else f"{row[t.compression_ratio]:.2f}",
+            f"{row[t.final_estimate]:.2f}",
             f"{row[t.recoveries]:,}", duration(row[t.recovery_ms_mean]), duration(row[t.recovery_ms_max]),
         ]
         for row in captured_producers(found)

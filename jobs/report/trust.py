@@ -177,14 +177,14 @@ def trusted(found: Findings) -> str:
     checked, agreed, unknown = (sum(of[name] for of in rows) for name in (t.checked, t.agreed, t.unknown))
     worst = min((of for of in rows if of[t.checked]), key=lambda of: of[t.agreed] / of[t.checked], default=None)
     told += (
-        f"; of {checked:,} things that the replays of the captured settings could check against it {share(agreed, checked)} "
-        f"agree, and {unknown:,} could not be checked"
+        f"; of {checked:,} things that the replays of the captured settings could check against it "
+        f"{share(agreed, checked)} agree, and {unknown:,} could not be checked"
     )
     if worst is None or worst[t.agreed] == worst[t.checked]:
         return f"{told}."
     return (
-        f"{told}; least: {worst[t.metric].replace('_', ' ')} of {worst[t.reader] or 'all'}, "
-        f"{share(worst[t.agreed], worst[t.checked])} of {worst[t.checked]:,}."
+        f"{told}; least agree in {metric_of(worst)}, {share(worst[t.agreed], worst[t.checked])} of "
+        f"{worst[t.checked]:,}."
     )
 
 
@@ -192,7 +192,7 @@ def agreement_bars(found: Findings) -> Plot | None:
     """A bar an algorithm, reader and metric: what agrees, what does not, what could not be checked."""
     t = FIDELITY
     rows = [
-        {"metric": f"{row[t.metric].replace('_', ' ')} ({row[t.reader] or 'all'})", "share": part / whole, "verdict": verdict}
+        {"metric": metric_of(row), "share": part / whole, "verdict": verdict}
         for row in compared(found)
         if (whole := row[t.checked] + row[t.unknown])
         for verdict, part in (
@@ -208,12 +208,19 @@ def agreement_bars(found: Findings) -> Plot | None:
     )  # fmt: skip
 
 
+def metric_of(row: Row) -> str:
+    """What is compared, and of whom."""
+    t = FIDELITY
+    told: str = row[t.metric].replace("_", " ")
+    return f"{told} ({row[t.reader]})" if row[t.reader] else told
+
+
 def trust_line(found: Findings, question: Question) -> str:
     """How far an answer can be trusted: the metrics that it depends on; empty where there is none."""
     t = FIDELITY
     rows = [row for row in compared(found) if row[t.metric] in question.trust]
     told = [
-        f"{row[t.metric].replace('_', ' ')} of {row[t.reader] or 'changes'} {share(row[t.agreed], row[t.checked])} of "
+        f"{metric_of(row)} {share(row[t.agreed], row[t.checked])} of "
         f"{row[t.checked]:,}" + (f" and {row[t.unknown]:,} unknown" if row[t.unknown] else "")
         for row in rows
         if row[t.checked] or row[t.unknown]
@@ -222,5 +229,6 @@ def trust_line(found: Findings, question: Question) -> str:
 
 
 TRUSTED = Question(
-    20, "Can I trust this for my broker version and my capture?", "all", (), (), trusted, agreement_bars, fidelity_table,
+    20, "Can I trust this for my broker version and my capture?", "all", (), (), trusted, agreement_bars,
+    fidelity_table,
 )  # fmt: skip
