@@ -126,8 +126,8 @@ def waits_table(found: Findings) -> Grid:
         ]
         for row in rows
     ]  # fmt: skip
-    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what there was", "of bytes got", "catch-up",
-            "longest in any lane")  # fmt: skip
+    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what there was", "of bytes got",
+            "catch-up", "longest in any lane")  # fmt: skip
     return Grid(head, cells, ("consumer", "partition"), ("As captured; those that wait longest in any lane first.",))
 
 
@@ -214,7 +214,8 @@ def consumers_table(found: Findings) -> Grid:
     cells = [
         [
             name_of(row[f.client_id]), f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
-            size(row["bytes"]), size(row["median"]), size(row[f.max_bytes]), size(row[f.min_bytes]), duration(row[f.max_wait_ms]),
+            size(row["bytes"]), size(row["median"]), size(row[f.max_bytes]), size(row[f.min_bytes]),
+            duration(row[f.max_wait_ms]),
         ]
         for row in found.of(fetching_consumers)
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from jobs.algorithm import OwnRows
 from jobs.limit_answers import lanes, lanes_table, safe, safe_limits
 from jobs.report.question import Axis, Findings, Plot, Question, Unanswered
-from jobs.report.wording import counted, duration, elapsed, lane_heading, lane_label, lane_said, name_of
+from jobs.report.wording import begun, counted, duration, elapsed, lane_heading, lane_label, lane_said, name_of
 from jobs.scenario import CAPTURED_LANE
 from jobs.screen import Grid
 from schemas.tables.gold_limits import (
@@ -166,8 +166,8 @@ def whose(found: Findings) -> str:
     worst = max(by_lane, key=lambda lane: (by_lane[lane], lane))
     first = next(row for row in rows if row[r.scenario] == worst)
     return (
-        f"{lane_said(worst).capitalize()} {by_lane[worst]:,} of {counted(tried, 'captured change')} to topics fail, most "
-        f"of {name_of(first[r.client_id])} ({first['refused']:,}){fine}."
+        f"{begun(lane_said(worst))} {by_lane[worst]:,} of {counted(tried, 'captured change')} to topics fail, most of "
+        f"{name_of(first[r.client_id])} ({first['refused']:,}){fine}."
     )
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from jobs.algorithm import OwnRows
 from jobs.report.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report.traffic import fetching_clients, fetching_software
-from jobs.report.wording import counted, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.report.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
 from jobs.session_answers import lanes, lanes_table, slots
@@ -116,7 +116,8 @@ def clients_table(found: Findings) -> Grid:
     cells = [
         [
             name_of(row[EXCHANGES.client_id]), f"{row['fetches']:,}", f"{row['full']:,}",
-            percent(row["full"] / row["fetches"]), a_minute(row), f"{row['not_found']:,}", size(row["request_bytes"]), size(row["response_bytes"]),
+            percent(row["full"] / row["fetches"]), a_minute(row), f"{row['not_found']:,}", size(row["request_bytes"]),
+            size(row["response_bytes"]),
         ]
         for row in found.of(fetching_clients)
     ]  # fmt: skip
@@ -203,7 +204,7 @@ def who(found: Findings) -> str:
     first = rows[0]
     itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
     return (
-        f"{lane_said(evicting_lane(found)).capitalize()} {counted(everyone, 'session is', 'sessions are')} evicted; "
+        f"{begun(lane_said(evicting_lane(found)))} {counted(everyone, 'session is', 'sessions are')} evicted; "
         f"most often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,})."
     )
 
@@ -302,8 +303,8 @@ def by_version(found: Findings) -> str:
     low, high = (pick(named, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
     least, most = (percent(row["full"] / row["fetches"]) for row in (low, high))
     return (
-        f"Fetches come from {len(named)} client versions: of {software(low)} (Fetch {versions(low)}) {least} are full, of "
-        f"{software(high)} (Fetch {versions(high)}) {most}."
+        f"Fetches come from {len(named)} client versions: of {software(low)} (Fetch {versions(low)}) {least} are full, "
+        f"of {software(high)} (Fetch {versions(high)}) {most}."
     )
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from jobs.algorithm import OwnRows
 from jobs.report.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
-from jobs.report.wording import changed, counted, duration, name_of, percent
+from jobs.report.wording import begun, changed, counted, duration, name_of, percent
 from jobs.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
 from jobs.split_answers import MOST_SPLIT_RATE, lanes, lanes_table, largest_safe
@@ -131,7 +131,7 @@ def safe(found: Findings) -> str:
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
     now = f"as captured the worst producer splits {percent(captured['rate'])} of its batches to a topic"
     if not safest:
-        return f"{now[0].upper()}{now[1:]}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
+        return f"{begun(now)}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
     largest = max(safest.values())
     if not largest:
         return f"None of those replayed: all split more than {bound} of a producer's batches to a topic; {now}."

@@ -82,6 +82,11 @@ def lane_said(lane: str) -> str:
     return "with " + " and ".join(f"{key}={value}" for key, value in changed(lane).items())
 
 
+def begun(text: str) -> str:
+    """The text as the begin of a sentence; what is in it keeps its case, as names of settings must."""
+    return text[:1].upper() + text[1:]
+
+
 def _bare(key: str) -> str:
     """Kafka's own name of a setting, where --set would take it for this one."""
     name = settings()[key].name if key in settings() else key
