@@ -8,8 +8,9 @@ from typing import Any
 from jobs.report.question import Axis, Plot
 
 LONGEST_LABEL = 210
-CHARACTER = 7.8
-"""Width of a character of the widest of the usual fonts."""
+"""As measured in the font of vl-convert; what is longer is cut."""
+WIDEST_LABEL, CHARACTER = 280, 7.8
+"""Width of the same label, and of a character, in the widest of the fonts that a browser may take."""
 _OF_NUMBERS = 8
 _MOST_TICKS = 7
 _BYTES = " : ".join(
@@ -66,7 +67,7 @@ def above(plot: Plot, of: Axis) -> dict[str, Any]:
         return {}
     names = of.scale == "name"
     longest = max((len(str(row[of.field])) for row in plot.rows), default=0) if names else _OF_NUMBERS
-    room = min(longest * CHARACTER, LONGEST_LABEL) + 10
+    room = min(longest * CHARACTER, WIDEST_LABEL) + 10
     title = {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "start", "titleX": -room, "titleY": -12}
     return {"minExtent": room, **title}
 

@@ -97,7 +97,8 @@ def nearest_limit(found: Findings, span: float) -> str:
     if near[h.growth_per_day] <= 0:
         return f"{told}, and nothing grew"
     if span < SPAN_FOR_A_DATE_MS:
-        return f"{told}; topics changed over {duration(span)}, too short for a date: capture some days, or run `size`"
+        over = duration(span) if span >= 1000 else "less than a second"
+        return f"{told}; topics changed over {over}, too short for a date: capture some days, or run `size`"
     date = "not within 100 years" if near[h.breach_at] is None else f"on {near[h.breach_at]:%Y-%m-%d}"
     return f"{told}, reached {date} at {near[h.growth_per_day]:,.0f} replicas a day"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -100,6 +102,8 @@ def under_other_limits(found: Findings) -> str:
         return ""
     most = max(rows, key=lambda row: row["held"])
     least = min(rows, key=lambda row: row["held"])
+    if most["held"] == least["held"]:
+        return f"; in closed loop a consumer holds at most {size(most['held'])} of records in every lane"
     return (
         f"; in closed loop a consumer holds at most {size(most['held'])} of records {lane_said(most['scenario'])}, "
         f"{size(least['held'])} {lane_said(least['scenario'])}"
@@ -166,10 +170,11 @@ def lag_curves(found: Findings) -> Plot | None:
         return None
     lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
     # A span in which there was nothing to read has no row.
+    curves = {lane: [lags.get((lane, bucket), 0) for bucket in range(spans[-1][t.bucket] + 1)] for lane in names}
     rows = [
-        {"lane": lane_label(lane), "since": bucket * spans[0][t.bucket_ms], "lag": lags.get((lane, bucket), 0)}
-        for lane in distinct(found, names)
-        for bucket in range(spans[-1][t.bucket] + 1)
+        {"lane": lane_label(lane), "since": bucket * spans[0][t.bucket_ms], "lag": lag}
+        for lane in distinct(curves)
+        for bucket, lag in enumerate(curves[lane])
     ]
     whose = name_of(found.of(backlog_over_time)[0][t.client_id])
     return Plot(
@@ -179,15 +184,10 @@ def lag_curves(found: Findings) -> Plot | None:
     )  # fmt: skip
 
 
-def distinct(found: Findings, names: list[str]) -> list[str]:
+def distinct(curves: Mapping[str, Sequence[object]]) -> list[str]:
     """The first lanes whose curves differ: limits that nothing reaches give the same."""
-    t, seen, kept = FETCH_TIMELINE, set(), []
-    for lane in names:
-        curve = tuple((row[t.bucket], row["lag"]) for row in found.of(backlog_over_time) if row[t.scenario] == lane)
-        if curve not in seen:
-            seen.add(curve)
-            kept.append(lane)
-    return kept[:MOST_LANES]
+    first = {tuple(curve): lane for lane, curve in reversed(list(curves.items()))}
+    return [lane for lane in curves if lane in first.values()][:MOST_LANES]
 
 
 def held_table(found: Findings) -> Grid:
@@ -236,8 +236,10 @@ def least_pool(rows: list[Row]) -> str:
 
 def memory_curves(found: Findings) -> Plot | None:
     """A curve a lane."""
-    t, names = CONSUMER_MEMORY_TIMELINE, list(found.lanes.get(ALGORITHM, ()))[:MOST_LANES]
-    slots = [row for lane in names for row in found.of(memory_over_time) if row[t.scenario] == lane]
+    t, names = CONSUMER_MEMORY_TIMELINE, found.lanes.get(ALGORITHM, ())
+    times = {lane: [row for row in found.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
+    curves = {lane: [(row[t.slot_start], row[t.used_bytes_max]) for row in rows] for lane, rows in times.items()}
+    slots = [row for lane in distinct(curves) for row in times[lane]]
     if not slots:
         return None
     since, told = elapsed([row[t.slot_start] for row in slots])

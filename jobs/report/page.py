@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 
 TEMPLATES = Path(__file__).parent
+_CODE = re.compile(r"(`[^`]+`|--\w(?:[^\s;]*[^\s;:,.])?)")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def page(lake: str, run: KnownRun, found: Findings) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["coded"] = coded
     template = environment.get_template("page.html.j2")
     return template.render(
         lake=lake, run=described(run, found), runs=[described_run(row) for row in run.newest], style=style(),
@@ -74,6 +77,14 @@ def page(lake: str, run: KnownRun, found: Findings) -> str:
         agreement=figure(agreement_bars(found)), glance=answers(found), advice=advice(found),
         families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},
     )  # fmt: skip
+
+
+def coded(sentence: str) -> Markup:
+    """A sentence with its flags and commands set as code; all of it escaped."""
+    parts = _CODE.split(sentence)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part.strip("`")) if i % 2 else part for i, part in enumerate(parts)
+    )
 
 
 def style() -> Markup:

@@ -295,11 +295,8 @@ def by_version(found: Findings) -> str:
         raise Unanswered(NO_FETCH)
     named = [row for row in rows if row[EXCHANGES.client_software_name]]
     if len(named) < 2:
-        of = software(named[0]) if named else "unknown software"
-        raise Unanswered(
-            f"All clients that say what they are fetch by {of}: capture before and after the upgrade, into a lake "
-            "each, and compare the two reports."
-        )
+        are = f"All clients that say what they are run {software(named[0])}" if named else "No client says what it is"
+        raise Unanswered(f"{are}: capture before and after the upgrade, into a lake each, and compare the two reports.")
     low, high = (pick(named, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
     least, most = (percent(row["full"] / row["fetches"]) for row in (low, high))
     return (

@@ -1,4 +1,4 @@
-"""The page as a reader sees it: written by the command, opened from disk in a browser, wide and narrow, light and dark."""
+"""The page as a reader sees it: written by the command, opened from disk, wide and narrow, light and dark."""
 
 from __future__ import annotations
 
