@@ -71,6 +71,10 @@ def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
         changed = dict(part.split("=") for part in row[BATCH_SPLIT.scenario].split(",") if "=" in part)
         if BATCH_SIZE in changed:
             others = "  ".join(f"{key}={value}" for key, value in sorted(changed.items()) if key != BATCH_SIZE)
-            fits = row["rate"] <= MOST_SPLIT_RATE and not row["failed"]
-            best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if fits else 0)
+            best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if is_safe(row) else 0)
     return dict(sorted(best.items()))
+
+
+def is_safe(row: Row) -> bool:
+    """Whether a lane splits few batches and fails none."""
+    return bool(row["rate"] <= MOST_SPLIT_RATE and not row["failed"])

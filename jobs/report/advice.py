@@ -10,17 +10,19 @@ from pyspark.sql import Row
 from jobs.limit_answers import lanes as limit_lanes
 from jobs.limit_answers import safe, safe_limits
 from jobs.memory_answers import lanes as memory_lanes
-from jobs.report.fairness import consumers_in_closed_loop
+from jobs.report.fairness import STARVING, consumers_in_closed_loop
+from jobs.report.limits import WHOSE
+from jobs.report.memory import BOUNDED
 from jobs.report.question import Findings
+from jobs.report.sessions import ENOUGH, refused_share
 from jobs.report.sessions import in_order as session_lanes_in_order
-from jobs.report.sessions import refused_share
-from jobs.report.splits import batch_size
+from jobs.report.splits import SAFE, batch_size
 from jobs.report.splits import in_order as split_lanes_in_order
 from jobs.report.wording import changed, counted, duration, lane_said, percent
 from jobs.scenario import CAPTURED_LANE
 from jobs.screen import size
 from jobs.session_answers import slots
-from jobs.split_answers import MOST_SPLIT_RATE, largest_safe
+from jobs.split_answers import is_safe, largest_safe
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
@@ -35,12 +37,14 @@ class Advice:
     """What the lanes replayed support for a setting.
 
     now: what the captured setting comes to. cost: what the advice costs on the other side.
+    question: the one whose answer, trust and tables are behind it.
     """
 
     setting: str
     now: str
     advice: str
     cost: str
+    question: int
     is_proposal: bool = False
 
 
@@ -72,7 +76,7 @@ def fetch_limits(found: Findings) -> Iterable[Advice]:
     yield Advice(
         ", ".join(changed(rows[1]["scenario"])),
         f"longest wait {duration(captured['longest'][0])}, backlog {took(captured)}, {size(captured['held'])} held",
-        told, cost,
+        told, cost, STARVING.number,
     )  # fmt: skip
 
 
@@ -116,7 +120,7 @@ def pools(found: Findings) -> Iterable[Advice]:
             cost += f"; {said_of(worst)} somebody waits up to {duration(worst['longest'])}"
         yield Advice(
             setting, f"{size(captured['most'])} in use at most, {counted(captured['waits'], 'wait')}",
-            f"{size(captured['smallest'])}: the smallest in which nobody waits", cost, is_proposal,
+            f"{size(captured['smallest'])}: the smallest in which nobody waits", cost, BOUNDED.number, is_proposal,
         )  # fmt: skip
 
 
@@ -139,7 +143,7 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
         f"{percent(refused_share(captured))} refused, {captured[c.evicted]:,} evicted",
         f"Keep {taken:,}: {zero:,} would do" if keep else f"{zero:,}: from there on nobody is refused or evicted",
         f"a broker keeps up to {most['live']:,} sessions with {most['cached']:,} partitions in all (as captured "
-        f"{captured['live']:,} with {captured['cached']:,})",
+        f"{captured['live']:,} with {captured['cached']:,})", ENOUGH.number,
     )  # fmt: skip
 
 
@@ -150,12 +154,12 @@ def batches(found: Findings) -> Iterable[Advice]:
     if not rows or not largest:
         return
     captured = rows[0]
-    best = next(row for row in rows if batch_size(row) == largest and row["rate"] <= MOST_SPLIT_RATE)
+    best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
     yield Advice(
         "batch.size", f"{percent(captured['rate'])} of the worst producer's batches are split",
         f"{largest:,}: the largest replayed with {percent(best['rate'])} split",
         f"{best['batches']:,} batches instead of {captured['batches']:,}, filled to {percent(best['fill'])}; "
-        f"{size(best['sent'])} sent instead of {size(captured['sent'])}",
+        f"{size(best['sent'])} sent instead of {size(captured['sent'])}", SAFE.number,
     )  # fmt: skip
 
 
@@ -167,5 +171,5 @@ def partition_limits(found: Findings) -> Iterable[Advice]:
     yield Advice(
         "max.broker.partitions, max.partitions (KIP-578)", "no release has such a limit",
         f"{safe_limits(limits)}: the smallest that refuse nothing captured",
-        "no headroom: whatever is made later is refused; add the growth that you plan for", True,
+        "no headroom: whatever is made later is refused; add the growth that you plan for", WHOSE.number, True,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from jobs.report.traffic import batch_sizes, bin_start, produced_codecs, produce
 from jobs.report.wording import begun, changed, counted, duration, name_of, percent
 from jobs.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
-from jobs.split_answers import MOST_SPLIT_RATE, lanes, lanes_table, largest_safe
+from jobs.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe
 from jobs.units import parse_bytes
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
@@ -135,7 +135,7 @@ def safe(found: Findings) -> str:
     largest = max(safest.values())
     if not largest:
         return f"None of those replayed: all split more than {bound} of a producer's batches to a topic; {now}."
-    best = next(row for row in rows if batch_size(row) == largest and row["rate"] <= MOST_SPLIT_RATE)
+    best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
     return (
         f"Up to batch.size={largest:,} no more than {bound} of the batches are split ({percent(best['rate'])} of the "
         f"worst producer's to a topic, filled to {percent(best['fill'])}); {now}."
