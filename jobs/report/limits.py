@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -167,7 +169,7 @@ def whose(found: Findings) -> str:
     worst = max(by_lane, key=lambda lane: (by_lane[lane], lane))
     first = next(row for row in rows if row[r.scenario] == worst)
     return (
-        f"{begun(lane_said(worst))} {by_lane[worst]:,} of {counted(tried, 'captured change')} to topics fail, most of "
+        f"{begun(lane_said(worst))}, {by_lane[worst]:,} of {counted(tried, 'captured change')} to topics fail, most of "
         f"{name_of(first[r.client_id])} ({first['refused']:,}){fine}."
     )
 
@@ -176,13 +178,16 @@ def refused_by_lane(found: Findings) -> Plot | None:
     """A bar a lane, by client."""
     r = PARTITION_LIMIT_REFUSALS
     clients = list(dict.fromkeys(row[r.client_id] for row in found.of(refusals)))[:MOST_CLIENTS]
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in found.of(refusals):
+        client = name_of(row[r.client_id]) if row[r.client_id] in clients else "others"
+        counts[row[r.scenario], client] += row["refused"]
     rows = [
-        {"lane": lane_label(lane), "refused": row["refused"],
-         "client": name_of(row[r.client_id]) if row[r.client_id] in clients else "others"}
+        {"lane": lane_label(lane), "refused": count, "client": client}
         for lane in found.lanes.get(ALGORITHM, ())
-        for row in found.of(refusals)
-        if row[r.scenario] == lane
-    ]  # fmt: skip
+        for (of, client), count in counts.items()
+        if of == lane
+    ]
     if not rows:
         return None
     heading = lane_heading(found.lanes[ALGORITHM])

@@ -96,7 +96,9 @@ def part(found: Findings, question: Question) -> Part:
     """A question with what is behind its answer."""
     told = answer(found, question)
     if not told.is_answered:
-        return Part(told, "", None, None)
+        # What is known beside it, as of brokers where no consumer is there, has its table all the same.
+        grid = question.table(found) if all(name in found.lanes for name in question.algorithms) else None
+        return Part(told, "", None, grid if grid and grid.rows else None)
     return Part(told, trust_line(found, question), figure(question.plot(found)), question.table(found))
 
 

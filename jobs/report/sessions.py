@@ -90,8 +90,8 @@ def harm(found: Findings) -> str:
     if best[c.full_fetches] == captured[c.full_fetches]:
         return f"{told}, which no number of slots replayed changes: it is harmless here"
     return (
-        f"{told}, {lane_said(best[c.scenario])} {percent(full_share(best))}, with {size(spared)} less of requests and "
-        f"{captured['reread'] - best['reread']:,} fewer partitions to read again"
+        f"{told}, {percent(full_share(best))} {lane_said(best[c.scenario])}, which spares {size(spared)} of requests "
+        f"and {captured['reread'] - best['reread']:,} partitions to read again"
     )
 
 
@@ -152,7 +152,7 @@ def enough(found: Findings) -> str:
     )
     if worst[c.scenario] == CAPTURED_LANE or refused_share(worst) == refused_share(captured):
         return f"{told}."
-    return f"{told}, {lane_said(worst[c.scenario])} {percent(refused_share(worst))} and {worst[c.evicted]:,}."
+    return f"{told}, {percent(refused_share(worst))} and {worst[c.evicted]:,} {lane_said(worst[c.scenario])}."
 
 
 def slots_curve(found: Findings) -> Plot | None:
@@ -204,7 +204,7 @@ def who(found: Findings) -> str:
     first = rows[0]
     itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
     return (
-        f"{begun(lane_said(evicting_lane(found)))} {counted(everyone, 'session is', 'sessions are')} evicted; "
+        f"{begun(lane_said(evicting_lane(found)))}, {counted(everyone, 'session is', 'sessions are')} evicted; "
         f"most often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,})."
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -245,7 +247,7 @@ def estimate_right(found: Findings) -> str:
     if not rows or not spans:
         raise Unanswered(NO_PRODUCER)
     e = BATCH_SPLIT_TIMELINE
-    worst = max(spans, key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
+    worst = max(of_worst(spans), key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
     told = (
         f"The estimate is farthest off for {producer_of(worst)}: {worst[e.estimated_ratio]:.2f} where its batches had "
         f"{worst[e.observed_ratio]:.2f}"
@@ -255,10 +257,18 @@ def estimate_right(found: Findings) -> str:
         return f"{told}; no split had to be recovered from as captured."
     slowest = max(back, key=lambda row: row[t.recovery_ms_max])
     still = sum(row[t.is_recovering] for row in rows)
+    open_end = f", and {counted(still, 'estimate')} of {len(rows)} had not at the end" if still else ""
     return (
         f"{told}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to come back "
-        f"({slowest[t.topic]}), and {counted(still, 'estimate')} of {len(rows)} had not at the end."
+        f"({slowest[t.topic]}){open_end}."
     )
+
+
+def of_worst(spans: Sequence[Row]) -> list[Row]:
+    """The spans of the producer and topic where estimate and ratio are farthest apart in all: theirs come first."""
+    t = BATCH_SPLIT_TIMELINE
+    key = (t.client_id, t.client_address, t.topic)
+    return [row for row in spans if all(row[column] == spans[0][column] for column in key)]
 
 
 def estimate_curves(found: Findings) -> Plot | None:
@@ -266,8 +276,7 @@ def estimate_curves(found: Findings) -> Plot | None:
     t, spans = BATCH_SPLIT_TIMELINE, found.of(estimates)
     if not spans:
         return None
-    key = (t.client_id, t.client_address, t.topic)
-    first = [row for row in spans if all(row[column] == spans[0][column] for column in key)]
+    first = of_worst(spans)
     rows = [
         {"batch": row[t.first_batch], "ratio": ratio, "of": of}
         for row in first
