@@ -22,7 +22,7 @@ from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
 from udfs.replay.memory.memory_report import ALGORITHM
 
 CONSUMERS = "consumers"
-MOST_CONSUMERS, MOST_CURVES, MOST_LANES = 20, 5, 6
+MOST_CONSUMERS, MOST_CURVES, MOST_LANES, MOST_ROWS = 20, 5, 6, 20_000
 BUFFER_MEMORY = "buffer.memory"
 PROPOSED = "buffer.memory of consumers (KIP-81, a proposal)"
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
@@ -49,7 +49,7 @@ def memory_over_time(own_rows: OwnRows) -> DataFrame:
     c, t = CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
     key = [str(c.client_id), str(c.client_address)]
     most = hungry_consumers(own_rows).limit(1).select(*key)
-    return own_rows(t).join(F.broadcast(most), key).orderBy(t.slot_start)
+    return own_rows(t).join(F.broadcast(most), key).orderBy(t.slot_start, t.scenario).limit(MOST_ROWS)
 
 
 def backlog_over_time(own_rows: OwnRows) -> DataFrame:
@@ -61,7 +61,7 @@ def backlog_over_time(own_rows: OwnRows) -> DataFrame:
     by_time = rows.groupBy(*key, t.scenario, t.bucket, t.bucket_ms).agg(lag)
     captured = by_time.where(F.col(t.scenario) == CAPTURED_LANE)
     most = captured.groupBy(*key).agg(F.max("lag").alias("most")).orderBy(F.desc("most"), *key).limit(1)
-    return by_time.join(F.broadcast(most.select(*key)), key).orderBy(t.bucket)
+    return by_time.join(F.broadcast(most.select(*key)), key).orderBy(t.bucket, t.scenario).limit(MOST_ROWS)
 
 
 def consumers_by_lane(found: Findings) -> list[Row]:

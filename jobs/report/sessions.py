@@ -16,7 +16,7 @@ from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSI
 from schemas.tables.silver import EXCHANGES
 from udfs.replay.sessions.session_report import ALGORITHM
 
-MOST_ROWS, MOST_CLIENTS = 400, 12
+MOST_ROWS, MOST_CLIENTS, MOST_LANES = 400, 12, 24
 DECISIONS = ("session_grants", "session_errors", "session_partitions")
 NO_FETCH = "The capture shows no fetch: capture packets of a broker that consumers or followers read from."
 
@@ -160,7 +160,7 @@ def slots_curve(found: Findings) -> Plot | None:
     c = SESSION_CACHE
     rows = [
         {"lane": lane_label(row[c.scenario]), "share": share, "of": of}
-        for row in in_order(found)
+        for row in in_order(found)[:MOST_LANES]
         for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
     ]  # fmt: skip
     if not any(row["share"] for row in rows):

@@ -19,7 +19,7 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.replay.splits.split_report import ALGORITHM
 
-MOST_PRODUCERS, MOST_CURVES = 20, 4
+MOST_PRODUCERS, MOST_CURVES, MOST_SPANS = 20, 4, 256
 BATCH_SIZE, MAX_MESSAGE_BYTES = "batch.size", "topic.max.message.bytes"
 BATCHES = ("batches", "splits")
 NO_PRODUCER = (
@@ -38,13 +38,24 @@ def splitting_producers(own_rows: OwnRows) -> DataFrame:
 
 
 def estimates(own_rows: OwnRows) -> DataFrame:
-    """Estimate and ratio over the captured batches of the producers and topics where they are farthest apart."""
+    """Estimate and ratio over the captured batches of the producers and topics where they are farthest apart.
+
+    However many batches there are, each producer and topic has MOST_SPANS rows at most, of as many batches each.
+    """
     t = BATCH_SPLIT_TIMELINE
     key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
     rows = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
     apart = F.sum(F.abs(F.col(t.estimated_ratio) - F.col(t.observed_ratio)) * F.col(t.batches)).alias("apart")
-    worst = rows.groupBy(*key).agg(apart).orderBy(F.desc("apart"), *key).limit(MOST_CURVES)
-    return rows.join(F.broadcast(worst), key).orderBy(F.desc("apart"), *key, t.first_batch)
+    worst = rows.groupBy(*key).agg(apart, F.max(t.first_batch).alias("end")).orderBy(F.desc("apart"), *key)
+    of_worst = rows.join(F.broadcast(worst.limit(MOST_CURVES)), key)
+    span = F.floor(F.col(t.first_batch) * MOST_SPANS / (F.col("end") + 1)).alias("span")
+    means = [
+        (F.sum(F.col(ratio) * F.col(t.batches)) / F.sum(t.batches)).alias(ratio)
+        for ratio in (t.estimated_ratio, t.observed_ratio)
+    ]
+    counts = [F.min(t.first_batch).alias(t.first_batch), F.sum(t.splits).alias(t.splits)]
+    spans = of_worst.groupBy(*key, "apart", span).agg(*counts, *means)
+    return spans.orderBy(F.desc("apart"), *key, t.first_batch)
 
 
 def in_order(found: Findings) -> list[Row]:
