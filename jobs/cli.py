@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 JOBS: Mapping[str, str] = {
     "ingest": "decode captures into the silver tables of the lake",
     "replay": "replay what the lake holds under other settings, into its gold tables",
-    "pipeline": "ingest what was not ingested before, then replay, then print what was found",
+    "pipeline": "ingest what was not ingested before, then replay, then print what was found and write the report",
     "gate": "check the lake's tables by the rules of conf/gates and by your own, and render Data Docs",
+    "report": "write the page that answers twenty questions about a run of the lake",
     "size": "try partition limits (KIP-578, a proposal) on a cluster that a file describes, without any capture",
 }
 """Each job and what it does; a job is the function `main(run)` of the module of that name."""
@@ -32,6 +33,8 @@ JOBS: Mapping[str, str] = {
 READS_CAPTURES = frozenset({"ingest", "pipeline"})
 SIZES_A_CLUSTER = "size"
 GATE = "gate"
+REPORTS = "report"
+WRITES_A_PAGE = frozenset({"pipeline", REPORTS})
 EXIT_CODES: Mapping[type[RefetchError], int] = {ArgumentError: 2, ScenarioError: 2, RuleError: 2, GateError: 3}
 INTERRUPTED = 130
 
@@ -95,6 +98,12 @@ def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
 
 
 def _add_flags(job: argparse.ArgumentParser, name: str) -> None:
+    if name in WRITES_A_PAGE:
+        job.add_argument(
+            "--out", metavar="FILE", help="the page to write (default: report.html in the lake, a local one)"
+        )
+    if name == REPORTS:
+        job.add_argument("--run", metavar="ID", help="the run to report on (default: the lake's newest)")
     reads = "" if name in READS_CAPTURES else " (not read by this job, which reads the lake)"
     add = job.add_argument
     add(
@@ -164,18 +173,22 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     from jobs.gate_rules import Gates, read_gates
     from jobs.inputs import checked_zone, resolve_captures
     from jobs.pseudonym_key import pseudonyms_by
-    from jobs.run import Run, absolute_lake, spark_properties
+    from jobs.run import Run, absolute_lake, page_path, spark_properties
     from jobs.scenario_file import resolve_scenario
 
     scenario = resolve_scenario(arguments.scenario, arguments.set, arguments.captured)
     cluster = getattr(arguments, "cluster", None) or scenario.cluster
     if arguments.job == SIZES_A_CLUSTER and cluster is None:
         raise ArgumentError("size needs the file of a cluster: --cluster=FILE, or `cluster: FILE` in the scenario")
+    lake = absolute_lake(arguments.lake or scenario.lake or "lake")
     named = scenario.captures if arguments.captures is None else tuple(arguments.captures)
+    page = page_path(getattr(arguments, "out", None), lake) if arguments.job in WRITES_A_PAGE else None
+    if arguments.job == REPORTS and page is None:
+        raise ArgumentError(f"the lake {lake} is not a local folder: say by --out=FILE where the page is to be")
     return Run(
         scenario=scenario,
         captures=resolve_captures(named) if arguments.job in READS_CAPTURES else (),
-        lake=absolute_lake(arguments.lake or scenario.lake or "lake"),
+        lake=lake,
         run_at=arguments.run_at or datetime.now(UTC),
         master=arguments.master,
         log_zone=checked_zone(getattr(arguments, "log_zone", None) or scenario.log_zone),
@@ -185,6 +198,8 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         gates=Gates() if arguments.job == SIZES_A_CLUSTER else read_gates(arguments.gates),
         on=tuple(dict.fromkeys(getattr(arguments, "on", ()))),
         data_docs=getattr(arguments, "data_docs", None),
+        page=page,
+        run_id=getattr(arguments, "run", None),
     )
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.algorithm import OwnRows
-from jobs.screen import aligned, size
+from jobs.screen import Grid, grid_lines, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch.fetch_report import CLOSED_LOOP, OPEN_LOOP
 
@@ -34,7 +34,8 @@ def open_lanes(own_rows: OwnRows) -> DataFrame:
         F.max(c.response_bytes_p99).alias("p99"), F.max(c.response_bytes_max).alias("largest"),
         F.min(c.jain_index).alias("jain"), F.sum(c.empty_though_available).alias("empty"),
         F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.memory_bound_bytes).alias("bound"),
-        F.sum(c.unknown_requests).alias("unknown"),
+        F.sum(c.unknown_requests).alias("unknown"), F.sum(c.first_batch_overrides).alias("overrides"),
+        F.sum(c.bytes).alias("bytes"),
     )  # fmt: skip
     waits = own_rows(f).where(F.col(f.mode) == OPEN_LOOP).groupBy(f.reader, f.scenario)
     return by_lane.join(waits.agg(F.max(f.longest_wait_ms).alias("wait")), [str(c.reader), str(c.scenario)])
@@ -61,17 +62,28 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
 QUERIES = {"open": open_lanes, "closed": closed_lanes}
 
 
+def closed_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per reader and lane of the closed loop, in the order of the lanes."""
+    return Grid(CLOSED_HEAD, cells(rows, lane_names, closed_cells), ("reader", "lane", "of"), CLOSED_NOTES)
+
+
+def open_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per reader and lane of the open loop, in the order of the lanes."""
+    return Grid(OPEN_HEAD, cells(rows, lane_names, open_cells), ("reader", "lane"), OPEN_NOTES)
+
+
+def cells(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:
+    """The rows of one of the tables, without lanes that change nothing for their reader."""
+    ordered = sorted(rows, key=lambda row: (row["reader"], lane_names.index(row["scenario"])))
+    return distinct_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
+
+
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """A line per reader and lane, in the order of the lanes, of each loop."""
-
-    def cells(rows: list[Row], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:
-        ordered = sorted(rows, key=lambda row: (row["reader"], lane_names.index(row["scenario"])))
-        return distinct_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
-
     yield CLOSED
-    yield from aligned(CLOSED_HEAD, cells(found["closed"], closed_cells), ("reader", "lane", "of"), CLOSED_NOTES)
+    yield from grid_lines(closed_table(found["closed"], lane_names))
     yield OPEN
-    yield from aligned(OPEN_HEAD, cells(found["open"], open_cells), ("reader", "lane"), OPEN_NOTES)
+    yield from grid_lines(open_table(found["open"], lane_names))
 
 
 def lane_of(row: Row) -> str:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.algorithm import OwnRows
-from jobs.screen import aligned
+from jobs.screen import Grid, grid_lines
 from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE, PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
 
 TITLE = "Partition limits (KIP-578, a proposal): each captured change to topics under limits that no release has"
@@ -42,15 +42,25 @@ def safe(own_rows: OwnRows) -> DataFrame:
 QUERIES = {"lanes": lanes, "safe": safe}
 
 
+def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per lane, in their order."""
+    ordered = sorted(rows, key=lambda row: lane_names.index(row[PARTITION_LIMITS.scenario]))
+    return Grid(HEAD, [answer_row(row) for row in ordered], ("lane",), NOTES)
+
+
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """A line per lane in their order, and one on the smallest limits that refuse nothing."""
-    t, c = PARTITION_LIMITS, PARTITION_LIMIT_CURVE
-    rows = sorted(found["lanes"], key=lambda row: lane_names.index(row[t.scenario]))
-    if not rows:
+    if not found["lanes"]:
         return ["  no change to topics was asked for"]
-    limits = " or ".join(f"{row[c.refused_by]}={row[c.limit_from]:,}" for row in found["safe"])
-    lowest = f"  nothing is refused from {limits} on; partition_limit_curve has the first refusal of every other limit"
-    return [*aligned(HEAD, [answer_row(row) for row in rows], ("lane",), NOTES), lowest]
+    lowest = f"  nothing is refused from {safe_limits(found['safe'])} on"
+    more = "partition_limit_curve has the first refusal of every other limit"
+    return [*grid_lines(lanes_table(found["lanes"], lane_names)), f"{lowest}; {more}"]
+
+
+def safe_limits(rows: Sequence[Row]) -> str:
+    """The smallest limits that refuse nothing."""
+    c = PARTITION_LIMIT_CURVE
+    return " or ".join(f"{row[c.refused_by]}={row[c.limit_from]:,}" for row in rows)
 
 
 def answer_row(row: Row) -> list[str]:

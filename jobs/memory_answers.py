@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.algorithm import OwnRows
-from jobs.screen import aligned, size
+from jobs.screen import Grid, grid_lines, size
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
 from schemas.tables.table import Table
 
@@ -46,14 +46,19 @@ QUERIES = {"lanes": lanes}
 SIDES = ("consumers", "brokers", "producers")
 
 
-def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """A line per side and lane, in the order of the lanes, without lanes that change nothing for their side."""
+def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per side and lane, in the order of the lanes, without lanes that change nothing for their side."""
     c = CONSUMER_MEMORY
-    rows = sorted(found["lanes"], key=lambda row: (SIDES.index(row["of"]), lane_names.index(row[c.scenario])))
-    table = [answer_row(row) for row in rows]
+    ordered = sorted(rows, key=lambda row: (SIDES.index(row["of"]), lane_names.index(row[c.scenario])))
+    table = [answer_row(row) for row in ordered]
     captured = {row[0]: row[2:] for row in table if row[1] == "captured"}
     shown = [row for row in table if row[1] == "captured" or row[2:] != captured.get(row[0])]
-    return aligned(HEAD, shown, ("of", "lane"), NOTES)
+    return Grid(HEAD, shown, ("of", "lane"), NOTES)
+
+
+def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """The table as lines."""
+    return grid_lines(lanes_table(found["lanes"], lane_names))
 
 
 def answer_row(row: Row) -> list[str]:

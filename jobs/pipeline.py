@@ -1,4 +1,4 @@
-"""pipeline: ingest what was not ingested before, then replay, then print what was found."""
+"""pipeline: ingest what was not ingested before, then replay, then print what was found and write the report."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import sys
 from jobs.ingest import ingest
 from jobs.kernels import ready_session
 from jobs.replay import pass_gold_gate, replay
+from jobs.report.findings import known_run, look_up
+from jobs.report.job import reported
 from jobs.run import Run
 from jobs.summary import summary
 
 
 def main(run: Run) -> None:
-    """Run the jobs one after the other and print the summary to stdout. Raises GateError where a gate refuses."""
+    """Run the jobs one after the other, print the summary to stdout and write the page. Raises GateError where a gate
+    refuses."""
     spark = ready_session(run, "refetch pipeline", run.scenario.algorithms)
     capture_id = ingest(spark, run, keep=True)
     done = replay(spark, run, capture_id)
-    sys.stdout.write(summary(spark, run, capture_id, done))
+    known = known_run(spark, run.lake, done.run_id)
+    found = look_up(spark, run.lake, known, done.refused)
+    sys.stdout.write(summary(run.lake, known, found))
+    sys.stdout.write(reported(run, known, found))
     pass_gold_gate(spark, run, capture_id, done)

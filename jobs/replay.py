@@ -63,14 +63,12 @@ class Replayed:
 
     algorithms: those whose tables are written.
     refused: by name of the others, why the captures do not tell what they need.
-    kafka: the release that is replayed and what tells it, where the scenario does not; None where it does, or nothing.
     counts: what the gold gate's rules on rows found in the tables.
     """
 
     run_id: str
     algorithms: tuple[Algorithm, ...]
     refused: Mapping[str, str]
-    kafka: str | None = None
     counts: Mapping[Table, Counts] = field(default_factory=dict)
 
 
@@ -101,7 +99,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str) -> Replayed:
     for rows in packed.values():
         rows.unpersist()
     write_table(watch.over(run_rows(spark, run, capture_id, run_name, done, kafka), RUNS), run.lake, RUNS, run_name)
-    return Replayed(run_name, done, refused, kafka, watch.counts())
+    return Replayed(run_name, done, refused, watch.counts())
 
 
 def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:

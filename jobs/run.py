@@ -33,6 +33,8 @@ class Run:
     gates: the rules that tables have to pass.
     on: the gates that the job `gate` applies.
     data_docs: where that puts Data Docs; None beside the tables of the lake.
+    page: the report to write; None for none.
+    run_id: the run to report on; None for the newest.
     """
 
     scenario: Scenario
@@ -48,6 +50,8 @@ class Run:
     gates: Gates = field(default_factory=default_gates)
     on: tuple[Gate, ...] = ()
     data_docs: str | None = None
+    page: Path | None = None
+    run_id: str | None = None
 
     @property
     def in_force(self) -> Mapping[str, Value]:
@@ -70,6 +74,20 @@ def absolute_lake(lake: str) -> str:
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is made where it is missing")
     return str(folder)
+
+
+def page_path(out: str | None, lake: str) -> Path | None:
+    """Where the report goes: as told, else into the lake, else nowhere, where that is no local folder.
+
+    Raises ArgumentError where a folder is in the way, or a URI is told.
+    """
+    if out is None:
+        return None if is_uri(lake) else Path(lake) / "report.html"
+    if is_uri(out):
+        raise ArgumentError(f"--out {out}: a page is written to a local file; copy it from there")
+    if Path(out).is_dir():
+        raise ArgumentError(f"--out {out}: this is a folder; name the file in it")
+    return Path(out).resolve()
 
 
 def spark_properties(texts: Iterable[str]) -> dict[str, str]:

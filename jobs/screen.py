@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from jobs.units import format_bytes
 
 MOST_LINES = 20
+WIDTH = 120
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table for people: cells as text, the columns named in `texts` to the left, and notes below it."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: Collection[str]
+    notes: Sequence[str] = ()
 
 
 def aligned(
@@ -23,6 +36,17 @@ def aligned(
     lines = [line(row) for row in cells]
     more = [f"  ... {len(rows) - MOST_LINES:,} more in the tables"] if len(rows) > MOST_LINES else []
     return [*lines, *more, *notes]
+
+
+def grid_lines(grid: Grid) -> list[str]:
+    """A table as lines of a screen."""
+    return aligned(grid.head, grid.rows, grid.texts, grid.notes)
+
+
+def wrapped(head: str, text: str, indent: int | None = None) -> list[str]:
+    """A paragraph that begins with `head`; the lines after the first are indented, as far as the head unless told."""
+    after = " " * (len(head) if indent is None else indent)
+    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=after, break_on_hyphens=False)
 
 
 def share(part: int, whole: int) -> str:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.algorithm import OwnRows
-from jobs.screen import aligned, share, size
+from jobs.screen import Grid, grid_lines, share, size
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 
 TITLE = (
@@ -37,8 +37,12 @@ def lanes(own_rows: OwnRows) -> DataFrame:
         c.request_bytes, c.response_bytes,
     )  # fmt: skip
     sums = [F.sum(column).alias(column) for column in summed]
-    most = F.max(c.live_sessions).alias("live"), F.max(c.follower_sessions).alias(c.follower_sessions)
-    return own_rows(c).groupBy(c.scenario).agg(*most, *sums)
+    most = (
+        F.max(c.live_sessions).alias("live"),
+        F.max(c.follower_sessions).alias(c.follower_sessions),
+        F.max(c.cached_partitions).alias("cached"),
+    )
+    return own_rows(c).groupBy(c.scenario).agg(*most, F.sum(c.partitions_reread).alias("reread"), *sums)
 
 
 def slots(own_rows: OwnRows) -> DataFrame:
@@ -54,10 +58,15 @@ def slots(own_rows: OwnRows) -> DataFrame:
 QUERIES = {"lanes": lanes, "slots": slots}
 
 
+def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per lane, in their order; the notes say how many slots would be enough."""
+    ordered = sorted(rows, key=lambda row: lane_names.index(row[SESSION_CACHE.scenario]))
+    return Grid(HEAD, [answer_row(row) for row in ordered], ("lane",), [*notes(of_slots)])
+
+
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """A line per lane, in their order, and how many slots would be enough."""
-    rows = sorted(found["lanes"], key=lambda row: lane_names.index(row[SESSION_CACHE.scenario]))
-    return aligned(HEAD, [answer_row(row) for row in rows], ("lane",), [*notes(found["slots"])])
+    """The table as lines."""
+    return grid_lines(lanes_table(found["lanes"], found["slots"], lane_names))
 
 
 def answer_row(row: Row) -> list[str]:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.algorithm import OwnRows
-from jobs.screen import aligned, size
+from jobs.screen import Grid, grid_lines, size
 from jobs.units import parse_bytes
 from schemas.tables.gold_splits import BATCH_SPLIT
 
@@ -36,11 +36,16 @@ def lanes(own_rows: OwnRows) -> DataFrame:
 QUERIES = {"lanes": lanes}
 
 
+def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per lane, in their order."""
+    ordered = sorted(rows, key=lambda row: lane_names.index(row[BATCH_SPLIT.scenario]))
+    return Grid(HEAD, [answer_row(row) for row in ordered], ("lane",), NOTES)
+
+
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """A line per lane, in their order, then the largest batch.size that is safe."""
-    rows = sorted(found["lanes"], key=lambda row: lane_names.index(row[BATCH_SPLIT.scenario]))
-    yield from aligned(HEAD, [answer_row(row) for row in rows], ("lane",), NOTES)
-    yield from safe_lines(rows)
+    """The table as lines, then the largest batch.size that is safe."""
+    yield from grid_lines(lanes_table(found["lanes"], lane_names))
+    yield from safe_lines(found["lanes"])
 
 
 def answer_row(row: Row) -> list[str]:
@@ -54,13 +59,22 @@ def answer_row(row: Row) -> list[str]:
 
 def safe_lines(rows: Sequence[Row]) -> Iterable[str]:
     """The largest batch.size of the grid with few splits, for each combination of the other settings."""
+    for others, largest in largest_safe(rows).items():
+        told = f"{largest:,} bytes" if largest else "none of those replayed"
+        yield f"  largest batch.size with a split rate of {MOST_SPLIT_RATE:.0%} or less: {told}  {others}".rstrip()
+
+
+def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
+    """By combination of the other settings the largest batch.size of the grid with few splits; 0 where none is."""
     best: dict[str, int] = {}
     for row in rows:
         changed = dict(part.split("=") for part in row[BATCH_SPLIT.scenario].split(",") if "=" in part)
         if BATCH_SIZE in changed:
-            others = "  ".join(f"{key}={value}" for key, value in changed.items() if key != BATCH_SIZE)
-            fits = row["rate"] <= MOST_SPLIT_RATE and not row["failed"]
-            best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if fits else 0)
-    for others, largest in best.items():
-        told = f"{largest:,} bytes" if largest else "none of those replayed"
-        yield f"  largest batch.size with a split rate of {MOST_SPLIT_RATE:.0%} or less: {told}  {others}".rstrip()
+            others = "  ".join(f"{key}={value}" for key, value in sorted(changed.items()) if key != BATCH_SIZE)
+            best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if is_safe(row) else 0)
+    return dict(sorted(best.items()))
+
+
+def is_safe(row: Row) -> bool:
+    """Whether a lane splits few batches and fails none."""
+    return bool(row["rate"] <= MOST_SPLIT_RATE and not row["failed"])

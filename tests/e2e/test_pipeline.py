@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from markupsafe import escape
 from pyspark.sql import SparkSession
 
 from jobs.algorithms import ALGORITHMS
@@ -22,7 +23,7 @@ from tests.lakes import lake_rows
 
 USUAL = [algorithm for name, algorithm in ALGORITHMS.items() if name not in ON_REQUEST]
 """What is replayed where nothing is named."""
-PARTS = ["Read", "Lost", "Fidelity", *(algorithm.title for algorithm in USUAL), "Tables"]
+PARTS = ["Read", "Lost", "Fidelity", "Answers", *(algorithm.title for algorithm in USUAL), "Tables", "Report"]
 TABLES = (*SILVER, FIDELITY, *(table for algorithm in USUAL for table in algorithm.tables), RUNS, GATE_RESULTS)
 ASKED = (
     "--set=consumer.fetch.max.bytes=64KiB,8MiB",
@@ -66,7 +67,7 @@ def test_the_summary_names_every_capture_lane_and_table(
     for capture in samples:
         assert f"  {capture}: " in answer.stdout
     for table in TABLES:
-        assert f"  {lake}/{table.layer}/{table.name}\n" in answer.stdout
+        assert f"  {lake}/{table.layer}\n" in answer.stdout
         assert (lake / table.layer / table.name / "_delta_log").is_dir()
     assert re.search(r"^  consumer +captured ", answer.stdout, re.MULTILINE)
     assert re.search(r"^  consumer +fetch\.max\.bytes=64KiB ", answer.stdout, re.MULTILINE)
@@ -76,6 +77,14 @@ def test_the_summary_tells_how_far_consumers_can_be_trusted(answer: subprocess.C
     told = re.search(r"^  consumer +fetches with records +([\d,]+) +100 % +0$", answer.stdout, re.MULTILINE)
     assert told, answer.stdout
     assert int(told[1].replace(",", "")) > 0
+
+
+def test_the_screen_has_the_answers_of_the_report(answer: subprocess.CompletedProcess[str], lake: Path) -> None:
+    assert answer.stdout.endswith(f"Report\n  {lake}/report.html\n")
+    page = (lake / "report.html").read_text(encoding="utf-8")
+    told = re.findall(r"^ +(\d+)  (\S.{40,60}) ", answer.stdout, re.MULTILINE)
+    assert len(told) > 10
+    assert [begin for _, begin in told if escape(begin) not in page] == []
 
 
 def test_stages_are_told_on_stderr_and_spark_is_quiet(answer: subprocess.CompletedProcess[str]) -> None:

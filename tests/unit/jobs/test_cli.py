@@ -184,3 +184,41 @@ def test_help_needs_nothing_installed(argv: list[str], repository: Path) -> None
     command = [sys.executable, "-S", "-m", "jobs", *argv]
     answer = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
     assert answer.stdout.startswith("usage: refetch")
+
+
+@pytest.mark.parametrize("job", [("report",), ("pipeline", "--captures=a.pcap")])
+def test_the_page_goes_into_a_local_lake_where_nothing_is_told(run: Ran, folder: Path, job: tuple[str, ...]) -> None:
+    _, told = run(*job, "--lake=lake")
+    assert told is not None
+    assert told.page == folder / "lake/report.html"
+    _, elsewhere = run(*job, "--lake=lake", "--out=a/page.html")
+    assert elsewhere is not None
+    assert elsewhere.page == folder / "a/page.html"
+
+
+def test_other_jobs_write_no_page(run: Ran) -> None:
+    _, told = run("ingest", "--captures=a.pcap", "--lake=lake")
+    assert told is not None
+    assert told.page is None
+
+
+def test_a_report_is_of_the_run_that_is_named(run: Ran, folder: Path) -> None:
+    _, told = run("report", f"--lake={folder}", "--run=1f2e")
+    assert told is not None
+    assert told.run_id == "1f2e"
+
+
+def test_a_page_of_a_remote_lake_has_to_be_placed(run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("report", "--lake=s3://bucket/lake") == (2, None)
+    assert "say by --out=FILE where the page is to be" in capsys.readouterr().err
+    _, told = run("pipeline", "--captures=a.pcap", "--lake=s3://bucket/lake")
+    assert told is not None
+    assert told.page is None
+
+
+@pytest.mark.parametrize(("out", "why"), [(".", "this is a folder"), ("s3://bucket/page.html", "a local file")])
+def test_a_page_that_cannot_be_written_there_is_told_at_once(
+    run: Ran, capsys: pytest.CaptureFixture[str], out: str, why: str
+) -> None:
+    assert run("report", "--lake=lake", f"--out={out}") == (2, None)
+    assert why in capsys.readouterr().err

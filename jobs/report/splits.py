@@ -1,0 +1,336 @@
+"""Batches and their compression (KIP-126): questions 2, 4, 5 and 13."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.algorithm import OwnRows
+from jobs.report.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
+from jobs.report.wording import begun, changed, counted, duration, name_of, percent
+from jobs.scenario import CAPTURED_LANE
+from jobs.screen import Grid, size
+from jobs.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe
+from jobs.units import parse_bytes
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+from schemas.tables.silver import RECORD_BATCHES
+from udfs.replay.splits.split_report import ALGORITHM
+
+MOST_PRODUCERS, MOST_CURVES, MOST_SPANS = 20, 4, 256
+BATCH_SIZE, MAX_MESSAGE_BYTES = "batch.size", "topic.max.message.bytes"
+BATCHES = ("batches", "splits")
+NO_PRODUCER = (
+    "The capture shows no produce request: capture the broker's side of producers' connections with `tcpdump -s 0`."
+)
+
+
+def splitting_producers(own_rows: OwnRows) -> DataFrame:
+    """The producers and topics that would split most in any lane, in all lanes."""
+    t = BATCH_SPLIT
+    key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
+    splits, batches = F.max(t.splits).alias("worst"), F.max(t.batches).alias("sent")
+    worst = own_rows(t).groupBy(*key).agg(splits, batches).orderBy(F.desc("worst"), F.desc("sent"), *key)
+    rows = own_rows(t).join(F.broadcast(worst.limit(MOST_PRODUCERS)), key)
+    return rows.orderBy(F.desc("worst"), F.desc("sent"), *key)
+
+
+def estimates(own_rows: OwnRows) -> DataFrame:
+    """Estimate and ratio over the captured batches of the producers and topics where they are farthest apart.
+
+    However many batches there are, each producer and topic has MOST_SPANS rows at most, of as many batches each.
+    """
+    t = BATCH_SPLIT_TIMELINE
+    key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
+    rows = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
+    apart = F.sum(F.abs(F.col(t.estimated_ratio) - F.col(t.observed_ratio)) * F.col(t.batches)).alias("apart")
+    worst = rows.groupBy(*key).agg(apart, F.max(t.first_batch).alias("end")).orderBy(F.desc("apart"), *key)
+    of_worst = rows.join(F.broadcast(worst.limit(MOST_CURVES)), key)
+    span = F.floor(F.col(t.first_batch) * MOST_SPANS / (F.col("end") + 1)).alias("span")
+    means = [
+        (F.sum(F.col(ratio) * F.col(t.batches)) / F.sum(t.batches)).alias(ratio)
+        for ratio in (t.estimated_ratio, t.observed_ratio)
+    ]
+    counts = [F.min(t.first_batch).alias(t.first_batch), F.sum(t.splits).alias(t.splits)]
+    spans = of_worst.groupBy(*key, "apart", span).agg(*counts, *means)
+    return spans.orderBy(F.desc("apart"), *key, t.first_batch)
+
+
+def in_order(found: Findings) -> list[Row]:
+    """A row a lane, in the order of the lanes."""
+    names = found.lanes.get(ALGORITHM, ())
+    return sorted(found.of(lanes), key=lambda row: names.index(row[BATCH_SPLIT.scenario]))
+
+
+def captured_producers(found: Findings) -> list[Row]:
+    """The worst producers and topics in the captured lane."""
+    return [row for row in found.of(splitting_producers) if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]
+
+
+def refused(found: Findings) -> str:
+    """Question 2: how many batches were refused, whose, and what the client had estimated."""
+    b, rows = RECORD_BATCHES, found.of(produced_codecs)
+    if not rows:
+        raise Unanswered(NO_PRODUCER)
+    batches, count = (sum(row[name] for row in rows) for name in ("batches", "refused"))
+    if not count:
+        largest = max((row["largest_taken"] or 0 for row in rows), default=0)
+        sent = counted(batches, "produced batch", "produced batches")
+        return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused."
+    smallest = min(row["smallest_refused"] for row in rows if row["refused"])
+    worst = found.of(produced_topics)[0]
+    told = (
+        f"Brokers refused {count:,} of {batches:,} produced batches, of {size(smallest)} and more, most of "
+        f"{name_of(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}): the limit "
+        "counts the compressed batch, not a record"
+    )
+    return f"{told}{misjudged(found)}."
+
+
+def misjudged(found: Findings) -> str:
+    """By how much the estimate was wrong before the worst span of splits, where the replay was made."""
+    t = BATCH_SPLIT_TIMELINE
+    split = [row for row in found.of(estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]]
+    if not split:
+        return ""
+    worst = max(split, key=lambda row: row[t.observed_ratio] - row[t.estimated_ratio])
+    return (
+        f", which the client fills by an estimate: a compression ratio of {worst[t.estimated_ratio]:.2f} where batches "
+        f"had {worst[t.observed_ratio]:.2f}"
+    )
+
+
+def size_histogram(found: Findings) -> Plot | None:
+    """Produced batches by size."""
+    rows = [
+        {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "batches": row["batches"],
+         "answer": "MESSAGE_TOO_LARGE" if row["refused"] else "taken"}
+        for row in found.of(batch_sizes)
+    ]  # fmt: skip
+    if not rows:
+        return None
+    limit = float(found.captured.get(MAX_MESSAGE_BYTES) or 0)
+    return Plot(
+        "Produced batches by their bytes on the wire",
+        "bar", rows, Axis("bytes", "bytes of a batch", "bytes", log=True), Axis("batches", "batches", "count"),
+        Axis("answer", "answer", "name"), (limit, "max.message.bytes") if limit else None,
+    )  # fmt: skip
+
+
+def topics_table(found: Findings) -> Grid:
+    """A row a producer and topic."""
+    b = RECORD_BATCHES
+    cells = [
+        [
+            row[b.topic], name_of(row[b.client_id]), f"{row['batches']:,}", f"{row['refused']:,}",
+            size(row["largest_taken"]), size(row["smallest_refused"]), size(row["bytes"]), size(row["uncompressed"]),
+        ]
+        for row in found.of(produced_topics)
+    ]  # fmt: skip
+    head = ("topic", "producer", "batches", "too large", "largest taken", "smallest refused", "bytes", "uncompressed")
+    return Grid(
+        head, cells, ("topic", "producer"), ("uncompressed: - where the capture was ingested without batch_split.",)
+    )
+
+
+def safe(found: Findings) -> str:
+    """Question 4: the largest batch.size of the grid with few splits, and what it does to batches."""
+    rows = in_order(found)
+    if not rows:
+        raise Unanswered(NO_PRODUCER)
+    captured, safest = rows[0], largest_safe(rows)
+    bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
+    now = f"as captured the worst producer splits {percent(captured['rate'])} of its batches to a topic"
+    if not safest:
+        return f"{begun(now)}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
+    largest = max(safest.values())
+    if not largest:
+        return f"None of those replayed: all split more than {bound} of a producer's batches to a topic; {now}."
+    best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
+    return (
+        f"Up to batch.size={largest:,} no more than {bound} of the batches are split ({percent(best['rate'])} of the "
+        f"worst producer's to a topic, filled to {percent(best['fill'])}); {now}."
+    )
+
+
+def producer_of(row: Row) -> str:
+    """A producer and the topic it sends to, which are the same columns in all tables of the replay."""
+    t = BATCH_SPLIT
+    return f"{name_of(row[t.client_id])} to {row[t.topic]}"
+
+
+def batch_size(row: Row) -> int | None:
+    """batch.size in a lane; None as captured."""
+    text = changed(row[BATCH_SPLIT.scenario]).get(BATCH_SIZE)
+    return None if text is None else parse_bytes(text)
+
+
+def rates_by_size(found: Findings) -> Plot | None:
+    """Split rate over batch.size, a curve a producer and topic."""
+    t = BATCH_SPLIT
+    rows = [
+        {"size": batch_size(row), "rate": row[t.split_rate] or 0.0, "producer": producer_of(row)}
+        for row in found.of(splitting_producers)
+        if batch_size(row) is not None
+    ]  # fmt: skip
+    most = list(dict.fromkeys(row["producer"] for row in rows))[:MOST_CURVES]
+    if not rows:
+        return None
+    return Plot(
+        "Batches that are split, of all of a producer to a topic, by batch.size",
+        "line", [row for row in rows if row["producer"] in most], Axis("size", "batch.size", "bytes"),
+        Axis("rate", "split", "percent"), Axis("producer", "producer and topic", "name"),
+    )  # fmt: skip
+
+
+def lanes_grid(found: Findings) -> Grid:
+    """The lanes of the replay."""
+    return lanes_table(found.of(lanes), found.lanes[ALGORITHM])
+
+
+CHECKS = (
+    ("fetch.max.bytes, max.partition.fetch.bytes", "broker, as it reads", "compressed, as in the log"),
+    ("max.message.bytes", "broker, as it appends", "compressed, the whole batch with its header"),
+    ("batch.size", "producer, as it fills", "compressed, as the producer estimates it"),
+    ("max.request.size", "producer, as it takes a record", "uncompressed, one record"),
+    ("buffer.memory", "producer, as it fills", "batch.size at least, or the record that is larger"),
+)
+"""Setting, who checks it when, against which bytes: Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer."""
+
+
+def compressed_or_not(found: Findings) -> str:
+    """Question 5: what the capture shows on both sides of the check of max.message.bytes."""
+    rows = found.of(produced_codecs)
+    if not rows:
+        raise Unanswered(NO_PRODUCER)
+    told = "Brokers count compressed bytes, producers' batch.size an estimate of them"
+    compressed = [row for row in rows if row[RECORD_BATCHES.codec] != "none"]
+    batches = sum(row["batches"] for row in compressed)
+    everything = counted(sum(row["batches"] for row in rows), "produced batch", "produced batches")
+    told += f"; {batches:,} of {everything} here are compressed"
+    refused_from = min((row["smallest_refused"] for row in rows if row["refused"]), default=None)
+    taken = max((row["largest_taken_uncompressed"] or 0 for row in rows), default=0)
+    if refused_from is not None and taken > refused_from:
+        told += f": one with {size(taken)} uncompressed was taken, one of {size(refused_from)} on the wire was refused"
+    return f"{told}."
+
+
+def by_codec(found: Findings) -> Plot | None:
+    """Bytes on the wire beside those without compression, by codec."""
+    rows = [
+        {"codec": row[RECORD_BATCHES.codec] or "unknown", "bytes": count, "of": of}
+        for row in found.of(produced_codecs)
+        for of, count in (("on the wire", row["bytes"]), ("uncompressed", row["uncompressed"]))
+        if count is not None
+    ]
+    if not rows:
+        return None
+    return Plot(
+        "Bytes of produced batches by codec",
+        "grouped", rows, Axis("bytes", "bytes", "bytes"), Axis("codec", "codec", "name"), Axis("of", "bytes", "name"),
+    )  # fmt: skip
+
+
+def checks_table(found: Findings) -> Grid:
+    """Which setting is checked where, with what the capture shows of it."""
+    rows = found.of(produced_codecs)
+    batches, count = (sum(row[name] for row in rows) for name in ("batches", "refused"))
+    shown = {
+        "max.message.bytes": f"{batches - count:,} batches within, {count:,} above",
+        "batch.size": f"{counted(sum(row['splits'] for row in in_order(found)[:1]), 'split')} in the captured lane"
+        if in_order(found)
+        else "not replayed: batch_split was not asked for",
+    }
+    cells = [[*check, shown.get(check[0], "-")] for check in CHECKS]
+    return Grid(
+        ("setting", "checked by", "against", "in this capture"),
+        cells,
+        ("setting", "checked by", "against", "in this capture"),
+    )
+
+
+def estimate_right(found: Findings) -> str:
+    """Question 13: how far estimates are off, and how long they take to come back after a split."""
+    t, rows = BATCH_SPLIT, captured_producers(found)
+    spans = found.of(estimates)
+    if not rows or not spans:
+        raise Unanswered(NO_PRODUCER)
+    e = BATCH_SPLIT_TIMELINE
+    worst = max(of_worst(spans), key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
+    told = (
+        f"The estimate is farthest off for {producer_of(worst)}: {worst[e.estimated_ratio]:.2f} where its batches had "
+        f"{worst[e.observed_ratio]:.2f}"
+    )
+    back = [row for row in rows if row[t.recovery_ms_max] is not None]
+    if not back:
+        return f"{told}; no split had to be recovered from as captured."
+    slowest = max(back, key=lambda row: row[t.recovery_ms_max])
+    still = sum(row[t.is_recovering] for row in rows)
+    open_end = f", and {counted(still, 'estimate')} of {len(rows)} had not at the end" if still else ""
+    return (
+        f"{told}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to come back "
+        f"({slowest[t.topic]}){open_end}."
+    )
+
+
+def of_worst(spans: Sequence[Row]) -> list[Row]:
+    """The spans of the producer and topic where estimate and ratio are farthest apart in all: theirs come first."""
+    t = BATCH_SPLIT_TIMELINE
+    key = (t.client_id, t.client_address, t.topic)
+    return [row for row in spans if all(row[column] == spans[0][column] for column in key)]
+
+
+def estimate_curves(found: Findings) -> Plot | None:
+    """Estimate and ratio over batches, of the producer and topic where they are farthest apart."""
+    t, spans = BATCH_SPLIT_TIMELINE, found.of(estimates)
+    if not spans:
+        return None
+    first = of_worst(spans)
+    rows = [
+        {"batch": row[t.first_batch], "ratio": ratio, "of": of}
+        for row in first
+        for of, ratio in (("estimated", row[t.estimated_ratio]), ("of the batches", row[t.observed_ratio]))
+    ]
+    return Plot(
+        f"Compression ratio (compressed of uncompressed) over the batches of {producer_of(first[0])}",
+        "line", rows, Axis("batch", "batches sent before", "count"), Axis("ratio", "compression ratio", "ratio"),
+        Axis("of", "ratio", "name"),
+    )  # fmt: skip
+
+
+def estimates_table(found: Findings) -> Grid:
+    """A row a producer and topic, as captured."""
+    t = BATCH_SPLIT
+    cells = [
+        [
+            name_of(row[t.client_id]), row[t.topic], f"{row[t.batches]:,}", f"{row[t.splits]:,}",
+            "-" if row[t.compression_ratio] is None else f"{row[t.compression_ratio]:.2f}",
+            f"{row[t.final_estimate]:.2f}",
+            f"{row[t.recoveries]:,}", duration(row[t.recovery_ms_mean]), duration(row[t.recovery_ms_max]),
+        ]
+        for row in captured_producers(found)
+    ]  # fmt: skip
+    head = ("producer", "topic", "batches", "splits", "ratio", "last estimate", "recoveries", "mean", "longest")
+    return Grid(head, cells, ("producer", "topic"), ("Of the captured lane, which is a replay too.",))
+
+
+REFUSED = Question(
+    2, "Why MESSAGE_TOO_LARGE when every record is small, or when compression is on?", "KIP-126", (),
+    (produced_codecs, produced_topics, batch_sizes), refused, size_histogram, topics_table, BATCHES,
+    {ALGORITHM: (estimates,)},
+)  # fmt: skip
+SAFE = Question(
+    4, "What batch.size is safe for this topic's max.message.bytes?", "KIP-126", (ALGORITHM,),
+    (lanes, splitting_producers), safe, rates_by_size, lanes_grid, BATCHES,
+)  # fmt: skip
+COMPRESSED = Question(
+    5, "Does the limit apply to compressed or uncompressed bytes?", "KIP-74, KIP-126", (),
+    (produced_codecs,), compressed_or_not, by_codec, checks_table, (),
+    {ALGORITHM: (lanes,)},
+)  # fmt: skip
+ESTIMATE = Question(
+    13, "Is my compression estimate right when topics with different data share a producer?", "KIP-126", (ALGORITHM,),
+    (splitting_producers, estimates), estimate_right, estimate_curves, estimates_table, BATCHES,
+)  # fmt: skip

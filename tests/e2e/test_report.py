@@ -1,0 +1,125 @@
+"""The page as a reader sees it: written by the command, opened from disk, wide and narrow, light and dark."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+from jobs.cli import run_command
+from jobs.report.questions import QUESTIONS
+from tests.e2e.conftest import CapturedLake
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WIDE, NARROW = 1280, 390
+SIZE_LIMIT = 3 << 20
+
+
+@pytest.fixture(scope="module")
+def lake(captured: Callable[[str], CapturedLake]) -> CapturedLake:
+    return captured("starve")
+
+
+@pytest.fixture(scope="module")
+def written(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page that the command writes of the lake."""
+    path = tmp_path_factory.mktemp("report") / "a report.html"
+    assert run_command(["report", f"--lake={lake.path}", f"--out={path}"]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's own browser, which tests are skipped without."""
+    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on PATH")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=quiet)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=[(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")], ids=["wide", "dark", "narrow"])
+def opened(browser: Browser, written: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The page, opened from disk; nothing may be said on the console, and nothing asked of a network."""
+    width, scheme = request.param
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    told: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        told.append(f"console: {message.text}")
+
+    def on_request(request: Request) -> None:
+        if not request.url.startswith(("file:", "data:")):
+            told.append(f"request: {request.url}")
+
+    page.on("console", on_console)
+    page.on("pageerror", lambda fault: told.append(f"error: {fault}"))
+    page.on("request", on_request)
+    page.goto(written.as_uri())
+    yield page
+    page.close()
+    assert told == []
+
+
+def test_all_is_there_and_nothing_is_wider_than_the_screen(opened: Page) -> None:
+    for details in opened.locator("summary").all():
+        details.click()
+    assert opened.locator("article").count() == len(QUESTIONS)
+    assert opened.locator("article.open .answer").all_inner_texts() != [""]
+    assert opened.locator("figure svg").count() > 5
+    assert opened.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_no_text_of_a_plot_leaves_its_plot(opened: Page) -> None:
+    """Labels are drawn in the browser's font, which may be wider than the one they were measured in."""
+    outside = """() => [...document.querySelectorAll("figure svg")].flatMap(svg => {
+      const frame = svg.getBoundingClientRect();
+      return [...svg.querySelectorAll("text")].filter(text => {
+        const box = text.getBoundingClientRect();
+        return box.left < frame.left - 1 || box.right > frame.right + 1;
+      }).map(text => text.textContent);
+    })"""
+    assert opened.evaluate(outside) == []
+
+
+def test_text_stands_out_from_the_page(opened: Page) -> None:
+    """Also in plots, and on a dark screen: WCAG's contrast of 4.5 to 1."""
+    faint = """() => {
+      const light = rgb => {
+        const [r, g, b] = rgb.match(/\\d+/g).slice(0, 3).map(n => n / 255)
+          .map(n => n <= 0.03928 ? n / 12.92 : ((n + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const page = light(getComputedStyle(document.body).backgroundColor);
+      const contrast = rgb => {
+        const [high, low] = [light(rgb), page].sort((a, b) => b - a);
+        return (high + 0.05) / (low + 0.05);
+      };
+      const told = [...document.querySelectorAll("p, li, dd, td, figure svg text")].filter(of => of.textContent.trim());
+      return told.filter(of => contrast(getComputedStyle(of)[of.closest("svg") ? "fill" : "color"]) < 4.5)
+        .map(of => of.textContent.slice(0, 40));
+    }"""
+    assert opened.evaluate(faint) == []
+
+
+def test_the_page_is_small_and_the_same_when_written_again(lake: CapturedLake, written: Path, tmp_path: Path) -> None:
+    assert (
+        run_command(["report", f"--lake={lake.path}", f"--out={tmp_path / 'again.html'}", f"--run={lake.run_id}"]) == 0
+    )
+    assert (tmp_path / "again.html").read_bytes() == written.read_bytes()
+    assert written.stat().st_size < SIZE_LIMIT
+
+
+def test_a_run_that_is_not_there_is_told_with_those_that_are(
+    lake: CapturedLake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["report", f"--lake={lake.path}", f"--out={tmp_path / 'x.html'}", "--run=gone"]) == 1
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told == f"refetch: {lake.path}: no run gone; the newest are {lake.run_id}"
+    assert not (tmp_path / "x.html").exists()

@@ -1,0 +1,56 @@
+"""What the tables hold of a run, as plain rows: for tests of sentences, plots and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import Row
+
+from jobs.report.findings import KnownRun
+from jobs.report.question import Findings, Query
+from jobs.report.trust import ALWAYS, apis, captures, connections, fidelity, quality
+from schemas.tables.gold import FIDELITY, RUNS
+from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
+from schemas.tables.table import Table
+
+AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+_EMPTY: Mapping[str, Any] = {
+    "string": "", "boolean": False, "double": 0.0, "timestamp": AT, "array<string>": [], "array<int>": [],
+    "map<string,bigint>": {},
+}  # fmt: skip
+
+
+def row_of(table: Table, **values: Any) -> Row:
+    """A row of a table: 0, empty or false where no value is given."""
+    return Row(**{str(column): values.get(column, _EMPTY.get(column.type, 0)) for column in table.columns})
+
+
+def agreement(algorithm: str, reader: str, metric: str, checked: int, agreed: int, unknown: int = 0) -> Row:
+    """A row of the query `fidelity`."""
+    t = FIDELITY
+    counts = {t.checked: checked, t.agreed: agreed, t.unknown: unknown, "reason": None, "times": None}
+    return Row(**{t.algorithm: algorithm, t.reader: reader, t.metric: metric, **counts})
+
+
+def findings(
+    rows: Mapping[Query, list[Row]] | None = None,
+    lanes: Mapping[str, Sequence[str]] | None = None,
+    refused: Mapping[str, str] | None = None,
+) -> Findings:
+    """A run of a small, sound capture, of which further queries found these rows."""
+    always: dict[Query, list[Row]] = {query: [] for query in ALWAYS}
+    always[captures] = [row_of(CAPTURES, path="/captures/a.pcap", packets=9)]
+    always[apis] = [Row(api_name="FETCH", count=7)]
+    always[connections] = [Row(protocol="kafka", connections=2, doubled_packets=0)]
+    always[quality] = [row_of(CAPTURE_QUALITY, exchanges=7, fetches=7)]
+    always[fidelity] = [agreement("fetch_max_bytes", "consumer", "fetches_with_records", 200, 199, 3)]
+    return Findings({**always, **(rows or {})}, lanes or {}, refused or {}, {})
+
+
+def known(run_id: str = "run") -> KnownRun:
+    """The run that the findings are of."""
+    row = row_of(RUNS, run_id=run_id, capture_id="capture", refetch_version="0.0")
+    listed = Row(**{RUNS.run_id: run_id, RUNS.capture_id: "capture", RUNS.run_at: AT, "replays": ["fetch_max_bytes"]})
+    return KnownRun((row,), (listed,))

@@ -1,0 +1,89 @@
+"""The page: whole in itself, the same for the same tables, and safe whatever topics and clients are called."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from pyspark.sql import Row
+
+from jobs.report.page import page
+from jobs.report.questions import QUESTIONS
+from jobs.report.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
+from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
+from tests.unit.report.findings import findings, known
+
+EVIL = "<script>alert('topic')</script>"
+
+
+class Elements(HTMLParser):
+    """The names of a page's elements, and their ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.links += [value for name, value in attrs if name in ("href", "src") and value]
+
+
+def written() -> str:
+    """A page of a capture whose topic and client are called like markup."""
+    b, f = RECORD_BATCHES, FETCH_PARTITIONS
+    sums = {
+        "batches": 3, "refused": 1, "largest_taken": 9, "smallest_refused": 10, "largest_taken_uncompressed": None,
+        "bytes": 29, "uncompressed": None,
+    }  # fmt: skip
+    consumer = {
+        f.client_id: EVIL, "fetches": 4, "empty": 1, "bytes": 9000, "median": 3000, f.max_bytes: 1 << 20,
+        f.min_bytes: 1, f.max_wait_ms: 500,
+    }  # fmt: skip
+    rows = {
+        produced_codecs: [Row(**{b.codec: "none", **sums})],
+        produced_topics: [Row(**{b.topic: EVIL, b.client_id: EVIL, **sums})],
+        batch_sizes: [Row(refused=True, bin=6, batches=1), Row(refused=False, bin=6, batches=2)],
+        readers: [Row(reader="consumer", fetches=4, empty=1, bytes=9000, sessions=1, oldest=12)],
+        fetching_consumers: [Row(**consumer)],
+    }
+    return page("/lake", known(), findings(rows))
+
+
+def elements() -> Elements:
+    found = Elements()
+    found.feed(written())
+    return found
+
+
+def test_a_topic_called_script_is_text() -> None:
+    told = written()
+    assert EVIL not in told
+    assert "&lt;script&gt;alert(&#39;topic&#39;)&lt;/script&gt;" in told
+    assert "script" not in elements().names
+
+
+def test_the_page_asks_for_nothing_from_elsewhere() -> None:
+    told = re.sub(r'xmlns(:xlink)?="http://www\.w3\.org/[^"]*"', "", written())
+    assert "http" not in told
+    assert [link for link in elements().links if not link.startswith(("#", "data:"))] == []
+
+
+def test_all_twenty_questions_are_there_and_every_link_leads_somewhere() -> None:
+    found = elements()
+    assert [
+        f"question-{question.number}" for question in QUESTIONS if f"question-{question.number}" not in found.ids
+    ] == []
+    assert [link for link in found.links if link.startswith("#") and link[1:] not in found.ids] == []
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_what_to_trust_comes_before_every_answer() -> None:
+    ids = elements().ids
+    assert ids.index("trust") < ids.index("glance") < ids.index("advice") < ids.index("question-7")
+
+
+def test_the_same_tables_give_the_same_bytes() -> None:
+    assert written() == written()

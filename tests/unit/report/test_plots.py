@@ -1,0 +1,88 @@
+"""Plots: ticks in the units that people use, colours that suit a dark screen, and no markup from outside."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from jobs.report.axes import doublings, round_bytes
+from jobs.report.charts import COLOURS, GRID, INK, MUTED, svg
+from jobs.report.page import TEMPLATES
+from jobs.report.question import Axis, Plot
+
+EVIL = "<script>alert(1)</script>&\"'"
+LANES = [{"lane": "captured", "wait": 105.0}, {"lane": "1 MiB", "wait": 0.0}]
+BY_LANE = Plot("waits", "bar", LANES, Axis("wait", "longest wait", "ms"), Axis("lane", "fetch.max.bytes", "name"))
+
+
+def texts(drawn: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+
+
+def over_bytes(high: int) -> Plot:
+    rows = [{"bytes": count, "share": 0.5} for count in (0, high)]
+    return Plot("held", "step", rows, Axis("bytes", "held", "bytes"), Axis("share", "of the time", "percent"))
+
+
+@pytest.mark.parametrize("high", [7, 1000, 65_536, 700_000, 3 << 20, 5 << 30])
+def test_bytes_have_few_ticks_at_round_binary_values(high: int) -> None:
+    ticks = round_bytes(high)
+    assert 2 <= len(ticks) <= 6
+    assert ticks[0] == 0
+    assert high * 0.6 < ticks[-1] <= high
+
+
+def test_doublings_stay_within_their_reach_and_are_few() -> None:
+    ticks = doublings(100, 2**40)
+    assert 100 <= ticks[0] < ticks[-1] <= 2**40
+    assert len(ticks) <= 7
+    assert {later / earlier for earlier, later in pairwise(ticks)} == {ticks[1] / ticks[0]}
+
+
+def test_ticks_are_written_with_their_units() -> None:
+    told = texts(svg(over_bytes(3 << 20)))
+    assert {"1 MiB", "2 MiB", "3 MiB", "50 %"} <= set(told)
+    assert [text for text in told if re.search(r"\d{5}", text)] == []
+
+
+def test_lanes_stand_in_their_own_order_under_what_they_change() -> None:
+    told = texts(svg(BY_LANE))
+    assert told.index("captured") < told.index("1 MiB")
+    assert "fetch.max.bytes" in told
+
+
+@pytest.mark.parametrize("mark", ["bar", "grouped", "line", "step", "point", "heat"])
+def test_a_name_from_the_wire_is_text_wherever_it_stands(mark: str) -> None:
+    rows = [{"topic": EVIL, "count": 3, "client": EVIL + str(i), "x": i} for i in (1, 2)]
+    name, count = Axis("topic", EVIL, "name"), Axis("count", "count", "count")
+    colour = Axis("count", "n", "count") if mark == "heat" else Axis("client", EVIL, "name")
+    x = {"heat": Axis("client", EVIL, "name"), "line": Axis("x", "x", "count"), "step": Axis("x", "x", "count")}
+    plot = Plot("plot", mark, rows, x.get(mark, count), count if mark in ("line", "step") else name, colour)
+    drawn = svg(plot)
+    assert "<script" not in drawn
+    assert "&lt;script&gt;" in drawn
+
+
+def test_a_histogram_stacks_its_colours_and_draws_the_limit() -> None:
+    rows = [{"bytes": 1024.0, "until": 2048.0, "batches": n, "answer": a} for n, a in ((3, "taken"), (4, "refused"))]
+    plot = Plot(
+        "sizes", "bar", rows, Axis("bytes", "bytes", "bytes", log=True), Axis("batches", "batches", "count"),
+        Axis("answer", "answer", "name"), (1500.0, "max.message.bytes"),
+    )  # fmt: skip
+    told = texts(svg(plot))
+    assert {"taken", "refused", "max.message.bytes"} <= set(told)
+    assert max(int(text) for text in told if text.isdigit()) >= 6
+
+
+def test_every_colour_of_a_plot_has_another_on_a_dark_screen() -> None:
+    style = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+    dark = style[style.index("prefers-color-scheme: dark") :]
+    used = re.findall(r"(fill|stroke)=\"(#[0-9a-f]{6})\"", "".join(svg(plot) for plot in (BY_LANE, over_bytes(9))))
+    assert [f"{of} {colour}" for of, colour in used if f'svg [{of}="{colour}"]' not in dark] == []
+    assert [colour for colour in (*COLOURS, INK, MUTED, GRID) if colour not in dark] == []
+
+
+def test_the_same_rows_give_the_same_bytes() -> None:
+    assert svg(BY_LANE) == svg(BY_LANE)

@@ -1,0 +1,197 @@
+"""The twenty questions: all are there, each with an answer or with a reason and what to do."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+
+from jobs.fetch_answers import closed_lanes
+from jobs.report.advice import advice
+from jobs.report.fairness import waiting_partitions
+from jobs.report.limits import SPAN_FOR_A_DATE_MS, nearest_limit
+from jobs.report.limits import headroom as limit_headroom
+from jobs.report.question import Findings
+from jobs.report.questions import QUESTIONS, TRIES, answer, answers, queries_of
+from jobs.report.sessions import fetching_software
+from jobs.report.sessions import lanes as session_lanes
+from jobs.report.trust import trust_line
+from jobs.session_answers import slots
+from jobs.split_answers import lanes as split_lanes
+from jobs.summary import answer_lines
+from schemas.tables.gold import FETCH_FAIRNESS
+from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+from schemas.tables.gold_splits import BATCH_SPLIT
+from tests.unit.report.findings import AT, findings, row_of
+
+BY_NUMBER = {question.number: question for question in QUESTIONS}
+SMALL = "consumer.fetch.max.bytes=1MiB"
+LARGE = "consumer.fetch.max.bytes=50MiB"
+
+
+def lane(name: str, wait: float, took: float, held: int, cut: int = 0) -> Row:
+    """A row of the query `closed_lanes`."""
+    return Row(
+        reader="consumer", scenario=name, longest=Row(longest_wait_ms=wait, partition="orders-7"),
+        waiting=int(wait > 0), took=took, never=False, requests=9, cut=cut, held=held, bound=8 << 20,
+    )  # fmt: skip
+
+
+def fetch_limits(*rows: Row) -> Findings:
+    f = FETCH_FAIRNESS
+    worst = Row(
+        **row_of(f, scenario="captured", longest_wait_ms=rows[0].longest[0], share_of_available=0.4, share_of_bytes=0.1)
+        .asDict(), worst=0.0, had=0,
+    )  # fmt: skip
+    names = [row.scenario for row in rows]
+    return findings({closed_lanes: [*rows], waiting_partitions: [worst]}, {"fetch_max_bytes": names})
+
+
+def sentence(found: Findings, number: int) -> str:
+    told = answer(found, BY_NUMBER[number])
+    assert told.is_answered, told.sentence
+    return told.sentence
+
+
+def test_there_are_twenty_and_a_proposal_says_so() -> None:
+    assert [question.number for question in QUESTIONS] == list(range(1, 21))
+    proposals = {question.number for question in QUESTIONS if question.is_proposal}
+    about = {question.number for question in QUESTIONS if question.about in ("KIP-81", "KIP-578")}
+    assert proposals == about == {3, 12, 15}
+
+
+def test_a_question_without_its_replay_says_how_to_ask_for_it() -> None:
+    told = [told for told in answers(findings()) if told.question.algorithms]
+    assert {told.is_answered for told in told} == {False}
+    for one in told:
+        assert f"--set={TRIES[one.question.algorithms[0]]}" in one.sentence
+
+
+def test_a_question_whose_replay_was_refused_says_why() -> None:
+    found = findings(refused={"batch_split": "no produce request: capture producers"})
+    assert answer(found, BY_NUMBER[4]).sentence == "no produce request: capture producers"
+
+
+def test_every_question_answers_or_refuses_where_a_capture_shows_nothing_of_it() -> None:
+    everything = findings(lanes=dict.fromkeys(TRIES, ("captured",)))
+    assert [told.question.number for told in answers(everything) if not told.sentence.endswith(".")] == []
+    assert [told.question.number for told in answers(everything) if told.is_answered] == [20]
+
+
+def test_a_table_that_a_run_has_not_is_not_asked() -> None:
+    assert closed_lanes not in queries_of([])
+    assert closed_lanes in queries_of(["fetch_max_bytes"])
+    assert fetching_software in queries_of([])
+
+
+def test_starvation_that_other_limits_end_is_the_limits() -> None:
+    told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 0, 34, 900)), 7)
+    assert "orders-7 waited longest, 105 ms" in told
+    assert "40.0 % of what there was for its consumer and 10.0 % of what it got" in told
+    assert "it is the limits: with fetch.max.bytes=50 MiB nobody waits" in told
+
+
+def test_starvation_that_no_lane_ends_is_not_called_the_limits() -> None:
+    told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 99, 34, 900)), 7)
+    assert "it is the limits" not in told
+    assert "with fetch.max.bytes=50 MiB the longest wait is 99 ms" in told
+
+
+def test_nobody_is_said_to_wait_where_nobody_does() -> None:
+    told = sentence(fetch_limits(lane("captured", 0, 270, 500)), 7)
+    assert told == (
+        "With the captured limits no partition of a consumer got nothing from a fetch while it had records."
+    )
+
+
+def test_the_advice_on_limits_is_the_fairest_lane_with_what_it_costs() -> None:
+    rows = (
+        lane("captured", 105, 270, 500 << 10),
+        lane(SMALL, 0, 300, 300 << 10, cut=2048),
+        lane(LARGE, 0, 34, 1 << 20),
+    )
+    (told,) = advice(fetch_limits(*rows))
+    assert told.setting == "fetch.max.bytes"
+    assert told.now == "longest wait 105 ms, backlog 270 ms, 500.0 KiB held"
+    assert told.advice == "fetch.max.bytes=50 MiB: nobody waits, the slowest backlog takes 34 ms"
+    assert "holds up to 1.0 MiB" in told.cost
+    assert "300.0 KiB with fetch.max.bytes=1 MiB, but 300 ms and 2.0 KiB of cut tails" in told.cost
+
+
+def test_limits_that_nothing_improves_are_kept() -> None:
+    (told,) = advice(fetch_limits(lane("captured", 0, 30, 500), lane(LARGE, 0, 30, 500)))
+    assert told.advice.startswith("Keep it")
+
+
+def sessions(captured_refused: int, zero_harm: int, taken: int) -> Findings:
+    c, s = SESSION_CACHE, SESSION_SLOTS
+    own = {c.fetches: 100, c.created: 10, "live": 8, "cached": 40, "reread": 0}
+    rows = [
+        row_of(c).asDict() | own | {c.scenario: name, c.refused: refused, c.full_fetches: 10 + refused}
+        for name, refused in (
+            ("captured", captured_refused),
+            ("broker.max.incremental.fetch.session.cache.slots=64", 0),
+        )
+    ]
+    need = row_of(s, shards=8, zero_harm_slots=zero_harm, slots=taken)
+    return findings(
+        {session_lanes: [Row(**row) for row in rows], slots: [need]},
+        {"session_cache": [row[c.scenario] for row in rows]},
+    )
+
+
+def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
+    found = sessions(captured_refused=30, zero_harm=16, taken=8)
+    assert sentence(found, 9).startswith(
+        "From 16 slots (8 shards) of a broker on nobody is refused or evicted; as captured 75.0 %"
+    )
+    (told,) = advice(found)
+    assert told.advice == "16: from there on nobody is refused or evicted"
+
+
+def test_enough_slots_are_kept() -> None:
+    (told,) = advice(sessions(captured_refused=0, zero_harm=16, taken=1000))
+    assert told.advice == "Keep 1,000: 16 would do"
+
+
+def split_lane(name: str, rate: float) -> Row:
+    counts = {"batches": 100, "splits": int(100 * rate), "over": 0, "sent": 1 << 20, "resent": 0, "failed": 0}
+    return Row(**{BATCH_SPLIT.scenario: name, "rate": rate, "fill": 0.5, **counts})
+
+
+def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
+    names = ["captured", "producer.batch.size=16KiB", "producer.batch.size=30000", "producer.batch.size=64KiB"]
+    rows = [split_lane(name, rate) for name, rate in zip(names, (0.09, 0.0, 0.005, 0.8), strict=True)]
+    told = sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
+    assert told.startswith("Up to batch.size=30,000 no more than 1 % of the batches are split (0.50 % of the worst")
+    assert "as captured the worst producer splits 9.0 % of its batches" in told
+
+
+def near_limit(growth: float) -> Findings:
+    h = PARTITION_LIMIT_HEADROOM
+    nearest = Row(headroom=94, limit_value=100, partitions=6, growth_per_day=growth, breach_at=AT, broker=3)
+    row = Row(**{h.scenario: "max.broker.partitions=100", h.refused_by: "max.broker.partitions", "nearest": nearest})
+    return findings({limit_headroom: [row]})
+
+
+def test_growth_over_seconds_is_no_date() -> None:
+    told = nearest_limit(near_limit(1e9), span=2000.0)
+    assert "would leave 94" in told
+    assert "too short for a date" in told
+    assert "2026" not in told
+
+
+def test_growth_over_days_is_a_date() -> None:
+    told = nearest_limit(near_limit(12.0), span=3.0 * SPAN_FOR_A_DATE_MS)
+    assert told.endswith("reached on 2026-01-31 at 12 replicas a day")
+
+
+def test_an_answer_says_how_far_its_replay_agrees_and_what_is_unknown() -> None:
+    assert trust_line(findings(), BY_NUMBER[11]) == "fetches with records (consumer) 99.50 % of 200 and 3 unknown"
+
+
+def test_the_screen_has_a_paragraph_an_answer_and_reasons_together() -> None:
+    lines = [*answer_lines(answers(findings()))]
+    assert lines[0].startswith("  20  0 % of the bytes")
+    (splits,) = [line for line in lines if "not answered: 4, 13 " in line]
+    assert "batch_split" in splits
+    assert max(map(len, lines)) <= 120

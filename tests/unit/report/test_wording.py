@@ -1,0 +1,69 @@
+"""Numbers, names and lanes as people say them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from jobs.report.wording import begun, changed, counted, duration, elapsed, lane_heading, lane_label, lane_said, percent
+
+LANE = "consumer.fetch.max.bytes=256KiB,consumer.max.partition.fetch.bytes=1MiB"
+AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [(None, "-"), (0, "0 ms"), (0.4, "0.4 ms"), (105.2, "105 ms"), (1000, "1 s"), (2345, "2.3 s"), (150_000, "2.5 min"),
+     (10_800_000, "3 h"), (432_000_000, "5 days")],
+)  # fmt: skip
+def test_a_time_has_the_unit_that_suits_it(ms: float | None, said: str) -> None:
+    assert duration(ms) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(None, "-"), (0, "0 %"), (1, "100 %"), (0.5, "50.0 %"), (0.00001, "0.01 %"), (0.99999, "99.99 %"),
+     (0.004, "0.40 %")],
+)  # fmt: skip
+def test_a_share_says_none_and_all_only_of_none_and_all(share: float | None, said: str) -> None:
+    assert percent(share) == said
+
+
+def test_one_is_not_many() -> None:
+    assert [counted(count, "fetch", "fetches") for count in (0, 1, 2345)] == ["0 fetches", "1 fetch", "2,345 fetches"]
+
+
+def test_a_lane_is_said_in_kafkas_own_names() -> None:
+    assert lane_said(LANE) == "with fetch.max.bytes=256 KiB and max.partition.fetch.bytes=1 MiB"
+    assert lane_said("captured") == "as captured"
+
+
+def test_a_name_that_two_clients_have_says_whose_it_is_where_it_is_not_the_first() -> None:
+    assert changed("consumer.buffer.memory=1MiB,producer.buffer.memory=32MiB") == {
+        "buffer.memory": "1 MiB",
+        "producer.buffer.memory": "32 MiB",
+    }
+
+
+def test_a_label_is_the_values_and_the_heading_says_of_what() -> None:
+    assert [lane_label(lane) for lane in ("captured", LANE)] == ["captured", "256 KiB · 1 MiB"]
+    assert lane_heading(["captured", LANE]) == "fetch.max.bytes · max.partition.fetch.bytes"
+    assert lane_heading(["captured"]) == "lane"
+
+
+def test_a_limit_that_changes_with_time_keeps_its_spelling() -> None:
+    lane = "max.partitions=500 until 2026-11-21T12:19:44Z then 900"
+    assert lane_label(lane) == "500 until 2026-11-21T12:19:44Z then 900"
+
+
+def test_a_sentence_begins_with_a_capital_and_settings_keep_their_case() -> None:
+    assert begun("with NumFetchSessionCacheShards=1") == "With NumFetchSessionCacheShards=1"
+
+
+@pytest.mark.parametrize(("seconds", "unit"), [(3, "seconds"), (600, "minutes"), (9000, "hours"), (900_000, "days")])
+def test_time_goes_by_in_the_unit_that_suits_the_span(seconds: int, unit: str) -> None:
+    since, told = elapsed([AT, AT + timedelta(seconds=seconds)])
+    assert told == f"{unit} since 2026-01-31 12:00:00 UTC"
+    assert since[0] == 0
+    assert 2 <= since[1] < 61
