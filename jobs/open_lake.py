@@ -1,8 +1,8 @@
 """A lake as a notebook wants it: the tables of one capture set and of the newest run of each replay, by SQL.
 
-    from jobs.open_lake import open_lake
-    lake = open_lake("./lake")
-    lake.sql("SELECT reader, scenario, max(longest_wait_ms) FROM fetch_fairness GROUP BY ALL")
+from jobs.open_lake import open_lake
+lake = open_lake("./lake")
+lake.sql("SELECT reader, scenario, max(longest_wait_ms) FROM fetch_fairness GROUP BY ALL")
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     from udfs.frames.spark_functions import fetch_request, request_header
     frames.select(request_header("frame").client_id, fetch_request("version", "frame").max_bytes)
 
-`request_header(frame)` and `response_correlation_id(frame)` take frames of any API. Each declared message has a function
-of its own, `fetch_request(version, frame)` or `metadata_response(version, frame)`: versions may differ from row to row; that
-of a request may be null, for its header tells it, that of a response is its request's.
+`request_header(frame)` and `response_correlation_id(frame)` take frames of any API. Each declared message has a
+function of its own, `fetch_request(version, frame)` or `metadata_response(version, frame)`: versions may differ from
+row to row; that of a request may be null, for its header tells it, that of a response is its request's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # its stubs leave it out
 from pyspark.sql.pandas.types import from_arrow_type
 
 from schemas.wire.apis import APIS
@@ -29,6 +29,10 @@ from udfs.frames.message_types import message_type
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import UserDefinedFunctionLike
+
+    ArrowColumn = pa.Array[Any]
+else:
+    ArrowColumn = pa.Array  # Spark reads the hints at run time, when Arrow's types take no parameters
 
 
 def spelt_in_snake_case(name: str) -> str:
@@ -61,11 +65,16 @@ def frame_function(name: str) -> UserDefinedFunctionLike:
         raise FrameError(f"there is no function {name}; there are {', '.join(NAMES)}")
 
     # By name, for a worker that was sent a copy of the declaration would compile it again for every task.
-    def decoded(*columns: pa.Array[Any]) -> pa.Array[Any]:
-        return decoded_column(name, *columns)
+    def of_frame(frame: ArrowColumn) -> ArrowColumn:
+        return decoded_column(name, frame)
 
+    def of_versions(version: ArrowColumn, frame: ArrowColumn) -> ArrowColumn:
+        return decoded_column(name, version, frame)
+
+    decoded = of_frame if name in HEADERS else of_versions
     decoded.__name__ = name
-    return arrow_udf(decoded, from_arrow_type(told_type(name)), ArrowUDFType.SCALAR)
+    function: UserDefinedFunctionLike = arrow_udf(decoded, from_arrow_type(told_type(name)))
+    return function
 
 
 def told_type(name: str) -> pa.DataType:
