@@ -77,7 +77,7 @@ def script_of(path: Path) -> nbformat.NotebookNode:
 
 
 def executed(path: Path, lake: str) -> nbformat.NotebookNode:
-    """A notebook from its script with what its cells show on a lake. Raises what a cell raises, and where one prints."""
+    """A notebook from its script with what its cells show on a lake. Raises what a cell raises or prints."""
     notebook = script_of(path)
     with shell(lake) as run:
         for cell in notebook.cells:
