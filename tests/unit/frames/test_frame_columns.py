@@ -40,7 +40,7 @@ def faults(name: str, versions: list[int | None], frames: list[bytes | None]) ->
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: ids(message.name))
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_every_version_of_a_message_can_stand_in_one_column(message: Message, data: st.DataObject) -> None:
     versions = list(range(newest(message) + 1))
@@ -59,11 +59,11 @@ def test_how_the_column_is_cut_into_batches_never_matters(rows: int) -> None:
     whole = decoded_column("fetch_request", versions, frames)
     cuts = range(0, len(frames), rows)
     parts = [decoded_column("fetch_request", versions.slice(at, rows), frames.slice(at, rows)) for at in cuts]
-    assert sum((part.to_pylist() for part in parts), []) == whole.to_pylist()
+    assert [row for part in parts for row in part.to_pylist()] == whole.to_pylist()
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: ids(message.name))
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_bytes_from_anyone_are_a_struct_of_nulls_with_a_reason(message: Message, data: st.DataObject) -> None:
     version = data.draw(st.integers(0, newest(message)))
@@ -75,10 +75,9 @@ def test_bytes_from_anyone_are_a_struct_of_nulls_with_a_reason(message: Message,
         ids(message.name), [version, version, given_version, version], [frame, sized(noise), noise, good]
     ).to_pylist()
     for row in found:
-        assert row["decode_fault"] is None or {value for field, value in row.items() if field != "decode_fault"} == {
-            None
-        }
-    assert found[-1]["decode_fault"] is None, "a neighbour's fault is its own"
+        fault = row.pop("decode_fault")
+        assert fault is None or set(map(str, row.values())) == {"None"}
+    assert fault is None, "a neighbour's fault is its own"
 
 
 WRONG = {
@@ -104,12 +103,8 @@ def test_a_frame_that_cannot_be_decoded_says_why(what: str) -> None:
 
 
 def test_a_request_tells_its_version_itself_and_no_frame_is_null() -> None:
-    frames = [request(1, 4, FETCH_V4), None]
-    assert [row and row["max_bytes"] for row in column("fetch_request", [None, 4], frames).to_pylist()] == [
-        1048576,
-        None,
-    ]
-    assert column("fetch_request", [4, 4], frames).null_count == 1
+    asked, nothing = column("fetch_request", [None, 4], [request(1, 4, FETCH_V4), None]).to_pylist()
+    assert (asked["max_bytes"], nothing) == (1048576, None)
 
 
 def test_a_broker_that_does_not_know_a_version_of_api_versions_answers_in_version_0() -> None:
