@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -41,18 +42,21 @@ _NOTEBOOK_CONF = {
 }
 
 
+class Replay(NamedTuple):
+    """A run's replay of one algorithm: the run's id and the names of its lanes, in their order."""
+
+    run_id: str
+    lanes: list[str]
+
+
 @dataclass(frozen=True)
 class OpenLake:
-    """One capture set of a lake, and the newest run over it of each replay.
-
-    runs: by algorithm the id of its newest run. lanes: by algorithm the names of that run's lanes, in their order.
-    """
+    """One capture set of a lake, and by algorithm the newest replay of it."""
 
     spark: SparkSession
     path: str
     capture_id: str
-    runs: Mapping[str, str]
-    lanes: Mapping[str, Sequence[str]]
+    replays: Mapping[str, Replay]
 
     def rows(self, table: Table) -> DataFrame:
         """A table's rows of this capture set or, in gold, of the newest run that made them; `fidelity` and `runs` have
@@ -61,24 +65,27 @@ class OpenLake:
         if table.layer == "silver":
             return rows_of(self.spark, self.path, table, self.capture_id)
         if table in _OF_ALL:
-            return self._newest_of_all(table)
-        return rows_of(self.spark, self.path, table, self.run_of(table))
-
-    def run_of(self, table: Table) -> str:
-        """The run whose rows of a gold table are shown. Raises LakeError where no replay has made them."""
+            return self._of_newest_replays(table)
         (algorithm,) = (name for name, one in ALGORITHMS.items() if table in one.tables)
-        if algorithm not in self.runs:
-            raise LakeError(
-                f"{self.path} has no {table.name} of its newest captures; make it by {_command(self.path, algorithm)}"
-            )
-        return self.runs[algorithm]
+        return rows_of(self.spark, self.path, table, self.replay_of(algorithm).run_id)
 
-    def _newest_of_all(self, table: Table) -> DataFrame:
-        if not self.runs:
-            raise LakeError(f"{self.path} has no replay of its newest captures; make one by {_command(self.path)}")
-        newest = [
-            (F.col(table.run_id) == run) & (F.col(table.algorithm) == name) for name, run in self.runs.items()
-        ]  # fmt: skip
+    def replay_of(self, algorithm: str) -> Replay:
+        """The newest replay of an algorithm. Raises LakeError that says which command makes one where there is none."""
+        if algorithm not in self.replays:
+            raise _not_replayed(self.path, algorithm)
+        return self.replays[algorithm]
+
+    def lanes(self, algorithm: str) -> list[str]:
+        """The lanes of the newest replay of an algorithm, in their order. Raises LakeError as `replay_of` does."""
+        return self.replay_of(algorithm).lanes
+
+    def _of_newest_replays(self, table: Table) -> DataFrame:
+        if not self.replays:
+            raise _not_replayed(self.path, next(iter(ALGORITHMS)))
+        newest = (
+            (F.col(table.run_id) == replay.run_id) & (F.col(table.algorithm) == algorithm)
+            for algorithm, replay in self.replays.items()
+        )
         return read_table(self.spark, self.path, table).where(reduce(or_, newest))
 
     def sql(self, query: str) -> DataFrame:
@@ -101,13 +108,14 @@ def open_lake(path: str | None = None) -> OpenLake:
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake())
     spark = spark_session(None, "refetch notebook", _NOTEBOOK_CONF)
     capture_id = newest_capture(spark, lake)
-    runs: dict[str, str] = {}
-    lanes: dict[str, Sequence[str]] = {}
-    if has_table(spark, lake, RUNS):
-        of_captures = read_table(spark, lake, RUNS).where(F.col(RUNS.capture_id) == capture_id)
-        for row in of_captures.orderBy(RUNS.run_at, RUNS.run_id).collect():
-            runs[row[RUNS.algorithm]], lanes[row[RUNS.algorithm]] = row[RUNS.run_id], row[RUNS.lanes]
-    return OpenLake(spark, lake, capture_id, runs, lanes)
+    return OpenLake(spark, lake, capture_id, _newest_replays(spark, lake, capture_id))
+
+
+def _newest_replays(spark: SparkSession, lake: str, capture_id: str) -> Mapping[str, Replay]:
+    if not has_table(spark, lake, RUNS):
+        return {}
+    runs = read_table(spark, lake, RUNS).where(F.col(RUNS.capture_id) == capture_id).orderBy(RUNS.run_at, RUNS.run_id)
+    return {row[RUNS.algorithm]: Replay(row[RUNS.run_id], row[RUNS.lanes]) for row in runs.collect()}
 
 
 def _quickstart_lake() -> str:
@@ -117,7 +125,10 @@ def _quickstart_lake() -> str:
     return lake
 
 
-def _command(lake: str, algorithm: str = "fetch_max_bytes") -> str:
+def _not_replayed(lake: str, algorithm: str) -> LakeError:
     key = next(key for key, setting in settings().items() if setting.algorithms[:1] == (algorithm,))
     job = "pipeline --captures=CAPTURES" if algorithm in ON_REQUEST else "replay"
-    return f"`./spark-submit.sh {job} --lake={lake} --set={key}=VALUE,VALUE`"
+    return LakeError(
+        f"{lake} has no replay of {algorithm} over its newest captures; make one by "
+        f"`./spark-submit.sh {job} --lake={lake} --set={key}=VALUE,VALUE`"
+    )

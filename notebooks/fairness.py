@@ -19,6 +19,7 @@ LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, els
 
 # %%
 lake = open_lake(LAKE)
+lanes = lake.lanes("fetch_max_bytes")
 
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
@@ -54,7 +55,6 @@ lake.sql("""
 # every lane and not at the ends alone.
 
 # %%
-lanes = list(lake.lanes["fetch_max_bytes"])
 closed = lake.sql("""
     SELECT scenario, reader, max(longest_wait_ms) AS longest_wait_ms, max(catch_up_ms) AS catch_up_ms,
            sum(cut_tail_bytes) / 1048576 AS cut_tails_mib

@@ -17,6 +17,7 @@ LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, els
 
 # %%
 lake = open_lake(LAKE)
+lanes = lake.lanes("partition_limits")
 
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
@@ -40,7 +41,6 @@ lake.sql("""
 # ## What limits would refuse (KIP-578, a proposal)
 
 # %%
-lanes = list(lake.lanes["partition_limits"])
 outcome = lake.sql("""
     SELECT scenario, sum(done) AS done, sum(refused_by_broker_limit) AS `refused by max.broker.partitions`,
            sum(refused_by_cluster_limit) AS `refused by max.partitions`, sum(refused_before) AS `topic refused before`,

@@ -17,6 +17,7 @@ LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, els
 
 # %%
 lake = open_lake(LAKE)
+lanes = lake.lanes("consumer_memory")
 
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
@@ -79,8 +80,8 @@ waits = lake.sql("""
 alt.Chart(waits, width=360, height=alt.Step(18)).mark_bar().encode(
     y=alt.Y("client_id:N", title=None),
     x=alt.X("depleted_percent:Q", title="time in which the pool had refused somebody, %"),
-    yOffset=alt.YOffset("scenario:N", sort=list(lake.lanes["consumer_memory"])),
-    color=alt.Color("scenario:N", title=None, sort=list(lake.lanes["consumer_memory"])).legend(labelLimit=300),
+    yOffset=alt.YOffset("scenario:N", sort=lanes),
+    color=alt.Color("scenario:N", title=None, sort=lanes).legend(labelLimit=300),
 )
 
 # %% [markdown]

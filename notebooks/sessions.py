@@ -18,6 +18,7 @@ LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, els
 
 # %%
 lake = open_lake(LAKE)
+lanes = lake.lanes("session_cache")
 
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
@@ -54,7 +55,6 @@ lake.sql("""
 # were refused, and of all fetches that had to name every partition.
 
 # %%
-lanes = list(lake.lanes["session_cache"])
 curve = lake.sql("""
     SELECT scenario, sum(refused) / sum(refused + created) AS `sessions refused`,
            sum(full_fetches) / sum(fetches) AS `full fetches`, sum(not_found) / sum(fetches) AS `session not found`

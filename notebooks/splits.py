@@ -19,6 +19,7 @@ LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, els
 
 # %%
 lake = open_lake(LAKE)
+lanes = lake.lanes("batch_split")
 
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
@@ -48,7 +49,6 @@ lake.sql("""
 # batches are safe and cost requests.
 
 # %%
-lanes = list(lake.lanes["batch_split"])
 curve = lake.sql("""
     SELECT scenario, max(split_rate) AS `batches split`, avg(fill) AS `fill of a batch`,
            sum(bytes_resent) / sum(bytes_sent) AS `bytes sent again`

@@ -12,7 +12,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from jobs.open_lake import LAKE_VARIABLE
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenario_file import resolve_scenario
+from tests.e2e.conftest import IN_FORCE, RUN_AT, WHAT_IF
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted(path for path in (REPOSITORY / "notebooks").glob("*.py") if path.stem != "__init__")
@@ -47,9 +47,8 @@ ASKED = (
     "max.broker.partitions=4,200",
 )
 """What is replayed over the sample captures for the notebooks."""
-OF_PRODUCERS = "splits"
-"""The notebook that the sample captures cannot answer: their records are zeros."""
-RUN_AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+OF_PRODUCERS, PRODUCERS = "splits", "split"
+"""The notebook that the sample captures cannot answer, for their records are zeros, and the shared capture that can."""
 
 
 def sample_run(lake: Path) -> Run:
@@ -60,11 +59,10 @@ def sample_run(lake: Path) -> Run:
 
 
 def producers_run(lake: Path) -> Run:
-    """A shared capture of producers whose batches are split."""
-    captures = (REPOSITORY.parent / "shared" / "captures" / "split.pcap",)
-    asked = ["producer.batch.size=16384,30000,38000,64KiB"]
-    in_force = ["batch.size=38000", "linger.ms=20", "max.message.bytes=40000"]
-    return Run(resolve_scenario(None, asked, in_force), captures, str(lake), RUN_AT, master="local[2]")
+    """The shared capture of producers whose batches are split, as the tests of that replay have it."""
+    capture = REPOSITORY.parent / "shared" / "captures" / f"{PRODUCERS}.pcap"
+    scenario = resolve_scenario(None, WHAT_IF[PRODUCERS], IN_FORCE[PRODUCERS])
+    return Run(scenario, (capture,), str(lake), RUN_AT, master="local[2]")
 
 
 def script_of(path: Path) -> nbformat.NotebookNode:
@@ -91,13 +89,13 @@ def shell(lake: str) -> Iterator[Any]:
     """A function that runs a cell as Jupyter does and returns its outputs; the cells share a namespace of their own."""
     before = os.environ.get(LAKE_VARIABLE)
     os.environ[LAKE_VARIABLE] = lake
-    config = Config(HistoryManager={"enabled": False})
-    interactive: Any = _Shell.instance(config=config)
-    try:
-        yield interactive.outputs_of
-    finally:
-        _Shell.clear_instance()
-        os.environ.pop(LAKE_VARIABLE) if before is None else os.environ.update({LAKE_VARIABLE: before})
+    with tempfile.TemporaryDirectory() as folder:
+        interactive: Any = _Shell.instance(config=Config(HistoryManager={"enabled": False}), ipython_dir=folder)
+        try:
+            yield interactive.outputs_of
+        finally:
+            _Shell.clear_instance()
+            os.environ.pop(LAKE_VARIABLE) if before is None else os.environ.update({LAKE_VARIABLE: before})
 
 
 class _Shown(DisplayHook):
