@@ -49,8 +49,8 @@ lake.sql("""
 # %%
 lake.sql("""
     SELECT client_id, client_software_name, client_software_version, count(DISTINCT connection_id) AS connections,
-           count(*) AS requests, round(sum(request_bytes) / 1024) AS sent_kib,
-           round(sum(response_bytes) / 1024) AS got_kib
+           count(*) AS requests, int(sum(request_bytes) / 1024) AS sent_kib,
+           int(sum(response_bytes) / 1024) AS got_kib
     FROM exchanges GROUP BY ALL ORDER BY sum(request_bytes + response_bytes) DESC LIMIT 10
 """)
 
@@ -76,7 +76,7 @@ alt.Chart(rates, width=520, height=160).mark_bar().encode(
 # %%
 lake.sql("""
     SELECT client_id, topic, count(DISTINCT partition) AS partitions, count(*) AS reads,
-           count_if(returned_bytes > 0) AS with_records, round(sum(returned_bytes) / 1024) AS got_kib
+           count_if(returned_bytes > 0) AS with_records, int(sum(returned_bytes) / 1024) AS got_kib
     FROM fetch_partitions GROUP BY ALL ORDER BY got_kib DESC, client_id, topic LIMIT 10
 """)
 
@@ -142,7 +142,9 @@ frames = lake.spark.createDataFrame(
     [(4, fetch), (4, fetch[:-5]), (4, frame(3, 1, struct.pack(">i", -1)))], "version int, frame binary"
 )
 frames.createOrReplaceTempView("frames")
-lake.spark.sql("SELECT request_header(frame).*, length(frame) AS bytes FROM frames")
+lake.spark.sql(
+    "SELECT header.*, bytes FROM (SELECT request_header(frame) AS header, length(frame) AS bytes FROM frames)"
+)
 
 # %% [markdown]
 # A message that is not the function's, and one that is cut, are told apart from those that are fine:

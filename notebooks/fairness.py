@@ -83,7 +83,7 @@ alt.hconcat(
 
 # %%
 lake.sql("""
-    SELECT scenario, reader, round(max(longest_wait_ms)) AS longest_wait_ms, round(max(catch_up_ms)) AS catch_up_ms,
+    SELECT scenario, reader, int(max(longest_wait_ms)) AS longest_wait_ms, int(max(catch_up_ms)) AS catch_up_ms,
            count_if(empty_though_available > 0) AS waiting, count(*) AS partitions,
            round(sum(cut_tail_bytes) / 1048576, 2) AS cut_tails_mib
     FROM fetch_fairness WHERE mode = 'closed' GROUP BY ALL ORDER BY reader, longest_wait_ms, scenario
@@ -132,7 +132,7 @@ alt.Chart(backlog, width=520, height=220).mark_line(interpolate="step-after").en
 # %%
 lake.sql("""
     SELECT client_id, topic, partition, round(share_of_available, 3) AS share_of_available,
-           round(share_of_bytes, 3) AS share_of_bytes, longest_wait_requests, round(longest_wait_ms) AS longest_wait_ms
+           round(share_of_bytes, 3) AS share_of_bytes, longest_wait_requests, int(longest_wait_ms) AS longest_wait_ms
     FROM fetch_fairness WHERE mode = 'open' AND scenario = 'captured' AND reader = 'consumer'
     ORDER BY share_of_bytes - share_of_available, client_id, topic, partition LIMIT 10
 """)
@@ -144,6 +144,6 @@ lake.sql("""
 # %%
 lake.sql("""
     SELECT scenario, sum(first_batch_overrides) AS first_batch_overrides,
-           round(max(response_bytes_max) / 1024) AS largest_response_kib
+           int(max(response_bytes_max) / 1024) AS largest_response_kib
     FROM fetch_consumers WHERE mode = 'open' AND reader = 'consumer' GROUP BY scenario ORDER BY scenario
 """)

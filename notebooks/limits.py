@@ -85,18 +85,19 @@ lake.sql("""
 
 # %%
 lake.sql("""
-    SELECT scenario, refused_by, broker, limit_value, partitions, headroom, round(growth_per_day, 1) AS growth_per_day,
-           breach_at
+    SELECT scenario, refused_by, broker, limit_value, partitions, headroom,
+           format_number(growth_per_day, 0) AS growth_per_day, date_format(breach_at, 'yyyy-MM-dd HH:mm:ss') AS breach_at
     FROM partition_limit_headroom ORDER BY headroom, scenario, refused_by, broker LIMIT 12
 """)
 
 # %%
 replicas = lake.sql("""
-    SELECT at, cast(broker AS string) AS broker, partitions FROM partitions_per_broker WHERE scenario = 'captured'
-    ORDER BY at, broker
+    SELECT timestampdiff(MILLISECOND, min(at) OVER (), at) / 1000 AS seconds, cast(broker AS string) AS broker,
+           partitions
+    FROM partitions_per_broker WHERE scenario = 'captured' ORDER BY seconds, broker
 """).toPandas()
-alt.Chart(replicas, width=520, height=180).mark_line(interpolate="step-after").encode(
-    x=alt.X("at:T", title=None),
+alt.Chart(replicas, width=520, height=180).mark_line(interpolate="step-after", opacity=0.7).encode(
+    x=alt.X("seconds:Q", title="seconds since the first change"),
     y=alt.Y("partitions:Q", title="replicas on the broker", scale=alt.Scale(zero=False)).axis(tickMinStep=1),
     color=alt.Color("broker:N", title="broker"),
 )

@@ -67,7 +67,7 @@ lake.sql("""
     SELECT scenario, client_id, round(used_bytes_p99 / 1048576, 2) AS used_p99_mib,
            round(used_bytes_max / 1048576, 2) AS used_max_mib,
            round(smallest_pool_bytes / 1048576, 2) AS no_wait_from_mib,
-           round(memory_bound_bytes / 1048576) AS memory_bound_mib, waits, round(wait_ms_p99, 1) AS wait_ms_p99,
+           int(memory_bound_bytes / 1048576) AS memory_bound_mib, waits, round(wait_ms_p99, 1) AS wait_ms_p99,
            round(100 * depleted_share, 1) AS depleted_percent, round(throughput_ratio, 3) AS throughput, deadlock
     FROM consumer_memory ORDER BY used_bytes_max DESC, client_id, scenario LIMIT 12
 """)
@@ -91,10 +91,10 @@ alt.Chart(waits, width=360, height=alt.Step(18)).mark_bar().encode(
 
 # %%
 lake.sql("""
-    SELECT 'broker' AS of, broker AS name, scenario, round(used_bytes_max / 1024) AS used_max_kib, waits
+    SELECT 'broker' AS of, broker AS name, scenario, int(used_bytes_max / 1024) AS used_max_kib, waits
     FROM broker_memory
     UNION ALL
-    SELECT 'producer', client_id, scenario, round(used_bytes_max / 1024), waits FROM producer_memory
+    SELECT 'producer', client_id, scenario, int(used_bytes_max / 1024), waits FROM producer_memory
     ORDER BY used_max_kib DESC, name, scenario LIMIT 12
 """)
 

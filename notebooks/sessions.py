@@ -74,7 +74,7 @@ lake.sql("""
     SELECT scenario, max(live_sessions) AS most_live, sum(created) AS created, sum(refused) AS refused,
            sum(evicted) AS evicted, sum(not_found) AS not_found, sum(full_fetches) AS full_fetches,
            sum(fetches) AS fetches, sum(partitions_reread) AS partitions_reread,
-           round(sum(request_bytes) / 1024) AS requests_kib,
+           int(sum(request_bytes) / 1024) AS requests_kib,
            round(sum(response_bytes) / 1048576, 1) AS responses_mib
     FROM session_cache GROUP BY scenario ORDER BY refused, evicted, scenario
 """)

@@ -117,7 +117,7 @@ lake.sql("""
 
 # %%
 lake.sql("""
-    SELECT scenario, client_id, topic, recoveries, round(recovery_ms_mean) AS recovery_ms_mean,
-           round(recovery_ms_max) AS recovery_ms_max, is_recovering
+    SELECT scenario, client_id, topic, recoveries, int(recovery_ms_mean) AS recovery_ms_mean,
+           int(recovery_ms_max) AS recovery_ms_max, is_recovering
     FROM batch_split WHERE splits > 0 ORDER BY recovery_ms_max DESC NULLS LAST, scenario, client_id, topic LIMIT 10
 """)
