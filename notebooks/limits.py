@@ -86,7 +86,8 @@ lake.sql("""
 # %%
 lake.sql("""
     SELECT scenario, refused_by, broker, limit_value, partitions, headroom,
-           format_number(growth_per_day, 0) AS growth_per_day, date_format(breach_at, 'yyyy-MM-dd HH:mm:ss') AS breach_at
+           format_number(growth_per_day, 0) AS growth_per_day,
+           date_format(breach_at, 'yyyy-MM-dd HH:mm:ss') AS breach_at
     FROM partition_limit_headroom ORDER BY headroom, scenario, refused_by, broker LIMIT 12
 """)
 

@@ -87,21 +87,22 @@ alt.Chart(waits, width=360, height=alt.Step(18)).mark_bar().encode(
 # %% [markdown]
 # ## Brokers and producers
 #
-# Requests that brokers hold from their last byte on, and batches that producers hold from their first record on.
+# Requests that brokers hold from their last byte on, and batches that producers hold from their first record on, under
+# the captured settings.
 
 # %%
 lake.sql("""
-    SELECT 'broker' AS of, broker AS name, scenario, int(used_bytes_max / 1024) AS used_max_kib, waits
-    FROM broker_memory
+    SELECT 'broker' AS of, broker AS name, int(used_bytes_max / 1024) AS used_max_kib, waits
+    FROM broker_memory WHERE scenario = 'captured'
     UNION ALL
-    SELECT 'producer', client_id, scenario, int(used_bytes_max / 1024), waits FROM producer_memory
-    ORDER BY used_max_kib DESC, name, scenario LIMIT 12
+    SELECT 'producer', client_id, int(used_bytes_max / 1024), waits FROM producer_memory WHERE scenario = 'captured'
+    ORDER BY used_max_kib DESC, name LIMIT 12
 """)
 
 # %% [markdown]
 # ## Ask your own
 #
-#     ./spark-submit.sh replay --lake=LAKE --set=consumer.buffer.memory=16MiB,64MiB --set=memory.pool=simple,recycling
+#     ./spark-submit.sh replay --lake=LAKE --set=consumer.buffer.memory=16MiB,64MiB --set=memory.pool=strict,non_strict
 #
 # [conf/settings.yaml](../conf/settings.yaml) has the settings with `consumer_memory` among their algorithms,
 # [docs/tables.md](../docs/tables.md) the columns. Two questions that the report does not ask: how much larger are the

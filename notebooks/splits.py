@@ -99,7 +99,7 @@ alt.Chart(ratios.melt("first_batch", var_name="ratio", value_name="value"), widt
 # ## Ask your own
 #
 #     ./spark-submit.sh pipeline --captures=CAPTURES --lake=LAKE --captured=batch.size=1MB --captured=linger.ms=20 \
-#       --captured=max.message.bytes=1MiB --set=producer.batch.size=256KiB,512KiB --set=split.profile=kafka,kip
+#       --captured=max.message.bytes=1MiB --set=producer.batch.size=256KiB,512KiB --set=split.profile=today,kip
 #
 # [conf/settings.yaml](../conf/settings.yaml) has the settings with `batch_split` among their algorithms. Two
 # questions that the report does not ask: which topics share a producer and compress unlike each other, so that one

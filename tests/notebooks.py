@@ -42,7 +42,7 @@ METADATA = {
 ASKED = (
     "consumer.fetch.max.bytes=256KiB,50MiB",
     "consumer.max.partition.fetch.bytes=64KiB,1MiB",
-    "consumer.buffer.memory=1MiB,4MiB",
+    "consumer.buffer.memory=256KiB,1MiB",
     "broker.max.incremental.fetch.session.cache.slots=8,16",
     "max.broker.partitions=4,200",
 )

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from jobs.ingest import ingest
 from jobs.open_lake import LAKE_VARIABLE, open_lake
 from jobs.replay import replay
+from jobs.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import EXCHANGES
 from tests.e2e.conftest import CapturedLake
@@ -62,6 +63,14 @@ def test_what_is_kept_of_a_notebook_is_small_and_of_no_machine(path: Path, repos
     assert {output.output_type for output in shown} == {"execute_result"}
     assert not re.search(r"(?<![\w.:])/(home|root|tmp|work|Users)/", text)
     assert str(repository) not in text
+
+
+@notebooks
+def test_the_settings_that_a_notebook_tells_to_try_can_be_tried(path: Path) -> None:
+    text = "\n".join(cell.source for cell in script_of(path).cells if cell.cell_type == "markdown")
+    told = {flag: re.findall(rf"--{flag}=(\S+?=[^\s`]+)", text) for flag in ("set", "captured")}
+    assert told["set"] or path.stem == "explore"
+    resolve_scenario(None, told["set"], told["captured"])
 
 
 @pytest.mark.parametrize("family", PROPOSALS)
