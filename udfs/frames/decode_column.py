@@ -26,8 +26,8 @@ from udfs.frames.frame_headers import (
     request_headers,
     response_headers,
 )
+from udfs.frames.message_columns import Decodings, columns, structs
 from udfs.frames.message_types import message_type
-from udfs.frames.told import Decodings, columns, structs
 from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
 from udfs.wire.messages import decode

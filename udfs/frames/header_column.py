@@ -22,8 +22,8 @@ from udfs.frames.frame_headers import (
     request_headers,
     response_headers,
 )
+from udfs.frames.message_columns import structs, texts
 from udfs.frames.message_types import DECODE_FAULT
-from udfs.frames.told import structs, texts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import FIXED_HEADER_BYTES
 
