@@ -34,13 +34,16 @@ lake.sql("""
 """)
 
 # %%
-lake.sql("SELECT reason, count(*) AS `rows`, sum(bytes) AS bytes FROM quarantine GROUP BY reason ORDER BY bytes DESC")
+lake.sql(
+    "SELECT reason, count(*) AS `rows`, sum(bytes) AS bytes FROM quarantine GROUP BY reason ORDER BY bytes DESC, reason"
+)
 
 # %%
 lake.sql("""
     SELECT api_name, api_version, status, count(*) AS exchanges, count(decode_fault) AS faults,
            round(sum(request_bytes) / 1024, 1) AS requests_kib, round(sum(response_bytes) / 1024, 1) AS responses_kib
-    FROM exchanges GROUP BY ALL ORDER BY sum(request_bytes + response_bytes) DESC LIMIT 12
+    FROM exchanges GROUP BY ALL
+    ORDER BY sum(request_bytes + response_bytes) DESC, api_name, api_version, status LIMIT 12
 """)
 
 # %% [markdown]
@@ -51,7 +54,8 @@ lake.sql("""
     SELECT client_id, client_software_name, client_software_version, count(DISTINCT connection_id) AS connections,
            count(*) AS requests, int(sum(request_bytes) / 1024) AS sent_kib,
            int(sum(response_bytes) / 1024) AS got_kib
-    FROM exchanges GROUP BY ALL ORDER BY sum(request_bytes + response_bytes) DESC LIMIT 10
+    FROM exchanges GROUP BY ALL
+    ORDER BY sum(request_bytes + response_bytes) DESC, client_id, client_software_version LIMIT 10
 """)
 
 # %% [markdown]

@@ -112,7 +112,7 @@ lake.sql("""
 lake.sql("""
     SELECT client_id, client_software_name, count(*) AS full_fetches, count(DISTINCT connection_id) AS connections
     FROM exchanges WHERE api_name = 'FETCH' AND fetch_session_epoch = 0
-    GROUP BY ALL ORDER BY full_fetches DESC, client_id LIMIT 10
+    GROUP BY ALL ORDER BY full_fetches DESC, client_id, client_software_name LIMIT 10
 """)
 
 # %% [markdown]
