@@ -58,7 +58,7 @@ lake.sql("""
 closed = lake.sql("""
     SELECT scenario, reader, max(longest_wait_ms) AS longest_wait_ms, max(catch_up_ms) AS catch_up_ms,
            sum(cut_tail_bytes) / 1048576 AS cut_tails_mib
-    FROM fetch_fairness WHERE mode = 'closed' AND reader = 'consumer' GROUP BY ALL
+    FROM fetch_fairness WHERE mode = 'closed' AND reader = 'consumer' GROUP BY ALL ORDER BY scenario
 """).toPandas()
 
 # %%

@@ -45,7 +45,7 @@ outcome = lake.sql("""
     SELECT scenario, sum(done) AS done, sum(refused_by_broker_limit) AS `refused by max.broker.partitions`,
            sum(refused_by_cluster_limit) AS `refused by max.partitions`, sum(refused_before) AS `topic refused before`,
            sum(refused_by_kafka) AS `refused by Kafka of today`, sum(otherwise_failed) AS `failed otherwise`
-    FROM partition_limits GROUP BY scenario
+    FROM partition_limits GROUP BY scenario ORDER BY scenario
 """).toPandas()
 alt.Chart(
     outcome.melt("scenario", var_name="outcome", value_name="changes"), width=420, height=alt.Step(22)

@@ -48,7 +48,7 @@ lake.sql("""
 # %%
 exceedance = lake.sql("""
     SELECT client_id, bytes / 1048576 AS mib, share_above FROM consumer_memory_exceedance
-    WHERE scenario = 'captured' ORDER BY client_id, mib
+    WHERE scenario = 'captured' ORDER BY client_id, client_address, mib
 """).toPandas()
 alt.Chart(exceedance, width=520, height=220).mark_line(interpolate="step-after").encode(
     x=alt.X("mib:Q", title="held, MiB"),
@@ -75,7 +75,7 @@ lake.sql("""
 # %%
 waits = lake.sql("""
     SELECT scenario, client_id, 100 * depleted_share AS depleted_percent FROM consumer_memory WHERE responses > 1
-    ORDER BY client_id
+    ORDER BY client_id, client_address, scenario
 """).toPandas()
 alt.Chart(waits, width=360, height=alt.Step(18)).mark_bar().encode(
     y=alt.Y("client_id:N", title=None),

@@ -58,7 +58,7 @@ lake.sql("""
 curve = lake.sql("""
     SELECT scenario, sum(refused) / sum(refused + created) AS `sessions refused`,
            sum(full_fetches) / sum(fetches) AS `full fetches`, sum(not_found) / sum(fetches) AS `session not found`
-    FROM session_cache GROUP BY scenario
+    FROM session_cache GROUP BY scenario ORDER BY scenario
 """).toPandas()
 shares = curve.melt("scenario", var_name="what", value_name="share")
 alt.Chart(shares, width=150, height=alt.Step(22)).mark_bar().encode(

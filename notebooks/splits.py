@@ -52,7 +52,7 @@ lake.sql("""
 curve = lake.sql("""
     SELECT scenario, max(split_rate) AS `batches split`, avg(fill) AS `fill of a batch`,
            sum(bytes_resent) / sum(bytes_sent) AS `bytes sent again`
-    FROM batch_split GROUP BY scenario
+    FROM batch_split GROUP BY scenario ORDER BY scenario
 """).toPandas()
 alt.Chart(
     curve.melt("scenario", var_name="what", value_name="share"), width=150, height=alt.Step(22)
