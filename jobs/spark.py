@@ -16,7 +16,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from jobs.java import check_java
-from jobs.paths import CONF, ROOT
+from jobs.paths import CONF, ROOT, python_path
 from udfs.errors import SetupError, SparkError
 
 DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
@@ -95,7 +95,7 @@ def own_properties(master: str) -> dict[str, str]:
 def started_properties(master: str, conf: Mapping[str, str], jars: str | None) -> dict[str, str]:
     """Properties of a Spark started here: refetch's, the machine's, the jars', the caller's, each over those before."""
     own = own_properties(master)
-    own["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    own["spark.executorEnv.PYTHONPATH"] = python_path()
     own |= jar_properties(jars)
     own |= conf
     quiet = f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}"
