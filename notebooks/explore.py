@@ -69,7 +69,7 @@ rates = lake.sql("""
     FROM exchanges CROSS JOIN begin WHERE api_name IN ('FETCH', 'PRODUCE') GROUP BY ALL ORDER BY ALL
 """).toPandas()
 alt.Chart(rates, width=520, height=160).mark_bar().encode(
-    x=alt.X("second:Q", title="seconds since the first request"),
+    x=alt.X("second:Q", title="seconds since the first request", scale=alt.Scale(domainMin=0)),
     y=alt.Y("mib:Q", title="MiB a second"),
     color=alt.Color("api_name:N", title=None),
 )
