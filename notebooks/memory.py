@@ -67,7 +67,7 @@ lake.sql("""
     SELECT scenario, client_id, round(used_bytes_p99 / 1048576, 2) AS used_p99_mib,
            round(used_bytes_max / 1048576, 2) AS used_max_mib,
            round(smallest_pool_bytes / 1048576, 2) AS no_wait_from_mib,
-           int(memory_bound_bytes / 1048576) AS memory_bound_mib, waits, round(wait_ms_p99, 1) AS wait_ms_p99,
+           round(memory_bound_bytes / 1048576, 1) AS memory_bound_mib, waits, round(wait_ms_p99, 1) AS wait_ms_p99,
            round(100 * depleted_share, 1) AS depleted_percent, round(throughput_ratio, 3) AS throughput, deadlock
     FROM consumer_memory ORDER BY used_bytes_max DESC, client_id, scenario LIMIT 12
 """)
@@ -77,7 +77,7 @@ waits = lake.sql("""
     SELECT scenario, client_id, 100 * depleted_share AS depleted_percent FROM consumer_memory WHERE responses > 1
     ORDER BY client_id, client_address, scenario
 """).toPandas()
-alt.Chart(waits, width=360, height=alt.Step(18)).mark_bar().encode(
+alt.Chart(waits, width=360, height=alt.Step(9)).mark_bar().encode(
     y=alt.Y("client_id:N", title=None),
     x=alt.X("depleted_percent:Q", title="time in which the pool had refused somebody, %"),
     yOffset=alt.YOffset("scenario:N", sort=lanes),

@@ -90,6 +90,8 @@ lake.sql("""
 
 # %% [markdown]
 # ## Who evicts whom
+#
+# No row: nobody does.
 
 # %%
 lake.sql("""
@@ -105,8 +107,7 @@ lake.sql("""
 #       --set=min.incremental.fetch.session.eviction.ms=60s
 #
 # `--set=kafka=3.7` replays the one cache of before 3.8. [docs/tables.md](../docs/tables.md) has the columns. Two
-# questions that the report does not ask: which clients open the most sessions by the minute, as clients that come and
-# go do,
+# questions that the report does not ask: which clients ask for a session most often, as those that come and go do,
 
 # %%
 lake.sql("""
