@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from jobs.paths import python_path
 from jobs.run import Run
 from jobs.spark import spark_session
 from udfs.capture.storage import stored_bytes
@@ -45,7 +47,12 @@ def compiling(algorithms: Sequence[str]) -> Iterator[None]:
     if any(shares):
         sys.stderr.write("refetch: compiling the kernels, once for this version ...\n")
     command = [sys.executable, "-m", "udfs.warm_up"]
-    running = [subprocess.Popen([*command, *share], stderr=subprocess.PIPE, text=True) for share in shares if share]
+    environment = os.environ | {"PYTHONPATH": python_path()}
+    running = [
+        subprocess.Popen([*command, *share], stderr=subprocess.PIPE, text=True, env=environment)
+        for share in shares
+        if share
+    ]
     try:
         yield
         for process in running:

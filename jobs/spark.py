@@ -16,7 +16,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from jobs.java import check_java
-from jobs.paths import CONF, ROOT
+from jobs.paths import CONF, ROOT, python_path
 from udfs.errors import SetupError, SparkError
 
 DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
@@ -37,7 +37,7 @@ def spark_session(master: str | None, app: str, conf: Mapping[str, str] | None =
     """
     active = SparkSession.getActiveSession()
     if active is not None:
-        _set_sql_properties(active, properties(CONF / "spark-defaults.conf") | dict(conf or {}))
+        set_sql_properties(active, conf)
         return active
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         session = _submitted_session(master, app, dict(conf or {}))
@@ -45,6 +45,13 @@ def spark_session(master: str | None, app: str, conf: Mapping[str, str] | None =
         session = _started_session(master or "local[*]", app, dict(conf or {}))
     _check_delta(session)
     return session
+
+
+def set_sql_properties(session: SparkSession, conf: Mapping[str, str] | None = None) -> None:
+    """Set refetch's SQL properties, and `conf` over them, in a session that somebody else has started."""
+    for key, value in (properties(CONF / "spark-defaults.conf") | dict(conf or {})).items():
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.set(key, value)
 
 
 def properties(path: Path) -> dict[str, str]:
@@ -88,7 +95,7 @@ def own_properties(master: str) -> dict[str, str]:
 def started_properties(master: str, conf: Mapping[str, str], jars: str | None) -> dict[str, str]:
     """Properties of a Spark started here: refetch's, the machine's, the jars', the caller's, each over those before."""
     own = own_properties(master)
-    own["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    own["spark.executorEnv.PYTHONPATH"] = python_path()
     own |= jar_properties(jars)
     own |= conf
     quiet = f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}"
@@ -132,12 +139,6 @@ def _submitted_session(master: str | None, app: str, conf: dict[str, str]) -> Sp
     for key, value in conf.items():
         builder = builder.config(key, value)
     return (builder.master(master) if master else builder).getOrCreate()
-
-
-def _set_sql_properties(session: SparkSession, wanted: Mapping[str, str]) -> None:
-    for key, value in wanted.items():
-        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
-            session.conf.set(key, value)
 
 
 def _check_delta(session: SparkSession) -> None:

@@ -6,6 +6,10 @@ from __future__ import annotations
 class RefetchError(Exception):
     """Root of every error a user can act on; the message says what was found and what to do."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in a notebook: the message alone, as the command line does."""
+        return [f"refetch: {self}"]
+
 
 class CaptureError(RefetchError):
     """A capture cannot be opened, is of no known format, changed while it was read, or does not tell what is asked."""
@@ -21,6 +25,10 @@ class SetupError(RefetchError):
 
 class LakeError(RefetchError):
     """The lake cannot be read or written, or holds a table this version cannot use."""
+
+
+class FrameError(RefetchError):
+    """A function is asked for that decodes no frames: its message is not declared, or bears credentials."""
 
 
 class SparkError(RefetchError):

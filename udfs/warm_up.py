@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, SENT, SESSION_EVENTS, TOPIC_EVENTS
 from schemas.tables.table import Table
+from schemas.wire.declared import FETCH as FETCH_MESSAGES
 from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSS
@@ -31,6 +32,8 @@ from udfs.capture.packets import read_packets
 from udfs.capture.segments import DIRECTION
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
+from udfs.frames.decode_column import request_column, response_column
+from udfs.frames.header_column import request_header_column
 from udfs.kernel_cache import compiled
 from udfs.replay.fetch.client_pace import as_captured_clients
 from udfs.replay.fetch.fetch_lanes import FetchLanes
@@ -196,6 +199,14 @@ def decode() -> None:
     )
     for _ in tables_of(chunk, "", Carried()):
         pass
+    decode_columns(pa.array([VERSION]), pa.array([request]), pa.array([response]))
+
+
+def decode_columns(version: pa.Array[Any], request: pa.Array[Any], response: pa.Array[Any]) -> None:
+    """From columns of frames to columns of structs."""
+    request_header_column(request)
+    request_column(FETCH_MESSAGES.request, version, request)
+    response_column(FETCH_MESSAGES.response, version, response)
 
 
 RUNS = {

@@ -22,3 +22,5 @@ class DecodeFault(IntEnum):
     BAD_MAGIC = 11  # a record batch of a format other than 0, 1 or 2
     BAD_BATCH_SIZE = 12  # a record batch smaller than its own header
     BAD_JSON = 13  # a request log's line whose messages are not what their API has
+    OTHER_API = 14  # a request of another API than the one it was to be read as
+    OTHER_VERSION = 15  # a request whose header says another version than the one it was to be read in

@@ -1,0 +1,134 @@
+"""A lake as a notebook wants it: the tables of one capture set and of the newest run of each replay, by SQL.
+
+from jobs.open_lake import open_lake
+lake = open_lake("./lake")
+lake.sql("SELECT reader, scenario, max(longest_wait_ms) FROM fetch_fairness GROUP BY ALL")
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.algorithms import ALGORITHMS
+from jobs.lake import has_table, read_table, rows_of
+from jobs.paths import CONF
+from jobs.replay import newest_capture
+from jobs.run import absolute_lake
+from jobs.scenario_file import resolve_scenario
+from jobs.settings import ON_REQUEST, settings
+from jobs.spark import spark_session
+from schemas.tables.gold import FIDELITY, GOLD, RUNS
+from schemas.tables.silver import SILVER
+from schemas.tables.table import Table
+from udfs.errors import LakeError
+
+LAKE_VARIABLE = "REFETCH_LAKE"
+"""The environment variable that names the lake where none is given."""
+TABLES: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD)}
+_OF_ALL = (FIDELITY, RUNS)
+_NOTEBOOK_CONF = {
+    # A DataFrame at the end of a cell is shown as a table, its texts in full.
+    "spark.sql.repl.eagerEval.enabled": "true",
+    "spark.sql.repl.eagerEval.truncate": "0",
+}
+
+
+class Replay(NamedTuple):
+    """A run's replay of one algorithm: the run's id and the names of its lanes, in their order."""
+
+    run_id: str
+    lanes: list[str]
+
+
+@dataclass(frozen=True)
+class OpenLake:
+    """One capture set of a lake, and by algorithm the newest replay of it."""
+
+    spark: SparkSession
+    path: str
+    capture_id: str
+    replays: Mapping[str, Replay]
+
+    def rows(self, table: Table) -> DataFrame:
+        """A table's rows of this capture set or, in gold, of the newest run that made them; `fidelity` and `runs` have
+        those of every replay. Raises LakeError that says which command makes what is not there.
+        """
+        if table.layer == "silver":
+            return rows_of(self.spark, self.path, table, self.capture_id)
+        if table in _OF_ALL:
+            return self._of_newest_replays(table)
+        (algorithm,) = (name for name, one in ALGORITHMS.items() if table in one.tables)
+        return rows_of(self.spark, self.path, table, self.replay_of(algorithm).run_id)
+
+    def replay_of(self, algorithm: str) -> Replay:
+        """The newest replay of an algorithm. Raises LakeError that says which command makes one where there is none."""
+        if algorithm not in self.replays:
+            raise _not_replayed(self.path, algorithm)
+        return self.replays[algorithm]
+
+    def lanes(self, algorithm: str) -> list[str]:
+        """The lanes of the newest replay of an algorithm, in their order. Raises LakeError as `replay_of` does."""
+        return self.replay_of(algorithm).lanes
+
+    def _of_newest_replays(self, table: Table) -> DataFrame:
+        if not self.replays:
+            raise _not_replayed(self.path, next(iter(ALGORITHMS)))
+        newest = (
+            (F.col(table.run_id) == replay.run_id) & (F.col(table.algorithm) == algorithm)
+            for algorithm, replay in self.replays.items()
+        )
+        return read_table(self.spark, self.path, table).where(reduce(or_, newest))
+
+    def sql(self, query: str) -> DataFrame:
+        """The answer to a query that names the lake's tables as `docs/tables.md` does, without their layer.
+
+        Each table it names becomes a temporary view of the session. Raises LakeError as `rows` does.
+        """
+        for name, table in TABLES.items():
+            if re.search(rf"\b{name}\b", query):
+                self.rows(table).createOrReplaceTempView(name)
+        return self.spark.sql(query)
+
+
+def open_lake(path: str | None = None) -> OpenLake:
+    """Open a lake: at this folder or URI, else at REFETCH_LAKE, else the quickstart's.
+
+    A session that is there already is used; else Spark is started here. Raises LakeError where the lake has no
+    captures, and what `jobs.spark.spark_session` raises.
+    """
+    lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake())
+    spark = spark_session(None, "refetch notebook", _NOTEBOOK_CONF)
+    capture_id = newest_capture(spark, lake)
+    return OpenLake(spark, lake, capture_id, _newest_replays(spark, lake, capture_id))
+
+
+def _newest_replays(spark: SparkSession, lake: str, capture_id: str) -> Mapping[str, Replay]:
+    if not has_table(spark, lake, RUNS):
+        return {}
+    runs = read_table(spark, lake, RUNS).where(F.col(RUNS.capture_id) == capture_id).orderBy(RUNS.run_at, RUNS.run_id)
+    return {row[RUNS.algorithm]: Replay(row[RUNS.run_id], row[RUNS.lanes]) for row in runs.collect()}
+
+
+def _quickstart_lake() -> str:
+    lake = resolve_scenario(str(CONF / "quickstart.yaml")).lake
+    if lake is None:
+        raise LakeError("name a lake: open_lake(PATH), or the environment variable REFETCH_LAKE")
+    return lake
+
+
+def _not_replayed(lake: str, algorithm: str) -> LakeError:
+    key = next(key for key, setting in settings().items() if setting.algorithms[:1] == (algorithm,))
+    job = "pipeline --captures=CAPTURES" if algorithm in ON_REQUEST else "replay"
+    return LakeError(
+        f"{lake} has no replay of {algorithm} over its newest captures; make one by "
+        f"`./spark-submit.sh {job} --lake={lake} --set={key}=VALUE,VALUE`"
+    )

@@ -1,0 +1,170 @@
+# %% [markdown]
+# # Explore: decoded traffic by SQL, and frames of your own
+#
+# The silver tables hold every request with its response, every partition of every fetch and every record batch, as
+# sizes, offsets and times; never a key, a value or a header. This walk asks them what a packet capture cannot be
+# asked directly.
+
+# %%
+import struct
+
+import altair as alt
+from pyspark.sql import functions as F
+
+from jobs.frame_functions import register_frame_functions
+from jobs.open_lake import open_lake
+from udfs.frames.spark_functions import fetch_request
+
+alt.renderers.enable("svg")
+
+# %% tags=["parameters"]
+LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
+
+# %%
+lake = open_lake(LAKE)
+
+# %% [markdown]
+# ## What was captured, and what could not be decoded
+#
+# Every byte of a capture is in a row or in quarantine with a reason; no row there: all was decoded.
+
+# %%
+lake.sql("""
+    SELECT element_at(split(path, '/'), -1) AS file, format, packets, log_lines,
+           round(tcp_captured_bytes / 1048576, 1) AS captured_mib, date_diff(SECOND, first_time, last_time) AS seconds
+    FROM captures ORDER BY file_no
+""")
+
+# %%
+lake.sql(
+    "SELECT reason, count(*) AS `rows`, sum(bytes) AS bytes FROM quarantine GROUP BY reason ORDER BY bytes DESC, reason"
+)
+
+# %%
+lake.sql("""
+    SELECT api_name, api_version, status, count(*) AS exchanges, count(decode_fault) AS faults,
+           round(sum(request_bytes) / 1024, 1) AS requests_kib, round(sum(response_bytes) / 1024, 1) AS responses_kib
+    FROM exchanges GROUP BY ALL
+    ORDER BY sum(request_bytes + response_bytes) DESC, api_name, api_version, status LIMIT 12
+""")
+
+# %% [markdown]
+# ## Top talkers
+
+# %%
+lake.sql("""
+    SELECT client_id, client_software_name, client_software_version, count(DISTINCT connection_id) AS connections,
+           count(*) AS requests, int(sum(request_bytes) / 1024) AS sent_kib,
+           int(sum(response_bytes) / 1024) AS got_kib
+    FROM exchanges GROUP BY ALL
+    ORDER BY sum(request_bytes + response_bytes) DESC, client_id, client_software_version LIMIT 10
+""")
+
+# %% [markdown]
+# Over time: what brokers send and get, a second a point.
+
+# %%
+rates = lake.sql("""
+    WITH begin AS (SELECT min(request_time) AS first FROM exchanges)
+    SELECT api_name, date_diff(SECOND, first, request_time) AS second,
+           sum(request_bytes + response_bytes) / 1048576 AS mib
+    FROM exchanges CROSS JOIN begin WHERE api_name IN ('FETCH', 'PRODUCE') GROUP BY ALL ORDER BY ALL
+""").toPandas()
+alt.Chart(rates, width=520, height=160).mark_bar().encode(
+    x=alt.X("second:Q", title="seconds since the first request", scale=alt.Scale(domainMin=0)),
+    y=alt.Y("mib:Q", title="MiB a second"),
+    color=alt.Color("api_name:N", title=None),
+)
+
+# %% [markdown]
+# ## Who fetches what
+
+# %%
+lake.sql("""
+    SELECT client_id, topic, count(DISTINCT partition) AS partitions, count(*) AS reads,
+           count_if(returned_bytes > 0) AS with_records, int(sum(returned_bytes) / 1024) AS got_kib
+    FROM fetch_partitions GROUP BY ALL ORDER BY got_kib DESC, client_id, topic LIMIT 10
+""")
+
+# %% [markdown]
+# Are fetches small and many? How long requests take, and how large responses are, by API.
+
+# %%
+lake.sql("""
+    SELECT api_name, count(*) AS answered,
+           percentile_approx(response_bytes, array(0.5, 0.95, 0.99)) AS `response bytes p50, p95, p99`,
+           transform(percentile(date_diff(MICROSECOND, request_time, response_time) / 1000, array(0.5, 0.99)),
+                     ms -> round(ms, 1)) AS `ms p50, p99`
+    FROM exchanges WHERE status = 'answered' GROUP BY api_name ORDER BY answered DESC, api_name LIMIT 12
+""")
+
+# %% [markdown]
+# ## Record batches
+
+# %%
+lake.sql("""
+    SELECT topic, codec, count(*) AS batches, sum(record_count) AS records,
+           percentile_approx(size_bytes, array(0.5, 0.99)) AS `bytes p50, p99`, max(size_bytes) AS largest
+    FROM record_batches GROUP BY ALL ORDER BY batches DESC, topic, codec LIMIT 10
+""")
+
+# %% [markdown]
+# ## Fetch sessions (KIP-227)
+#
+# Epoch 0 asks for a session and names every partition, -1 wants none; all others are incremental.
+
+# %%
+lake.sql("""
+    SELECT client_id, count_if(fetch_session_epoch = 0) AS full_fetches,
+           count_if(fetch_session_epoch > 0) AS incremental, count_if(fetch_session_epoch < 0) AS sessionless,
+           count_if(error_code IN (70, 71)) AS session_errors
+    FROM exchanges WHERE api_name = 'FETCH' GROUP BY client_id ORDER BY full_fetches DESC, client_id LIMIT 10
+""")
+
+# %% [markdown]
+# ## Frames of your own
+#
+# A proxy, an eBPF probe or a dead-letter topic may leave you a table with a column of Kafka frames: binary, as they
+# were sent, with the 4 bytes of their size. `request_header(frame)` reads the header of any request. Each message has
+# a function that decodes it into a struct of Kafka's own field names: `fetch_request(version, frame)`,
+# `metadata_response(version, frame)` and so on. They are Arrow UDFs over the decoder that made the tables above.
+# Versions may differ from row to row; record bytes come out as sizes; a frame that cannot be decoded is null and says
+# why in `decode_fault`.
+
+# %%
+register_frame_functions(lake.spark)
+
+
+def frame(api_key: int, api_version: int, body: bytes) -> bytes:
+    """A request as a client named `app` would send it."""
+    content = struct.pack(">hhih3s", api_key, api_version, 7, 3, b"app") + body
+    return struct.pack(">i", len(content)) + content
+
+
+limits = struct.pack(">iiiib", -1, 500, 1, 8 << 20, 0)
+partitions = b"".join(struct.pack(">iqi", partition, 1000 + partition, 1 << 20) for partition in range(3))
+fetch = frame(1, 4, limits + struct.pack(">ih6si", 1, 6, b"orders", 3) + partitions)
+frames = lake.spark.createDataFrame(
+    [(4, fetch), (4, fetch[:-5]), (4, frame(3, 1, struct.pack(">i", -1)))], "version int, frame binary"
+)
+frames.createOrReplaceTempView("frames")
+lake.spark.sql(
+    "SELECT header.*, bytes FROM (SELECT request_header(frame) AS header, length(frame) AS bytes FROM frames)"
+)
+
+# %% [markdown]
+# A message that is not the function's, and one that is cut, are told apart from those that are fine:
+
+# %%
+lake.spark.sql("""
+    SELECT fetch.max_bytes, fetch.min_bytes, fetch.max_wait_ms, size(fetch.topics) AS topics, fetch.decode_fault
+    FROM (SELECT fetch_request(version, frame) AS fetch FROM frames)
+""")
+
+# %% [markdown]
+# The same in Python, a row a partition:
+
+# %%
+decoded = frames.select(fetch_request("version", "frame").alias("fetch"))
+topics = decoded.select(F.explode("fetch.topics").alias("t"))
+topics.select("t.topic", F.explode("t.partitions").alias("p")).select("topic", "p.partition", "p.fetch_offset")

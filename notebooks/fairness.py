@@ -1,0 +1,149 @@
+# %% [markdown]
+# # Fairness: who is served, and who waits
+#
+# A fetch asks for many partitions and may bring back only so much: `fetch.max.bytes` for the response,
+# `max.partition.fetch.bytes` for a partition (KIP-74). What comes first in the request takes the room. This walk asks
+# a capture which partitions wait, and what other limits would change.
+#
+# Every number below is made anew from the lake by the query above it: change it and run it again.
+
+# %%
+import altair as alt
+
+from jobs.open_lake import open_lake
+
+alt.renderers.enable("svg")
+
+# %% tags=["parameters"]
+LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
+
+# %%
+lake = open_lake(LAKE)
+lanes = lake.lanes("fetch_max_bytes")
+
+# %% [markdown]
+# ## What the capture shows, and how far to trust it
+#
+# What was read, what is missing from it, and how often the replay of the settings that *were* in force gives what the
+# capture shows. Where `agreed` is well below `checked`, or `unknown` is large, read the rest as a direction only.
+
+# %%
+lake.sql("""
+    SELECT element_at(split(path, '/'), -1) AS file, packets, round(tcp_captured_bytes / 1048576, 1) AS captured_mib,
+           date_diff(SECOND, first_time, last_time) AS seconds, size(faults) AS faults
+    FROM captures ORDER BY file_no
+""")
+
+# %%
+lake.sql("""
+    SELECT connections, exchanges, fetches, fetches_of_unknown_sessions, unanswered_requests, orphan_responses,
+           missing_bytes, quarantined_bytes
+    FROM capture_quality WHERE connection_id IS NULL
+""")
+
+# %%
+lake.sql("""
+    SELECT metric, reader, sum(checked) AS checked, sum(agreed) AS agreed, sum(unknown) AS unknown
+    FROM fidelity WHERE algorithm = 'fetch_max_bytes' GROUP BY ALL ORDER BY metric, reader
+""")
+
+# %% [markdown]
+# ## What other limits would change
+#
+# Closed loop: in each lane every reader goes on from what *that lane* gave it, until it has read all that the capture
+# shows. A lane without a bar has no partition that waited. Fairness is not monotone in `fetch.max.bytes`, so look at
+# every lane and not at the ends alone.
+
+# %%
+closed = lake.sql("""
+    SELECT scenario, reader, max(longest_wait_ms) AS longest_wait_ms, max(catch_up_ms) AS catch_up_ms,
+           sum(cut_tail_bytes) / 1048576 AS cut_tails_mib
+    FROM fetch_fairness WHERE mode = 'closed' AND reader = 'consumer' GROUP BY ALL ORDER BY scenario
+""").toPandas()
+
+# %%
+lane = alt.Y("scenario:N", sort=lanes, title=None).axis(
+    labelExpr="replace(replace(datum.label, /consumer[.]/g, ''), ',', '  ')", labelLimit=420
+)
+bars = alt.Chart(closed, width=170, height=alt.Step(18)).mark_bar().encode(y=lane)
+alt.hconcat(
+    bars.encode(x=alt.X("longest_wait_ms:Q", title="longest wait of a partition, ms")),
+    bars.encode(
+        x=alt.X("catch_up_ms:Q", title="slowest catch-up, ms"),
+        y=alt.Y("scenario:N", sort=lanes, title=None).axis(labels=False),
+    ),
+    bars.encode(
+        x=alt.X("cut_tails_mib:Q", title="fetched twice, MiB"),
+        y=alt.Y("scenario:N", sort=lanes, title=None).axis(labels=False),
+    ),
+)
+
+# %% [markdown]
+# The table behind it. `waiting` counts partitions that once got nothing from a fetch though there was something.
+
+# %%
+lake.sql("""
+    SELECT scenario, reader, int(max(longest_wait_ms)) AS longest_wait_ms, int(max(catch_up_ms)) AS catch_up_ms,
+           count_if(empty_though_available > 0) AS waiting, count(*) AS partitions,
+           round(sum(cut_tail_bytes) / 1048576, 2) AS cut_tails_mib
+    FROM fetch_fairness WHERE mode = 'closed' GROUP BY ALL ORDER BY reader, longest_wait_ms, scenario
+""")
+
+# %% [markdown]
+# ## The backlog over time
+#
+# Of the client whose partitions wait longest, under the captured settings: what each partition still has to read.
+# Lines that stay flat while others fall are partitions that wait for their turn.
+
+# %%
+backlog = lake.sql("""
+    WITH worst AS (
+        SELECT client_id, client_address FROM fetch_fairness
+        WHERE mode = 'closed' AND reader = 'consumer' AND scenario = 'captured'
+        ORDER BY longest_wait_ms DESC, client_id, client_address LIMIT 1
+    )
+    SELECT concat(topic, '-', partition) AS partition, bucket * bucket_ms AS ms, lag_bytes / 1048576 AS lag_mib
+    FROM fetch_timeline JOIN worst USING (client_id, client_address) WHERE scenario = 'captured' AND reader = 'consumer'
+    ORDER BY topic, fetch_timeline.partition, ms
+""").toPandas()
+
+# %%
+alt.Chart(backlog, width=520, height=220).mark_line(interpolate="step-after").encode(
+    x=alt.X("ms:Q", title="since the first fetch, ms"),
+    y=alt.Y("lag_mib:Q", title="to be read, MiB"),
+    color=alt.Color("partition:N", title=None, scale=alt.Scale(scheme="tableau20")),
+)
+
+# %% [markdown]
+# ## Ask your own
+#
+# Any setting of [conf/settings.yaml](../conf/settings.yaml) with `fetch_max_bytes` among its algorithms can be a
+# lane:
+#
+#     ./spark-submit.sh replay --lake=LAKE --set=consumer.fetch.max.bytes=1MiB,8MiB --set=order=client,fixed
+#
+# Then run this notebook again: it shows the newest run. [docs/tables.md](../docs/tables.md) has every column of
+# `fetch_fairness`, `fetch_consumers`, `fetch_timeline` and `fetch_memory`.
+#
+# Two questions that the report does not ask. Is it the limits, or is one partition simply where the data is? A
+# partition whose share of what it got is far below its share of what there was, is kept waiting; one with a large
+# share of both is skew, which no fetch limit cures.
+
+# %%
+lake.sql("""
+    SELECT client_id, topic, partition, round(share_of_available, 3) AS share_of_available,
+           round(share_of_bytes, 3) AS share_of_bytes, longest_wait_requests, int(longest_wait_ms) AS longest_wait_ms
+    FROM fetch_fairness WHERE mode = 'open' AND scenario = 'captured' AND reader = 'consumer'
+    ORDER BY share_of_bytes - share_of_available, client_id, topic, partition LIMIT 10
+""")
+
+# %% [markdown]
+# And is a batch larger than a partition's limit delivered? Yes, whole, where it comes first (KIP-74): how often that
+# happened, by lane, open loop.
+
+# %%
+lake.sql("""
+    SELECT scenario, sum(first_batch_overrides) AS first_batch_overrides,
+           int(max(response_bytes_max) / 1024) AS largest_response_kib
+    FROM fetch_consumers WHERE mode = 'open' AND reader = 'consumer' GROUP BY scenario ORDER BY scenario
+""")

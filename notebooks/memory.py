@@ -1,0 +1,125 @@
+# %% [markdown]
+# # Memory: what consumers, brokers and producers hold
+#
+# How much memory do fetch responses take until their records are taken over, what bound would let nobody wait, and
+# what would a smaller one cost? **KIP-81, a `buffer.memory` of consumers, is a proposal that no release of Kafka
+# has.** `queued.max.request.bytes` of brokers (KIP-72) and `buffer.memory` of producers exist.
+
+# %%
+import altair as alt
+
+from jobs.open_lake import open_lake
+
+alt.renderers.enable("svg")
+
+# %% tags=["parameters"]
+LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
+
+# %%
+lake = open_lake(LAKE)
+lanes = lake.lanes("consumer_memory")
+
+# %% [markdown]
+# ## What the capture shows, and how far to trust it
+#
+# A response's memory is taken to come back when its partitions are fetched again. `drained_partitions` says how often
+# the offset of that next fetch is where the response ended; `batches_without_wait`, how often a producer's batch left
+# without waiting for memory in the replay too, as it did in the capture.
+
+# %%
+lake.sql("""
+    SELECT metric, reader, sum(checked) AS checked, sum(agreed) AS agreed, sum(unknown) AS unknown
+    FROM fidelity WHERE algorithm = 'consumer_memory' GROUP BY ALL ORDER BY metric, reader
+""")
+
+# %%
+lake.sql("""
+    SELECT client_id, connections, brokers, partitions, responses, round(response_bytes / 1048576, 1) AS responses_mib,
+           pinned_responses, left_out
+    FROM consumer_memory WHERE scenario = 'captured' ORDER BY response_bytes DESC, client_id LIMIT 10
+""")
+
+# %% [markdown]
+# ## How much memory, for how long
+#
+# For which share of the time a consumer would hold more than so many bytes, without a bound. Where a line meets the
+# axis is the most it ever held; KIP-74 alone promises no more than `memory_bound_mib` of the table below.
+
+# %%
+exceedance = lake.sql("""
+    SELECT client_id, bytes / 1048576 AS mib, share_above FROM consumer_memory_exceedance
+    WHERE scenario = 'captured' ORDER BY client_id, client_address, mib
+""").toPandas()
+alt.Chart(exceedance, width=520, height=220).mark_line(interpolate="step-after").encode(
+    x=alt.X("mib:Q", title="held, MiB"),
+    y=alt.Y("share_above:Q", title="share of the time with more").axis(format="%"),
+    color=alt.Color("client_id:N", title=None),
+)
+
+# %% [markdown]
+# ## What a bound would cost (KIP-81, a proposal)
+#
+# `no_wait_from_mib` is the smallest pool in which nobody waits; `throughput` is of the captured lane's. A pool that
+# is not above `fetch.max.bytes` the proposal's prototype would refuse to start with.
+
+# %%
+lake.sql("""
+    SELECT scenario, client_id, round(used_bytes_p99 / 1048576, 2) AS used_p99_mib,
+           round(used_bytes_max / 1048576, 2) AS used_max_mib,
+           round(smallest_pool_bytes / 1048576, 2) AS no_wait_from_mib,
+           round(memory_bound_bytes / 1048576, 1) AS memory_bound_mib, waits, round(wait_ms_p99, 1) AS wait_ms_p99,
+           round(100 * depleted_share, 1) AS depleted_percent, round(throughput_ratio, 3) AS throughput, deadlock
+    FROM consumer_memory ORDER BY used_bytes_max DESC, client_id, scenario LIMIT 12
+""")
+
+# %%
+waits = lake.sql("""
+    SELECT scenario, client_id, 100 * depleted_share AS depleted_percent FROM consumer_memory WHERE responses > 1
+    ORDER BY client_id, client_address, scenario
+""").toPandas()
+alt.Chart(waits, width=360, height=alt.Step(9)).mark_bar().encode(
+    y=alt.Y("client_id:N", title=None),
+    x=alt.X("depleted_percent:Q", title="time in which the pool had refused somebody, %"),
+    yOffset=alt.YOffset("scenario:N", sort=lanes),
+    color=alt.Color("scenario:N", title=None, sort=lanes).legend(labelLimit=300),
+)
+
+# %% [markdown]
+# ## Brokers and producers
+#
+# Requests that brokers hold from their last byte on, and batches that producers hold from their first record on, under
+# the captured settings.
+
+# %%
+lake.sql("""
+    SELECT 'broker' AS of, broker AS name, int(used_bytes_max / 1024) AS used_max_kib, waits
+    FROM broker_memory WHERE scenario = 'captured'
+    UNION ALL
+    SELECT 'producer', client_id, int(used_bytes_max / 1024), waits FROM producer_memory WHERE scenario = 'captured'
+    ORDER BY used_max_kib DESC, name LIMIT 12
+""")
+
+# %% [markdown]
+# ## Ask your own
+#
+#     ./spark-submit.sh replay --lake=LAKE --set=consumer.buffer.memory=16MiB,64MiB --set=memory.pool=strict,non_strict
+#
+# [conf/settings.yaml](../conf/settings.yaml) has the settings with `consumer_memory` among their algorithms,
+# [docs/tables.md](../docs/tables.md) the columns. Two questions that the report does not ask: how much larger are the
+# records once decompressed (null where a batch is compressed, for its records are not unpacked), and when was most
+# held?
+
+# %%
+lake.sql("""
+    SELECT client_id, records, round(record_bytes / 1048576, 2) AS record_mib,
+           round(decompressed_bytes / 1048576, 2) AS decompressed_mib
+    FROM consumer_memory WHERE scenario = 'captured' ORDER BY record_bytes DESC, client_id LIMIT 10
+""")
+
+# %%
+lake.sql("""
+    SELECT client_id, max_by(slot_start, used_bytes_max) AS most_held_at,
+           round(max(used_bytes_max) / 1048576, 2) AS used_max_mib
+    FROM consumer_memory_timeline WHERE scenario = 'captured' GROUP BY client_id ORDER BY used_max_mib DESC, client_id
+    LIMIT 10
+""")

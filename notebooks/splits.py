@@ -1,0 +1,123 @@
+# %% [markdown]
+# # Splits: which batch.size is safe
+#
+# A producer fills a batch by an *estimate* of how it will compress (KIP-126). Where the estimate is wrong and
+# `batch.size` near the topic's `max.message.bytes`, the broker refuses the batch (MESSAGE_TOO_LARGE), and the client
+# splits it and sends it again.
+#
+# The limit is on compressed bytes; `batch.size` is on the estimate of them.
+
+# %%
+import altair as alt
+
+from jobs.open_lake import open_lake
+
+alt.renderers.enable("svg")
+
+# %% tags=["parameters"]
+LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
+
+# %%
+lake = open_lake(LAKE)
+lanes = lake.lanes("batch_split")
+
+# %% [markdown]
+# ## What the capture shows, and how far to trust it
+#
+# The replay needs sizes of records, from batches that could be decompressed, so it is made where it is asked for.
+# Sizes of batches that are cut otherwise than captured come from parts compressed anew; `fidelity` holds them against
+# the batches that splits made in the capture.
+
+# %%
+lake.sql("""
+    SELECT metric, sum(checked) AS checked, sum(agreed) AS agreed, sum(unknown) AS unknown
+    FROM fidelity WHERE algorithm = 'batch_split' GROUP BY metric ORDER BY metric
+""")
+
+# %%
+lake.sql("""
+    SELECT client_id, topic, records, batches, splits, split_batches, failed_batches,
+           round(compression_ratio, 3) AS ratio, round(final_estimate, 3) AS final_estimate,
+           round(size_error, 4) AS size_error
+    FROM batch_split WHERE scenario = 'captured' ORDER BY batches DESC, client_id, topic LIMIT 10
+""")
+
+# %% [markdown]
+# ## What another batch.size would do
+#
+# The share of batches that are split, of the worst producer and topic, beside how full batches would be: small
+# batches are safe and cost requests.
+
+# %%
+curve = lake.sql("""
+    SELECT scenario, max(split_rate) AS `batches split`, avg(fill) AS `fill of a batch`,
+           sum(bytes_resent) / sum(bytes_sent) AS `bytes sent again`
+    FROM batch_split GROUP BY scenario ORDER BY scenario
+""").toPandas()
+alt.Chart(
+    curve.melt("scenario", var_name="what", value_name="share"), width=150, height=alt.Step(22)
+).mark_bar().encode(
+    x=alt.X("share:Q", title=None).axis(format="%"),
+    y=alt.Y("scenario:N", sort=lanes, title=None),
+    column=alt.Column("what:N", title=None, sort=["batches split", "bytes sent again", "fill of a batch"]),
+)
+
+# %%
+lake.sql("""
+    SELECT scenario, sum(batches) AS batches, sum(over_limit) AS over_limit, sum(splits) AS splits,
+           round(100 * max(split_rate), 2) AS worst_split_percent, sum(failed_batches) AS failed,
+           round(sum(bytes_sent) / 1048576, 2) AS sent_mib, round(sum(bytes_resent) / 1048576, 2) AS resent_mib,
+           round(avg(fill), 3) AS fill
+    FROM batch_split GROUP BY scenario ORDER BY batches DESC, scenario
+""")
+
+# %% [markdown]
+# ## The estimate, beside what batches have
+#
+# Of the producer with the most batches, under the captured settings. Batches are split where the estimate is below
+# what they have; each split sets it up, and it comes down by small steps.
+
+# %%
+ratios = lake.sql("""
+    WITH busiest AS (
+        SELECT client_id, client_address, topic FROM batch_split WHERE scenario = 'captured'
+        ORDER BY batches DESC, client_id, topic LIMIT 1
+    )
+    SELECT first_batch, estimated_ratio AS estimated, observed_ratio AS observed
+    FROM batch_split_timeline JOIN busiest USING (client_id, client_address, topic)
+    WHERE scenario = 'captured' ORDER BY first_batch
+""").toPandas()
+alt.Chart(ratios.melt("first_batch", var_name="ratio", value_name="value"), width=520, height=220).mark_line(
+    point=True
+).encode(
+    x=alt.X("first_batch:Q", title="batches so far"),
+    y=alt.Y("value:Q", title="compressed, of uncompressed"),
+    color=alt.Color("ratio:N", title=None),
+)
+
+# %% [markdown]
+# ## Ask your own
+#
+#     ./spark-submit.sh pipeline --captures=CAPTURES --lake=LAKE --captured=batch.size=1MB --captured=linger.ms=20 \
+#       --captured=max.message.bytes=1MiB --set=producer.batch.size=256KiB,512KiB --set=split.profile=today,kip
+#
+# [conf/settings.yaml](../conf/settings.yaml) has the settings with `batch_split` among their algorithms. Two
+# questions that the report does not ask: which topics share a producer and compress unlike each other, so that one
+# estimate a topic and codec matters,
+
+# %%
+lake.sql("""
+    SELECT client_id, topic, codec, count(*) AS batches, sum(record_count) AS records,
+           round(sum(size_bytes) / sum(uncompressed_bytes), 3) AS ratio, max(size_bytes) AS largest_batch
+    FROM record_batches WHERE source = 'produce' GROUP BY ALL ORDER BY batches DESC, client_id, topic, codec LIMIT 10
+""")
+
+# %% [markdown]
+# and how long the estimate takes to recover from a split.
+
+# %%
+lake.sql("""
+    SELECT scenario, client_id, topic, recoveries, int(recovery_ms_mean) AS recovery_ms_mean,
+           int(recovery_ms_max) AS recovery_ms_max, is_recovering
+    FROM batch_split WHERE splits > 0 ORDER BY recovery_ms_max DESC NULLS LAST, scenario, client_id, topic LIMIT 10
+""")

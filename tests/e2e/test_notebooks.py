@@ -1,0 +1,124 @@
+"""The notebooks: each is its script, runs on a lake, and shows what the one that is kept shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from pyspark.sql import SparkSession
+
+from jobs.ingest import ingest
+from jobs.open_lake import LAKE_VARIABLE, open_lake
+from jobs.replay import replay
+from jobs.scenario_file import resolve_scenario
+from schemas.tables.gold import FIDELITY, RUNS
+from schemas.tables.silver import EXCHANGES
+from tests.e2e.conftest import CapturedLake
+from tests.notebooks import NOTEBOOKS, OF_PRODUCERS, PRODUCERS, executed, sample_run, script_of
+
+FAMILIES = {"explore", "fairness", "limits", "memory", "sessions", "splits"}
+PROPOSALS = {"limits": "KIP-578", "memory": "KIP-81"}
+MOST_BYTES = 200_000
+
+notebooks = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def kept(path: Path) -> nbformat.NotebookNode:
+    """The notebook beside the script."""
+    return nbformat.read(path.with_suffix(".ipynb"), as_version=nbformat.NO_CONVERT)
+
+
+@pytest.fixture(scope="module")
+def sample_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The sample captures with every usual replay; their records are zeros, so there is none of splits."""
+    run = sample_run(tmp_path_factory.mktemp("notebooks") / "lake")
+    replay(spark, run, ingest(spark, run))
+    return run.lake
+
+
+def test_there_is_a_notebook_for_each_family_of_questions() -> None:
+    assert {path.stem for path in NOTEBOOKS} == FAMILIES
+
+
+@notebooks
+def test_a_notebook_is_its_script(path: Path) -> None:
+    notebook = kept(path)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    assert notebook == script_of(path), "python -m tests.notebooks writes the notebooks anew"
+
+
+@notebooks
+def test_what_is_kept_of_a_notebook_is_small_and_of_no_machine(path: Path, repository: Path) -> None:
+    text = path.with_suffix(".ipynb").read_text()
+    assert len(text) < MOST_BYTES
+    shown = [output for cell in kept(path).cells for output in cell.get("outputs", [])]
+    assert len(shown) > 5
+    assert {output.output_type for output in shown} == {"execute_result"}
+    assert not re.search(r"(?<![\w.:])/(home|root|tmp|work|Users)/", text)
+    assert str(repository) not in text
+
+
+@notebooks
+def test_the_settings_that_a_notebook_tells_to_try_can_be_tried(path: Path) -> None:
+    text = "\n".join(cell.source for cell in script_of(path).cells if cell.cell_type == "markdown")
+    told = {flag: re.findall(rf"--{flag}=(\S+?=[^\s`]+)", text) for flag in ("set", "captured")}
+    assert told["set"] or path.stem == "explore"
+    resolve_scenario(None, told["set"], told["captured"])
+
+
+@pytest.mark.parametrize("family", PROPOSALS)
+def test_what_is_only_proposed_is_called_a_proposal_before_any_number(family: str) -> None:
+    text = (script_of(next(path for path in NOTEBOOKS if path.stem == family))).cells[0].source
+    assert re.search(
+        rf"\*\*{PROPOSALS[family]}\b[^*]*is a proposal that no release of Kafka has", " ".join(text.split())
+    )
+
+
+@notebooks
+def test_a_notebook_shows_what_the_kept_one_shows(
+    path: Path, sample_lake: str, captured: Callable[[str], CapturedLake]
+) -> None:
+    lake = captured(PRODUCERS).path if path.stem == OF_PRODUCERS else sample_lake
+    shown = [cell.get("outputs") for cell in executed(path, lake).cells]
+    assert shown == [cell.get("outputs") for cell in kept(path).cells]
+
+
+def test_an_opened_lake_shows_one_capture_set_and_the_newest_run_of_each_replay(
+    spark: SparkSession, sample_lake: str
+) -> None:
+    lake = open_lake(sample_lake)
+    assert lake.spark is spark
+    assert lake.lanes("session_cache")[0] == "captured"
+    runs = lake.rows(RUNS).collect()
+    assert {row[RUNS.algorithm]: row[RUNS.run_id] for row in runs} == {
+        algorithm: replay.run_id for algorithm, replay in lake.replays.items()
+    }
+    assert {row[0] for row in lake.rows(EXCHANGES).select(EXCHANGES.capture_id).distinct().collect()} == {
+        lake.capture_id
+    }
+    (by_sql,) = lake.sql("SELECT sum(checked) AS checked FROM fidelity").collect()
+    assert by_sql.checked == sum(row[FIDELITY.checked] for row in lake.rows(FIDELITY).collect()) > 0
+
+
+def test_a_notebook_of_its_own_says_in_one_sentence_what_its_lake_lacks(
+    sample_lake: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LAKE_VARIABLE, sample_lake)
+    monkeypatch.setenv("PYTHONPATH", str(repository))
+    notebook = script_of(repository / "notebooks" / f"{OF_PRODUCERS}.py")
+    with pytest.raises(CellExecutionError):
+        NotebookClient(notebook, timeout=300).execute()
+    (told,) = (output for cell in notebook.cells for output in cell.get("outputs", []) if output.output_type == "error")
+    command = (
+        f"`./spark-submit.sh pipeline --captures=CAPTURES --lake={sample_lake} --set=producer.batch.size=VALUE,VALUE`"
+    )
+    assert told.traceback == [
+        f"refetch: {sample_lake} has no replay of batch_split over its newest captures; make one by {command}"
+    ]

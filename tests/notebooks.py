@@ -1,0 +1,154 @@
+"""The notebooks: what their scripts say, and what their cells show when they are run in this process.
+
+    python -m tests.notebooks      # runs every notebook and writes its .ipynb
+
+Kernels of their own would each start a JVM; here all share one Spark session.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat.v4 import new_output
+from traitlets.config import Config
+
+from jobs.ingest import ingest
+from jobs.kernels import ready_session
+from jobs.open_lake import LAKE_VARIABLE
+from jobs.replay import replay
+from jobs.run import Run
+from jobs.scenario_file import resolve_scenario
+from tests.e2e.conftest import IN_FORCE, RUN_AT, WHAT_IF
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted(path for path in (REPOSITORY / "notebooks").glob("*.py") if path.stem != "__init__")
+SHOWN = ("image/svg+xml", "text/html")
+"""What is kept of an output, the first that it has: a plot or a table."""
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+ASKED = (
+    "consumer.fetch.max.bytes=256KiB,50MiB",
+    "consumer.max.partition.fetch.bytes=64KiB,1MiB",
+    "consumer.buffer.memory=256KiB,1MiB",
+    "broker.max.incremental.fetch.session.cache.slots=8,16",
+    "max.broker.partitions=4,200",
+)
+"""What is replayed over the sample captures for the notebooks."""
+OF_PRODUCERS, PRODUCERS = "splits", "split"
+"""The notebook that the sample captures cannot answer, for their records are zeros, and the shared capture that can."""
+
+
+def sample_run(lake: Path) -> Run:
+    """The sample captures, replayed for the notebooks."""
+    captures = tuple(sorted((REPOSITORY / "tests" / "captures").glob("*.pcap.zst")))
+    scenario = resolve_scenario(None, ASKED, ["broker.fetch.max.bytes=55MiB"])
+    return Run(scenario, captures, str(lake), RUN_AT, master="local[2]")
+
+
+def producers_run(lake: Path) -> Run:
+    """The shared capture of producers whose batches are split, as the tests of that replay have it."""
+    capture = REPOSITORY.parent / "shared" / "captures" / f"{PRODUCERS}.pcap"
+    scenario = resolve_scenario(None, WHAT_IF[PRODUCERS], IN_FORCE[PRODUCERS])
+    return Run(scenario, (capture,), str(lake), RUN_AT, master="local[2]")
+
+
+def script_of(path: Path) -> nbformat.NotebookNode:
+    """A notebook from its script, without outputs."""
+    notebook = jupytext.read(path)
+    notebook.metadata = nbformat.from_dict(METADATA)
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"{path.stem}-{number}"
+    return notebook
+
+
+def executed(path: Path, lake: str) -> nbformat.NotebookNode:
+    """A notebook from its script with what its cells show on a lake. Raises what a cell raises or prints."""
+    notebook = script_of(path)
+    with shell(lake) as run:
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                cell.outputs = run(cell.source)
+    return notebook
+
+
+@contextmanager
+def shell(lake: str) -> Iterator[Any]:
+    """A function that runs a cell as Jupyter does and returns its outputs; the cells share a namespace of their own."""
+    before = os.environ.get(LAKE_VARIABLE)
+    os.environ[LAKE_VARIABLE] = lake
+    with tempfile.TemporaryDirectory() as folder:
+        interactive: Any = _Shell.instance(config=Config(HistoryManager={"enabled": False}), ipython_dir=folder)
+        try:
+            yield interactive.outputs_of
+        finally:
+            _Shell.clear_instance()
+            os.environ.pop(LAKE_VARIABLE) if before is None else os.environ.update({LAKE_VARIABLE: before})
+
+
+class _Shown(DisplayHook):
+    """The value of a cell's last line, kept instead of printed."""
+
+    def compute_format_data(self, result: Any) -> Any:
+        """The forms that are kept alone: each form of a DataFrame runs its query."""
+        return self.shell.display_formatter.format(result, include=SHOWN)
+
+    def write_output_prompt(self) -> None:
+        """There is no prompt."""
+
+    def write_format_data(self, format_dict: Mapping[str, str], md_dict: object = None) -> None:
+        """Keep it."""
+        self.shell.shown.append(format_dict)
+
+
+class _Shell(InteractiveShell):
+    displayhook_class = _Shown
+    display_pub_class = CapturingDisplayPublisher
+
+    def outputs_of(self, source: str) -> list[nbformat.NotebookNode]:
+        self.shown: list[Mapping[str, str]] = []
+        printed = io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            done = self.run_cell(source)
+        done.raise_error()
+        assert not printed.getvalue(), f"a cell prints: {printed.getvalue()}"
+        return [output_of(data) for data in self.shown]
+
+
+def output_of(data: Mapping[str, str]) -> nbformat.NotebookNode:
+    """What is kept of a value that a cell shows."""
+    kind = next(kind for kind in SHOWN if kind in data)
+    return new_output("execute_result", data={kind: data[kind]}, execution_count=None)
+
+
+def written(notebook: nbformat.NotebookNode) -> str:
+    """The notebook as its .ipynb has it."""
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
+
+
+def main() -> None:
+    """Run every notebook and write it, with its outputs, beside its script."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {False: sample_run(Path(folder) / "samples"), True: producers_run(Path(folder) / "producers")}
+        spark = ready_session(runs[False], "refetch notebooks", runs[True].scenario.algorithms)
+        for run in runs.values():
+            replay(spark, run, ingest(spark, run))
+        for path in NOTEBOOKS:
+            path.with_suffix(".ipynb").write_text(written(executed(path, runs[path.stem == OF_PRODUCERS].lake)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""A column of frames and their versions into a column of structs: pure functions of Arrow arrays.
+
+A frame that cannot be decoded has null in every field but `decode_fault`; a null frame is null. Nothing raises for
+what a frame holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.wire.message import Message
+from udfs.arrow import array_of, valid
+from udfs.facts.exchanges import fault_names
+from udfs.frames.frame_headers import (
+    API_KEY,
+    API_VERSION,
+    BODY,
+    FAULT,
+    RESPONSE_BODY,
+    RESPONSE_VERSION,
+    Framed,
+    framed,
+    request_headers,
+    response_headers,
+)
+from udfs.frames.message_columns import Decodings, columns, structs
+from udfs.frames.message_types import message_type
+from udfs.wire.arrays import Ints
+from udfs.wire.faults import DecodeFault
+from udfs.wire.messages import decode
+
+NO_VERSION = -1
+
+
+def request_column(message: Message, versions: pa.Array[Any], frames: pa.Array[Any]) -> pa.Array[Any]:
+    """Requests of one message as structs of `message_type(message)`.
+
+    versions: integers; null leaves it to the frame's own header. frames: binary.
+    """
+    rows = framed(frames)
+    header = request_headers(rows)
+    own = header[:, API_VERSION]
+    other_version = (version_numbers(versions) != own) & valid(versions)
+    fault = np.select(
+        [rows.size_fault != 0, header[:, FAULT] != 0, header[:, API_KEY] != message.api_key, other_version],
+        [rows.size_fault, header[:, FAULT], DecodeFault.OTHER_API, DecodeFault.OTHER_VERSION],
+        default=DecodeFault.OK,
+    )
+    return _told(message, rows, header[:, BODY], own, fault)
+
+
+def response_column(message: Message, versions: pa.Array[Any], frames: pa.Array[Any]) -> pa.Array[Any]:
+    """Responses of one message as structs of `message_type(message)`.
+
+    versions: integers, those of the requests, which a response does not tell. frames: binary.
+    """
+    rows = framed(frames)
+    header = response_headers(rows, message.api_key, version_numbers(versions))
+    fault = np.where(rows.size_fault != 0, rows.size_fault, header[:, FAULT])
+    return _told(message, rows, header[:, RESPONSE_BODY], header[:, RESPONSE_VERSION], fault)
+
+
+def version_numbers(versions: pa.Array[Any]) -> Ints:
+    """Versions of any integer type as int64; NO_VERSION for null and for what no version can be."""
+    wide: Any = versions.cast(pa.int64()).fill_null(NO_VERSION)
+    numbers: Ints = wide.to_numpy(zero_copy_only=False)
+    return np.where((numbers < 0) | (numbers > np.iinfo(np.int16).max), NO_VERSION, numbers)
+
+
+def _told(message: Message, rows: Framed, bodies: Ints, versions: Ints, fault: Ints) -> pa.Array[Any]:
+    """The bodies without a fault so far, decoded; the others, and those with a fault of their own, with null fields."""
+    wanted = np.flatnonzero((fault == DecodeFault.OK) & rows.known)
+    body = decode(message, rows.arena, bodies[wanted], rows.ends[wanted], versions[wanted].astype(np.int16))
+    fault = fault.astype(np.int64)
+    fault[wanted] = body.fault
+    place = np.zeros(len(fault), np.int64)
+    place[wanted] = np.arange(len(wanted))
+    at = array_of(place, (fault == DecodeFault.OK) & rows.known)
+    inner = columns(Decodings(body.levels, rows.arena), message.fields)
+    if at.null_count:
+        inner = [column.take(at) for column in inner]
+    return structs([*inner, fault_names(fault)], message_type(message), ~rows.known)

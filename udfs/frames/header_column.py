@@ -1,0 +1,66 @@
+"""A column of frames into what their headers say, of any API: pure functions of Arrow arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.arrow import array_of
+from udfs.facts.exchanges import api_names, fault_names
+from udfs.frames.decode_column import NO_VERSION
+from udfs.frames.frame_headers import (
+    API_KEY,
+    API_VERSION,
+    CLIENT_ID_LENGTH,
+    CLIENT_ID_START,
+    CORRELATION_ID,
+    FAULT,
+    RESPONSE_CORRELATION_ID,
+    framed,
+    request_headers,
+    response_headers,
+)
+from udfs.frames.message_columns import structs, texts
+from udfs.frames.message_types import DECODE_FAULT
+from udfs.wire.faults import DecodeFault
+from udfs.wire.header import FIXED_HEADER_BYTES
+
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("api_key", pa.int16()),
+    pa.field("api_name", pa.string()),
+    pa.field("api_version", pa.int16()),
+    pa.field("correlation_id", pa.int32()),
+    pa.field("client_id", pa.string()),
+    pa.field(DECODE_FAULT, pa.string()),
+]
+REQUEST_HEADER = pa.struct(_FIELDS)
+"""What `request_header_column` makes of a frame."""
+
+
+def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
+    """The headers of requests as structs of REQUEST_HEADER; a frame that is cut behind its header will do.
+
+    A frame of an API that bears credentials has them in its body, which is not read.
+    """
+    rows = framed(frames)
+    header = request_headers(rows)
+    there = rows.ends - rows.starts >= FIXED_HEADER_BYTES
+    fault = np.where(there, header[:, FAULT], DecodeFault.TRUNCATED)
+    inner = [
+        array_of(header[:, API_KEY].astype(np.int16), there),
+        api_names(header[:, API_KEY]),
+        array_of(header[:, API_VERSION].astype(np.int16), there),
+        array_of(header[:, CORRELATION_ID].astype(np.int32), there),
+        texts(rows.arena, header[:, CLIENT_ID_START], header[:, CLIENT_ID_LENGTH]),
+        fault_names(fault),
+    ]
+    return structs(inner, REQUEST_HEADER, ~rows.known)
+
+
+def response_correlation_id_column(frames: pa.Array[Any]) -> pa.Array[Any]:
+    """The correlation ids of responses, int32, by which they belong to requests; null where a frame has none."""
+    rows = framed(frames)
+    header = response_headers(rows, NO_VERSION, np.full(len(frames), NO_VERSION))
+    return array_of(header[:, RESPONSE_CORRELATION_ID].astype(np.int32), header[:, FAULT] == DecodeFault.OK)
