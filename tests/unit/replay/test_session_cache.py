@@ -275,8 +275,7 @@ def test_a_full_shard_refuses_while_others_have_room() -> None:
     assert (last[SESSION_CACHE.live_sessions], last[SESSION_CACHE.follower_sessions]) == (7, 4)
 
 
-def test_what_is_drawn_decides_only_among_sessions_of_one_size() -> None:
-    """Ids are drawn, and of sessions that are equally large or equally old the smaller id goes first."""
+def test_where_no_two_sessions_are_equally_large_nothing_depends_on_the_ids_drawn() -> None:
     different = [Fetch(40_000 * n, f"c{n % 9}", 2 + n % 9, n % 9 == 0) for n in range(60)]
     settings = lanes(4)
     one, other = (gold_rows([captured(*different)], settings, seed=seed) for seed in ("one", "other"))
