@@ -31,20 +31,17 @@ EXAMPLES = 40
 
 
 @cache
-def captures() -> list[tuple[int, list[Packet]]]:
-    """Link type and packets of the captures there are, those beside the repository too."""
-    shared = [records_of(path.read_bytes()) for path in sorted(SHARED.glob("*.pcap"))]
-    return shared or [sample_capture(REPOSITORY, name) for name in IN_REPOSITORY]
+def recorded(path: Path | str) -> tuple[int, list[Packet]]:
+    """Link type and packets of a capture, by its name where it is one of the repository's."""
+    return sample_capture(REPOSITORY, path) if isinstance(path, str) else records_of(path.read_bytes())
 
 
 @cache
-def request_logs() -> list[list[bytes]]:
-    """Lines of the request logs beside the repository, else made ones."""
-    shared = [
-        gzip.decompress(path.read_bytes()).splitlines(keepends=True)
-        for path in sorted(SHARED.glob("*.requests-*.log.gz"))
-    ]
-    return shared or [[heartbeat(number).encode() for number in range(100)]]
+def logged(path: Path | None) -> list[bytes]:
+    """The lines of a request log; made ones for None."""
+    if path is None:
+        return [heartbeat(number).encode() for number in range(100)]
+    return gzip.decompress(path.read_bytes()).splitlines(keepends=True)
 
 
 def packets(chance: random.Random, folder: Path) -> int:
@@ -63,8 +60,8 @@ def packets(chance: random.Random, folder: Path) -> int:
 
 def files(chance: random.Random, folder: Path) -> int:
     """A piece of a capture with packets lost, doubled, cut, swapped and changed, in a file that may be damaged, too."""
-    link_type, recorded = chance.choice(captures())
-    content = pcap(rearranged_packets(chance, recorded), link_type=link_type)
+    link_type, whole = recorded(chance.choice(sorted(SHARED.glob("*.pcap")) or IN_REPOSITORY))
+    content = pcap(rearranged_packets(chance, whole), link_type=link_type)
     if chance.random() < 0.3:
         content = content[:24] + mutated(chance, content[24:])
     if chance.random() < 0.2:
@@ -75,7 +72,8 @@ def files(chance: random.Random, folder: Path) -> int:
 
 def logs(chance: random.Random, folder: Path) -> int:
     """A piece of a request log with lines changed and doubled."""
-    return check_log(chance, folder, b"".join(rearranged_lines(chance, chance.choice(request_logs()))))
+    lines = logged(chance.choice(sorted(SHARED.glob("*.requests-*.log.gz")) or [None]))
+    return check_log(chance, folder, b"".join(rearranged_lines(chance, lines)))
 
 
 def sets(chance: random.Random, folder: Path) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from udfs.replay.limits.brokers import Brokers, brokers_of, hash_map_order
 from udfs.replay.limits.java_random import java_random, mock_random
 from udfs.replay.limits.limited_placer import DRAWN, UNLIMITED, arranged_for, place_limited
-from udfs.replay.limits.placement_check import possible_rounds
+from udfs.replay.limits.placement_check import can_tell, possible_rounds
 from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR, place_striped, stripes_for
 
 RACKS_OF_ADMIN_RACK_AWARE_TEST = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
@@ -137,18 +137,39 @@ def rounds_of(placed: Placed, brokers: Brokers) -> tuple[int, int]:
 
 NO_RACKS = dict.fromkeys(range(5))
 UNEVEN_RACKS: dict[int, str | None] = {0: "b", 1: "a", 2: "c", 3: "b", 4: "b"}
+MANY: dict[int, str | None] = {node: "abb"[node % 3] + "xy"[node % 2] for node in range(11)}
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize(
     ("racks", "factor"),
-    [(NO_RACKS, 1), (NO_RACKS, 2), (NO_RACKS, 3), (NO_RACKS, 5), *((UNEVEN_RACKS, n) for n in (1, 2, 3))],
+    [
+        (NO_RACKS, 1),
+        (NO_RACKS, 2),
+        (NO_RACKS, 3),
+        (NO_RACKS, 5),
+        (UNEVEN_RACKS, 2),
+        (UNEVEN_RACKS, 3),
+        (MANY, 1),
+        (MANY, 2),
+        (MANY, 3),
+    ],
 )
 def test_every_draw_of_the_striped_placer_is_a_possible_one(
     seed: int, racks: dict[int, str | None], factor: int
 ) -> None:
     brokers = cluster(racks)
-    assert rounds_of(striped(brokers, 13, factor, seed), brokers) == (3, 3)
+    n = -(-31 // len(racks))
+    assert can_tell(np.array([factor]), brokers).all()
+    assert rounds_of(striped(brokers, 31, factor, seed), brokers) == (n, n)
+
+
+def test_placements_of_too_many_draws_are_not_judged() -> None:
+    """A rack that waits for a partition as long as a round takes is passed over: a draw that goes round no ring."""
+    assert can_tell(np.array([1, 2, 3, 4]), cluster(UNEVEN_RACKS)).tolist() == [False, True, True, False]
+    assert not can_tell(np.array([1]), cluster(NO_RACKS, fenced=[2])).any()
+    drawn = [rounds_of(striped(cluster(UNEVEN_RACKS), 13, 1, seed), cluster(UNEVEN_RACKS)) for seed in range(20)]
+    assert (3, 1) in drawn
 
 
 @pytest.mark.parametrize(

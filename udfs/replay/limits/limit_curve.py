@@ -26,7 +26,7 @@ from udfs.replay.limits.limit_lane import (
 )
 from udfs.replay.limits.limited_placer import UNLIMITED
 from udfs.replay.limits.partition_limits import apply_change, replay_lane
-from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, Changes, Topics, no_topics, undo
+from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, Changes, Topics, count, no_topics, undo
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel
 
@@ -105,6 +105,17 @@ def highest(counts: Ints) -> int:
 
 
 @kernel
+def highest_with(changes: Changes, topics: Topics, outcomes: Outcomes, change: int) -> int:
+    """The largest count when the change was done, also where it was only to be validated."""
+    is_checked = changes.validate_only[change] and not changes.exempt[change] and outcomes.error[change] == 0
+    replicas = outcomes.asked[change] if is_checked else 0
+    count(topics, changes.slot[change], replicas, 1)
+    most = highest(topics.counts)
+    count(topics, changes.slot[change], replicas, -1)
+    return most
+
+
+@kernel
 def fill_broker_curve(
     changes: Changes, topics: Topics, brokers: Brokers, free: Limits, limited: Limits, work: Workspace,
     side: Outcomes, outcomes: Outcomes, refusable: Ints, before: Ints, held: Ints, curve: Curve,
@@ -119,7 +130,7 @@ def fill_broker_curve(
             before[broker] = topics.counts[broker]
         total = topics.total[0]
         apply_change(changes, topics, brokers, free, work, outcomes, change)
-        most = min(highest(topics.counts), len(curve.change) - 1)
+        most = min(highest_with(changes, topics, outcomes, change), len(curve.change) - 1)
         if most <= done or changes.kind[change] == APPEAR:
             continue
         undo(changes, topics, change)
@@ -141,13 +152,13 @@ def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, S
 
     Replicas are placed as KIP-578 proposes, with the draws of every other lane.
     """
-    n, count = len(changes.time), len(brokers.rack)
+    n, nodes = len(changes.time), len(brokers.rack)
     outcomes = unlimited_outcomes(changes, brokers, topics)
     most = int(changes.slot[-1]) + 1
     curve = Curve(np.full(most + 1, NONE_FAILS), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64))
-    held = np.zeros((2, count), np.int64)
+    held = np.zeros((2, nodes), np.int64)
     last = fill_broker_curve(
-        changes, no_topics(changes, count, topics), brokers, unlimited(n), unlimited(n), workspace(brokers, changes),
+        changes, no_topics(changes, nodes, topics), brokers, unlimited(n), unlimited(n), workspace(brokers, changes),
         no_outcomes(changes), no_outcomes(changes), refusable_from(changes, brokers, outcomes), held[0], held[1], curve,
     )  # fmt: skip
     broker = steps(curve.change[1 : last + 1], curve.present[1 : last + 1], curve.asked[1 : last + 1])
@@ -156,9 +167,9 @@ def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, S
 
 def unlimited_outcomes(changes: Changes, brokers: Brokers, topics: int) -> Outcomes:
     """What becomes of the changes without a limit."""
-    n, count, outcomes = len(changes.time), len(brokers.rack), no_outcomes(changes)
-    no_times, no_samples = read_only(np.zeros(0, np.int64)), np.zeros((0, count), np.int64)
-    state, work = no_topics(changes, count, topics), workspace(brokers, changes)
+    n, nodes, outcomes = len(changes.time), len(brokers.rack), no_outcomes(changes)
+    no_times, no_samples = read_only(np.zeros(0, np.int64)), np.zeros((0, nodes), np.int64)
+    state, work = no_topics(changes, nodes, topics), workspace(brokers, changes)
     replay_lane(changes, state, brokers, unlimited(n), work, outcomes, no_times, no_samples)
     return outcomes
 

@@ -16,7 +16,7 @@ from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
 from udfs.replay.limits.limit_lane import NOT_TRIED, Outcomes
 from udfs.replay.limits.limit_report import asked_rows, column, texts
-from udfs.replay.limits.placement_check import possible_rounds
+from udfs.replay.limits.placement_check import can_tell, possible_rounds
 from udfs.replay.limits.topic_history import History
 from udfs.replay.limits.topic_state import AUTO, CREATE, GROW, Topics
 from udfs.wire.arrays import Bools, Ints
@@ -32,8 +32,7 @@ class Verdict(StrEnum):
     REFUSED = "refused_but_allowed"
     OTHER_ERROR = "other_error"
     NOT_SHOWN = "not_in_metadata"  # no Metadata response shows all the new partitions
-    FENCED = "fenced_brokers"  # draws for the brokers that are down, too: too many to tell
-    FEW_RACKS = "more_replicas_than_racks"  # several replicas in a rack: likewise
+    RACKS = "racks_or_fenced_brokers"  # too many draws to tell: see placement_check.can_tell
     IMPOSSIBLE = "impossible_draw"
 
 
@@ -96,12 +95,10 @@ def placement_verdicts(history: History, topics: Topics, placed: Ints) -> tuple[
         & (shown.key[np.maximum(end - 1, 0)] == last if len(shown.key) else False)
     )
     even = whole & (shown.at[end] - shown.at[start] == width * partitions) & (shown.at[start] + width <= shown.at[-1])
-    all_up, racks = bool(brokers.unfenced.all()), len(brokers.draw_order)
-    has_racks = (racks == 1) | (width <= racks)
-    checked = even & all_up & has_racks
+    known = can_tell(width, brokers)
+    checked = even & known
     rounds, possible = possible_rounds(shown.brokers, shown.at[start], np.where(checked, partitions, 0), width, brokers)
-    unclear = np.where(has_racks, "" if all_up else Verdict.FENCED, Verdict.FEW_RACKS)
-    reason = np.where(even, unclear, Verdict.NOT_SHOWN)
+    reason = np.where(even, np.where(known, "", Verdict.RACKS), Verdict.NOT_SHOWN)
     reason = np.where(checked & (possible < rounds), Verdict.IMPOSSIBLE, reason)
     return rounds, possible, (~checked).astype(np.int64), strings(reason)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.replay.limits.brokers import Brokers
-from udfs.wire.arrays import Ints, read_only
+from udfs.wire.arrays import Bools, Ints, read_only
 from udfs.wire.kernel import kernel
 
 
@@ -122,10 +122,23 @@ def fill_rounds(
             first += len(ring)
 
 
+def can_tell(factor: Ints, brokers: Brokers) -> Bools:
+    """Whether placements of so many replicas can be checked: bool[placements].
+
+    Not where brokers are fenced, for they have lists of their own, nor where a rack has several replicas of a
+    partition. And where a round is so short that a rack may be left out for as long (twice the racks that a partition
+    leaves out), for then its list seems to be used up: the marks by which lists know a partition begin anew each round.
+    """
+    racks = len(brokers.draw_order)
+    in_time = 2 * (racks - factor) + 1 < len(brokers.rack)
+    found: Bools = bool(brokers.unfenced.all()) & ((racks == 1) | ((factor <= racks) & in_time))
+    return found
+
+
 def possible_rounds(replicas: Ints, at: Ints, partitions: Ints, factor: Ints, brokers: Brokers) -> tuple[Ints, Ints]:
     """Rounds, and possible ones, of each placement: its replicas are replicas[at:], broker numbers, int64 all.
 
-    No broker may be fenced, and with racks no factor be larger than there are of them.
+    They have to be such as `can_tell` says.
     """
     rounds, possible = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
     racks = racks_of(brokers)
