@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.algorithms import ALGORITHMS
-from jobs.kernels import BRIEF_BYTES
 from jobs.lake import read_table, rows_of, side_by_side
 from jobs.report.question import Findings, Query
 from jobs.report.questions import queries_of
@@ -22,8 +21,6 @@ from schemas.tables.table import Table
 from udfs.errors import LakeError
 
 MOST_RUNS = 20
-STORED = "stored"
-"""Bytes of the capture set's files, beside each row of `runs`."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +40,13 @@ class KnownRun:
         """The capture set that was replayed."""
         return str(self.rows[0][RUNS.capture_id])
 
-    @property
-    def is_brief(self) -> bool:
-        """Whether the capture is so small that one task may read any of its tables."""
-        return bool(self.rows[0][STORED] < BRIEF_BYTES)
-
 
 def known_run(spark: SparkSession, lake: str, run_id: str | None) -> KnownRun:
     """The run of this id, else the newest. Raises LakeError where there is none."""
     t = RUNS
     # A run of `size` is of a cluster's file: no capture is behind it, and nothing here to tell.
-    stored = F.sum(CAPTURES.size_bytes).alias(STORED)
-    captures = read_table(spark, lake, CAPTURES).groupBy(CAPTURES.capture_id).agg(stored)
-    everything = read_table(spark, lake, t).join(captures, str(t.capture_id))
+    captures = read_table(spark, lake, CAPTURES).select(CAPTURES.capture_id).distinct()
+    everything = read_table(spark, lake, t).join(captures, str(t.capture_id), "left_semi")
     listed = everything.groupBy(t.run_id, t.capture_id, t.run_at).agg(
         F.array_sort(F.collect_list(t.algorithm)).alias("replays")
     )
@@ -77,9 +68,7 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun, refused: Mapping[str,
 
     @cache
     def own_rows(table: Table) -> DataFrame:
-        rows = rows_of(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
-        # In one partition nothing has to be shuffled, which costs more than the work on so few rows.
-        return rows.coalesce(1) if run.is_brief else rows
+        return rows_of(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
 
     def rows(query: Query) -> list[Row]:
         return query(own_rows).collect()
