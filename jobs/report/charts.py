@@ -30,11 +30,12 @@ _TEXT = {
     "titleLimit": 560,
 }
 _CONFIG = {
+    "padding": {"left": 5, "right": 24, "top": 5, "bottom": 5},
     "font": "system-ui, sans-serif", "background": None, "aria": False, "view": {"stroke": None},
     "axis": {**_TEXT, "labelColor": MUTED, "labelLimit": LONGEST_LABEL, "labelFlush": False,
              "gridColor": GRID, "domainColor": GRID, "tickColor": GRID},
     "legend": {**_TEXT, "labelColor": INK, "labelLimit": LONGEST_LABEL, "orient": "top", "offset": 26, "columns": 3,
-               "columnPadding": 36, "symbolStrokeWidth": 3},
+               "columnPadding": 20, "symbolStrokeWidth": 3},
 }  # fmt: skip
 
 
