@@ -7,9 +7,9 @@ from typing import Any
 
 from jobs.report.question import Axis, Plot
 
-LONGEST_LABEL = 210
+LONGEST_LABEL = 220
 """As measured in the font of vl-convert; what is longer is cut."""
-WIDEST_LABEL, CHARACTER = 280, 7.8
+WIDEST_LABEL, CHARACTER = 290, 8.4
 """Width of the same label, and of a character, in the widest of the fonts that a browser may take."""
 _OF_NUMBERS = 8
 _MOST_TICKS = 7
@@ -51,7 +51,7 @@ def reach(plot: Plot, of: Axis) -> tuple[float, float]:
 def axis(plot: Plot, of: Axis) -> dict[str, Any]:
     """Ticks at round values, written with their unit."""
     if of.scale == "name":
-        few = {} if of is plot.y else {"labelLimit": 480 / len({row[of.field] for row in plot.rows})}
+        few = {} if of is plot.y else {"labelLimit": 440 / len({row[of.field] for row in plot.rows})}
         shape = {"labelAngle": 0, "grid": False, "ticks": False, "domain": False, "labelPadding": 6}
         return {**shape, **few, **above(plot, of)}
     shown: dict[str, Any] = {"labelExpr": LABELS[of.scale], "labelOverlap": True, "tickCount": 5, **above(plot, of)}

@@ -13,20 +13,29 @@ from jobs.report.question import Plot
 
 Layers = alt.LayerChart | alt.FacetChart
 Marks = Callable[[alt.Chart, Plot], alt.Chart | Layers]
-WIDTH, HEIGHT = 600, 240
+WIDTH, HEIGHT = 560, 240
 ROW, NARROW_ROW, MANY_ROWS = 26, 19, 14
 MOST_POINTS = 60
+FONT = 14
+"""Still legible where a phone shows the plot at two thirds of its width."""
 INK, MUTED, GRID = "#1f2430", "#5b6472", "#dde1e7"
 COLOURS = ("#2f6fdb", "#d9772b", "#2a9d7f", "#c2417c", "#8a63d2", "#8d7b4f", "#4aa3c7", "#b23a3a")
 """Of the marks; page.css has what each becomes on a dark screen."""
 _VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
-_TEXT = {"labelFontSize": 13, "titleFontSize": 13, "titleFontWeight": "normal", "titleColor": MUTED, "titleLimit": 560}
+_TEXT = {
+    "labelFontSize": FONT,
+    "titleFontSize": FONT,
+    "titleFontWeight": "normal",
+    "titleColor": MUTED,
+    "titleLimit": 560,
+}
 _CONFIG = {
+    "padding": {"left": 5, "right": 24, "top": 5, "bottom": 5},
     "font": "system-ui, sans-serif", "background": None, "aria": False, "view": {"stroke": None},
     "axis": {**_TEXT, "labelColor": MUTED, "labelLimit": LONGEST_LABEL, "labelFlush": False,
              "gridColor": GRID, "domainColor": GRID, "tickColor": GRID},
     "legend": {**_TEXT, "labelColor": INK, "labelLimit": LONGEST_LABEL, "orient": "top", "offset": 26, "columns": 3,
-               "columnPadding": 36, "symbolStrokeWidth": 3},
+               "columnPadding": 20, "symbolStrokeWidth": 3},
 }  # fmt: skip
 
 
@@ -107,7 +116,7 @@ def heat(base: alt.Chart, plot: Plot) -> Layers:
     opacity = {"field": value, "type": "quantitative", "legend": None, "scale": strength}
     cells = encoded(base.mark_rect(color=COLOURS[0], cornerRadius=2), {**place, "opacity": opacity})
     text = {"field": value, "type": "quantitative", "format": ","}
-    return alt.layer(cells, encoded(base.mark_text(color=INK, fontSize=13), {**place, "text": text}))
+    return alt.layer(cells, encoded(base.mark_text(color=INK, fontSize=FONT), {**place, "text": text}))
 
 
 _MARKS: Mapping[str, Marks] = {
@@ -130,7 +139,7 @@ def ruled(plot: Plot) -> list[alt.Chart]:
     base = alt.Chart(alt.InlineData(values=[{"at": at, "told": told}]))
     side: dict[str, Any] = {"align": "right", "dx": -6} if is_late else {"align": "left", "dx": 6}
     x = {"field": "at", "type": "quantitative"}
-    text = base.mark_text(baseline="top", dy=8, color=INK, fontSize=13, **side)
+    text = base.mark_text(baseline="top", dy=8, color=INK, fontSize=FONT, **side)
     return [
         encoded(base.mark_rule(color=INK, strokeDash=[5, 4]), {"x": x}),
         encoded(text, {"x": x, "y": {"value": 0}, "text": {"field": "told", "type": "nominal"}}),

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from jobs.algorithm import OwnRows
 from jobs.fetch_answers import closed_lanes
 from jobs.memory_answers import lanes, lanes_table
-from jobs.report.fairness import captured_of, consumers_in_closed_loop
+from jobs.report.fairness import NO_CONSUMER, captured_of, consumers_in_closed_loop
 from jobs.report.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report.wording import changed, duration, elapsed, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenario import CAPTURED_LANE
@@ -25,7 +25,6 @@ CONSUMERS = "consumers"
 MOST_CONSUMERS, MOST_CURVES, MOST_LANES, MOST_ROWS = 20, 5, 6, 20_000
 BUFFER_MEMORY = "buffer.memory"
 PROPOSED = "buffer.memory of consumers (KIP-81, a proposal)"
-NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 
 
 def hungry_consumers(own_rows: OwnRows) -> DataFrame:

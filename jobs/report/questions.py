@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from jobs.report.fairness import FOLLOWERS, SMALL_AND_MANY, STARVING, THROWN_AWAY, TOO_LARGE
+from jobs.report.batches import COMPRESSED, REFUSED
+from jobs.report.clients import BY_VERSION, NOT_FOUND
+from jobs.report.fairness import STARVING
+from jobs.report.fetches import FOLLOWERS, SMALL_AND_MANY, THROWN_AWAY, TOO_LARGE
 from jobs.report.limits import HOW_MANY, WHOSE
 from jobs.report.memory import BOUNDED, CATCH_UP, NEEDED
 from jobs.report.question import Findings, Query, Question, Unanswered
-from jobs.report.sessions import BY_VERSION, ENOUGH, NOT_FOUND, WHILE_ROOM, WHO
-from jobs.report.splits import COMPRESSED, ESTIMATE, REFUSED, SAFE
+from jobs.report.sessions import ENOUGH, WHILE_ROOM, WHO
+from jobs.report.splits import ESTIMATE, SAFE
 from jobs.report.trust import TRUSTED
 
 FAMILIES: Mapping[str, tuple[Question, ...]] = {

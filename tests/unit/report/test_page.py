@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from pyspark.sql import Row
 
-from jobs.report.page import page
+from jobs.report.page import coded, page
 from jobs.report.questions import QUESTIONS
 from jobs.report.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
@@ -87,3 +87,10 @@ def test_what_to_trust_comes_before_every_answer() -> None:
 
 def test_the_same_tables_give_the_same_bytes() -> None:
     assert written() == written()
+
+
+def test_flags_and_commands_of_a_sentence_are_code_and_the_rest_is_escaped() -> None:
+    told = coded("<b> is not replayed: run `pipeline` with --set=max.partitions=500,none, or not.")
+    assert told == (
+        "&lt;b&gt; is not replayed: run <code>pipeline</code> with <code>--set=max.partitions=500,none</code>, or not."
+    )

@@ -11,8 +11,8 @@ from jobs.report.limits import SPAN_FOR_A_DATE_MS, nearest_limit
 from jobs.report.limits import headroom as limit_headroom
 from jobs.report.question import Findings
 from jobs.report.questions import QUESTIONS, TRIES, answer, answers, queries_of
-from jobs.report.sessions import fetching_software
 from jobs.report.sessions import lanes as session_lanes
+from jobs.report.traffic import fetching_software
 from jobs.report.trust import trust_line
 from jobs.session_answers import slots
 from jobs.split_answers import lanes as split_lanes

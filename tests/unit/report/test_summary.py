@@ -1,0 +1,27 @@
+"""The last screen: what to trust before any answer, and where the rest is."""
+
+from __future__ import annotations
+
+from jobs.summary import summary
+from tests.unit.report.findings import findings, known
+
+
+def heads(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line and not line.startswith(" ")]
+
+
+def test_what_was_lost_and_how_far_the_replay_agrees_stand_before_the_answers() -> None:
+    fidelity = "Fidelity: the replay of the captured settings against the capture"
+    assert heads(summary("/lake", known(), findings())) == ["Read", "Lost", fidelity, "Answers", "Tables"]
+
+
+def test_a_replay_that_was_refused_says_why() -> None:
+    told = summary("/lake", known(), findings(refused={"batch_split": "no produce request: capture producers"}))
+    title = next(head for head in heads(told) if head.startswith("batch.size"))
+    assert f"{title}\n  no produce request: capture producers\n" in told
+
+
+def test_tables_and_run_are_named() -> None:
+    assert summary("/lake", known(), findings()).endswith(
+        "Tables\n  /lake/silver\n  /lake/gold\n  run run, capture capture\n"
+    )

@@ -1,0 +1,103 @@
+"""What the capture alone answers: refusals of batches, sizes of fetches, followers, client versions, shards."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+
+from jobs.report.questions import QUESTIONS, answer
+from jobs.report.sessions import shards
+from jobs.report.traffic import (
+    bin_start,
+    fetching_consumers,
+    fetching_software,
+    produced_codecs,
+    produced_topics,
+    readers,
+)
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from tests.unit.report.findings import findings
+
+BY_NUMBER = {question.number: question for question in QUESTIONS}
+
+
+def sent(codec: str, refused: int) -> Row:
+    sums = {"batches": 90, "refused": refused, "largest_taken": 39_000, "largest_taken_uncompressed": 51_200}
+    more = {"smallest_refused": 40_960 if refused else None, "bytes": 1 << 20, "uncompressed": 2 << 20}
+    b = RECORD_BATCHES
+    return Row(**{b.codec: codec, b.topic: "orders", b.client_id: "billing", **sums, **more})
+
+
+def software(name: str, version: str, full: int) -> Row:
+    x = EXCHANGES
+    return Row(
+        **{x.client_software_name: name, x.client_software_version: version},
+        fetches=100,
+        full=full,
+        oldest=12,
+        newest=17,
+    )
+
+
+def reader(name: str, fetches: int, sessions: int) -> Row:
+    return Row(reader=name, fetches=fetches, empty=fetches // 2, bytes=fetches << 10, sessions=sessions, oldest=12)
+
+
+def test_refused_batches_are_counted_with_whose_they_are() -> None:
+    rows = [sent("lz4", 10)]
+    told = answer(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[2]).sentence
+    assert told.startswith(
+        "Brokers refused 10 of 90 produced batches, of 40.0 KiB and more, most of billing to orders (10 of 90)"
+    )
+
+
+def test_where_nothing_was_refused_that_is_the_answer() -> None:
+    told = answer(findings({produced_codecs: [sent("lz4", 0)]}), BY_NUMBER[2]).sentence
+    assert told == "It does not happen here: of 90 produced batches, up to 38.1 KiB large, none was refused."
+
+
+def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_bytes() -> None:
+    told = answer(findings({produced_codecs: [sent("lz4", 10), sent("none", 0)]}), BY_NUMBER[5]).sentence
+    assert "90 of 180 produced batches here are compressed" in told
+    assert "one with 50.0 KiB uncompressed was taken, one of 40.0 KiB on the wire was refused" in told
+
+
+def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
+    f = FETCH_PARTITIONS
+    asks = {f.client_id: "billing", "median": 1 << 18, f.max_bytes: 1 << 20}
+    found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: [Row(**asks)]})
+    assert answer(found, BY_NUMBER[16]).sentence == (
+        "Consumers sent 2,048 fetches for 2.0 MiB of records, 1,024 for a MiB; 50.0 % came back empty; of billing, "
+        "which sent most, half of the responses with records have 256.0 KiB or less, 25.0 % of its fetch.max.bytes."
+    )
+
+
+def test_followers_have_their_share_of_fetches_and_sessions() -> None:
+    found = findings({readers: [reader("consumer", 300, 3), reader("follower", 100, 1)]})
+    told = answer(found, BY_NUMBER[19]).sentence
+    assert told.startswith("Followers sent 25.0 % of the fetches, got 25.0 % of the record bytes (100.0 KiB)")
+    assert "opened 25.0 % of the fetch sessions (1)" in told
+
+
+def test_versions_of_clients_are_compared_where_there_are_two() -> None:
+    rows = [software("java", "4.3.1", 2), software("java", "3.9.0", 50)]
+    told = answer(findings({fetching_software: rows}), BY_NUMBER[18])
+    assert told.is_answered
+    assert "of java 4.3.1 (Fetch 12 to 17) 2.0 % are full, of java 3.9.0 (Fetch 12 to 17) 50.0 %" in told.sentence
+
+
+def test_one_version_alone_is_nothing_to_compare() -> None:
+    told = answer(findings({fetching_software: [software("java", "4.3.1", 2)]}), BY_NUMBER[18])
+    assert not told.is_answered
+    assert told.sentence.startswith("All clients that say what they are run java 4.3.1: capture before and after")
+
+
+def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
+    of_shards = [Row(broker="1", shard=i, each=2, most=2 - i, harmed=7, roomy=5) for i in (0, 1)]
+    told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
+    assert "spread over 2 shards of 2 each" in told
+    assert "in 5 of 7 spans of 10 s in which a broker refused or evicted, another of its shards had room" in told
+
+
+def test_bins_of_sizes_are_two_a_doubling() -> None:
+    assert [bin_start(number) for number in (0, 2, 20)] == [1.0, 2.0, 1024.0]
+    assert round(bin_start(21) / bin_start(20), 9) == round(2**0.5, 9)
