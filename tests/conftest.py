@@ -31,6 +31,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             pass
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the marks, does so
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What stays in one worker of several: the tests of a file, and those of the lakes that are made once for all."""
     for item in items:
