@@ -28,7 +28,7 @@ RUN_PINS = ROOT / "requirements.txt"
 TEST_PINS = ROOT / "requirements-dev.txt"
 KERNEL_PACKAGES = ("numba", "numpy", "pyarrow", "zstandard")
 """What udfs.warm_up needs."""
-ALL_TESTS = ("-n2", "--dist=loadgroup", "--no-loadscope-reorder")
+ALL_TESTS = ("-n2", "--dist=loadfile", "--no-loadscope-reorder")
 """pytest's arguments where none are given: two processes, each with a Spark of its own, the long lanes first."""
 _SETUP_LOG = ROOT / ".venv.log"
 _PASSWORD = re.compile(r"(?<=//)[^/@\s]+@")

@@ -31,14 +31,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             pass
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the marks, does so
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What stays in one worker of several: the tests of a file, and those of the lakes that are made once for all."""
-    for item in items:
-        shares_lakes = "captured" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("captured" if shares_lakes else str(item.path)))
-
-
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The clone."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +80,34 @@ class CapturedLake:
 def captured(
     spark: SparkSession, shared_captures: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], CapturedLake]:
-    """The lake of a shared capture by the capture's name, made when it is first asked for."""
-    made: dict[str, CapturedLake] = {}
+    """The lake of a shared capture by the capture's name, made when a process of the tests first asks for it."""
+    is_one_of_several = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp().parent if is_one_of_several else tmp_path_factory.getbasetemp()
 
+    @cache
     def lake_of(name: str) -> CapturedLake:
-        if name not in made:
-            capture, lake = shared_captures / f"{name}.pcap", str(tmp_path_factory.mktemp(name) / "lake")
-            run = Run(resolve_scenario(None, WHAT_IF.get(name, []), IN_FORCE.get(name, [])), (capture,), lake, RUN_AT)
-            capture_id = ingest(spark, run)
-            run_id = replay(spark, run, capture_id).run_id
-            logged = read_request_logs(shared_captures, name)
-            made[name] = CapturedLake(spark, lake, capture, capture_id, run_id, logged)
-        return made[name]
+        capture, lake, ids = shared_captures / f"{name}.pcap", base / f"{name}-lake", base / f"{name}-ids.json"
+        with one_at_a_time(base / f"{name}.lock"):
+            if not ids.exists():
+                ids.write_text(json.dumps(made(spark, capture, lake)))
+        return CapturedLake(
+            spark, str(lake), capture, *json.loads(ids.read_text()), read_request_logs(capture.parent, name)
+        )
 
     return lake_of
+
+
+def made(spark: SparkSession, capture: Path, lake: Path) -> tuple[str, str]:
+    """Make the lake of a shared capture; returns the capture id and the run id."""
+    scenario = resolve_scenario(None, WHAT_IF.get(capture.stem, []), IN_FORCE.get(capture.stem, []))
+    run = Run(scenario, (capture,), str(lake), RUN_AT)
+    capture_id = ingest(spark, run)
+    return capture_id, replay(spark, run, capture_id).run_id
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Hold a lock among processes."""
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
