@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.algorithms import asked
 from jobs.cluster_file import read_cluster
 from jobs.lake import rows_of
-from jobs.replay import Replayed
+from jobs.report.findings import known_run, look_up
 from jobs.run import Run
 from jobs.scenario_file import resolve_scenario
 from jobs.size import ALGORITHM, size, summary
@@ -25,7 +24,7 @@ from schemas.tables.gold_limits import (
     PARTITION_LIMITS,
     PARTITIONS_PER_BROKER,
 )
-from tests.e2e.conftest import RUN_AT, WHAT_IF, CapturedLake
+from tests.e2e.conftest import RUN_AT, CapturedLake
 
 PAPER = """\
 brokers: {count: 5}
@@ -88,9 +87,8 @@ def test_the_curve_begins_with_the_first_creation_and_ends_where_nothing_fails(a
 
 
 def test_the_summary_says_that_it_is_a_proposal_and_what_each_lane_refuses(admin: CapturedLake) -> None:
-    run = Run(resolve_scenario(None, WHAT_IF["admin"], []), (admin.capture,), admin.path, RUN_AT)
-    done = Replayed(admin.run_id, tuple(asked(run.scenario)), {})
-    text = summary_of_captures(admin.spark, run, admin.capture_id, done)
+    run = known_run(admin.spark, admin.path, admin.run_id)
+    text = summary_of_captures(admin.path, run, look_up(admin.spark, admin.path, run, {}))
     part = text[text.index("Partition limits (KIP-578, a proposal)") :]
     assert "max.broker.partitions=200  max.partitions=300" in part
     assert "nothing is refused from max.broker.partitions=" in part
