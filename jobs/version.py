@@ -14,10 +14,10 @@ VERSION = "0.1.0"
 def decoder(
     pseudonyms: Pseudonyms | None, records: Asked | None = None, log_zone: str = UTC, quarantine_id: str = ""
 ) -> str:
-    """The version, a digest of all code that decides what silver rows a capture gives, the key of pseudonyms, whether
-    sizes of records were asked for, the zone of request logs, and a hash of the gate's rules on rows."""
+    """The version, a digest of all code that decides what silver rows a capture gives, whether sizes of records were
+    asked for, the zone of request logs, a hash of the gate's rules on rows, and the key of pseudonyms."""
     named = "" if pseudonyms is None else f"+{pseudonyms.key_id}"
     sized = "" if records is None else f"+records/{records.every}"
     zoned = "" if log_zone == UTC else f"+{log_zone}"
     gated = f"+gate/{quarantine_id}" if quarantine_id else ""
-    return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas')}{named}{sized}{zoned}{gated}"
+    return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas')}{sized}{zoned}{gated}{named}"

@@ -56,14 +56,15 @@ alt.Chart(
 )
 
 # %% [markdown]
-# The table behind it, by the topics' prefixes: whose creates fail.
+# The table behind it, by the topics' prefixes: whose creates fail, and whose requests for topics that they lack then.
 
 # %%
 lake.sql("""
     SELECT scenario, topic_prefix, client_id, kind, tried, done, refused_by_broker_limit, refused_by_cluster_limit,
-           refused_before, replicas_refused
+           refused_before, replicas_refused, produces_failed, fetches_failed
     FROM partition_limits WHERE scenario <> 'captured'
-    ORDER BY replicas_refused DESC, scenario, topic_prefix, client_id, kind LIMIT 12
+    ORDER BY replicas_refused DESC, produces_failed DESC, fetches_failed DESC, scenario, topic_prefix, client_id, kind
+    LIMIT 12
 """)
 
 # %% [markdown]
