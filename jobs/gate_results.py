@@ -81,7 +81,7 @@ def tell(lake: str, subject: Subject, results: Sequence[Result]) -> None:
     if not refused:
         sys.stderr.write(f"refetch: gate {subject.gate}: {subject} passed {_count(results)}\n")
         return
-    lines = [f"{len(refused)} of {_count(results)} refused rows of {subject}"]
+    lines = [f"{len({result.rule for result in refused})} of {_count(results)} refused rows of {subject}"]
     lines += [line for result in refused for line in result.lines()]
     message = "\n".join([f"gate {subject.gate}: {lines[0]}", *lines[1:], f"  {table_path(lake, GATE_RESULTS)} has all"])
     if any(result.severity == "critical" for result in refused):
