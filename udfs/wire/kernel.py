@@ -7,7 +7,6 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import types
-from numba.core.dispatcher import Dispatcher
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _njit: Any = numba.njit  # its type hints leave out _nrt
@@ -33,7 +32,7 @@ def _once_for_literals(dispatcher: Any) -> Any:
     """The same, compiled once for a call with 0, with 1 and with a variable: numba would take each literal for a type
     of its own, which is a sixth of the time that all kernels take.
     """
-    if not isinstance(dispatcher, Dispatcher):
+    if not hasattr(dispatcher, "get_call_template"):
         return dispatcher  # the plain function, where NUMBA_DISABLE_JIT is set
     resolved = dispatcher.get_call_template
 
