@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,11 @@ settings.register_profile(
     "refetch", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("refetch")
+
+
+# pyspark takes a main module without a file for its own doctests and ends the process; a worker of xdist has no file.
+if not hasattr(sys.modules["__main__"], "__file__"):
+    sys.modules["__main__"].__file__ = __file__
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
