@@ -170,11 +170,11 @@ def _add_gate_flags(job: argparse.ArgumentParser) -> None:
 def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is told, checked. Raises ScenarioError and ArgumentError."""
     # Imported here because --help and parse() have to work without third-party packages.
-    from jobs.gate_rules import Gates, read_gates
-    from jobs.inputs import checked_zone, resolve_captures
-    from jobs.pseudonym_key import pseudonyms_by
+    from jobs.captures.inputs import checked_zone, resolve_captures
+    from jobs.captures.pseudonym_key import pseudonyms_by
+    from jobs.gates.rules import Gates, read_gates
     from jobs.run import Run, absolute_lake, page_path, spark_properties
-    from jobs.scenario_file import resolve_scenario
+    from jobs.scenarios.scenario_file import resolve_scenario
 
     scenario = resolve_scenario(arguments.scenario, arguments.set, arguments.captured)
     cluster = getattr(arguments, "cluster", None) or scenario.cluster

@@ -10,16 +10,16 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.gate_results import Result, result_rows, tell, write_results
-from jobs.gate_rule_checks import check_rules
-from jobs.gate_rules import Gate
-from jobs.gate_views import Subject, rows_to_check
-from jobs.gates import applied
+from jobs.gates.gate import applied
+from jobs.gates.results import Result, result_rows, tell, write_results
+from jobs.gates.rule_checks import check_rules
+from jobs.gates.rules import Gate
+from jobs.gates.set_rules import Finding, SetRule
+from jobs.gates.views import Subject, rows_to_check
 from jobs.lake import read_table
 from jobs.progress import stage
 from jobs.replay import newest_capture
 from jobs.run import Run
-from jobs.set_rules import Finding, SetRule
 from jobs.spark import spark_session
 from schemas.tables.gold import RUNS
 from udfs.capture.locations import is_uri
@@ -79,7 +79,7 @@ def by_expectations(
     spark: SparkSession, run: Run, subject: Subject, rules: Sequence[SetRule], row_results: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
     """Every rule about sets of rows by Great Expectations, and Data Docs of all rules where they have a place."""
-    from jobs.expectations import Checking, met, met_with_data_docs
+    from jobs.gates.expectations import Checking, met, met_with_data_docs
 
     rows = partial(rows_to_check, spark, run.lake, subject)
     pages = data_docs(run)

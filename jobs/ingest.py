@@ -14,18 +14,18 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
-from jobs.capture_quality import quality_rows
-from jobs.gate_rule_checks import check_rules
-from jobs.gate_views import Subject
-from jobs.gates import pass_gate
+from jobs.captures.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
+from jobs.captures.capture_quality import quality_rows
+from jobs.captures.log_agreement import RequestsSeen, agreement_rows, joined_requests, lines_alone, with_log
+from jobs.captures.names import learn_names, with_names
+from jobs.captures.request_log_plan import logged_rows
+from jobs.gates.gate import pass_gate
+from jobs.gates.row_rules import Counts, Watch
+from jobs.gates.rule_checks import check_rules
+from jobs.gates.views import Subject
 from jobs.kernels import ready_session
 from jobs.lake import delete_folder, has_table, rows_of, side_by_side, spark_schema, write_table
-from jobs.log_agreement import RequestsSeen, agreement_rows, joined_requests, lines_alone, with_log
-from jobs.names import learn_names, with_names
 from jobs.progress import stage
-from jobs.request_log_plan import logged_rows
-from jobs.row_rules import Counts, Watch
 from jobs.run import Run
 from jobs.version import decoder
 from schemas.tables.silver import (

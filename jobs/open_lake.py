@@ -18,13 +18,13 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.algorithms import ALGORITHMS
 from jobs.lake import has_table, read_table, rows_of
 from jobs.paths import CONF
 from jobs.replay import newest_capture
+from jobs.replays.algorithms import ALGORITHMS
 from jobs.run import absolute_lake
-from jobs.scenario_file import resolve_scenario
-from jobs.settings import ON_REQUEST, settings
+from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.scenarios.settings import ON_REQUEST, settings
 from jobs.spark import spark_session
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.silver import SILVER

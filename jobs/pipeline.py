@@ -7,8 +7,8 @@ import sys
 from jobs.ingest import ingest
 from jobs.kernels import ready_session
 from jobs.replay import pass_gold_gate, replay
-from jobs.report.findings import known_run, look_up
-from jobs.report.job import reported
+from jobs.report import reported
+from jobs.report_page.findings import known_run, look_up
 from jobs.run import Run
 from jobs.summary import summary
 

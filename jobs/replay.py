@@ -12,19 +12,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.algorithm import Algorithm
-from jobs.algorithms import asked
-from jobs.gate_rule_checks import check_rules
-from jobs.gate_views import Subject
-from jobs.gates import pass_gate
+from jobs.captures.kafka_release import KAFKA, seen_release
+from jobs.gates.gate import pass_gate
+from jobs.gates.row_rules import Counts, Watch
+from jobs.gates.rule_checks import check_rules
+from jobs.gates.views import Subject
 from jobs.ingest import unpacked
-from jobs.kafka_release import KAFKA, seen_release
 from jobs.kernels import ready_session
 from jobs.lake import read_table, side_by_side, write_table
 from jobs.progress import stage
-from jobs.row_rules import Counts, Watch
+from jobs.replays.algorithm import Algorithm
+from jobs.replays.algorithms import asked
 from jobs.run import Run
-from jobs.scenario import Scenario
+from jobs.scenarios.scenario import Scenario
 from jobs.version import VERSION
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES

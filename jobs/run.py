@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from jobs.gate_rules import Gate, Gates, default_gates
-from jobs.scenario import Scenario
-from jobs.settings import ON_REQUEST, Value
+from jobs.gates.rules import Gate, Gates, default_gates
+from jobs.scenarios.scenario import Scenario
+from jobs.scenarios.settings import ON_REQUEST, Value
 from udfs.capture.locations import is_uri
 from udfs.capture.log_lines import UTC
 from udfs.errors import ArgumentError

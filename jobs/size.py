@@ -10,16 +10,16 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.cluster_file import Cluster, read_cluster
-from jobs.kafka_release import releases
+from jobs.captures.kafka_release import releases
+from jobs.gates.row_rules import Watch
 from jobs.kernels import ready_session
 from jobs.lake import rows_of, table_path, write_table
-from jobs.limit_answers import answer_lines
-from jobs.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.progress import stage
 from jobs.replay import run_id, run_rows, write_tables
-from jobs.row_rules import Watch
+from jobs.replays.limit_answers import answer_lines
+from jobs.replays.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.run import Run
+from jobs.scenarios.cluster_file import Cluster, read_cluster
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError

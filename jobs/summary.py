@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from jobs.algorithms import ALGORITHMS
 from jobs.lake import table_path
-from jobs.report.findings import KnownRun
-from jobs.report.question import Findings
-from jobs.report.questions import Answer, answers
-from jobs.report.trust import fidelity_table, lost_lines, read_lines
+from jobs.replays.algorithms import ALGORITHMS
+from jobs.report_page.findings import KnownRun
+from jobs.report_page.question import Findings
+from jobs.report_page.questions import Answer, answers
+from jobs.report_page.trust import fidelity_table, lost_lines, read_lines
 from jobs.screen import grid_lines, wrapped
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES

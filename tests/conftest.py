@@ -30,8 +30,8 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile before workers start that would each compile the same."""
     if session.config.getoption("numprocesses", default=None):
-        from jobs.algorithms import ALGORITHMS
         from jobs.kernels import compiling
+        from jobs.replays.algorithms import ALGORITHMS
 
         with compiling(tuple(ALGORITHMS)):
             pass

@@ -28,7 +28,7 @@ from jobs.kernels import ready_session
 from jobs.open_lake import LAKE_VARIABLE
 from jobs.replay import replay
 from jobs.run import Run
-from jobs.scenario_file import resolve_scenario
+from jobs.scenarios.scenario_file import resolve_scenario
 from tests.e2e.conftest import IN_FORCE, RUN_AT, WHAT_IF
 
 REPOSITORY = Path(__file__).resolve().parent.parent

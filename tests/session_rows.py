@@ -18,7 +18,7 @@ ORDER = [SESSION_EVENTS.broker, SESSION_EVENTS.request_time, SESSION_EVENTS.conn
 
 
 def session_rows(exchanges: pa.Table, partitions: pa.Table) -> pa.Table:
-    """As `jobs.session_events` makes them, sorted."""
+    """As `jobs.replays.session_events` makes them, sorted."""
     heads, parts = fetch_rows(exchanges.to_pandas()), partition_rows(partitions.to_pandas())
     joined = pd.concat([heads, parts]).sort_values(ORDER, kind="stable")
     filled: dict[str, pa.Array[Any]] = {}

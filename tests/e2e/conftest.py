@@ -20,7 +20,7 @@ from jobs.ingest import ingest
 from jobs.lake import read_table
 from jobs.replay import replay
 from jobs.run import Run
-from jobs.scenario_file import resolve_scenario
+from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs

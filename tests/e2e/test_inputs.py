@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
 from jobs.run import Run
-from jobs.scenario_file import resolve_scenario
+from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from tests.e2e.conftest import RUN_AT, CapturedLake
 from tests.lakes import Row, table_rows

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from jobs.ingest import ingest
 from jobs.open_lake import LAKE_VARIABLE, open_lake
 from jobs.replay import replay
-from jobs.scenario_file import resolve_scenario
+from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import EXCHANGES
 from tests.e2e.conftest import CapturedLake

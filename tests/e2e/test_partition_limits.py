@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.cluster_file import read_cluster
 from jobs.lake import rows_of
-from jobs.report.findings import known_run, look_up
+from jobs.report_page.findings import known_run, look_up
 from jobs.run import Run
-from jobs.scenario_file import resolve_scenario
+from jobs.scenarios.cluster_file import read_cluster
+from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.size import ALGORITHM, size, summary
 from jobs.summary import summary as summary_of_captures
 from schemas.tables.gold import FIDELITY

@@ -13,9 +13,9 @@ import zstandard
 from markupsafe import escape
 from pyspark.sql import SparkSession
 
-from jobs.algorithms import ALGORITHMS
 from jobs.cli import run_command
-from jobs.settings import ON_REQUEST
+from jobs.replays.algorithms import ALGORITHMS
+from jobs.scenarios.settings import ON_REQUEST
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import SILVER

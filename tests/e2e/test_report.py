@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from jobs.cli import run_command
-from jobs.report.questions import QUESTIONS
+from jobs.report_page.questions import QUESTIONS
 from tests.e2e.conftest import CapturedLake
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

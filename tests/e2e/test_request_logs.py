@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from jobs.ingest import ingest
 from jobs.replay import replay
 from jobs.run import Run
-from jobs.scenario_file import resolve_scenario
+from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import (
     CAPTURES,
     CLUSTER_METADATA,

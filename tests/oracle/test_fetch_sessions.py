@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.session_cache import PROFILES
+from jobs.replays.session_cache import PROFILES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS

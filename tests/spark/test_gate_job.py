@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
-from jobs.gate_rules import GATES, read_gates
-from jobs.gate_views import Subject
-from jobs.gates import applied
+from jobs.gates.gate import applied
+from jobs.gates.rules import GATES, read_gates
+from jobs.gates.views import Subject
 from jobs.lake import write_table
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_gates import GATE_RESULTS

@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.gate_results import stored_results, write_results
-from jobs.gate_rule_checks import check_rules
-from jobs.gate_rules import Gates, QueryRule, RowRule, default_gates, read_gates
-from jobs.gate_views import Subject, asked_tables, no_rows
-from jobs.gates import applied
+from jobs.gates.gate import applied
+from jobs.gates.results import stored_results, write_results
+from jobs.gates.row_rules import VIOLATIONS, Watch, violated
+from jobs.gates.rule_checks import check_rules
+from jobs.gates.rules import Gates, QueryRule, RowRule, default_gates, read_gates
+from jobs.gates.set_rules import refused_by_queries
+from jobs.gates.views import Subject, asked_tables, no_rows
 from jobs.lake import read_table, write_table
-from jobs.row_rules import VIOLATIONS, Watch, violated
-from jobs.set_rules import refused_by_queries
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE
 from schemas.tables.table import Table

@@ -13,12 +13,12 @@ import pytest
 import zstandard
 from pyspark.sql import DataFrame, SparkSession
 
-import jobs.capture_plan
+import jobs.captures.capture_plan
 import jobs.ingest
-from jobs.capture_plan import BUCKETS, packed_rows, plan_capture
+from jobs.captures.capture_plan import BUCKETS, packed_rows, plan_capture
 from jobs.lake import rows_of, table_path
 from jobs.run import Run
-from jobs.scenario_file import resolve_scenario
+from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import (
     CAPTURE_QUALITY,
     CAPTURES,
@@ -129,8 +129,8 @@ def test_the_rows_are_the_same_however_a_capture_is_cut_into_ranges(
     index = index_of(capture, range_bytes)
     assert len(index.ranges) > 2
     # More shards than cores, and packets that go through Spark in many small batches.
-    monkeypatch.setattr(jobs.capture_plan, "SHARD_BYTES", 1 << 14)
-    monkeypatch.setattr(jobs.capture_plan, "BATCH_BYTES", 3_000)
+    monkeypatch.setattr(jobs.captures.capture_plan, "SHARD_BYTES", 1 << 14)
+    monkeypatch.setattr(jobs.captures.capture_plan, "BATCH_BYTES", 3_000)
     assert decoded(spark, index) == uncut
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.limit_events import topic_events
-from jobs.partition_limits import replayed
+from jobs.replays.limit_events import topic_events
+from jobs.replays.partition_limits import replayed
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS
 from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, TOPIC_CHANGES
 from schemas.tables.steps import TOPIC_EVENTS

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.captures.log_agreement import LOG, PACKETS, RequestsSeen, agreement_rows, joined_requests
 from jobs.lake import spark_schema
-from jobs.log_agreement import LOG, PACKETS, RequestsSeen, agreement_rows, joined_requests
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT
 from schemas.tables.table import Table
 

@@ -6,8 +6,8 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.captures.names import Names, learn_names, name_brokers, with_names
 from jobs.lake import spark_schema
-from jobs.names import Names, learn_names, name_brokers, with_names
 from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, TOPIC_CHANGES
 from schemas.tables.table import Table
 

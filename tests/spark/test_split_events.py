@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from jobs.split_events import sent_batches
+from jobs.replays.split_events import sent_batches
 from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
 from schemas.tables.steps import SENT
 from schemas.tables.table import Table

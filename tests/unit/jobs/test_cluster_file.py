@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from jobs.cli import parse, resolve_run, run_command
-from jobs.cluster_file import read_cluster
+from jobs.scenarios.cluster_file import read_cluster
 from jobs.size import events_of
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.errors import ScenarioError

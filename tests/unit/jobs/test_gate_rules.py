@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.gate_results import Result, tell
-from jobs.gate_rules import ExpectationRule, QueryRule, RowRule, default_gates, read_gates
-from jobs.gate_views import Subject
-from jobs.set_rules import example
+from jobs.gates.results import Result, tell
+from jobs.gates.rules import ExpectationRule, QueryRule, RowRule, default_gates, read_gates
+from jobs.gates.set_rules import example
+from jobs.gates.views import Subject
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import EXCHANGES, SILVER
 from udfs.errors import ArgumentError, GateError

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import jobs.ingest
-from jobs.capture_plan import index_file, plan_capture
-from jobs.gate_rules import default_gates
+from jobs.captures.capture_plan import index_file, plan_capture
+from jobs.gates.rules import default_gates
 from jobs.ingest import is_ingested
 from jobs.run import Run
-from jobs.scenario_file import resolve_scenario
+from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.version import decoder
 from schemas.tables.silver import CAPTURE_QUALITY
 from udfs.facts.pseudonyms import Pseudonyms

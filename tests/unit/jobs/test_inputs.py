@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.inputs import resolve_captures
+from jobs.captures.inputs import resolve_captures
 from tests.unit.capture.logged import heartbeat
 from udfs.errors import ArgumentError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import Row
 
-from jobs.kafka_release import BY_APIS, SeenRelease, oldest_and_newest, releases
+from jobs.captures.kafka_release import BY_APIS, SeenRelease, oldest_and_newest, releases
 from schemas.wire.releases import MARKS
 
 

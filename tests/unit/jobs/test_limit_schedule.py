@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.limit_schedule import format_schedule, parse_schedule
-from jobs.scenario_file import resolve_scenario
+from jobs.replays.limit_schedule import format_schedule, parse_schedule
+from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.errors import ScenarioError
 from udfs.replay.limits.limit_replay import Schedule
 from udfs.replay.limits.limited_placer import UNLIMITED

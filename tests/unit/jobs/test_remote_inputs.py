@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.capture_plan import BATCH_BYTES, BUCKETS, index_file
-from jobs.inputs import resolve_captures
+from jobs.captures.capture_plan import BATCH_BYTES, BUCKETS, index_file
+from jobs.captures.inputs import resolve_captures
 from tests.unit.capture.capture_files import rows_in_order
 from tests.unit.capture.frame_dumps import dumped, write_parquet
 from tests.unit.capture.logged import heartbeat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.capture_plan import BUCKETS, plan_capture
+from jobs.captures.capture_plan import BUCKETS, plan_capture
 from tests.unit.capture.logged import heartbeat
 from udfs.capture.index import CaptureIndex, index_capture
 from udfs.capture.points import in_time_order

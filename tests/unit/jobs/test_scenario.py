@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.scenario import Scenario
-from jobs.scenario_file import resolve_scenario
-from jobs.settings import ON_REQUEST, algorithms, settings
+from jobs.scenarios.scenario import Scenario
+from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.scenarios.settings import ON_REQUEST, algorithms, settings
 from udfs.errors import ScenarioError
 
 MiB = 1024 * 1024

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.settings import did_you_mean, find_setting, settings
+from jobs.scenarios.settings import did_you_mean, find_setting, settings
 from udfs.errors import SettingError
 
 

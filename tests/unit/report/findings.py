@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from jobs.report.findings import KnownRun
-from jobs.report.question import Findings, Query
-from jobs.report.trust import ALWAYS, apis, captures, connections, fidelity, quality
+from jobs.report_page.findings import KnownRun
+from jobs.report_page.question import Findings, Query
+from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity, quality
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.table import Table

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 
 from pyspark.sql import Row
 
-from jobs.report.page import coded, page
-from jobs.report.questions import QUESTIONS
-from jobs.report.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
+from jobs.report_page.page import coded, page
+from jobs.report_page.questions import QUESTIONS
+from jobs.report_page.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from tests.unit.report.findings import findings, known
 

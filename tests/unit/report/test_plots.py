@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.report.axes import doublings, round_bytes
-from jobs.report.charts import COLOURS, GRID, INK, MUTED, svg
-from jobs.report.page import TEMPLATES
-from jobs.report.question import Axis, Plot
+from jobs.report_page.axes import doublings, round_bytes
+from jobs.report_page.charts import COLOURS, GRID, INK, MUTED, svg
+from jobs.report_page.page import TEMPLATES
+from jobs.report_page.question import Axis, Plot
 
 EVIL = "<script>alert(1)</script>&\"'"
 LANES = [{"lane": "captured", "wait": 105.0}, {"lane": "1 MiB", "wait": 0.0}]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pyspark.sql import Row
 
-from jobs.fetch_answers import closed_lanes
-from jobs.report.advice import advice
-from jobs.report.fairness import waiting_partitions
-from jobs.report.limits import SPAN_FOR_A_DATE_MS, nearest_limit
-from jobs.report.limits import headroom as limit_headroom
-from jobs.report.question import Findings
-from jobs.report.questions import QUESTIONS, TRIES, answer, answers, queries_of
-from jobs.report.sessions import lanes as session_lanes
-from jobs.report.traffic import fetching_software
-from jobs.report.trust import trust_line
-from jobs.session_answers import slots
-from jobs.split_answers import lanes as split_lanes
+from jobs.replays.fetch_answers import closed_lanes
+from jobs.replays.session_answers import slots
+from jobs.replays.split_answers import lanes as split_lanes
+from jobs.report_page.advice import advice
+from jobs.report_page.fairness import waiting_partitions
+from jobs.report_page.limits import SPAN_FOR_A_DATE_MS, nearest_limit
+from jobs.report_page.limits import headroom as limit_headroom
+from jobs.report_page.question import Findings
+from jobs.report_page.questions import QUESTIONS, TRIES, answer, answers, queries_of
+from jobs.report_page.sessions import lanes as session_lanes
+from jobs.report_page.traffic import fetching_software
+from jobs.report_page.trust import trust_line
 from jobs.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import Row
 
-from jobs.report.questions import QUESTIONS, answer
-from jobs.report.sessions import shards
-from jobs.report.traffic import (
+from jobs.report_page.questions import QUESTIONS, answer
+from jobs.report_page.sessions import shards
+from jobs.report_page.traffic import (
     bin_start,
     fetching_consumers,
     fetching_software,

@@ -6,7 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs.report.wording import begun, changed, counted, duration, elapsed, lane_heading, lane_label, lane_said, percent
+from jobs.report_page.wording import (
+    begun,
+    changed,
+    counted,
+    duration,
+    elapsed,
+    lane_heading,
+    lane_label,
+    lane_said,
+    percent,
+)
 
 LANE = "consumer.fetch.max.bytes=256KiB,consumer.max.partition.fetch.bytes=1MiB"
 AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)

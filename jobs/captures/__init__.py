@@ -1,0 +1,1 @@
+"""What a run reads: which files, cut into what parts, told by logs or packets, and under which names."""

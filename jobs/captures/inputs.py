@@ -1,0 +1,113 @@
+"""From what a user names (files, folders, patterns, here or by URI) to the capture files to read, and their clock."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from jobs.captures.remote_inputs import uris_of
+from udfs.arrow import compute
+from udfs.capture.locations import has_secret, is_uri, query_of
+from udfs.capture.log_lines import UTC
+from udfs.capture.request_log_index import is_request_log
+from udfs.capture.storage import open_stored
+from udfs.errors import ArgumentError, CaptureError
+
+PACKED_SUFFIXES = tuple(f"{name}{packed}" for name in (".pcap", ".pcapng", ".cap") for packed in ("", ".gz", ".zst"))
+SUFFIXES = (*PACKED_SUFFIXES, ".parquet", ".arrow")
+"""How the names of captures in a folder end; request logs are known by their content. A file that is named itself may
+have any name."""
+
+
+def resolve_captures(named: Iterable[str]) -> tuple[Path | str, ...]:
+    """The files meant by file names, folders (not their subfolders) and patterns (`**` goes down), each once, sorted.
+
+    Paths are absolute; what was named by a URI is a URI. Raises ArgumentError that lists every name that leads to
+    nothing or to a file that cannot be read.
+    """
+    named = tuple(named)
+    if not named:
+        raise ArgumentError(
+            "No captures given: name files, folders or patterns by --captures, or under captures: in a scenario file."
+        )
+    faults: list[str] = []
+    remote = {uri for name in named if is_uri(name) for uri in _uris(name, faults)}
+    found = {path.resolve() for name in named if not is_uri(name) for path in _paths(name, faults)}
+    faults.extend(fault for path in sorted(found) if (fault := _unreadable(path)))
+    if faults:
+        raise ArgumentError("\n  ".join(["Captures cannot be read:", *faults]))
+    return (*sorted(found), *sorted(remote))
+
+
+def checked_zone(zone: str | None) -> str:
+    """The zone of request logs, UTC where none is stated. Raises ArgumentError where Arrow knows no such zone."""
+    try:
+        compute.assume_timezone(pa.scalar(0, pa.timestamp("s")), zone or UTC)
+    except pa.ArrowInvalid:
+        raise ArgumentError(
+            f"--log-zone {zone}: no such time zone; name it as the IANA data base does, such as Europe/Berlin, or "
+            "by its offset, such as +02:00"
+        ) from None
+    return zone or UTC
+
+
+def _paths(name: str, faults: list[str]) -> list[Path]:
+    path = Path(name)
+    if path.is_dir():
+        inside = [entry for entry in path.iterdir() if entry.is_file() and _is_capture(str(entry))]
+        if not inside:
+            faults.append(_empty(name))
+        return inside
+    # A file may have [ or * in its own name, so it is looked for as written first.
+    if path.exists():
+        return [path]
+    matched = [Path(match) for match in glob.glob(name, recursive=True) if Path(match).is_file()]
+    if not matched:
+        faults.append(_nothing(name))
+    return matched
+
+
+def _uris(name: str, faults: list[str]) -> list[str]:
+    if has_secret(name):
+        faults.append("a URI with a password or key in it: every table and message would show it; set it for pyarrow")
+        return []
+    try:
+        found, is_folder = uris_of(name)
+        inside = [uri for uri in found if not is_folder or _is_capture(uri)]
+    except OSError as error:
+        faults.append(f"{name}: {error.strerror or error}")
+        return []
+    if not inside:
+        faults.append(_empty(name) if is_folder else _nothing(name))
+    return inside
+
+
+def _is_capture(path: str) -> bool:
+    """Whether a file of a folder is meant, when the folder is named."""
+    name = path.removesuffix(query_of(path)) if is_uri(path) else path
+    if name.lower().endswith(SUFFIXES):
+        return True
+    try:
+        return is_request_log(path)
+    except CaptureError:  # what cannot be read is not known to be one
+        return False
+
+
+def _empty(name: str) -> str:
+    return f"{name}: no capture in this folder; looked for request logs and names ending in {', '.join(SUFFIXES)}"
+
+
+def _nothing(name: str) -> str:
+    is_pattern = glob.has_magic(name.removesuffix(query_of(name)))
+    return f"{name}: " + ("no file matches this pattern" if is_pattern else "there is no such file or folder")
+
+
+def _unreadable(path: Path) -> str | None:
+    try:
+        with open_stored(str(path)):
+            return None
+    except CaptureError as fault:
+        return str(fault)

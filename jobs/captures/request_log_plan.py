@@ -1,0 +1,33 @@
+"""How request logs are read: ranges of lines as tasks, then one shuffle by connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from jobs.captures.capture_plan import BATCH_BYTES, CapturePlan, range_tasks, ranges_in
+from jobs.replays.one_shuffle import SHARD, packed_in_order, shard
+from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
+from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts
+from udfs.facts.pseudonyms import Pseudonyms
+
+
+def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
+    """The silver tables' rows of the request logs of a set, packed as those of `packed_rows`."""
+    capture_id, shards, zone = plan.capture_id, plan.logs.shards, plan.log_zone
+
+    def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for part, file_no in ranges_in(batches):
+            yield from read_requests(part, file_no=file_no, bodies_of=READ_KEYS, block_bytes=BATCH_BYTES, zone=zone)
+
+    def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from log_facts(batches, capture_id, pseudonyms)
+
+    lines = range_tasks(spark, plan.logs).mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
+    # Lines that tell no request have no connection; they are spread by their number.
+    sharded = lines.withColumn(SHARD, shard(shards, "connection", F.when(F.col("connection") == "", F.col("line_no"))))
+    return packed_in_order(sharded, shards, LINE_ORDER, follow_connections)

@@ -1,0 +1,207 @@
+"""Rules as expectations of Great Expectations, and its Data Docs. Imported where a rule or a job asks for it: it takes
+seconds to load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+# Before the import, which reads it; nothing is sent anywhere.
+os.environ["GX_ANALYTICS_ENABLED"] = "false"
+
+import great_expectations as gx
+import great_expectations.expectations as gxe
+from great_expectations.checkpoint.actions import UpdateDataDocsAction
+from great_expectations.checkpoint.checkpoint import Checkpoint
+from great_expectations.core.expectation_validation_result import ExpectationValidationResult
+from great_expectations.core.run_identifier import RunIdentifier
+from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
+from great_expectations.data_context.types.base import ProgressBarsConfig
+from great_expectations.expectations.core.unexpected_rows_expectation import UnexpectedRowsExpectation
+from great_expectations.expectations.expectation import Expectation
+from great_expectations.expectations.metadata_types import FailureSeverity
+from pyspark.sql import DataFrame
+
+from jobs.gates.rules import ExpectationRule, QueryRule, Rule
+from jobs.gates.set_rules import MOST_EXAMPLES, Finding, SetRule, example
+from jobs.gates.views import query_of
+from jobs.scenarios.located_yaml import Fault
+from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.table import Table
+from udfs.errors import RuleError
+
+BATCH = "{batch}"
+"""What Great Expectations calls the table that a query is about."""
+_RULE = "rule"
+_COLUMN_ARGUMENTS = ("column", "column_A", "column_B")
+_SITE = "local_site"
+
+
+def expectation_fault(rule: ExpectationRule) -> str:
+    """What is wrong with an expectation's name, its arguments or a column that they name; empty where nothing is."""
+    if _named(rule.expectation) is None:
+        return f"Great Expectations has no `{rule.expectation}`"
+    named = [rule.arguments[key] for key in _COLUMN_ARGUMENTS if key in rule.arguments]
+    for table in rule.tables:
+        for column in (*named, *rule.arguments.get("column_list", ())):
+            if column not in table.columns:
+                return f"{table.name} has no column `{column}`"
+    try:
+        _expectation(rule, rule.tables[0])
+    except ValueError as fault:
+        return " ".join(str(fault).split())
+    return ""
+
+
+def _named(name: str) -> type[Expectation] | None:
+    """The expectation of this name, as `expect_column_kl_divergence_to_be_less_than`."""
+    found = {cls.lower(): cls for cls in dir(gxe) if cls.startswith("Expect")}.get(name.replace("_", ""))
+    return None if found is None else getattr(gxe, found)
+
+
+def _expectation(rule: SetRule, table: Table) -> Expectation:
+    """The rule as an expectation on a table's rows. Raises ValueError for what is no such expectation."""
+    common: dict[str, Any] = {
+        "severity": FailureSeverity(rule.severity),
+        "description": f"{rule.name}: {rule.reason}",
+        "meta": {_RULE: rule.name},
+    }
+    if isinstance(rule, QueryRule):
+        query = query_of(rule, table, BATCH)
+        if BATCH not in query:
+            query += f" /* {BATCH} */"  # else Great Expectations prints that other rows than the batch's are asked
+        return UnexpectedRowsExpectation(unexpected_rows_query=query, **common)
+    of = _named(rule.expectation)
+    if of is None:
+        raise ValueError(f"Great Expectations has no `{rule.expectation}`")
+    return of(**rule.arguments, **common)
+
+
+def met(rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]) -> dict[tuple[str, str], Finding]:
+    """What each rule finds in the rows of its tables, by rule and table, without Data Docs. Raises RuleError."""
+    return _validated(_Place(gx.get_context(mode="ephemeral"), Checking()), rules, rows)
+
+
+@dataclass(frozen=True)
+class Checking:
+    """How a gate's checks are filed: under a name and a time, and whether Data Docs show them."""
+
+    gate: str = "gate"
+    name: str = "gate"
+    at: datetime | None = None
+    is_shown: bool = False
+
+
+def met_with_data_docs(
+    rules: Sequence[SetRule],
+    rows: Callable[[Table], DataFrame],
+    row_results: DataFrame,
+    folders: tuple[str, str],
+    checking: Checking,
+) -> dict[tuple[str, str], Finding]:
+    """As `met`, and renders Data Docs of it all. Raises RuleError.
+
+    row_results: rows of `gate_results` of the rules about single rows, each of which becomes an expectation, too.
+    folders: of the context, which keeps suites and earlier results, and of the pages.
+    """
+    home, pages = folders
+    context = gx.get_context(mode="file", project_root_dir=home)
+    store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": pages}
+    site: Any = {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "store_backend": store,
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+    }
+    context.update_data_docs_site(_SITE, site)
+    place = _Place(context, checking)
+    found = _validated(place, rules, rows)
+    place.validate(f"{checking.gate}_row_rules", row_results, [_of_result(row) for row in row_results.collect()])
+    return found
+
+
+def _of_result(row: Any) -> Expectation:
+    """A result of a rule about single rows as an expectation on `gate_results`."""
+    t = GATE_RESULTS
+    its = f"{t.rule} = '{row[t.rule]}' and {t.table_name} = '{row[t.table_name]}'"
+    return UnexpectedRowsExpectation(
+        # Names of rules are of a-z, 0-9 and _; those of tables are ours.
+        unexpected_rows_query=f"select * from {BATCH} where {its} and {t.rows_refused} > 0",  # noqa: S608
+        severity=FailureSeverity(row[t.severity]),
+        description=f"{row[t.rule]} on {row[t.table_name]}: {row[t.reason]} "
+        f"{row[t.rows_refused]:,} of {row[t.rows_checked]:,} rows refused",
+    )
+
+
+def _validated(
+    place: _Place, rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]
+) -> dict[tuple[str, str], Finding]:
+    """Validate table by table."""
+    by_name = {rule.name: rule for rule in rules}
+    found: dict[tuple[str, str], Finding] = {}
+    for table in dict.fromkeys(table for rule in rules for table in rule.tables):
+        own = [_expectation(rule, table) for rule in rules if table in rule.tables]
+        for result in place.validate(table.name, rows(table), own, table.key):
+            rule = by_name[_rule_of(result)]
+            found[rule.name, table.name] = _finding(rule, result)
+    return found
+
+
+class _Place:
+    """Where validations happen: a context with one data source, the session that is there."""
+
+    def __init__(self, context: AbstractDataContext, checking: Checking) -> None:
+        context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
+        self.context, self.checking = context, checking
+        self.source = context.data_sources.add_or_update_spark(name="refetch", persist=False)
+
+    def validate(
+        self, name: str, rows: DataFrame, expectations: Iterable[Expectation], key: Sequence[str] = ()
+    ) -> list[ExpectationValidationResult]:
+        """Validate rows as a suite of its own; key: columns that tell unexpected rows apart."""
+        batch = self.source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
+        suite = self.context.suites.add_or_update(gx.ExpectationSuite(name=name, expectations=list(expectations)))
+        validation = gx.ValidationDefinition(name=name, data=batch, suite=suite)
+        actions: Any = [UpdateDataDocsAction(name="data_docs", site_names=[_SITE])] if self.checking.is_shown else []
+        result_format: Any = {"result_format": "SUMMARY", "unexpected_index_column_names": list(key)}
+        checkpoint = Checkpoint(
+            name=name,
+            validation_definitions=[self.context.validation_definitions.add_or_update(validation)],
+            actions=actions,
+            result_format=result_format if key else "SUMMARY",
+        )
+        checkpoint = self.context.checkpoints.add_or_update(checkpoint)
+        run_id = RunIdentifier(run_name=self.checking.name, run_time=self.checking.at)
+        (result,) = checkpoint.run(batch_parameters={"dataframe": rows}, run_id=run_id).run_results.values()
+        return list(result.results)
+
+
+def _rule_of(result: ExpectationValidationResult) -> str:
+    config = result.expectation_config
+    return str(config.meta[_RULE]) if config and config.meta else ""
+
+
+def _finding(rule: Rule, result: ExpectationValidationResult) -> Finding:
+    """What an expectation found. Raises RuleError where it could not be applied."""
+    if fault := _exception(result.exception_info or {}):
+        raise RuleError("gates", (str(Fault(rule.place, f"{rule.name}: {fault}")),))
+    if result.success:
+        return Finding(0)
+    told: dict[str, Any] = result.result
+    if isinstance(rule, QueryRule):
+        return Finding(int(told["observed_value"]))
+    rows = told.get("partial_unexpected_index_list") or []
+    if rows:
+        return Finding(int(told["unexpected_count"]), tuple(sorted(map(example, rows))[:MOST_EXAMPLES]))
+    return Finding(1, (example({"observed": told.get("observed_value")}),))
+
+
+def _exception(info: Mapping[str, Any]) -> str:
+    """The message of an expectation that failed instead of giving a result."""
+    if info.get("raised_exception"):
+        return str(info.get("exception_message"))
+    of_metrics = [part for part in info.values() if isinstance(part, dict) and part.get("raised_exception")]
+    return str(of_metrics[0].get("exception_message")) if of_metrics else ""

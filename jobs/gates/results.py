@@ -1,0 +1,94 @@
+"""What a gate found, as rows of `gate_results` and as messages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.gates.rules import Gates, Severity
+from jobs.gates.views import Subject, rows_to_check
+from jobs.lake import table_path, write_table
+from schemas.tables.gold_gates import GATE_RESULTS
+from udfs.errors import GateError
+from udfs.facts.arrow_tables import arrow_schema
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one rule found in one table."""
+
+    rule: str
+    table: str
+    severity: Severity
+    reason: str
+    checked: int
+    refused: int
+    examples: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """The rule, the count, why, and three examples."""
+        told = f"{self.severity}: {self.rule}: {self.refused:,} of {self.checked:,} rows of {self.table}. {self.reason}"
+        return [f"  {told}", *(f"    {example}" for example in self.examples)]
+
+
+def write_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject, results: Sequence[Result]) -> None:
+    """Put the results in the place of those that the same capture set or run had."""
+    write_table(result_rows(spark, gates, subject, results), lake, GATE_RESULTS, subject.id)
+
+
+def result_rows(spark: SparkSession, gates: Gates, subject: Subject, results: Sequence[Result]) -> DataFrame:
+    """Rows of the table `gate_results`."""
+    t = GATE_RESULTS
+    rows: list[dict[str, object]] = [
+        {
+            t.checked_id: subject.id,
+            t.gate: subject.gate,
+            t.rule: result.rule,
+            t.table_name: result.table,
+            t.severity: result.severity,
+            t.reason: result.reason,
+            t.rows_checked: result.checked,
+            t.rows_refused: result.refused,
+            t.examples: list(result.examples),
+            t.passed: result.refused == 0,
+            t.rules_id: gates.rules_id(subject.gate),
+        }
+        for result in results
+    ]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(t)))
+
+
+def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> list[Result]:
+    """What these very rules found before; nothing where they were not all applied."""
+    t = GATE_RESULTS
+    wanted = (t.rule, t.table_name, t.severity, t.reason, t.rows_checked, t.rows_refused, t.examples)
+    rows = rows_to_check(spark, lake, subject, t, everything=True)
+    own = rows.where((F.col(t.checked_id) == subject.id) & (F.col(t.rules_id) == gates.rules_id(subject.gate)))
+    rows_found = own.select(*wanted).collect()
+    found = [Result(a, b, c, d, e, f, tuple(g)) for a, b, c, d, e, f, g in rows_found]
+    order = {(rule.name, table.name): place for place, (rule, table) in enumerate(gates.pairs(subject.gate))}
+    return sorted(found, key=lambda result: order[result.rule, result.table])
+
+
+def tell(lake: str, subject: Subject, results: Sequence[Result]) -> None:
+    """Say on stderr what was found. Raises GateError where a critical rule refused rows."""
+    refused = [result for result in results if result.refused and result.severity != "info"]
+    if not refused:
+        sys.stderr.write(f"refetch: gate {subject.gate}: {subject} passed {_count(results)}\n")
+        return
+    lines = [f"{len({result.rule for result in refused})} of {_count(results)} refused rows of {subject}"]
+    lines += [line for result in refused for line in result.lines()]
+    message = "\n".join([f"gate {subject.gate}: {lines[0]}", *lines[1:], f"  {table_path(lake, GATE_RESULTS)} has all"])
+    if any(result.severity == "critical" for result in refused):
+        raise GateError(message)
+    sys.stderr.write(f"refetch: {message}\n")
+
+
+def _count(results: Sequence[Result]) -> str:
+    rules = len({result.rule for result in results})
+    return "1 rule" if rules == 1 else f"{rules} rules"

@@ -1,0 +1,162 @@
+"""Rules about single rows, checked in the pass that writes a table: what is refused goes to quarantine.
+
+A silver row of an exchange that a warning or critical rule refuses is taken out of its table; `quarantine` then has it
+whole, and its bytes. Rows of other tables stay where they are, for the sums of bytes are made of them, and so do gold
+rows, which have no bytes to account for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.gates.rules import Gates, RowRule
+from jobs.gates.set_rules import examples
+from jobs.gates.views import Subject, expression_of, rows_to_check
+from jobs.lake import has_table, spark_schema
+from schemas.tables.silver import EXCHANGES, QUARANTINE
+from schemas.tables.table import Table
+
+VIOLATIONS, CHECKED = "violations", "rows checked"
+REFUSED_ROW = "row"
+"""quarantine.direction of a row that a gate refused."""
+BETWEEN_RULES = ", "
+"""In quarantine.reason, where several rules refused the same row."""
+JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+"""With this, Spark's JSON keeps microseconds."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of a table: the rows that were checked, and those that each rule refused."""
+
+    checked: int
+    refused: Mapping[str, int]
+
+
+@dataclass
+class Watch:
+    """The rules on the rows of tables that are being written, and what they found."""
+
+    gates: Gates = field(default_factory=Gates)
+    lanes: tuple[str, ...] = ()
+    _seen: dict[Table, Observation] = field(default_factory=dict)
+    _taken_out: dict[Table, DataFrame] = field(default_factory=dict)
+
+    def over(self, rows: DataFrame, table: Table) -> DataFrame:
+        """The rows to be written in the place of these; counts them while they are."""
+        rules, seen = self.gates.row_rules(table), Observation()
+        self._seen[table] = seen
+        marked = rows.withColumn(VIOLATIONS, violated(rules, self.lanes))
+        marked = marked.observe(seen, F.count(F.lit(1)).alias(CHECKED), *(_count(rule) for rule in rules))
+        out = [F.lit(rule.name) for rule in rules if is_taken_out(rule, table)]
+        if out:
+            marked = marked.withColumn(VIOLATIONS, F.array_intersect(VIOLATIONS, F.array(*out)))
+            self._taken_out[table] = marked.where(F.size(VIOLATIONS) > 0)
+            marked = marked.where(F.size(VIOLATIONS) == 0)
+        return marked.drop(VIOLATIONS)
+
+    def counts(self) -> dict[Table, Counts]:
+        """What was found in the tables that are written by now."""
+        found = {table: dict(seen.get) for table, seen in self._seen.items()}
+        return {table: Counts(counts.pop(CHECKED), counts) for table, counts in found.items()}
+
+    def refused_rows(self) -> DataFrame | None:
+        """Rows of `quarantine`, of all that was taken out of the tables written by now; None where nothing was."""
+        counts = self.counts()
+        out = {
+            table: rows
+            for table, rows in self._taken_out.items()
+            if any(
+                counts[table].refused[rule.name] for rule in self.gates.row_rules(table) if is_taken_out(rule, table)
+            )
+        }
+        found = [quarantined(rows, table) for table, rows in out.items()]
+        return reduce(DataFrame.unionByName, found) if found else None
+
+
+def is_taken_out(rule: RowRule, table: Table) -> bool:
+    """Whether the rule puts a row of this table into quarantine."""
+    return _holds_exchanges(table) and rule.severity != "info"
+
+
+def _holds_exchanges(table: Table) -> bool:
+    """Whether a row is of an exchange, so that its bytes stay accounted for without it."""
+    return table.layer == "silver" and EXCHANGES.exchange_no in table.columns
+
+
+def violated(rules: Sequence[RowRule], lanes: Iterable[str]) -> Column:
+    """The names of the rules that a row does not satisfy, in their order; what is null is not satisfied."""
+    lanes = tuple(lanes)
+    names = [F.when(~_satisfies(rule, lanes), F.lit(rule.name)) for rule in rules]
+    return F.array_compact(F.array(*names)) if names else F.array().cast("array<string>")
+
+
+def _satisfies(rule: RowRule, lanes: Iterable[str]) -> Column:
+    return F.coalesce(F.expr(expression_of(rule, lanes)), F.lit(False))
+
+
+def _count(rule: RowRule) -> Column:
+    return F.count_if(F.array_contains(VIOLATIONS, rule.name)).alias(rule.name)
+
+
+def quarantined(rows: DataFrame, table: Table) -> DataFrame:
+    """Rows of `quarantine` from rows of the table with their violations."""
+    t, x = QUARANTINE, EXCHANGES
+    values = {
+        t.direction: F.lit(REFUSED_ROW),
+        t.reason: F.array_join(VIOLATIONS, BETWEEN_RULES),
+        t.bytes: F.col(x.request_bytes) + F.col(x.response_bytes) if table == EXCHANGES else F.lit(0),
+        t.missing_bytes: F.col(x.missing_bytes) if table == EXCHANGES else F.lit(0),
+        t.time: _first(table, x.request_time, x.response_time),
+        t.packet: _first(table, x.request_packet, x.response_packet, x.log_line),
+        t.refused_from: F.lit(table.name),
+        t.refused_row: F.to_json(F.struct(*table.columns), JSON),
+    }
+    own = {t.capture_id, t.connection_id, t.exchange_no}
+    cells = {c: F.col(c) if c in own else values.get(c, F.lit(None)) for c in t.columns}
+    return rows.select(*(cell.cast(column.type).alias(column) for column, cell in cells.items()))
+
+
+def _first(table: Table, *columns: str) -> Column:
+    """The first of these columns that the table has and that is not null."""
+    return F.coalesce(*(F.col(column) for column in columns if column in table.columns), F.lit(None))
+
+
+def scanned(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> dict[Table, Counts]:
+    """The counts of the tables that the lake has, with what was taken out of them when they were written."""
+    tables = dict.fromkeys(table for _, table in gates.pairs(subject.gate))
+    rules = {table: gates.row_rules(table) for table in tables if has_table(spark, lake, table)}
+    counts = []
+    for table, about in rules.items():
+        marked = as_decoded(spark, lake, subject, table).withColumn(VIOLATIONS, violated(about, subject.lanes))
+        each = F.array(F.count(F.lit(1)), *(_count(rule) for rule in about))
+        counts.append(marked.agg(each.alias("counts")).select(F.lit(table.name), "counts"))
+    rows = reduce(DataFrame.unionAll, counts).collect() if counts else []
+    found: dict[str, list[int]] = {name: each for name, each in rows}
+    return {
+        table: Counts(found[table.name][0], dict(zip([r.name for r in about], found[table.name][1:], strict=True)))
+        for table, about in rules.items()
+    }
+
+
+def refused_examples(spark: SparkSession, lake: str, rule: RowRule, table: Table, subject: Subject) -> list[str]:
+    """Keys of rows that a rule refuses."""
+    keys = [column for column in table.key if column != table.replaced_by]
+    rows = as_decoded(spark, lake, subject, table).where(~_satisfies(rule, subject.lanes))
+    return examples(rows.select(*keys))
+
+
+def as_decoded(spark: SparkSession, lake: str, subject: Subject, table: Table) -> DataFrame:
+    """A table's rows with those that a gate took out of it."""
+    rows = rows_to_check(spark, lake, subject, table)
+    if not _holds_exchanges(table):
+        return rows
+    t = QUARANTINE
+    out = rows_to_check(spark, lake, subject, t).where(F.col(t.refused_from) == table.name)
+    whole = out.select(F.from_json(t.refused_row, spark_schema(table), JSON).alias("row")).select("row.*")
+    return rows.unionByName(whole)

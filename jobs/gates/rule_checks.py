@@ -1,0 +1,96 @@
+"""What only Spark and Great Expectations can tell of rules: whether they can be read, and name columns there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from typing import TypeGuard
+
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
+from jobs.gates.views import asked_tables, expression_of, no_rows, query_of
+from jobs.scenarios.located_yaml import Fault
+from schemas.tables.table import Table
+from udfs.errors import RuleError
+
+_ANY_LANE = ("captured",)
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where pyspark logs an exception that it raises as well."""
+
+
+def check_rules(spark: SparkSession, gates: Gates) -> None:
+    """Have every rule read, without any data. Raises RuleError with all that is wrong in the files that have them."""
+    with asked_tables(spark, gates.rules, lambda table, _: no_rows(spark, table)):
+        faults = [*gates.faults, *_of_spark(spark, gates.rules), *_of_expectations(gates.rules)]
+    if faults:
+        in_order = sorted(faults, key=lambda fault: (fault.place.name, fault.place.line))
+        raise RuleError("gates", tuple(map(str, in_order)))
+
+
+def _of_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
+    """Each rule's first fault, in the first table where it has one."""
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
+    try:
+        # Mostly nothing is wrong, and all together are read sooner than one by one.
+        if not _told(partial(_read_together, spark, rules)):
+            return []
+        told = [(rule, _told(partial(_read, spark, rule, table))) for rule in rules for table in rule.tables]
+    finally:
+        for name in _LOGGERS:
+            PySparkLogger.getLogger(name).disabled = False
+    first = {rule.name: Fault(rule.place, f"{rule.name}: {fault}") for rule, fault in reversed(told) if fault}
+    return list(first.values())
+
+
+def _read_together(spark: SparkSession, rules: Sequence[Rule]) -> None:
+    """Have Spark read all rules, those on rows table by table."""
+    for table in dict.fromkeys(table for rule in rules for table in rule.tables):
+        about = [F.expr(expression_of(rule, _ANY_LANE)) for rule in rules if _is_about(rule, table)]
+        if about:
+            no_rows(spark, table).where(reduce(Column.__and__, about))
+    queries = [_counted(rule, table) for rule in rules if isinstance(rule, QueryRule) for table in rule.tables]
+    if queries:
+        spark.sql("\nUNION ALL\n".join(queries))
+
+
+def _is_about(rule: Rule, table: Table) -> TypeGuard[RowRule]:
+    return isinstance(rule, RowRule) and table in rule.tables
+
+
+def _read(spark: SparkSession, rule: Rule, table: Table) -> None:
+    """Have Spark read one rule about one table."""
+    if isinstance(rule, RowRule):
+        no_rows(spark, table).where(expression_of(rule, _ANY_LANE))
+    elif isinstance(rule, QueryRule):
+        spark.sql(_counted(rule, table))
+
+
+def _counted(rule: QueryRule, table: Table) -> str:
+    """The rule's query in brackets, where nothing but a query can be read: no statement that would change something."""
+    return f"SELECT count(*) FROM (\n{query_of(rule, table)}\n)"  # noqa: S608
+
+
+def _told(read: Callable[[], None]) -> str:
+    """What Spark says against it; empty where nothing."""
+    try:
+        read()
+    except PySparkException as fault:
+        first = next(line for line in str(fault).splitlines() if line.strip())
+        return first.partition(" SQLSTATE")[0]
+    return ""
+
+
+def _of_expectations(rules: Iterable[Rule]) -> Iterator[Fault]:
+    """What Great Expectations says against expectations; it is loaded where there are any."""
+    wanted = [rule for rule in rules if isinstance(rule, ExpectationRule)]
+    if wanted:
+        from jobs.gates.expectations import expectation_fault
+
+        for rule in wanted:
+            if told := expectation_fault(rule):
+                yield Fault(rule.place, f"{rule.name}: {told}")

@@ -1,0 +1,62 @@
+"""Rules about sets of rows: queries that give bad rows, counted in one Spark job, and examples of what was refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.gates.rules import ExpectationRule, QueryRule
+from jobs.gates.views import query_of
+from schemas.tables.table import Table
+
+MOST_EXAMPLES = 3
+_LONGEST_EXAMPLE = 300
+
+SetRule = QueryRule | ExpectationRule
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How many rows a rule refuses in a table, and up to three of them where whoever counted saw them."""
+
+    refused: int
+    examples: tuple[str, ...] = ()
+
+
+def refused_by_queries(spark: SparkSession, rules: Sequence[QueryRule]) -> dict[tuple[str, str], Finding]:
+    """What each query gives for each of its tables, by rule and table; takes the views of `asked_tables`."""
+    asked = [(rule, table) for rule in rules for table in rule.tables]
+    if not asked:
+        return {}
+    counts = [
+        bad_rows(spark, rule, table).agg(F.count(F.lit(1))).select(F.lit(rule.name), F.lit(table.name), "*")
+        for rule, table in asked
+    ]
+    return {(rule, table): Finding(count) for rule, table, count in reduce(DataFrame.unionAll, counts).collect()}
+
+
+def bad_rows(spark: SparkSession, rule: QueryRule, table: Table) -> DataFrame:
+    """What a rule's query gives for a table."""
+    return spark.sql(query_of(rule, table))
+
+
+def examples(rows: DataFrame) -> list[str]:
+    """Up to three rows as `column=value, ...`, the same whatever the partitioning."""
+    first = rows.select(F.struct("*").alias("row")).orderBy(F.to_json("row")).limit(MOST_EXAMPLES).collect()
+    return [example(row[0].asDict()) for row in first]
+
+
+def example(values: Mapping[str, object]) -> str:
+    """A row in a line; a text from the wire that would move a terminal's cursor is quoted."""
+    told = ", ".join(f"{name}={_shown(value)}" for name, value in values.items())
+    return told if len(told) <= _LONGEST_EXAMPLE else f"{told[:_LONGEST_EXAMPLE]}..."
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if text.isprintable() else json.dumps(text)

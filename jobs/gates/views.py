@@ -1,0 +1,105 @@
+"""What rules ask: rows of tables by name, as temporary views, and SQL with its placeholders filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.gates.rules import CHECKED, EVERYTHING, LANES, OWN_TABLE, PLACEHOLDER, Gate, QueryRule, RowRule, Rule
+from jobs.lake import has_table, read_table, spark_schema
+from schemas.tables.table import Table
+
+Asked = tuple[Table, bool]
+"""A table, and whether all its rows are asked for or those of what is checked."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a gate checks: a capture set, and for the gold gate a run of it with its lanes."""
+
+    gate: Gate
+    capture_id: str
+    run_id: str = ""
+    lanes: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """What its results are filed under."""
+        return self.run_id if self.gate == "gold" else self.capture_id
+
+    def __str__(self) -> str:
+        return f"run {self.run_id}" if self.gate == "gold" else f"capture {self.capture_id}"
+
+
+def rows_to_check(
+    spark: SparkSession, lake: str, subject: Subject, table: Table, everything: bool = False
+) -> DataFrame:
+    """A table's rows that belong to the subject, or everything; none where the lake has no such table."""
+    if not has_table(spark, lake, table):
+        return no_rows(spark, table)
+    rows = read_table(spark, lake, table)
+    if everything:
+        return rows
+    return rows.where(F.col(table.replaced_by) == (subject.run_id if table.layer == "gold" else subject.capture_id))
+
+
+def no_rows(spark: SparkSession, table: Table) -> DataFrame:
+    """An empty table."""
+    return spark.createDataFrame([], spark_schema(table))
+
+
+@contextmanager
+def asked_tables(
+    spark: SparkSession, rules: Iterable[Rule], rows: Callable[[Table, bool], DataFrame]
+) -> Iterator[None]:
+    """Have every table that the rules' queries ask under its view's name, while the block runs."""
+    asked = {pair for rule in rules if isinstance(rule, QueryRule) for pair in _asked(rule)}
+    try:
+        for table, everything in asked:
+            rows(table, everything).createOrReplaceTempView(view_of(table, everything))
+        yield
+    finally:
+        for table, everything in asked:
+            spark.catalog.dropTempView(view_of(table, everything))
+
+
+def _asked(rule: QueryRule) -> Iterator[Asked]:
+    """The tables that a query asks."""
+    yield from ((table, False) for table in rule.tables)
+    for placeholder in PLACEHOLDER.findall(rule.query):
+        everything, name = _parts(placeholder)
+        yield from ((table, everything) for table in (rule.tables if name == OWN_TABLE else (CHECKED[name],)))
+
+
+def _parts(placeholder: str) -> tuple[bool, str]:
+    """Whether all rows of the lake are meant, and of which table."""
+    name = placeholder.strip()
+    return name.startswith(EVERYTHING), name.removeprefix(EVERYTHING)
+
+
+def view_of(table: Table, everything: bool = False) -> str:
+    """The name of the view that stands for a table in SQL."""
+    return f"refetch_{'all_' if everything else ''}{table.name}"
+
+
+def query_of(rule: QueryRule, table: Table, own_rows: str | None = None) -> str:
+    """The rule's SQL about a table, with views in the place of tables; own_rows: in that of the table's own rows."""
+
+    def filled(placeholder: str) -> str:
+        everything, name = _parts(placeholder)
+        if name == OWN_TABLE and not everything:
+            return own_rows or view_of(table)
+        return view_of(table if name == OWN_TABLE else CHECKED[name], everything)
+
+    # A query may end as on a command line; here it stands in brackets.
+    return PLACEHOLDER.sub(lambda found: filled(found[1]), rule.query).rstrip("; \n")
+
+
+def expression_of(rule: RowRule, lanes: Iterable[str]) -> str:
+    """The rule's SQL with the run's lanes in the place of their name."""
+    quoted = ", ".join("'" + lane.replace("\\", "\\\\").replace("'", "\\'") + "'" for lane in lanes)
+    return rule.expression.replace(f"{{{LANES}}}", f"array({quoted})")

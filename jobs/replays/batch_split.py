@@ -1,0 +1,114 @@
+"""batch_split: KIP-126 on the silver tables, every producer's records sent again under every lane.
+
+Records are appended when they were, to the partitions they were; what a producer would have sent had it been faster or
+slower for it, and where its partitioner would have put records, is not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.lake import rows_of
+from jobs.replays.algorithm import Algorithm
+from jobs.replays.one_shuffle import packed_in_order, shards_of
+from jobs.replays.split_answers import QUERIES, TITLE, answer_lines
+from jobs.replays.split_events import sent_batches
+from jobs.run import Run
+from jobs.scenarios.scenario import Lane
+from jobs.scenarios.settings import Value, settings
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
+from schemas.tables.steps import SENT
+from udfs.errors import CaptureError
+from udfs.replay.splits.compression_estimate import AS_CAPTURED, KIP_TEXT, PROFILES, TODAY, Producers
+from udfs.replay.splits.split_replay import BY_CLIENT, SplitLanes, replay_splits
+from udfs.replay.splits.split_report import ALGORITHM
+from udfs.wire.records import CODEC_NAMES
+
+HALVING = ("4.2", "4.3")
+"""Releases that split a batch which came of a split in halves, of those that the setting `kafka` knows."""
+
+
+def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLanes:
+    """The scenario's lanes as the replay takes them; what a lane leaves is as captured, else Kafka's default."""
+
+    def values(key: str) -> list[Value | None]:
+        default = captured.get(key, settings()[key].default_value)
+        return [lane.settings.get(key, default) for lane in lanes]
+
+    def whole(key: str, factor: int = 1) -> npt.NDArray[np.int64]:
+        return np.array([int(value or 0) * factor for value in values(key)], np.int64)
+
+    def single(key: str) -> npt.NDArray[np.float32]:
+        return np.array([float(value or 0) for value in values(key)], np.float32)
+
+    codecs = [
+        AS_CAPTURED if name is None else CODEC_NAMES.index(str(name)) for name in values("producer.compression.type")
+    ]
+    releases = values("kafka")
+    profiles = [PROFILES.index(str(name)) for name in values("split.profile")]
+    texts = [
+        KIP_TEXT if release == "kip" and of == TODAY else of for release, of in zip(releases, profiles, strict=True)
+    ]
+    halves = [BY_CLIENT if release in (None, "kip") else int(release in HALVING) for release in releases]
+    return SplitLanes(
+        tuple(lane.name for lane in lanes),
+        Producers(
+            whole("producer.batch.size"), whole("topic.max.message.bytes"), whole("producer.linger.ms", 1000),
+            np.array(codecs, np.int64), np.array(texts, np.int64), np.array(halves, np.int64),
+            np.array([mode == "fitted" for mode in values("recut.sizes")]).astype(np.int64),
+            single("compression.ratio.improving.step"), single("compression.ratio.deteriorate.step"),
+            single("compression.ratio.estimation.factor"),
+        ),
+    )  # fmt: skip
+
+
+def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
+    """Replay every producer of the capture set. Raises CaptureError where sizes of records are not known."""
+    batches = rows_of(spark, run.lake, RECORD_BATCHES, capture_id)
+    check_record_sizes(spark, run, capture_id, batches)
+    lanes = split_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
+    connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
+    shards = shards_of(spark)
+    by_host = run.scenario.captured.get("producer.process") == "host"
+    return replayed(sent_batches(batches, connections, by_host, shards), lanes, run_id, shards)
+
+
+def check_record_sizes(spark: SparkSession, run: Run, capture_id: str, batches: DataFrame) -> None:
+    """Raises CaptureError where the capture set was ingested without sizes of records, or is of request logs."""
+    t = RECORD_BATCHES
+    of_files = rows_of(spark, run.lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
+    produced = batches.where(F.col(t.source) == "produce")
+    if of_files is None or ("+records/" in of_files[0] and produced.first() is not None):
+        return
+    if "+records/" in of_files[0]:
+        raise CaptureError(
+            f"{run.lake}: capture {capture_id} shows no produce request, which the replay of batch_split is about: "
+            "capture packets of producers' connections with `tcpdump -s 0`"
+        )
+    raise CaptureError(
+        f"{run.lake}: capture {capture_id} was ingested without the sizes of records, which the replay of batch_split "
+        "needs: run `pipeline`, or `ingest`, with the same scenario and flags, which ask for them"
+    )
+
+
+def replayed(sent: DataFrame, lanes: SplitLanes, run_id: str, shards: int) -> DataFrame:
+    """Packed rows of the gold tables: one shuffle, by client."""
+    t = SENT
+
+    def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from replay_splits(rows, lanes, run_id)
+
+    order = (
+        t.client_id, t.client_address, t.append_from, t.request_time, t.connection_id, t.exchange_no, t.position,
+    )  # fmt: skip
+    return packed_in_order(sent, shards, order, replay)
+
+
+BATCH_SPLITS = Algorithm(ALGORITHM, TITLE, (BATCH_SPLIT, BATCH_SPLIT_TIMELINE), replay, QUERIES, answer_lines)

@@ -1,0 +1,93 @@
+"""consumer_memory: what memory consumers (KIP-81, a proposal), brokers (KIP-72) and producers use and would need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.captures.told_by_packets import check_packets
+from jobs.lake import rows_of
+from jobs.replays.algorithm import Algorithm
+from jobs.replays.memory_answers import QUERIES, TITLE, answer_lines
+from jobs.replays.memory_events import memory_events
+from jobs.replays.one_shuffle import packed_in_order, shards_of
+from jobs.run import Run
+from jobs.scenarios.scenario import Lane
+from jobs.scenarios.settings import Value, settings
+from schemas.tables.gold_memory import GOLD_MEMORY
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.steps import MEMORY_EVENTS
+from udfs.replay.fetch.fetch_read import AS_CAPTURED
+from udfs.replay.memory.memory_pool import UNBOUNDED
+from udfs.replay.memory.memory_replay import replay_memory
+from udfs.replay.memory.memory_report import ALGORITHM, VARIANTS, MemoryLanes
+from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds
+from udfs.replay.memory.producer_memory import BufferBounds
+from udfs.wire.arrays import Ints
+
+MOST_CONSUMER_ALLOCATION = (1 << 31) - 1  # the prototype's min(buffer.memory, Integer.MAX_VALUE)
+
+
+def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> MemoryLanes:
+    """The scenario's lanes as the replay takes them; what a lane does not change is as captured, or Kafka's default."""
+
+    def texts(key: str) -> list[Value | None]:
+        unset = captured.get(key, settings()[key].default_value)
+        return [lane.settings.get(key, unset) for lane in lanes]
+
+    def column(key: str, unset: int = 0) -> Ints:
+        return np.array([unset if value is None else int(value) for value in texts(key)], np.int64)
+
+    none, as_captured = np.zeros(len(lanes), np.int64), np.full(len(lanes), AS_CAPTURED)
+    buffer, requests = column("consumer.buffer.memory", UNBOUNDED), column("broker.queued.max.request.bytes", UNBOUNDED)
+    most_request = column("broker.socket.request.max.bytes")
+    consumer = Bounds(
+        buffer,
+        np.where(buffer == UNBOUNDED, UNBOUNDED, np.minimum(buffer, MOST_CONSUMER_ALLOCATION)),
+        np.array([value == "strict" for value in texts("memory.pool")]).astype(np.int64),
+        np.array([VARIANTS.index(str(value)) for value in texts("memory.variant")], np.int64),
+        column("processing.us.per.record", AS_CAPTURED),
+        column("consumer.max.poll.records"),
+        none,
+    )
+    broker = Bounds(
+        requests, most_request, none, np.full(len(lanes), MEMORY_POOL), as_captured,
+        np.ones(len(lanes), np.int64), none,
+    )  # fmt: skip
+    producer = BufferBounds(
+        column("producer.buffer.memory"),
+        np.maximum(column("producer.batch.size"), 1),
+        column("producer.max.block.ms") * 1000,
+    )
+    return MemoryLanes(tuple(lane.name for lane in lanes), consumer, broker, producer)
+
+
+def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
+    """Replay the memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
+    check_packets(spark, run.lake, capture_id, f"the sizes of messages that the replay of {ALGORITHM} needs")
+    lanes = memory_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
+    exchanges, fetches, batches = (
+        rows_of(spark, run.lake, table, capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
+    )
+    shards = shards_of(spark)
+    return replayed(memory_events(exchanges, fetches, batches, shards), lanes, run_id, shards)
+
+
+def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) -> DataFrame:
+    """Packed rows of the gold tables: one shuffle, by whose memory it is."""
+    t = MEMORY_EVENTS
+
+    def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from replay_memory(rows, lanes, run_id)
+
+    order = (
+        t.side, t.unit, t.unit_address, t.time, t.connection_id, t.exchange_no, t.kind, t.partition_key, t.end_offset,
+        t.size, t.held,
+    )  # fmt: skip
+    return packed_in_order(events, shards, order, replay)
+
+
+CONSUMER_MEMORY_REPLAY = Algorithm(ALGORITHM, TITLE, GOLD_MEMORY, replay, QUERIES, answer_lines)

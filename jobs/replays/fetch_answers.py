@@ -1,0 +1,116 @@
+"""The summary's lines on KIP-74: what each lane would do to consumers and to followers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.screen import Grid, grid_lines, size
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+from udfs.replay.fetch.fetch_report import CLOSED_LOOP, OPEN_LOOP
+
+TITLE = "fetch.max.bytes (KIP-74)"
+OPEN = "  open loop: each captured fetch answered under other limits"
+OPEN_NOTES = (
+    "  * reads that gave nothing though there was something. p99, largest: of record bytes in a response, the",
+    "    worst reader's. bound: min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes), the largest's.",
+)
+OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
+CLOSED = "  closed loop: each reader goes on from what it was given, until all that the capture shows is read"
+CLOSED_NOTES = (
+    "  * partitions that got nothing from a fetch though there was something. catch-up: until a partition's backlog is",
+    "    read, the slowest one's. held: most record bytes a reader has got and not taken.",
+)
+CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
+
+
+def open_lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per reader and lane of the open loop."""
+    c, f = FETCH_CONSUMERS, FETCH_FAIRNESS
+    by_lane = own_rows(c).where(F.col(c.mode) == OPEN_LOOP).groupBy(c.reader, c.scenario).agg(
+        F.max(c.response_bytes_p99).alias("p99"), F.max(c.response_bytes_max).alias("largest"),
+        F.min(c.jain_index).alias("jain"), F.sum(c.empty_though_available).alias("empty"),
+        F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.memory_bound_bytes).alias("bound"),
+        F.sum(c.unknown_requests).alias("unknown"), F.sum(c.first_batch_overrides).alias("overrides"),
+        F.sum(c.bytes).alias("bytes"),
+    )  # fmt: skip
+    waits = own_rows(f).where(F.col(f.mode) == OPEN_LOOP).groupBy(f.reader, f.scenario)
+    return by_lane.join(waits.agg(F.max(f.longest_wait_ms).alias("wait")), [str(c.reader), str(c.scenario)])
+
+
+def closed_lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per reader and lane of the closed loop."""
+    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+    by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
+        F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
+        F.max(F.col(c.catch_up_ms).isNull()).alias("never"),
+    )  # fmt: skip
+    waited = F.struct(f.longest_wait_ms, F.concat_ws("-", f.topic, f.partition).alias("partition"))
+    waits = own_rows(f).where(F.col(f.mode) == CLOSED_LOOP).groupBy(f.reader, f.scenario).agg(
+        F.max(waited).alias("longest"), F.sum((F.col(f.empty_though_available) > 0).cast("int")).alias("waiting"),
+    )  # fmt: skip
+    held = own_rows(m).groupBy(m.reader, m.scenario).agg(
+        F.max(m.bytes_max).alias("held"), F.max(m.memory_bound_bytes).alias("bound")
+    )  # fmt: skip
+    keys = [str(c.reader), str(c.scenario)]
+    return by_lane.join(waits, keys).join(held, keys)
+
+
+QUERIES = {"open": open_lanes, "closed": closed_lanes}
+
+
+def closed_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per reader and lane of the closed loop, in the order of the lanes."""
+    return Grid(CLOSED_HEAD, cells(rows, lane_names, closed_cells), ("reader", "lane", "of"), CLOSED_NOTES)
+
+
+def open_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per reader and lane of the open loop, in the order of the lanes."""
+    return Grid(OPEN_HEAD, cells(rows, lane_names, open_cells), ("reader", "lane"), OPEN_NOTES)
+
+
+def cells(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:
+    """The rows of one of the tables, without lanes that change nothing for their reader."""
+    ordered = sorted(rows, key=lambda row: (row["reader"], lane_names.index(row["scenario"])))
+    return distinct_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
+
+
+def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """A line per reader and lane, in the order of the lanes, of each loop."""
+    yield CLOSED
+    yield from grid_lines(closed_table(found["closed"], lane_names))
+    yield OPEN
+    yield from grid_lines(open_table(found["open"], lane_names))
+
+
+def lane_of(row: Row) -> str:
+    """The lane's name: the reader's own settings without saying again whose they are."""
+    lane: str = row["scenario"].replace(f"{row['reader']}.", "").replace(",", "  ")
+    return lane
+
+
+def open_cells(row: Row) -> list[str]:
+    """What a lane of the open loop comes to."""
+    jain = "-" if row["jain"] is None else f"{row['jain']:.2f}"
+    return [
+        size(row["p99"]), size(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms", jain, size(row["cut"]),
+        size(row["bound"]), f"{row['unknown']:,}",
+    ]  # fmt: skip
+
+
+def closed_cells(row: Row) -> list[str]:
+    """What a lane of the closed loop comes to."""
+    waited, partition = row["longest"]
+    return [
+        "never" if row["never"] else f"{row['took']:,.0f} ms", f"{waited:,.0f} ms", partition if waited else "-",
+        f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),
+    ]  # fmt: skip
+
+
+def distinct_lanes(table: list[list[str]]) -> list[list[str]]:
+    """Without lanes that change nothing for their reader: followers under consumers' settings, and vice versa."""
+    captured = {row[0]: row[2:] for row in table if row[1] == "captured"}
+    return [row for row in table if row[1] == "captured" or row[2:] != captured.get(row[0])]

@@ -1,0 +1,105 @@
+"""What KIP-74's replay reads, from the silver tables: each partition's batches, and the reads of it."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jobs.replays.one_shuffle import shard
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.steps import LOG_EVENTS
+from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
+from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS
+
+FIRST_RECORD_BATCH = 2
+"""The format from Kafka 0.11 on."""
+
+
+def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:
+    """The fetches with the profile of the client's software (READS.profile), null where none is known for it."""
+    x = EXCHANGES
+    major = F.regexp_extract(F.max(x.client_software_version), r"^(\d+)", 1)
+    name = F.max(x.client_software_name)
+    profile = F.when(name == "apache-kafka-java", F.when(major.cast("int") < 4, JAVA_3).otherwise(JAVA_4)).when(
+        name.contains("librdkafka"), LIBRDKAFKA
+    )
+    named = exchanges.where(F.col(x.client_software_name).isNotNull())
+    by_connection = named.groupBy(x.connection_id).agg(profile.cast("tinyint").alias(LOG_EVENTS.profile))
+    return fetches.join(F.broadcast(by_connection), [str(x.connection_id)], "left")
+
+
+def log_events(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
+    """Rows of LOG_EVENTS: every known batch and every read of every partition, followers' reads also as witnesses."""
+    t = LOG_EVENTS
+    read = read_events(fetches)
+    sound = ~F.col(t.refused) & ~F.col(t.throttled) & ~F.col(t.redirected) & F.col(t.returned_bytes).isNotNull()
+    witnesses = read.where((F.col(t.reader) == "follower") & sound).withColumn(t.kind, F.lit(WITNESS).cast("tinyint"))
+    events = batch_events(batches).unionByName(read.unionByName(witnesses), allowMissingColumns=True)
+    absent = [c for c in t.columns if c not in events.columns and c != t.shard]
+    filled = events.withColumns({c: F.lit(None).cast(c.type) for c in absent})
+    return filled.withColumn(t.shard, shard(shards, t.topic_key, t.partition)).select(*t.columns)
+
+
+def batch_events(batches: DataFrame) -> DataFrame:
+    """Batches that are in the log: produced without error, or fetched, with their offsets known."""
+    b, t = RECORD_BATCHES, LOG_EVENTS
+    is_produced = F.col(b.source) == "produce"
+    in_log = F.col(b.base_offset).isNotNull() & F.col(b.size_bytes).isNotNull()
+    whole_header = F.col(b.last_offset_delta).isNotNull()
+    appended = ~is_produced | (F.coalesce(b.error_code, F.lit(0)) == 0)
+    return batches.where(in_log & whole_header & appended).select(
+        F.col(b.topic).alias(t.topic),
+        F.coalesce(b.topic_id, b.topic).alias(t.topic_key),
+        F.col(b.partition).alias(t.partition),
+        F.lit(BATCH).cast("tinyint").alias(t.kind),
+        F.col(b.base_offset).alias(t.position),
+        (F.col(b.base_offset) + F.col(b.last_offset_delta)).alias(t.last_offset),
+        F.col(b.size_bytes).alias(t.size_bytes),
+        (F.col(b.magic) < FIRST_RECORD_BATCH).alias(t.is_old_format),
+        F.when(is_produced, F.unix_micros(b.request_time)).alias(t.append_after),
+        F.unix_micros(b.response_time).alias(t.append_before),
+    )
+
+
+def read_events(fetches: DataFrame) -> DataFrame:
+    """Partitions that brokers read for a fetch, with the bound of the reader (kafka-semantics 1.1)."""
+    f, t = FETCH_PARTITIONS, LOG_EVENTS
+    is_follower = F.col(f.reader) == "follower"
+    stopped = (F.coalesce(f.error_code, F.lit(0)) != 0) | (F.coalesce(f.preferred_read_replica, F.lit(-1)) >= 0)
+    # An incremental response leaves a partition out when its high watermark has not moved; of the last stable offset it
+    # would not tell (FetchSession.CachedPartition.maybeUpdateResponseData).
+    committed = F.col(f.isolation_level) == 1
+    told = F.when(committed & F.col(f.response_position).isNotNull(), F.col(f.last_stable_offset))
+    bound = F.coalesce(told, F.col(f.high_watermark))
+    low = F.when(committed & F.col(f.response_position).isNull(), F.col(f.fetch_offset)).otherwise(bound)
+
+    def unless_stopped(value: Column) -> Column:
+        return F.when(stopped, F.col(f.fetch_offset)).when(~is_follower, F.coalesce(value, f.fetch_offset))
+
+    wanted = fetches.where(F.col(f.read_position).isNotNull() & F.col(f.fetch_offset).isNotNull())
+    return wanted.select(
+        F.col(f.topic).alias(t.topic),
+        F.coalesce(f.topic_id, f.topic).alias(t.topic_key),
+        F.lit(READ).cast("tinyint").alias(t.kind),
+        F.unix_micros(f.request_time).alias(t.position),
+        unless_stopped(low).alias(t.bound_low),
+        unless_stopped(bound).alias(t.bound_high),
+        (stopped | is_follower | bound.isNotNull()).alias(t.bound_known),
+        stopped.alias(t.redirected),
+        F.coalesce(F.col(f.client_id), F.lit("")).alias(t.client_id),
+        F.unix_micros(f.request_time).alias(t.request_time),
+        F.unix_micros(f.response_time).alias(t.response_time),
+        (F.coalesce(f.response_error_code, F.lit(0)) != 0).alias(t.refused),
+        (F.coalesce(f.throttle_time_ms, F.lit(0)) > 0).alias(t.throttled),
+        F.when(~stopped, bound).alias(t.told_bound),
+        (F.coalesce(f.response_session_id, f.session_id) > 0).alias(t.in_session),
+        (F.col(f.kind) == "full").alias(t.opens_session),
+        *(
+            F.col(name)
+            for name in (
+                t.partition, t.fetch_offset, t.broker, t.client_address, t.reader, t.connection_id, t.exchange_no,
+                t.api_version, t.max_wait_ms, t.min_bytes, t.max_bytes, t.profile, t.session_known, t.read_position,
+                t.partition_max_bytes, t.returned_bytes, t.response_record_bytes,
+            )
+        ),
+    )  # fmt: skip

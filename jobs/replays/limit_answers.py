@@ -1,0 +1,74 @@
+"""The summary's lines on KIP-578, a proposal: what each lane refuses, and which limits would have refused nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.screen import Grid, grid_lines
+from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE, PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
+
+TITLE = "Partition limits (KIP-578, a proposal): each captured change to topics under limits that no release has"
+HEAD = ("lane", "changes", "done", "by max.broker.partitions*", "by max.partitions*", "by Kafka*", "refused before",
+        "headroom", "reached")  # fmt: skip
+NOTES = (
+    "  * refused. Limits count replicas without those of internal topics; headroom: of the limit that is nearest,",
+    "    reached: when it is, at the growth of the run.",
+)
+
+
+def lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per lane."""
+    t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
+    counted = (
+        t.tried, t.done, t.refused_by_broker_limit, t.refused_by_cluster_limit, t.refused_by_kafka, t.refused_before,
+    )  # fmt: skip
+    sums = own_rows(t).groupBy(t.scenario).agg(*(F.sum(name).alias(name) for name in counted))
+    room = own_rows(h).groupBy(h.scenario).agg(
+        F.min(h.headroom).alias(h.headroom), F.date_format(F.min(h.breach_at), "yyyy-MM-dd HH:mm").alias(h.breach_at)
+    )  # fmt: skip
+    return sums.join(room, str(t.scenario), "left")
+
+
+def safe(own_rows: OwnRows) -> DataFrame:
+    """By limit the smallest value at which nothing is refused."""
+    c = PARTITION_LIMIT_CURVE
+    return own_rows(c).where(F.col(c.limit_to).isNull()).select(c.refused_by, c.limit_from).orderBy(c.refused_by)
+
+
+QUERIES = {"lanes": lanes, "safe": safe}
+
+
+def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per lane, in their order."""
+    ordered = sorted(rows, key=lambda row: lane_names.index(row[PARTITION_LIMITS.scenario]))
+    return Grid(HEAD, [answer_row(row) for row in ordered], ("lane",), NOTES)
+
+
+def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """A line per lane in their order, and one on the smallest limits that refuse nothing."""
+    if not found["lanes"]:
+        return ["  no change to topics was asked for"]
+    lowest = f"  nothing is refused from {safe_limits(found['safe'])} on"
+    more = "partition_limit_curve has the first refusal of every other limit"
+    return [*grid_lines(lanes_table(found["lanes"], lane_names)), f"{lowest}; {more}"]
+
+
+def safe_limits(rows: Sequence[Row]) -> str:
+    """The smallest limits that refuse nothing."""
+    c = PARTITION_LIMIT_CURVE
+    return " or ".join(f"{row[c.refused_by]}={row[c.limit_from]:,}" for row in rows)
+
+
+def answer_row(row: Row) -> list[str]:
+    """One lane's cells."""
+    t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
+    counted = (
+        t.tried, t.done, t.refused_by_broker_limit, t.refused_by_cluster_limit, t.refused_by_kafka, t.refused_before,
+    )  # fmt: skip
+    room = "-" if row[h.headroom] is None else f"{row[h.headroom]:,}"
+    counts = (f"{row[name]:,}" for name in counted)
+    return [row[t.scenario].replace(",", "  "), *counts, room, row[h.breach_at] or "-"]

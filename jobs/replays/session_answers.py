@@ -1,0 +1,101 @@
+"""The summary's lines on KIP-227: what each lane would do to sessions, and how many slots would be enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.screen import Grid, grid_lines, share, size
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+
+TITLE = (
+    "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the answers they would have got"
+)
+HEAD = (
+    "lane",
+    "most live*",
+    "followers'",
+    "refused",
+    "with room*",
+    "evicted",
+    "not found",
+    "full fetches",
+    "requests",
+    "responses",
+)
+CAPTURED_LANE = "captured"
+
+
+def lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per lane, over all brokers."""
+    c = SESSION_CACHE
+    summed = (
+        c.fetches, c.full_fetches, c.created, c.refused, c.refused_despite_room, c.evicted, c.not_found,
+        c.request_bytes, c.response_bytes,
+    )  # fmt: skip
+    sums = [F.sum(column).alias(column) for column in summed]
+    most = (
+        F.max(c.live_sessions).alias("live"),
+        F.max(c.follower_sessions).alias(c.follower_sessions),
+        F.max(c.cached_partitions).alias("cached"),
+    )
+    return own_rows(c).groupBy(c.scenario).agg(*most, F.sum(c.partitions_reread).alias("reread"), *sums)
+
+
+def slots(own_rows: OwnRows) -> DataFrame:
+    """A row per number of shards: what the worst broker needs, and what the captured ones can have had."""
+    s = SESSION_SLOTS
+    return own_rows(s).groupBy(s.shards).agg(
+        F.max(s.zero_harm_slots).alias(s.zero_harm_slots),
+        F.max(s.slots_at_least).alias(s.slots_at_least), F.min(s.slots_at_most).alias(s.slots_at_most),
+        F.max(F.when(F.col(s.scenario) == CAPTURED_LANE, F.col(s.slots))).alias(s.slots),
+    ).orderBy(s.shards)  # fmt: skip
+
+
+QUERIES = {"lanes": lanes, "slots": slots}
+
+
+def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per lane, in their order; the notes say how many slots would be enough."""
+    ordered = sorted(rows, key=lambda row: lane_names.index(row[SESSION_CACHE.scenario]))
+    return Grid(HEAD, [answer_row(row) for row in ordered], ("lane",), [*notes(of_slots)])
+
+
+def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """The table as lines."""
+    return grid_lines(lanes_table(found["lanes"], found["slots"], lane_names))
+
+
+def answer_row(row: Row) -> list[str]:
+    """One lane's cells."""
+    c = SESSION_CACHE
+    return [
+        row[c.scenario].replace("broker.", "").replace(",", "  "), f"{row['live']:,}", f"{row[c.follower_sessions]:,}",
+        share(row[c.refused], row[c.refused] + row[c.created]), share(row[c.refused_despite_room], row[c.refused]),
+        f"{row[c.evicted]:,}", f"{row[c.not_found]:,}",
+        share(row[c.full_fetches], row[c.fetches]), size(row[c.request_bytes]), size(row[c.response_bytes]),
+    ]  # fmt: skip
+
+
+def notes(rows: Sequence[Row]) -> Iterable[str]:
+    """What no lane tells: how many slots would be enough, and whether the captured setting can be right."""
+    s = SESSION_SLOTS
+    yield "  * sessions of one broker at a time. refused: of full fetches that want a session."
+    yield "    with room: of these, while another shard of the broker had a free slot."
+    for row in rows:
+        kind = "one cache" if row[s.shards] == 1 else f"{row[s.shards]} shards"
+        yield f"  nobody is refused or evicted on any broker from {row[s.zero_harm_slots]:,} slots on ({kind})"
+        if row[s.slots] is not None:
+            yield from captured_slots(row)
+
+
+def captured_slots(row: Row) -> Iterable[str]:
+    """The range that the capture allows, where it contradicts the setting that the replay took for the captured one."""
+    s = SESSION_SLOTS
+    least, most, taken = row[s.slots_at_least], row[s.slots_at_most], row[s.slots]
+    fits = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
+    verdict = "fits" if least <= taken and (most is None or taken <= most) else "does not fit: state it by --captured"
+    yield f"  the capture allows {fits} slots of a broker; {taken:,}, which was taken for the captured one, {verdict}"

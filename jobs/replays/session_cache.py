@@ -1,0 +1,72 @@
+"""session_cache: KIP-227 on the silver tables, every broker's cache and every client in closed loop in every lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.lake import rows_of
+from jobs.replays.algorithm import Algorithm
+from jobs.replays.one_shuffle import packed_in_order, shards_of
+from jobs.replays.session_answers import QUERIES, TITLE, answer_lines
+from jobs.replays.session_events import session_events
+from jobs.run import Run
+from jobs.scenarios.scenario import Lane
+from jobs.scenarios.settings import Value
+from schemas.tables.gold_sessions import SESSION_TABLES
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.steps import SESSION_EVENTS
+from udfs.replay.sessions.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, SHARDS, CacheSettings
+from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
+from udfs.replay.sessions.session_report import ALGORITHM
+
+SLOTS = "broker.max.incremental.fetch.session.cache.slots"
+EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
+CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
+PROFILES: Mapping[Value | None, tuple[int, int]] = {
+    "3.7": (1, CURRENT),  # before KAFKA-9401
+    "2.4": (1, OLDEST_CREATED),  # before KAFKA-9137
+    "kip": (1, KIP_TEXT),
+}
+"""(shards, rules of eviction) where they are not today's."""
+
+
+def session_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SessionLanes:
+    """The scenario's lanes as the replay takes them; what a lane does not change is as captured."""
+
+    def value(lane: Lane, key: str) -> Value | None:
+        return lane.settings.get(key, captured.get(key))
+
+    profiles = [PROFILES.get(value(lane, "kafka"), (SHARDS, CURRENT)) for lane in lanes]
+    shards = [int(value(lane, CACHE_SHARDS) or of) for lane, (of, _) in zip(lanes, profiles, strict=True)]
+    slots = [int(value(lane, SLOTS) or 0) // of for lane, of in zip(lanes, shards, strict=True)]
+    eviction_ms = [int(value(lane, EVICTION_MS) or 0) for lane in lanes]
+    rules = [rule for _, rule in profiles]
+    columns = (np.array(column, np.int64) for column in (slots, shards, eviction_ms, rules))
+    return SessionLanes(tuple(lane.name for lane in lanes), CacheSettings(*columns))
+
+
+def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
+    """Replay every fetch session of the capture set: packed rows of the gold tables, after one shuffle by broker."""
+    lanes = session_lanes(run.scenario.lanes(ALGORITHM), run.in_force)
+    exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
+    fetches = rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id)
+    shards = shards_of(spark)
+    return replayed(session_events(exchanges, fetches, shards), lanes, run_id, run.scenario.scenario_id, shards)
+
+
+def replayed(events: DataFrame, lanes: SessionLanes, run_id: str, seed: str, shards: int) -> DataFrame:
+    """Packed rows of the gold tables from rows of SESSION_EVENTS."""
+    t = SESSION_EVENTS
+
+    def replay_brokers(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from replay_sessions(rows, lanes, run_id, seed)
+
+    order = (t.broker, t.request_time, t.connection_id, t.exchange_no, t.position)
+    return packed_in_order(events, shards, order, replay_brokers)
+
+
+SESSION_CACHE_REPLAY = Algorithm(ALGORITHM, TITLE, SESSION_TABLES, replay, QUERIES, answer_lines)

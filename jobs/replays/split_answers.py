@@ -1,0 +1,80 @@
+"""The summary's lines on KIP-126: what each lane would split, and the largest batch.size that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.screen import Grid, grid_lines, size
+from jobs.units import parse_bytes
+from schemas.tables.gold_splits import BATCH_SPLIT
+
+TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sent under other settings"
+MOST_SPLIT_RATE = 0.01
+"""A batch.size is called safe when no more of the batches are split, of any producer and topic."""
+NOTES = (
+    "  * splits of batches, the worst producer's and topic's. resent: bytes of batches made by splits. fill: bytes of",
+    "    a batch, of batch.size. over limit: batches larger than max.message.bytes, of those sent first.",
+)
+HEAD = ("lane", "batches", "splits", "split rate*", "over limit", "sent", "resent", "fill", "failed")
+BATCH_SIZE = "producer.batch.size"
+
+
+def lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per lane."""
+    t = BATCH_SPLIT
+    return own_rows(t).groupBy(t.scenario).agg(
+        F.sum(t.batches).alias("batches"), F.sum(t.splits).alias("splits"), F.max(t.split_rate).alias("rate"),
+        F.sum(t.over_limit).alias("over"), F.sum(t.bytes_sent).alias("sent"), F.sum(t.bytes_resent).alias("resent"),
+        F.avg(t.fill).alias("fill"), F.sum(t.failed_batches).alias("failed"),
+    )  # fmt: skip
+
+
+QUERIES = {"lanes": lanes}
+
+
+def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per lane, in their order."""
+    ordered = sorted(rows, key=lambda row: lane_names.index(row[BATCH_SPLIT.scenario]))
+    return Grid(HEAD, [answer_row(row) for row in ordered], ("lane",), NOTES)
+
+
+def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """The table as lines, then the largest batch.size that is safe."""
+    yield from grid_lines(lanes_table(found["lanes"], lane_names))
+    yield from safe_lines(found["lanes"])
+
+
+def answer_row(row: Row) -> list[str]:
+    """One lane's cells."""
+    return [
+        row[BATCH_SPLIT.scenario].replace(",", "  "), f"{row['batches']:,}", f"{row['splits']:,}",
+        f"{row['rate']:.2%}", f"{row['over']:,}", size(row["sent"]), size(row["resent"]), f"{row['fill']:.0%}",
+        f"{row['failed']:,}",
+    ]  # fmt: skip
+
+
+def safe_lines(rows: Sequence[Row]) -> Iterable[str]:
+    """The largest batch.size of the grid with few splits, for each combination of the other settings."""
+    for others, largest in largest_safe(rows).items():
+        told = f"{largest:,} bytes" if largest else "none of those replayed"
+        yield f"  largest batch.size with a split rate of {MOST_SPLIT_RATE:.0%} or less: {told}  {others}".rstrip()
+
+
+def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
+    """By combination of the other settings the largest batch.size of the grid with few splits; 0 where none is."""
+    best: dict[str, int] = {}
+    for row in rows:
+        changed = dict(part.split("=") for part in row[BATCH_SPLIT.scenario].split(",") if "=" in part)
+        if BATCH_SIZE in changed:
+            others = "  ".join(f"{key}={value}" for key, value in sorted(changed.items()) if key != BATCH_SIZE)
+            best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if is_safe(row) else 0)
+    return dict(sorted(best.items()))
+
+
+def is_safe(row: Row) -> bool:
+    """Whether a lane splits few batches and fails none."""
+    return bool(row["rate"] <= MOST_SPLIT_RATE and not row["failed"])

@@ -1,0 +1,28 @@
+"""report: look a run up in the lake and write its page."""
+
+from __future__ import annotations
+
+import sys
+
+from jobs.report_page.findings import KnownRun, known_run, look_up
+from jobs.report_page.question import Findings
+from jobs.run import Run
+from jobs.spark import spark_session
+
+
+def main(run: Run) -> None:
+    """Run the job. Raises LakeError where the lake has no run, or not the one asked for."""
+    spark = spark_session(run.master, "refetch report", run.spark_conf)
+    known = known_run(spark, run.lake, run.run_id)
+    sys.stdout.write(reported(run, known, look_up(spark, run.lake, known, {})))
+
+
+def reported(run: Run, known: KnownRun, found: Findings) -> str:
+    """Write the page, where there is to be one. Returns what to tell of it."""
+    if run.page is None:
+        return "\nReport: none, for the lake is not a local folder; --out=FILE writes one\n"
+    # Drawing takes a second to load, which a run without a page does not need.
+    from jobs.report_page.page import write_page
+
+    write_page(run.page, run.lake, known, found)
+    return f"\nReport\n  {run.page}\n"

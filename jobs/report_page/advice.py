@@ -1,0 +1,175 @@
+"""A recommendation per setting, with its cost on the other side, as far as the lanes replayed support one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Row
+
+from jobs.replays.limit_answers import lanes as limit_lanes
+from jobs.replays.limit_answers import safe, safe_limits
+from jobs.replays.memory_answers import lanes as memory_lanes
+from jobs.replays.session_answers import slots
+from jobs.replays.split_answers import is_safe, largest_safe
+from jobs.report_page.fairness import STARVING, consumers_in_closed_loop
+from jobs.report_page.limits import WHOSE
+from jobs.report_page.memory import BOUNDED
+from jobs.report_page.question import Findings
+from jobs.report_page.sessions import ENOUGH, refused_share
+from jobs.report_page.sessions import in_order as session_lanes_in_order
+from jobs.report_page.splits import SAFE, batch_size
+from jobs.report_page.splits import in_order as split_lanes_in_order
+from jobs.report_page.wording import changed, counted, duration, lane_said, percent
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.screen import size
+from schemas.tables.gold_memory import CONSUMER_MEMORY
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
+from udfs.replay.limits.limit_fidelity import ALGORITHM as LIMITS
+from udfs.replay.memory.memory_report import ALGORITHM as MEMORY
+from udfs.replay.sessions.session_report import ALGORITHM as SESSIONS
+from udfs.replay.splits.split_report import ALGORITHM as SPLITS
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the lanes replayed support for a setting.
+
+    now: what the captured setting comes to. cost: what the advice costs on the other side.
+    question: the one whose answer, trust and tables are behind it.
+    """
+
+    setting: str
+    now: str
+    advice: str
+    cost: str
+    question: int
+    is_proposal: bool = False
+
+
+def advice(found: Findings) -> list[Advice]:
+    """The settings that this run says something about, in the order of the replays."""
+    parts: dict[str, Callable[[Findings], Iterable[Advice]]] = {
+        FETCH_LIMITS: fetch_limits, MEMORY: pools, SESSIONS: cache_slots, SPLITS: batches, LIMITS: partition_limits,
+    }  # fmt: skip
+    return [told for name, part in parts.items() if name in found.lanes for told in part(found)]
+
+
+def fetch_limits(found: Findings) -> Iterable[Advice]:
+    """The lane in which the longest wait is shortest; of those the fastest, and beside it the one that holds least."""
+    rows = consumers_in_closed_loop(found)
+    if len(rows) < 2:
+        return
+    captured = rows[0]
+    done = [row for row in rows if not row["never"]] or rows
+    least = min(row["longest"][0] for row in done)
+    fair = [row for row in done if row["longest"][0] == least]
+    fast = min(fair, key=lambda row: (row["took"] or 0.0, row["held"], row["bound"], is_changed(row)))
+    small = min(fair, key=lambda row: (row["held"], row["cut"], row["bound"], is_changed(row)))
+    waits = "nobody waits" if not least else f"no wait is longer than {duration(least)}"
+    told = f"Keep it: {waits}" if fast is captured else f"{said(fast)}: {waits}, the slowest backlog takes {took(fast)}"
+    cost = f"a consumer holds up to {size(fast['held'])} of records, {size(fast['bound'])} at KIP-74's bound"
+    if small["held"] < fast["held"]:
+        instead = f"{size(small['held'])} with {said(small)}, but {took(small)} and {size(small['cut'])} of cut tails"
+        cost += f"; as fair and smaller: {instead}"
+    yield Advice(
+        ", ".join(changed(rows[1]["scenario"])),
+        f"longest wait {duration(captured['longest'][0])}, backlog {took(captured)}, {size(captured['held'])} held",
+        told, cost, STARVING.number,
+    )  # fmt: skip
+
+
+def is_changed(row: Row) -> bool:
+    """Whether a lane is none but the captured one."""
+    return bool(row["scenario"] != CAPTURED_LANE)
+
+
+def said(row: Row) -> str:
+    """A lane by what it sets."""
+    return lane_said(row["scenario"]).removeprefix("with ")
+
+
+def took(row: Row) -> str:
+    """How long the slowest backlog takes."""
+    return "no end" if row["never"] else duration(row["took"])
+
+
+POOLS = {
+    "consumers": ("consumers' buffer.memory (KIP-81)", "a consumer process", True),
+    "brokers": ("queued.max.request.bytes", "a broker", False),
+    "producers": ("producers' buffer.memory", "a producer process", False),
+}
+"""By side of the replay of memory: the setting, who holds the memory, and whether it is a proposal."""
+
+
+def pools(found: Findings) -> Iterable[Advice]:
+    """The smallest pool in which nobody waits, of each side that the capture shows."""
+    names, c = found.lanes[MEMORY], CONSUMER_MEMORY
+    for side, (setting, holder, is_proposal) in POOLS.items():
+        rows = sorted(
+            (row for row in found.of(memory_lanes) if row["of"] == side), key=lambda row: names.index(row[c.scenario])
+        )
+        if not rows or not rows[0]["most"]:
+            continue
+        captured = rows[0]
+        waits = [row for row in rows[1:] if row["waits"] > captured["waits"]]
+        worst = max(waits, key=lambda row: row["longest"], default=None)
+        cost = f"{holder} holds up to as much, {size(captured['p99'])} for 99 % of the time"
+        if worst is not None:
+            cost += f"; {said_of(worst)} somebody waits up to {duration(worst['longest'])}"
+        yield Advice(
+            setting, f"{size(captured['most'])} in use at most, {counted(captured['waits'], 'wait')}",
+            f"{size(captured['smallest'])}: the smallest in which nobody waits", cost, BOUNDED.number, is_proposal,
+        )  # fmt: skip
+
+
+def said_of(row: Row) -> str:
+    """A lane of the replay of memory."""
+    return lane_said(row[CONSUMER_MEMORY.scenario])
+
+
+def cache_slots(found: Findings) -> Iterable[Advice]:
+    """The number of slots that harms nobody, against the partitions that a broker then keeps."""
+    c, s, rows, needs = SESSION_CACHE, SESSION_SLOTS, session_lanes_in_order(found), found.of(slots)
+    if not rows or not needs:
+        return
+    captured, need = rows[0], max(needs, key=lambda row: row[s.zero_harm_slots])
+    zero, taken = need[s.zero_harm_slots], need[s.slots]
+    most = max(rows, key=lambda row: row["live"])
+    keep = taken is not None and taken >= zero
+    yield Advice(
+        "max.incremental.fetch.session.cache.slots",
+        f"{percent(refused_share(captured))} refused, {captured[c.evicted]:,} evicted",
+        f"Keep {taken:,}: {zero:,} would do" if keep else f"{zero:,}: from there on nobody is refused or evicted",
+        f"a broker keeps up to {most['live']:,} sessions with {most['cached']:,} partitions in all (as captured "
+        f"{captured['live']:,} with {captured['cached']:,})", ENOUGH.number,
+    )  # fmt: skip
+
+
+def batches(found: Findings) -> Iterable[Advice]:
+    """The largest batch.size with few splits, against how full its batches are."""
+    rows = split_lanes_in_order(found)
+    largest = max(largest_safe(rows).values(), default=0)
+    if not rows or not largest:
+        return
+    captured = rows[0]
+    best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
+    yield Advice(
+        "batch.size", f"{percent(captured['rate'])} of the worst producer's batches are split",
+        f"{largest:,}: the largest replayed with {percent(best['rate'])} split",
+        f"{best['batches']:,} batches instead of {captured['batches']:,}, filled to {percent(best['fill'])}; "
+        f"{size(best['sent'])} sent instead of {size(captured['sent'])}", SAFE.number,
+    )  # fmt: skip
+
+
+def partition_limits(found: Findings) -> Iterable[Advice]:
+    """The smallest limits that refuse nothing of what was captured."""
+    limits: Sequence[Row] = found.of(safe)
+    if not limits or not found.of(limit_lanes):
+        return
+    yield Advice(
+        "max.broker.partitions, max.partitions (KIP-578)", "no release has such a limit",
+        f"{safe_limits(limits)}: the smallest that refuse nothing captured",
+        "no headroom: whatever is made later is refused; add the growth that you plan for", WHOSE.number, True,
+    )  # fmt: skip

@@ -1,0 +1,88 @@
+"""The axes of a plot: which ticks, and how they are written, as Vega-Lite has them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jobs.report_page.question import Axis, Plot
+
+LONGEST_LABEL = 220
+"""As measured in the font of vl-convert; what is longer is cut."""
+WIDEST_LABEL, CHARACTER = 290, 8.4
+"""Width of the same label, and of a character, in the widest of the fonts that a browser may take."""
+_OF_NUMBERS = 8
+_MOST_TICKS = 7
+_BYTES = " : ".join(
+    f"datum.value >= {1 << shift} ? format(datum.value / {1 << shift}, ',.4~g') + ' {unit}'"
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB"))
+)
+LABELS = {
+    "bytes": f"{_BYTES} : datum.value == 0 ? '0' : format(datum.value, '~g') + ' B'",
+    "ms": "datum.value >= 1000 ? format(datum.value / 1000, ',~g') + ' s' : format(datum.value, ',~g') + ' ms'",
+    "percent": "format(100 * datum.value, '.4~g') + ' %'",
+    "count": "datum.value >= 100000 ? format(datum.value, '~s') : format(datum.value, ',~g')",
+    "ratio": "format(datum.value, '.2~f')",
+}
+"""Vega expressions that write a tick, by scale."""
+
+
+def encoding(plot: Plot, of: Axis) -> dict[str, Any]:
+    """Field, type, title, ticks and scale of an axis. Names stand as they come."""
+    kind = {"type": "nominal", "sort": None} if of.scale == "name" else {"type": "quantitative"}
+    return {"field": of.field, "title": of.title or None, "axis": axis(plot, of), "scale": scale(plot, of), **kind}
+
+
+def scale(plot: Plot, of: Axis) -> dict[str, Any]:
+    """In doublings where asked for; to a round end but for bytes, whose ticks are not decimal."""
+    if of.log:
+        return {"type": "log", "base": 2, "domain": list(reach(plot, of)), "nice": False}
+    return {} if of.scale == "name" else {"nice": of.scale != "bytes"}
+
+
+def reach(plot: Plot, of: Axis) -> tuple[float, float]:
+    """The least and the greatest value on an axis, with the end of histogram bars and the rule."""
+    values = [float(str(row[name])) for row in plot.rows for name in (of.field, "until") if name in row]
+    if plot.rule is not None and of.log:
+        values.append(plot.rule[0])
+    return min(values), max(values)
+
+
+def axis(plot: Plot, of: Axis) -> dict[str, Any]:
+    """Ticks at round values, written with their unit."""
+    if of.scale == "name":
+        few = {} if of is plot.y else {"labelLimit": 440 / len({row[of.field] for row in plot.rows})}
+        shape = {"labelAngle": 0, "grid": False, "ticks": False, "domain": False, "labelPadding": 6}
+        return {**shape, **few, **above(plot, of)}
+    shown: dict[str, Any] = {"labelExpr": LABELS[of.scale], "labelOverlap": True, "tickCount": 5, **above(plot, of)}
+    if of.scale == "bytes":
+        low, high = reach(plot, of)
+        shown |= {"values": doublings(low, high) if of.log else round_bytes(high), "grid": not of.log}
+    return shown | ({"tickMinStep": 1} if of.scale == "count" else {})
+
+
+def above(plot: Plot, of: Axis) -> dict[str, Any]:
+    """Of the axis on the left: room for labels in the widest of the fonts a browser may take, and the title above."""
+    if of is not plot.y:
+        return {}
+    names = of.scale == "name"
+    longest = max((len(str(row[of.field])) for row in plot.rows), default=0) if names else _OF_NUMBERS
+    room = min(longest * CHARACTER, WIDEST_LABEL) + 10
+    title = {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "start", "titleX": -room, "titleY": -12}
+    return {"minExtent": room, **title}
+
+
+def doublings(low: float, high: float) -> list[float]:
+    """Powers of two within the reach, a constant number of doublings apart."""
+    first, last = math.ceil(math.log2(max(low, 1)) - 1e-9), math.floor(math.log2(max(high, 1)) + 1e-9)
+    apart = max(1, math.ceil((last - first + 1) / _MOST_TICKS))
+    return [float(2**power) for power in range(first, last + 1, apart)]
+
+
+def round_bytes(high: float) -> list[float]:
+    """Values from 0, no more than six, a round number of bytes, KiB, MiB or GiB apart."""
+    unit = 1024 ** max(0, int(math.log2(max(high, 1)) // 10))
+    steps = [unit * step for step in (1, 2, 5, 10, 20, 50, 100, 200, 256, 512)]
+    finer = [unit * part // 1024 for part in (64, 128, 256, 512)] if unit > 1 else []
+    apart = next((step for step in (*finer, *steps) if high / step <= 5), unit * 1024)
+    return [float(apart * i) for i in range(int(high // apart) + 1)]

@@ -1,0 +1,155 @@
+"""What brokers refuse of batches, and against which bytes (KIP-126): questions 2 and 5."""
+
+from __future__ import annotations
+
+from jobs.replays.split_answers import lanes
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.splits import BATCHES, NO_PRODUCER, estimates, in_order
+from jobs.report_page.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
+from jobs.report_page.wording import counted, name_of
+from jobs.screen import Grid, size
+from schemas.tables.gold_splits import BATCH_SPLIT_TIMELINE
+from schemas.tables.silver import RECORD_BATCHES
+from udfs.replay.splits.split_report import ALGORITHM
+
+
+def refused(found: Findings) -> str:
+    """Question 2: how many batches were refused, whose, and what the client had estimated."""
+    b, rows = RECORD_BATCHES, found.of(produced_codecs)
+    if not rows:
+        raise Unanswered(NO_PRODUCER)
+    batches, count = (sum(row[name] for row in rows) for name in ("batches", "refused"))
+    if not count:
+        largest = max((row["largest_taken"] or 0 for row in rows), default=0)
+        sent = counted(batches, "produced batch", "produced batches")
+        return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused."
+    smallest = min(row["smallest_refused"] for row in rows if row["refused"])
+    worst = found.of(produced_topics)[0]
+    told = (
+        f"Brokers refused {count:,} of {batches:,} produced batches, of {size(smallest)} and more, most of "
+        f"{name_of(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}): the limit "
+        "counts the compressed batch, not a record"
+    )
+    return f"{told}{misjudged(found)}."
+
+
+def misjudged(found: Findings) -> str:
+    """By how much the estimate was wrong before the worst span of splits, where the replay was made."""
+    t = BATCH_SPLIT_TIMELINE
+    split = [row for row in found.of(estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]]
+    if not split:
+        return ""
+    worst = max(split, key=lambda row: row[t.observed_ratio] - row[t.estimated_ratio])
+    return (
+        f", which the client fills by an estimate: a compression ratio of {worst[t.estimated_ratio]:.2f} where batches "
+        f"had {worst[t.observed_ratio]:.2f}"
+    )
+
+
+def size_histogram(found: Findings) -> Plot | None:
+    """Produced batches by size."""
+    rows = [
+        {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "batches": row["batches"],
+         "answer": "MESSAGE_TOO_LARGE" if row["refused"] else "taken"}
+        for row in found.of(batch_sizes)
+    ]  # fmt: skip
+    if not rows:
+        return None
+    limit = float(found.captured.get(MAX_MESSAGE_BYTES) or 0)
+    return Plot(
+        "Produced batches by their bytes on the wire",
+        "bar", rows, Axis("bytes", "bytes of a batch", "bytes", log=True), Axis("batches", "batches", "count"),
+        Axis("answer", "answer", "name"), (limit, "max.message.bytes") if limit else None,
+    )  # fmt: skip
+
+
+def topics_table(found: Findings) -> Grid:
+    """A row a producer and topic."""
+    b = RECORD_BATCHES
+    cells = [
+        [
+            row[b.topic], name_of(row[b.client_id]), f"{row['batches']:,}", f"{row['refused']:,}",
+            size(row["largest_taken"]), size(row["smallest_refused"]), size(row["bytes"]), size(row["uncompressed"]),
+        ]
+        for row in found.of(produced_topics)
+    ]  # fmt: skip
+    head = ("topic", "producer", "batches", "too large", "largest taken", "smallest refused", "bytes", "uncompressed")
+    return Grid(
+        head, cells, ("topic", "producer"), ("uncompressed: - where the capture was ingested without batch_split.",)
+    )
+
+
+MAX_MESSAGE_BYTES = "topic.max.message.bytes"
+CHECKS = (
+    ("fetch.max.bytes, max.partition.fetch.bytes", "broker, as it reads", "compressed, as in the log"),
+    ("max.message.bytes", "broker, as it appends", "compressed, the whole batch with its header"),
+    ("batch.size", "producer, as it fills", "compressed, as the producer estimates it"),
+    ("max.request.size", "producer, as it takes a record", "uncompressed, one record"),
+    ("buffer.memory", "producer, as it fills", "batch.size at least, or the record that is larger"),
+)
+"""Setting, who checks it when, against which bytes: Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer."""
+
+
+def compressed_or_not(found: Findings) -> str:
+    """Question 5: what the capture shows on both sides of the check of max.message.bytes."""
+    rows = found.of(produced_codecs)
+    if not rows:
+        raise Unanswered(NO_PRODUCER)
+    told = "Brokers count compressed bytes, producers' batch.size an estimate of them"
+    compressed = [row for row in rows if row[RECORD_BATCHES.codec] != "none"]
+    batches = sum(row["batches"] for row in compressed)
+    everything = counted(sum(row["batches"] for row in rows), "produced batch", "produced batches")
+    told += f"; {batches:,} of {everything} here are compressed"
+    refused_from = min((row["smallest_refused"] for row in rows if row["refused"]), default=None)
+    taken = max((row["largest_taken_uncompressed"] or 0 for row in rows), default=0)
+    if refused_from is not None and taken > refused_from:
+        told += f": one with {size(taken)} uncompressed was taken, one of {size(refused_from)} on the wire was refused"
+    return f"{told}."
+
+
+def by_codec(found: Findings) -> Plot | None:
+    """Bytes on the wire beside those without compression, by codec."""
+    rows = [
+        {"codec": row[RECORD_BATCHES.codec] or "unknown", "bytes": count, "of": of}
+        for row in found.of(produced_codecs)
+        for of, count in (("on the wire", row["bytes"]), ("uncompressed", row["uncompressed"]))
+        if count is not None
+    ]
+    if not rows:
+        return None
+    return Plot(
+        "Bytes of produced batches by codec",
+        "grouped", rows, Axis("bytes", "bytes", "bytes"), Axis("codec", "codec", "name"), Axis("of", "bytes", "name"),
+    )  # fmt: skip
+
+
+def checks_table(found: Findings) -> Grid:
+    """Which setting is checked where, with what the capture shows of it."""
+    rows = found.of(produced_codecs)
+    batches, count = (sum(row[name] for row in rows) for name in ("batches", "refused"))
+    shown = {
+        "max.message.bytes": f"{batches - count:,} batches within, {count:,} above",
+        "batch.size": f"{counted(sum(row['splits'] for row in in_order(found)[:1]), 'split')} in the captured lane"
+        if in_order(found)
+        else "not replayed: batch_split was not asked for",
+    }
+    cells = [[*check, shown.get(check[0], "-")] for check in CHECKS]
+    return Grid(
+        ("setting", "checked by", "against", "in this capture"),
+        cells,
+        ("setting", "checked by", "against", "in this capture"),
+    )
+
+
+REFUSED = Question(
+    2, "Why MESSAGE_TOO_LARGE when every record is small, or when compression is on?", "KIP-126", (),
+    (produced_codecs, produced_topics, batch_sizes), refused, size_histogram, topics_table, BATCHES,
+    {ALGORITHM: (estimates,)},
+)  # fmt: skip
+
+
+COMPRESSED = Question(
+    5, "Does the limit apply to compressed or uncompressed bytes?", "KIP-74, KIP-126", (),
+    (produced_codecs,), compressed_or_not, by_codec, checks_table, (),
+    {ALGORITHM: (lanes,)},
+)  # fmt: skip

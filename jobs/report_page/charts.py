@@ -1,0 +1,167 @@
+"""Plots as inline SVG, by Altair and vl-convert: no script, no network, in colours that page.css may change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from jobs.report_page.axes import LONGEST_LABEL, encoding, reach
+from jobs.report_page.question import Plot
+
+Layers = alt.LayerChart | alt.FacetChart
+Marks = Callable[[alt.Chart, Plot], alt.Chart | Layers]
+WIDTH, HEIGHT = 560, 240
+ROW, NARROW_ROW, MANY_ROWS = 26, 19, 14
+MOST_POINTS = 60
+FONT = 14
+"""Still legible where a phone shows the plot at two thirds of its width."""
+INK, MUTED, GRID = "#1f2430", "#5b6472", "#dde1e7"
+COLOURS = ("#2f6fdb", "#d9772b", "#2a9d7f", "#c2417c", "#8a63d2", "#8d7b4f", "#4aa3c7", "#b23a3a")
+"""Of the marks; page.css has what each becomes on a dark screen."""
+_VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+_TEXT = {
+    "labelFontSize": FONT,
+    "titleFontSize": FONT,
+    "titleFontWeight": "normal",
+    "titleColor": MUTED,
+    "titleLimit": 560,
+}
+_CONFIG = {
+    "padding": {"left": 5, "right": 24, "top": 5, "bottom": 5},
+    "font": "system-ui, sans-serif", "background": None, "aria": False, "view": {"stroke": None},
+    "axis": {**_TEXT, "labelColor": MUTED, "labelLimit": LONGEST_LABEL, "labelFlush": False,
+             "gridColor": GRID, "domainColor": GRID, "tickColor": GRID},
+    "legend": {**_TEXT, "labelColor": INK, "labelLimit": LONGEST_LABEL, "orient": "top", "offset": 26, "columns": 3,
+               "columnPadding": 20, "symbolStrokeWidth": 3},
+}  # fmt: skip
+
+
+def svg(plot: Plot) -> str:
+    """The plot as an SVG element. Names in it are text, which Vega escapes."""
+    return str(vl_convert.vegalite_to_svg(chart(plot).to_dict(), vl_version=_VEGA_LITE, config=_CONFIG))
+
+
+def chart(plot: Plot) -> Layers:
+    """The plot as a chart: its marks and, where there is one, the rule."""
+    rows = stacked(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
+    layers = [_MARKS[plot.mark](alt.Chart(alt.InlineData(values=rows)), plot), *ruled(plot)]
+    size: dict[str, Any] = {
+        "width": WIDTH,
+        "height": height(plot),
+        "autosize": {"type": "fit-x", "contains": "padding"},
+    }
+    return alt.layer(*layers).properties(**size)
+
+
+def height(plot: Plot) -> int | alt.Step:
+    """Where rows are named, so much for each; else the same for all."""
+    if plot.y.scale != "name":
+        return HEIGHT
+    return alt.Step(ROW if len({row[plot.y.field] for row in plot.rows}) <= MANY_ROWS else NARROW_ROW)
+
+
+def stacked(plot: Plot) -> list[dict[str, object]]:
+    """Bars of a histogram with the place at which each begins and ends, one upon the other."""
+    tops: dict[object, float] = {}
+    bars: list[dict[str, object]] = []
+    for row in plot.rows:
+        begin = tops.get(row[plot.x.field], 0.0)
+        tops[row[plot.x.field]] = end = begin + float(str(row[plot.y.field]))
+        bars.append({**row, plot.y.field: end, "begin": begin})
+    return bars
+
+
+def bars(base: alt.Chart, plot: Plot) -> alt.Chart:
+    """Bars to the right, by name; or a histogram, whose bars end at `until`."""
+    x, y = encoding(plot, plot.x), encoding(plot, plot.y)
+    if plot.x.log:
+        ends = {"x2": {"field": "until"}, "y2": {"field": "begin"}}
+        return encoded(base.mark_bar(binSpacing=1), {"x": x, "y": y | {"stack": None}, **ends, **coloured(plot)})
+    order = {} if plot.colour is None else {"order": {"field": "rank", "type": "quantitative"}}
+    return encoded(base.mark_bar(height={"band": 0.7}), {"x": x, "y": y, **order, **coloured(plot)})
+
+
+def grouped(base: alt.Chart, plot: Plot) -> alt.Chart:
+    """Bars to the right, by name, those of different colour below one another."""
+    colour = plot.colour or plot.y
+    beside = {"yOffset": {"field": colour.field, "type": "nominal", "sort": None}}
+    x = encoding(plot, plot.x) | {"stack": None}
+    return encoded(base.mark_bar(), {"x": x, "y": encoding(plot, plot.y), **beside, **coloured(plot)})
+
+
+def lines(base: alt.Chart, plot: Plot) -> alt.Chart:
+    """A line a colour, with points where there are few."""
+    return placed(base.mark_line(strokeWidth=2, point=len(plot.rows) <= MOST_POINTS), plot)
+
+
+def steps(base: alt.Chart, plot: Plot) -> alt.Chart:
+    """A line a colour that holds its value until the next."""
+    return placed(base.mark_line(strokeWidth=2, interpolate="step-after"), plot)
+
+
+def points(base: alt.Chart, plot: Plot) -> alt.Chart:
+    """Points that show through each other."""
+    return placed(base.mark_circle(size=90, opacity=0.5), plot)
+
+
+def heat(base: alt.Chart, plot: Plot) -> Layers:
+    """Cells of names by names, stronger for more, with the number in each."""
+    value = (plot.colour or plot.y).field
+    most = max(float(str(row[value])) for row in plot.rows) or 1.0
+    place = {"x": encoding(plot, plot.x), "y": encoding(plot, plot.y)}
+    strength = {"domain": [0, most], "range": [0.06, 0.7]}
+    opacity = {"field": value, "type": "quantitative", "legend": None, "scale": strength}
+    cells = encoded(base.mark_rect(color=COLOURS[0], cornerRadius=2), {**place, "opacity": opacity})
+    text = {"field": value, "type": "quantitative", "format": ","}
+    return alt.layer(cells, encoded(base.mark_text(color=INK, fontSize=FONT), {**place, "text": text}))
+
+
+_MARKS: Mapping[str, Marks] = {
+    "bar": bars,
+    "grouped": grouped,
+    "line": lines,
+    "step": steps,
+    "point": points,
+    "heat": heat,
+}
+
+
+def ruled(plot: Plot) -> list[alt.Chart]:
+    """A line down at a value of x, with what it is, on the side where there is more room."""
+    if plot.rule is None:
+        return []
+    at, told = plot.rule
+    low, high = reach(plot, plot.x)
+    is_late = at * at > low * high if plot.x.log else 2 * at > low + high
+    base = alt.Chart(alt.InlineData(values=[{"at": at, "told": told}]))
+    side: dict[str, Any] = {"align": "right", "dx": -6} if is_late else {"align": "left", "dx": 6}
+    x = {"field": "at", "type": "quantitative"}
+    text = base.mark_text(baseline="top", dy=8, color=INK, fontSize=FONT, **side)
+    return [
+        encoded(base.mark_rule(color=INK, strokeDash=[5, 4]), {"x": x}),
+        encoded(text, {"x": x, "y": {"value": 0}, "text": {"field": "told", "type": "nominal"}}),
+    ]
+
+
+def placed(marks: alt.Chart, plot: Plot) -> alt.Chart:
+    """Marks at x and y, in their colour."""
+    return encoded(marks, {"x": encoding(plot, plot.x), "y": encoding(plot, plot.y), **coloured(plot)})
+
+
+def encoded(marks: alt.Chart, channels: dict[str, Any]) -> alt.Chart:
+    """Marks with these channels, which Altair checks against Vega-Lite's schema when the chart is drawn."""
+    marks.encoding = alt.FacetedEncoding(**channels)
+    return marks
+
+
+def coloured(plot: Plot) -> dict[str, Any]:
+    """The colour of marks; a legend only where there is more than one."""
+    if plot.colour is None:
+        return {"color": {"value": COLOURS[0]}}
+    names = list(dict.fromkeys(str(row[plot.colour.field]) for row in plot.rows))
+    legend = {"title": plot.colour.title} if len(names) > 1 else None
+    scale = {"domain": names, "range": [COLOURS[i % len(COLOURS)] for i in range(len(names))]}
+    return {"color": {"field": plot.colour.field, "type": "nominal", "legend": legend, "scale": scale}}

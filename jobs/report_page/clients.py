@@ -1,0 +1,150 @@
+"""Clients and the fetches they send (KIP-227): questions 8 and 18."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+
+from jobs.replays.session_answers import lanes
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.sessions import DECISIONS, MOST_CLIENTS, NO_FETCH, full_share, in_order
+from jobs.report_page.traffic import fetching_clients, fetching_software
+from jobs.report_page.wording import counted, lane_said, name_of, percent
+from jobs.screen import Grid, size
+from schemas.tables.gold_sessions import SESSION_CACHE
+from schemas.tables.silver import EXCHANGES
+from udfs.replay.sessions.session_report import ALGORITHM
+
+
+def not_found(found: Findings) -> str:
+    """Question 8: how many sessions were not found, whose, and what full fetches cost beside enough slots."""
+    rows = found.of(fetching_clients)
+    if not rows:
+        raise Unanswered(NO_FETCH)
+    fetches, lost = (sum(row[name] for row in found.of(fetching_software)) for name in ("fetches", "not_found"))
+    told = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} met FETCH_SESSION_ID_NOT_FOUND"
+    if lost:
+        told += f", most of {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
+    return f"{told}{harm(found)}."
+
+
+def harm(found: Findings) -> str:
+    """What full fetches cost as captured, beside the lane that has fewest."""
+    c, rows = SESSION_CACHE, in_order(found)
+    if not rows:
+        return ""
+    captured, best = rows[0], min(rows, key=full_share)
+    told = f"; {percent(full_share(captured))} of all fetches were full ones"
+    spared = captured[c.request_bytes] - best[c.request_bytes]
+    if best[c.full_fetches] == captured[c.full_fetches]:
+        return f"{told}, which no number of slots replayed changes: it is harmless here"
+    return (
+        f"{told}, {percent(full_share(best))} {lane_said(best[c.scenario])}, which spares {size(spared)} of requests "
+        f"and {captured['reread'] - best['reread']:,} partitions to read again"
+    )
+
+
+def full_by_client(found: Findings) -> Plot | None:
+    """Full and other fetches by client."""
+    rows = [
+        {"client": name_of(row[EXCHANGES.client_id]), "fetches": count, "kind": kind}
+        for row in found.of(fetching_clients)[:MOST_CLIENTS]
+        for kind, count in (("full", row["full"]), ("incremental", row["fetches"] - row["full"]))
+    ]
+    if not rows:
+        return None
+    return Plot(
+        "Captured fetches that name every partition, and those that name what changed, by client",
+        "bar", rows, Axis("fetches", "fetches", "count"), Axis("client", "client", "name"),
+        Axis("kind", "fetch", "name"),
+    )  # fmt: skip
+
+
+def clients_table(found: Findings) -> Grid:
+    """A row a client."""
+    cells = [
+        [
+            name_of(row[EXCHANGES.client_id]), f"{row['fetches']:,}", f"{row['full']:,}",
+            percent(row["full"] / row["fetches"]), a_minute(row), f"{row['not_found']:,}", size(row["request_bytes"]),
+            size(row["response_bytes"]),
+        ]
+        for row in found.of(fetching_clients)
+    ]  # fmt: skip
+    head = ("client", "fetches", "full", "full share", "full a minute", "not found", "requests", "responses")
+    return Grid(
+        head, cells, ("client",), ("As captured; those with most lost sessions, then most full fetches, first.",)
+    )
+
+
+def a_minute(row: Row) -> str:
+    """Full fetches by minute, from the client's first fetch to its last."""
+    minutes = (row["last"] - row["first"]).total_seconds() / 60
+    return f"{row['full'] / minutes:,.1f}" if minutes else "-"
+
+
+def software(row: Row) -> str:
+    """A client's software and version."""
+    x = EXCHANGES
+    told = f"{row[x.client_software_name] or ''} {row[x.client_software_version] or ''}".strip()
+    return told or "not told (followers, old clients)"
+
+
+def by_version(found: Findings) -> str:
+    """Question 18: whether client versions in the capture differ."""
+    rows = found.of(fetching_software)
+    if not rows:
+        raise Unanswered(NO_FETCH)
+    named = [row for row in rows if row[EXCHANGES.client_software_name]]
+    if len(named) < 2:
+        are = f"All clients that say what they are run {software(named[0])}" if named else "No client says what it is"
+        raise Unanswered(f"{are}: capture before and after the upgrade, into a lake each, and compare the two reports.")
+    low, high = (pick(named, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
+    least, most = (percent(row["full"] / row["fetches"]) for row in (low, high))
+    return (
+        f"Fetches come from {len(named)} client versions: of {software(low)} (Fetch {versions(low)}) {least} are full, "
+        f"of {software(high)} (Fetch {versions(high)}) {most}."
+    )
+
+
+def versions(row: Row) -> str:
+    """Versions of the Fetch request."""
+    return f"{row['oldest']}" if row["oldest"] == row["newest"] else f"{row['oldest']} to {row['newest']}"
+
+
+def full_by_version(found: Findings) -> Plot | None:
+    """The share of full fetches by software."""
+    rows = [
+        {"software": software(row), "share": row["full"] / row["fetches"]}
+        for row in found.of(fetching_software)[:MOST_CLIENTS]
+    ]
+    if not rows:
+        return None
+    return Plot(
+        "Full fetches, of all captured fetches of a client version",
+        "bar", rows, Axis("share", "full fetches", "percent"), Axis("software", "client", "name"),
+    )  # fmt: skip
+
+
+def versions_table(found: Findings) -> Grid:
+    """A row a version of a client."""
+    cells = [
+        [
+            software(row), versions(row), f"{row['fetches']:,}", percent(row["full"] / row["fetches"]),
+            f"{row['not_found']:,}", size(row["request_bytes"] // row["fetches"]),
+            size(row["response_bytes"] // row["fetches"]),
+        ]
+        for row in found.of(fetching_software)
+    ]  # fmt: skip
+    head = ("client", "Fetch versions", "fetches", "full", "not found", "bytes a request", "bytes a response")
+    return Grid(head, cells, ("client",))
+
+
+NOT_FOUND = Question(
+    8, "Why FETCH_SESSION_ID_NOT_FOUND, and is it harmful?", "KIP-227", (ALGORITHM,),
+    (fetching_clients, fetching_software, lanes), not_found, full_by_client, clients_table, DECISIONS,
+)  # fmt: skip
+
+
+BY_VERSION = Question(
+    18, "What changed after the client upgrade?", "KIP-227, KIP-74", (),
+    (fetching_software,), by_version, full_by_version, versions_table,
+)  # fmt: skip

@@ -1,0 +1,133 @@
+"""Fetch limits and who is served (KIP-74): question 7, and the lanes of the closed loop that others share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.fetch_answers import closed_lanes
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.screen import Grid
+from schemas.tables.gold import FETCH_FAIRNESS
+from udfs.replay.fetch.fetch_report import ALGORITHM, CLOSED_LOOP
+
+CONSUMER = "consumer"
+NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
+MOST_PARTITIONS, MOST_PLOTTED = 20, 14
+OF_LOOP = ("closed_loop_order", "closed_loop_catch_up")
+
+
+def waiting_partitions(own_rows: OwnRows) -> DataFrame:
+    """The partitions of consumers that wait longest in any lane of the closed loop, in all lanes."""
+    f = FETCH_FAIRNESS
+    rows = own_rows(f).where((F.col(f.mode) == CLOSED_LOOP) & (F.col(f.reader) == CONSUMER))
+    key = [str(column) for column in (f.client_id, f.client_address, f.broker, f.topic, f.partition)]
+    wait, had = F.max(f.longest_wait_ms).alias("worst"), F.max(f.available_bytes).alias("had")
+    worst = rows.groupBy(*key).agg(wait, had).orderBy(F.desc("worst"), F.desc("had"), *key).limit(MOST_PARTITIONS)
+    return rows.join(F.broadcast(worst), key).orderBy(F.desc("worst"), F.desc("had"), *key, f.scenario)
+
+
+def consumers_in_closed_loop(found: Findings) -> list[Row]:
+    """A row a lane, in the order of the lanes."""
+    lanes = found.lanes.get(ALGORITHM, ())
+    rows = [row for row in found.of(closed_lanes) if row["reader"] == CONSUMER]
+    return sorted(rows, key=lambda row: lanes.index(row["scenario"]))
+
+
+def captured_of(rows: Iterable[Row]) -> Row | None:
+    """The row of the captured lane."""
+    return next((row for row in rows if row["scenario"] == CAPTURED_LANE), None)
+
+
+def starving(found: Findings) -> str:
+    """Question 7: how long the longest wait is, what ends it, and whether it is skew."""
+    rows = consumers_in_closed_loop(found)
+    captured = captured_of(rows)
+    if captured is None:
+        raise Unanswered(NO_CONSUMER)
+    waited, partition = captured["longest"]
+    if not waited:
+        told = "With the captured limits no partition of a consumer got nothing from a fetch while it had records"
+    else:
+        told = (
+            f"With the captured limits {counted(captured['waiting'], 'partition')} of consumers got nothing from a "
+            f"fetch though there was something; {partition} waited longest, {duration(waited)}"
+        )
+    return f"{told}{skew(found)}{best_and_worst(rows, waited)}."
+
+
+def skew(found: Findings) -> str:
+    """How uneven the load of the partition that waits longest is."""
+    f = FETCH_FAIRNESS
+    captured = captured_of(found.of(waiting_partitions))
+    if captured is None or not captured[f.longest_wait_ms]:
+        return ""
+    return (
+        f", with {percent(captured[f.share_of_available])} of what there was for its consumer and "
+        f"{percent(captured[f.share_of_bytes])} of what it got"
+    )
+
+
+def best_and_worst(rows: list[Row], waited: float) -> str:
+    """What the other lanes do to the longest wait."""
+    others = [row for row in rows if row["scenario"] != CAPTURED_LANE]
+    if not others:
+        return ""
+    best = min(others, key=lambda row: row["longest"][0])
+    worst = max(others, key=lambda row: row["longest"][0])
+    cure = "it is the limits: " if waited and not best["longest"][0] else ""
+    least = "nobody waits" if not best["longest"][0] else f"the longest wait is {duration(best['longest'][0])}"
+    told = f"; {cure}{lane_said(best['scenario'])} {least}"
+    if worst["longest"][0] > best["longest"][0]:
+        told += f", {lane_said(worst['scenario'])} it is {duration(worst['longest'][0])}"
+    return told
+
+
+def waits_by_lane(found: Findings) -> Plot | None:
+    """A point a partition and lane."""
+    f, lanes = FETCH_FAIRNESS, plotted_lanes(found)
+    rows = [
+        {"lane": lane_label(lane), "wait": row[f.longest_wait_ms]}
+        for lane in lanes
+        for row in found.of(waiting_partitions)
+        if row[f.scenario] == lane
+    ]
+    if not any(row["wait"] for row in rows):
+        return None
+    return Plot(
+        "Longest wait of each partition of a consumer, by lane of the closed loop; a point is a partition",
+        "point", rows, Axis("wait", "longest wait", "ms"), Axis("lane", lane_heading(lanes), "name"),
+    )  # fmt: skip
+
+
+def plotted_lanes(found: Findings) -> list[str]:
+    """The lanes that a plot has room for."""
+    return list(found.lanes.get(ALGORITHM, ()))[:MOST_PLOTTED]
+
+
+def waits_table(found: Findings) -> Grid:
+    """The partitions that wait longest in any lane, as captured; then the lanes."""
+    f = FETCH_FAIRNESS
+    rows = [row for row in found.of(waiting_partitions) if row[f.scenario] == CAPTURED_LANE]
+    cells = [
+        [
+            name_of(row[f.client_id]), f"{row[f.topic]}-{row[f.partition]}", duration(row[f.longest_wait_ms]),
+            f"{row[f.longest_wait_requests]:,}", percent(row[f.share_of_available]), percent(row[f.share_of_bytes]),
+            duration(row[f.catch_up_ms]), duration(row["worst"]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what there was", "of bytes got",
+            "catch-up", "longest in any lane")  # fmt: skip
+    return Grid(head, cells, ("consumer", "partition"), ("As captured; those that wait longest in any lane first.",))
+
+
+STARVING = Question(
+    7, "Which partitions starve, and is it my fetch limits or key skew?", "KIP-74", (ALGORITHM,),
+    (closed_lanes, waiting_partitions), starving, waits_by_lane, waits_table, OF_LOOP,
+)  # fmt: skip

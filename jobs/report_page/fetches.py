@@ -1,0 +1,241 @@
+"""How large fetches are, what of them is thrown away, and who sends them (KIP-74): questions 11, 16, 17 and 19."""
+
+from __future__ import annotations
+
+from jobs.replays.fetch_answers import closed_lanes, closed_table, open_lanes, open_table
+from jobs.report_page.fairness import (
+    CONSUMER,
+    MOST_PLOTTED,
+    NO_CONSUMER,
+    OF_LOOP,
+    captured_of,
+    consumers_in_closed_loop,
+    plotted_lanes,
+)
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
+from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.screen import Grid, size
+from schemas.tables.silver import FETCH_PARTITIONS
+from udfs.replay.fetch.fetch_report import ALGORITHM
+
+FOLLOWER = "follower"
+HARD_LIMIT_BEFORE = 3
+"""Fetch versions below take the limit of a partition for hard, and so never get a larger message (KIP-74)."""
+OF_RECORDS = ("fetches_with_records", "empty_fetches")
+
+
+def too_large(found: Findings) -> str:
+    """Question 11: first batches above the limits are delivered, unless the request is of an old version."""
+    rows = [row for row in found.of(open_lanes) if row["reader"] == CONSUMER]
+    captured = captured_of(rows)
+    of_readers = {row[FETCH_PARTITIONS.reader]: row for row in found.of(readers)}
+    if captured is None or CONSUMER not in of_readers:
+        raise Unanswered(NO_CONSUMER)
+    oldest = of_readers[CONSUMER]["oldest"]
+    told = (
+        f"Delivered: {counted(captured['overrides'], 'fetch', 'fetches')} of consumers got a first batch larger than "
+        "the captured limits, which KIP-74 lets through"
+    )
+    most = max(rows, key=lambda row: row["overrides"])
+    if most["overrides"] > captured["overrides"]:
+        told += f", and {most['overrides']:,} would {lane_said(most['scenario'])}"
+    hard = f"consumers fetch by version {oldest} or later"
+    if oldest < HARD_LIMIT_BEFORE:
+        return f"{told}; but {hard}, and below version {HARD_LIMIT_BEFORE} the limit is hard: those get stuck."
+    return f"{told}; {hard}, so none takes the limit for hard and gets stuck."
+
+
+def overrides_by_lane(found: Findings) -> Plot | None:
+    """A bar a lane."""
+    lanes = plotted_lanes(found)
+    rows = [
+        {"lane": lane_label(lane), "overrides": row["overrides"]}
+        for lane in lanes
+        for row in found.of(open_lanes)
+        if row["scenario"] == lane and row["reader"] == CONSUMER
+    ]
+    if not any(row["overrides"] for row in rows):
+        return None
+    return Plot(
+        "Consumers' fetches whose first batch is larger than the limits, by lane of the open loop",
+        "bar", rows, Axis("overrides", "fetches", "count"), Axis("lane", lane_heading(lanes), "name"),
+    )  # fmt: skip
+
+
+def small_and_many(found: Findings) -> str:
+    """Question 16: requests for a delivered MiB, and how small responses are."""
+    f = FETCH_PARTITIONS
+    consumers = {row[f.reader]: row for row in found.of(readers)}.get(CONSUMER)
+    if consumers is None:
+        raise Unanswered(NO_CONSUMER)
+    mib = consumers["bytes"] / (1 << 20)
+    rate = f", {consumers['fetches'] / mib:,.0f} for a MiB" if mib else ""
+    told = (
+        f"Consumers sent {counted(consumers['fetches'], 'fetch', 'fetches')} for {size(consumers['bytes'])} of "
+        f"records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came back empty"
+    )
+    most = found.of(fetching_consumers)[0]
+    if most["median"] is None:
+        return f"{told}."
+    fill = percent(most["median"] / most[f.max_bytes]) if most[f.max_bytes] else "-"
+    return (
+        f"{told}; of {name_of(most[f.client_id])}, which sent most, half of the responses with records have "
+        f"{size(most['median'])} or less, {fill} of its fetch.max.bytes."
+    )
+
+
+def size_histogram(found: Findings) -> Plot | None:
+    """Responses by size."""
+    f = FETCH_PARTITIONS
+    rows = [
+        {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "fetches": row["fetches"],
+         "reader": row[f.reader]}
+        for row in found.of(response_sizes)
+    ]  # fmt: skip
+    if not rows:
+        return None
+    return Plot(
+        "Captured responses with records by their record bytes",
+        "bar", rows, Axis("bytes", "record bytes in the response", "bytes", log=True),
+        Axis("fetches", "fetches", "count"), Axis("reader", "reader", "name"),
+    )  # fmt: skip
+
+
+def consumers_table(found: Findings) -> Grid:
+    """A row a consumer: what it asks for, and gets."""
+    f = FETCH_PARTITIONS
+    cells = [
+        [
+            name_of(row[f.client_id]), f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
+            size(row["bytes"]), size(row["median"]), size(row[f.max_bytes]), size(row[f.min_bytes]),
+            duration(row[f.max_wait_ms]),
+        ]
+        for row in found.of(fetching_consumers)
+    ]  # fmt: skip
+    head = ("consumer", "fetches", "empty", "record bytes", "median response*", "fetch.max.bytes", "fetch.min.bytes",
+            "fetch.max.wait.ms")  # fmt: skip
+    return Grid(head, cells, ("consumer",), ("* of those with records. The limits are the largest asked for.",))
+
+
+def thrown_away(found: Findings) -> str:
+    """Question 17: bytes of batches cut at the end."""
+    rows = [row for row in found.of(open_lanes) if row["reader"] == CONSUMER]
+    captured = captured_of(rows)
+    if captured is None or not captured["bytes"]:
+        raise Unanswered(
+            "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
+        )
+    told = (
+        f"{size(captured['cut'])} of the {size(captured['bytes'])} of records that consumers fetched, "
+        f"{percent(captured['cut'] / captured['bytes'])}, were tails of cut batches, thrown away and fetched again"
+    )
+    loop = consumers_in_closed_loop(found)
+    if len(loop) < 2:
+        return f"{told}."
+    most = max(loop, key=lambda row: row["cut"])
+    least = min(loop, key=lambda row: row["cut"])
+    if most["cut"] == least["cut"]:
+        return f"{told}; no lane changes that."
+    return (
+        f"{told}; to read it all would cut {size(least['cut'])} {lane_said(least['scenario'])} and "
+        f"{size(most['cut'])} {lane_said(most['scenario'])}."
+    )
+
+
+def cut_by_lane(found: Findings) -> Plot | None:
+    """A bar a lane."""
+    rows = [
+        {"lane": lane_label(row["scenario"]), "cut": row["cut"]}
+        for row in consumers_in_closed_loop(found)[:MOST_PLOTTED]
+    ]
+    if not any(row["cut"] for row in rows):
+        return None
+    heading = lane_heading(found.lanes[ALGORITHM])
+    return Plot(
+        "Bytes that consumers fetch and throw away until all is read, by lane of the closed loop",
+        "bar", rows, Axis("cut", "bytes of cut batches", "bytes"), Axis("lane", heading, "name"),
+    )  # fmt: skip
+
+
+def followers(found: Findings) -> str:
+    """Question 19: what followers take of fetches, bytes and sessions."""
+    f = FETCH_PARTITIONS
+    by_reader = {row[f.reader]: row for row in found.of(readers)}
+    if FOLLOWER not in by_reader:
+        raise Unanswered("The capture shows no fetch of a follower: capture the listener that brokers replicate over.")
+    row = by_reader[FOLLOWER]
+
+    def of_all(field: str) -> str:
+        everyone = sum(other[field] for other in by_reader.values())
+        return f"{percent(row[field] / everyone)}" if everyone else "none"
+
+    return (
+        f"Followers sent {of_all('fetches')} of the fetches, got {of_all('bytes')} of the record bytes "
+        f"({size(row['bytes'])}) and opened {of_all('sessions')} of the fetch sessions ({row['sessions']:,}), whose "
+        "slots a consumer takes only when they were idle for min.incremental.fetch.session.eviction.ms."
+    )
+
+
+def shares_of_readers(found: Findings) -> Plot | None:
+    """Fetches, bytes and sessions by reader."""
+    rows: list[dict[str, object]] = []
+    for field, told in (("fetches", "fetches"), ("bytes", "record bytes"), ("sessions", "sessions opened")):
+        everyone = sum(row[field] for row in found.of(readers))
+        rows += [
+            {"of": told, "share": row[field] / everyone, "reader": row[FETCH_PARTITIONS.reader]}
+            for row in found.of(readers)
+            if everyone
+        ]
+    if not rows:
+        return None
+    return Plot(
+        "What consumers and followers take, as captured",
+        "bar", rows, Axis("share", "share", "percent"), Axis("of", "", "name"), Axis("reader", "reader", "name"),
+    )  # fmt: skip
+
+
+def readers_table(found: Findings) -> Grid:
+    """A row a kind of reader."""
+    cells = [
+        [
+            row[FETCH_PARTITIONS.reader], f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
+            size(row["bytes"]), f"{row['sessions']:,}",
+        ]
+        for row in found.of(readers)
+    ]  # fmt: skip
+    return Grid(("reader", "fetches", "empty", "record bytes", "sessions opened"), cells, ("reader",))
+
+
+def open_grid(found: Findings) -> Grid:
+    """The lanes of the open loop."""
+    return open_table(found.of(open_lanes), found.lanes[ALGORITHM])
+
+
+def closed_grid(found: Findings) -> Grid:
+    """The lanes of the closed loop."""
+    return closed_table(found.of(closed_lanes), found.lanes[ALGORITHM])
+
+
+TOO_LARGE = Question(
+    11, "A message is larger than max.partition.fetch.bytes: stuck, skipped or delivered?", "KIP-74", (ALGORITHM,),
+    (open_lanes, readers), too_large, overrides_by_lane, open_grid, OF_RECORDS,
+)  # fmt: skip
+
+
+SMALL_AND_MANY = Question(
+    16, "Are my fetches small and many (fetch.min.bytes, fetch.max.wait.ms)?", "KIP-74", (),
+    (readers, fetching_consumers, response_sizes), small_and_many, size_histogram, consumers_table,
+)  # fmt: skip
+
+
+THROWN_AWAY = Question(
+    17, "How many bytes are fetched and thrown away?", "KIP-74", (ALGORITHM,),
+    (open_lanes, closed_lanes), thrown_away, cut_by_lane, closed_grid, (*OF_RECORDS, *OF_LOOP),
+)  # fmt: skip
+
+
+FOLLOWERS = Question(
+    19, "How does replication by followers interact (privileged sessions, replica.fetch.*)?", "KIP-74, KIP-227", (),
+    (readers,), followers, shares_of_readers, readers_table,
+)  # fmt: skip

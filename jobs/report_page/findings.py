@@ -1,0 +1,90 @@
+"""One look at the tables of a run: every query once, side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.lake import read_table, rows_of, side_by_side
+from jobs.replays.algorithms import ALGORITHMS
+from jobs.report_page.question import Findings, Query
+from jobs.report_page.questions import queries_of
+from jobs.report_page.trust import ALWAYS
+from schemas.tables.gold import RUNS
+from schemas.tables.silver import CAPTURES
+from schemas.tables.table import Table
+from udfs.errors import LakeError
+
+MOST_RUNS = 20
+
+
+@dataclass(frozen=True)
+class KnownRun:
+    """A run of a lake as its rows of `runs` have it, a row an algorithm; the lake's newest runs beside it."""
+
+    rows: tuple[Row, ...]
+    newest: tuple[Row, ...]
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return str(self.rows[0][RUNS.run_id])
+
+    @property
+    def capture_id(self) -> str:
+        """The capture set that was replayed."""
+        return str(self.rows[0][RUNS.capture_id])
+
+    @property
+    def assumed(self) -> list[str]:
+        """Settings taken at Kafka's default: nobody stated them, and the captures do not tell them."""
+        return sorted(key for key in self.rows[0][RUNS.assumed] if ": " not in key)
+
+    @property
+    def seen(self) -> list[str]:
+        """Settings that the captures tell, each with its value and by what it is known."""
+        return sorted(told for told in self.rows[0][RUNS.assumed] if ": " in told)
+
+
+def known_run(spark: SparkSession, lake: str, run_id: str | None) -> KnownRun:
+    """The run of this id, else the newest. Raises LakeError where there is none."""
+    t = RUNS
+    # A run of `size` is of a cluster's file: no capture is behind it, and nothing here to tell.
+    captures = read_table(spark, lake, CAPTURES).select(CAPTURES.capture_id).distinct()
+    everything = read_table(spark, lake, t).join(captures, str(t.capture_id), "left_semi")
+    listed = everything.groupBy(t.run_id, t.capture_id, t.run_at).agg(
+        F.array_sort(F.collect_list(t.algorithm)).alias("replays")
+    )
+    newest = tuple(listed.orderBy(F.desc(t.run_at), t.run_id).limit(MOST_RUNS).collect())
+    if not newest:
+        raise LakeError(f"{lake}: no run is finished; run `pipeline` or `replay` with this --lake first")
+    chosen = run_id or newest[0][t.run_id]
+    rows = tuple(everything.where(F.col(t.run_id) == chosen).orderBy(t.algorithm).collect())
+    if not rows:
+        known = ", ".join(row[t.run_id] for row in newest)
+        raise LakeError(f"{lake}: no run {chosen}; the newest are {known}")
+    return KnownRun(rows, newest)
+
+
+def look_up(spark: SparkSession, lake: str, run: KnownRun, refused: Mapping[str, str]) -> Findings:
+    """Ask the tables whatever the summary and the report need. refused: as `Replayed` has it."""
+    t = RUNS
+    lanes = {row[t.algorithm]: tuple(row[t.lanes]) for row in run.rows}
+
+    @cache
+    def own_rows(table: Table) -> DataFrame:
+        return rows_of(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
+
+    def rows(query: Query) -> list[Row]:
+        return query(own_rows).collect()
+
+    of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
+    wanted = list(dict.fromkeys([*ALWAYS, *of_replays, *queries_of(lanes)]))
+    tasks: list[Callable[[], list[Row]]] = [partial(rows, query) for query in wanted]
+    found = dict(zip(wanted, side_by_side(spark, tasks), strict=True))
+    return Findings(found, lanes, refused, json.loads(run.rows[0][t.scenario_json])["captured"])

@@ -1,0 +1,213 @@
+"""How many partitions a cluster may have (KIP-578, a proposal): questions 3 and 15."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.limit_answers import lanes, lanes_table, safe, safe_limits
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.wording import begun, counted, duration, elapsed, lane_heading, lane_label, lane_said, name_of
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.screen import Grid
+from schemas.tables.gold_limits import (
+    PARTITION_LIMIT_HEADROOM,
+    PARTITION_LIMIT_REFUSALS,
+    PARTITION_LIMITS,
+    PARTITIONS_PER_BROKER,
+)
+from udfs.replay.limits.limit_fidelity import ALGORITHM
+
+MOST_BROKERS, MOST_CLIENTS, MOST_ROWS = 12, 8, 200
+SPAN_FOR_A_DATE_MS = 86_400_000
+"""Growth over less than a day is no forecast."""
+TRUST = ("create_topic", "auto_create", "create_partitions", "delete_topic", "placements")
+NO_CLUSTER = (
+    "The capture shows neither Metadata nor a change to topics: capture the controller's connections, or describe the "
+    "cluster in a file and run `size`."
+)
+
+
+def brokers_over_time(own_rows: OwnRows) -> DataFrame:
+    """Replicas of the brokers that have most at the end, as captured."""
+    p = PARTITIONS_PER_BROKER
+    rows = own_rows(p).where(F.col(p.scenario) == CAPTURED_LANE)
+    last = rows.groupBy(p.broker).agg(F.max_by(p.partitions, p.at).alias("last")).orderBy(F.desc("last"), p.broker)
+    return rows.join(F.broadcast(last.limit(MOST_BROKERS)), str(p.broker)).orderBy(p.at, p.broker)
+
+
+def cluster(own_rows: OwnRows) -> DataFrame:
+    """(brokers, replicas at the end) as captured."""
+    p = PARTITIONS_PER_BROKER
+    rows = own_rows(p).where(F.col(p.scenario) == CAPTURED_LANE)
+    last = rows.groupBy(p.broker).agg(
+        F.max_by(p.partitions, p.at).alias("last"), F.min(p.at).alias("from"), F.max(p.at).alias("to")
+    )
+    span = (F.min("from").alias("from"), F.max("to").alias("to"))
+    return last.agg(F.count("*").alias("brokers"), F.sum("last").alias("replicas"), *span)
+
+
+def headroom(own_rows: OwnRows) -> DataFrame:
+    """The broker or cluster that is nearest to each limit, by lane."""
+    h = PARTITION_LIMIT_HEADROOM
+    nearest = F.min(F.struct(h.headroom, h.limit_value, h.partitions, h.growth_per_day, h.breach_at, h.broker))
+    by_limit = own_rows(h).groupBy(h.scenario, h.refused_by).agg(nearest.alias("nearest"))
+    return by_limit.orderBy(h.scenario, h.refused_by).limit(MOST_ROWS)
+
+
+def refusals(own_rows: OwnRows) -> DataFrame:
+    """Refused changes by lane, client and limit, the most first."""
+    r = PARTITION_LIMIT_REFUSALS
+    sums = own_rows(r).groupBy(r.scenario, r.client_id, r.refused_by).agg(
+        F.count("*").alias("refused"), F.min(r.topic).alias("topic")
+    )  # fmt: skip
+    return sums.orderBy(F.desc("refused"), r.scenario, r.client_id, r.refused_by).limit(MOST_ROWS)
+
+
+def span_ms(row: Row) -> float:
+    """From the first time that the replay shows to the last."""
+    return float((row["to"] - row["from"]).total_seconds() * 1000)
+
+
+def how_many(found: Findings) -> str:
+    """Question 3: replicas at the end, and the nearest limit."""
+    rows, p = found.of(brokers_over_time), PARTITIONS_PER_BROKER
+    if not rows:
+        raise Unanswered(NO_CLUSTER)
+    whole = found.of(cluster)[0]
+    last = [row["last"] for row in rows]
+    most = next(row for row in rows if row["last"] == max(last))
+    told = (
+        f"At the end broker {most[p.broker]} has most replicas, {max(last):,} of {whole['replicas']:,} on "
+        f"{counted(whole['brokers'], 'broker')} (internal topics left out)"
+    )
+    return f"{told}{nearest_limit(found, span_ms(whole))}."
+
+
+def nearest_limit(found: Findings, span: float) -> str:
+    """How far the tightest limit replayed is, and when it is reached, where the capture is long enough to say."""
+    h = PARTITION_LIMIT_HEADROOM
+    rows = found.of(headroom)
+    if not rows:
+        return "; no limit was replayed, --set=max.broker.partitions=4000 does"
+    row = min(rows, key=lambda row: row["nearest"][h.headroom])
+    near = row["nearest"]
+    told = f"; the proposal's {row[h.refused_by]}={near[h.limit_value]:,} would leave {near[h.headroom]:,}"
+    if near[h.growth_per_day] <= 0:
+        return f"{told}, and nothing grew"
+    if span < SPAN_FOR_A_DATE_MS:
+        over = duration(span) if span >= 1000 else "less than a second"
+        return f"{told}; topics changed over {over}, too short for a date: capture some days, or run `size`"
+    date = "not within 100 years" if near[h.breach_at] is None else f"on {near[h.breach_at]:%Y-%m-%d}"
+    return f"{told}, reached {date} at {near[h.growth_per_day]:,.0f} replicas a day"
+
+
+def replicas_over_time(found: Findings) -> Plot | None:
+    """A curve a broker."""
+    p = PARTITIONS_PER_BROKER
+    times = found.of(brokers_over_time)
+    if not times:
+        return None
+    since, told = elapsed([row[p.at] for row in times])
+    rows = [
+        {"since": at, "replicas": row[p.partitions], "broker": f"broker {row[p.broker]}"}
+        for at, row in zip(since, times, strict=True)
+    ]
+    return Plot(
+        "Replicas on each broker as captured, without those of internal topics",
+        "step", rows, Axis("since", told, "count"), Axis("replicas", "replicas", "count"),
+        Axis("broker", "broker", "name"),
+    )  # fmt: skip
+
+
+def headroom_table(found: Findings) -> Grid:
+    """A row a lane and limit."""
+    h = PARTITION_LIMIT_HEADROOM
+    cells = [
+        [
+            lane_label(row[h.scenario]), row[h.refused_by], f"{row['nearest'][h.limit_value]:,}",
+            "cluster" if row["nearest"][h.broker] is None else f"broker {row['nearest'][h.broker]}",
+            f"{row['nearest'][h.partitions]:,}", f"{row['nearest'][h.headroom]:,}",
+        ]
+        for row in found.of(headroom)
+    ]  # fmt: skip
+    head = (
+        lane_heading(found.lanes[ALGORITHM]),
+        "limit (a proposal)",
+        "value",
+        "nearest to it",
+        "replicas",
+        "headroom",
+    )
+    return Grid(
+        head,
+        cells,
+        head[:2] + head[3:4],
+        ("At the end of the run. Kafka itself limits only what one request may make.",),
+    )
+
+
+def whose(found: Findings) -> str:
+    """Question 15: whose changes each limit refuses, and the smallest limits that refuse nothing."""
+    r, t = PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
+    if not found.of(lanes):
+        raise Unanswered(
+            "The capture shows no change to topics: capture the controller's connections while teams make topics."
+        )
+    tried = max(row[t.tried] for row in found.of(lanes))
+    limits = safe_limits(found.of(safe))
+    fine = f"; from {limits} on nothing is refused (limits that KIP-578, a proposal, would bring)" if limits else ""
+    rows = [row for row in found.of(refusals) if row[r.scenario] != CAPTURED_LANE]
+    if not rows:
+        return f"Nobody's, of {counted(tried, 'captured change')} to topics in the lanes replayed{fine}."
+    by_lane: dict[str, int] = {}
+    for row in rows:
+        by_lane[row[r.scenario]] = by_lane.get(row[r.scenario], 0) + row["refused"]
+    worst = max(by_lane, key=lambda lane: (by_lane[lane], lane))
+    first = next(row for row in rows if row[r.scenario] == worst)
+    return (
+        f"{begun(lane_said(worst))}, {by_lane[worst]:,} of {counted(tried, 'captured change')} to topics fail, most of "
+        f"{name_of(first[r.client_id])} ({first['refused']:,}){fine}."
+    )
+
+
+def refused_by_lane(found: Findings) -> Plot | None:
+    """A bar a lane, by client."""
+    r = PARTITION_LIMIT_REFUSALS
+    clients = list(dict.fromkeys(row[r.client_id] for row in found.of(refusals)))[:MOST_CLIENTS]
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in found.of(refusals):
+        client = name_of(row[r.client_id]) if row[r.client_id] in clients else "others"
+        counts[row[r.scenario], client] += row["refused"]
+    rows = [
+        {"lane": lane_label(lane), "refused": count, "client": client}
+        for lane in found.lanes.get(ALGORITHM, ())
+        for (of, client), count in counts.items()
+        if of == lane
+    ]
+    if not rows:
+        return None
+    heading = lane_heading(found.lanes[ALGORITHM])
+    return Plot(
+        "Changes to topics that are refused, by lane and client",
+        "bar", rows, Axis("refused", "refused", "count"), Axis("lane", heading, "name"),
+        Axis("client", "client", "name"),
+    )  # fmt: skip
+
+
+def lanes_grid(found: Findings) -> Grid:
+    """The lanes of the replay."""
+    return lanes_table(found.of(lanes), found.lanes[ALGORITHM])
+
+
+HOW_MANY = Question(
+    3, "How many partitions can I have per broker and cluster?", "KIP-578", (ALGORITHM,),
+    (brokers_over_time, cluster, headroom), how_many, replicas_over_time, headroom_table, TRUST, is_proposal=True,
+)  # fmt: skip
+WHOSE = Question(
+    15, "If I cap partitions at N, which teams' creates fail?", "KIP-578", (ALGORITHM,),
+    (lanes, safe, refusals), whose, refused_by_lane, lanes_grid, TRUST, is_proposal=True,
+)  # fmt: skip

@@ -1,0 +1,148 @@
+"""The report: one HTML page with its styles and plots in it, from the tables alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from pyspark.sql import Row
+
+from jobs.report_page.advice import advice
+from jobs.report_page.charts import svg
+from jobs.report_page.findings import KnownRun
+from jobs.report_page.question import Findings, Plot, Question
+from jobs.report_page.questions import FAMILIES, Answer, answer, answers
+from jobs.report_page.trust import agreement_bars, captures, fidelity_table, lost_lines, quality, read_lines, trust_line
+from jobs.report_page.wording import duration, moment, percent
+from jobs.screen import Grid, size
+from schemas.tables.gold import RUNS
+from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
+
+TEMPLATES = Path(__file__).parent
+_CODE = re.compile(r"(`[^`]+`|--\w(?:[^\s;]*[^\s;:,.])?)")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot as the page takes it."""
+
+    says: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Part:
+    """A question as the page takes it: its answer and, where there is one, what is behind it."""
+
+    answer: Answer
+    trust: str
+    figure: Figure | None
+    grid: Grid | None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number of the panel on the capture's quality, and whether it should worry the reader."""
+
+    number: str
+    of: str
+    is_bad: bool = False
+
+
+def write_page(path: Path, lake: str, run: KnownRun, found: Findings) -> None:
+    """Write the page; the same tables give the same bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page(lake, run, found), encoding="utf-8")
+
+
+def page(lake: str, run: KnownRun, found: Findings) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["coded"] = coded
+    template = environment.get_template("page.html.j2")
+    return template.render(
+        lake=lake, run=described(run, found), runs=[described_run(row) for row in run.newest], style=style(),
+        tiles=list(tiles(found)), read=[line.strip() for line in read_lines(found)],
+        lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
+        agreement=figure(agreement_bars(found)), glance=answers(found), advice=advice(found),
+        families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},
+    )  # fmt: skip
+
+
+def coded(sentence: str) -> Markup:
+    """A sentence with its flags and commands set as code; all of it escaped."""
+    parts = _CODE.split(sentence)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part.strip("`")) if i % 2 else part for i, part in enumerate(parts)
+    )
+
+
+def style() -> Markup:
+    """The style sheet, which has no text from outside."""
+    return Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def part(found: Findings, question: Question) -> Part:
+    """A question with what is behind its answer."""
+    told = answer(found, question)
+    if not told.is_answered:
+        # What is known beside it, as of brokers where no consumer is there, has its table all the same.
+        grid = question.table(found) if all(name in found.lanes for name in question.algorithms) else None
+        return Part(told, "", None, grid if grid and grid.rows else None)
+    return Part(told, trust_line(found, question), figure(question.plot(found)), question.table(found))
+
+
+def figure(plot: Plot | None) -> Figure | None:
+    """A plot drawn."""
+    return None if plot is None else Figure(plot.says, Markup(svg(plot)))  # noqa: S704 - Vega escapes its text
+
+
+def tiles(found: Findings) -> Iterator[Tile]:
+    """The capture's quality in a few numbers."""
+    q, row = CAPTURE_QUALITY, found.of(quality)[0]
+    yield Tile(f"{row[q.exchanges]:,}", "requests and responses decoded")
+    yield Tile(percent(row[q.missing_share]), "of the bytes missing", bool(row[q.missing_bytes]))
+    yield Tile(size(row[q.quarantined_bytes]), "in no Kafka frame", bool(row[q.quarantined_bytes]))
+    lost = row[q.unanswered_requests] + row[q.orphan_responses]
+    yield Tile(f"{lost:,}", "requests or responses without the other")
+    undecoded = row[q.cut_exchanges] + row[q.undecoded_exchanges]
+    yield Tile(f"{undecoded:,}", "cut or not decoded", bool(undecoded))
+    unknown = row[q.fetches_of_unknown_sessions]
+    yield Tile(f"{unknown:,} of {row[q.fetches]:,}", "fetches in sessions from before the capture", bool(unknown))
+
+
+def described(run: KnownRun, found: Findings) -> dict[str, object]:
+    """What was captured when, and what was replayed."""
+    t, r, rows = CAPTURES, RUNS, found.of(captures)
+    first = min((row[t.first_time] for row in rows if row[t.first_time]), default=None)
+    last = max((row[t.last_time] for row in rows if row[t.last_time]), default=None)
+    span = (
+        "" if first is None or last is None else f"{moment(first)}, {duration((last - first).total_seconds() * 1000)}"
+    )
+    return {
+        "id": run.run_id, "capture": run.capture_id, "files": [Path(row[t.path]).name for row in rows], "span": span,
+        "at": moment(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
+        "assumed": run.assumed, "seen": run.seen,
+        "lanes": {name: list(lanes) for name, lanes in found.lanes.items()},
+    }  # fmt: skip
+
+
+def described_run(row: Row) -> dict[str, str]:
+    """A run of the lake."""
+    t = RUNS
+    return {
+        "id": row[t.run_id],
+        "at": moment(row[t.run_at]),
+        "capture": row[t.capture_id],
+        "replays": ", ".join(row["replays"]),
+    }

@@ -1,0 +1,77 @@
+"""The twenty questions, and which of them this run answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from jobs.report_page.batches import COMPRESSED, REFUSED
+from jobs.report_page.clients import BY_VERSION, NOT_FOUND
+from jobs.report_page.fairness import STARVING
+from jobs.report_page.fetches import FOLLOWERS, SMALL_AND_MANY, THROWN_AWAY, TOO_LARGE
+from jobs.report_page.limits import HOW_MANY, WHOSE
+from jobs.report_page.memory import BOUNDED, CATCH_UP, NEEDED
+from jobs.report_page.question import Findings, Query, Question, Unanswered
+from jobs.report_page.sessions import ENOUGH, WHILE_ROOM, WHO
+from jobs.report_page.splits import ESTIMATE, SAFE
+from jobs.report_page.trust import TRUSTED
+
+FAMILIES: Mapping[str, tuple[Question, ...]] = {
+    "Who is served: fetch limits": (STARVING, CATCH_UP, TOO_LARGE, SMALL_AND_MANY, THROWN_AWAY, FOLLOWERS),
+    "Memory": (NEEDED, BOUNDED),
+    "Fetch sessions": (ENOUGH, NOT_FOUND, WHO, WHILE_ROOM, BY_VERSION),
+    "Batches and compression": (REFUSED, SAFE, COMPRESSED, ESTIMATE),
+    "How many partitions": (HOW_MANY, WHOSE),
+    "Trust": (TRUSTED,),
+}
+QUESTIONS = tuple(sorted((asked for family in FAMILIES.values() for asked in family), key=lambda asked: asked.number))
+TRIES: Mapping[str, str] = {
+    "fetch_max_bytes": "consumer.fetch.max.bytes=1MiB,8MiB,50MiB",
+    "consumer_memory": "consumer.buffer.memory=16MiB,64MiB",
+    "session_cache": "max.incremental.fetch.session.cache.slots=500,1000,2000",
+    "batch_split": "producer.batch.size=16KiB,64KiB",
+    "partition_limits": "max.broker.partitions=2000,4000",
+}
+"""By replay a --set that asks for it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a question came to: a sentence; where it has no answer, the sentence says why, and what to do."""
+
+    question: Question
+    sentence: str
+    is_answered: bool
+
+
+def answers(found: Findings) -> list[Answer]:
+    """An answer to each question, in their order."""
+    return [answer(found, question) for question in QUESTIONS]
+
+
+def answer(found: Findings, question: Question) -> Answer:
+    """The answer to one question."""
+    for name in question.algorithms:
+        if name not in found.lanes:
+            return Answer(question, not_replayed(found, name), False)
+    try:
+        return Answer(question, question.sentence(found), True)
+    except Unanswered as reason:
+        return Answer(question, str(reason), False)
+
+
+def not_replayed(found: Findings, name: str) -> str:
+    """Why a replay is not there, and what to do."""
+    if name in found.refused:
+        return found.refused[name]
+    return f"This run has no replay of {name}: run `pipeline` on the captures with --set={TRIES[name]}."
+
+
+def queries_of(replays: Collection[str]) -> list[Query]:
+    """What the questions ask of the tables of these replays, each query once."""
+    asked: list[Query] = []
+    for question in QUESTIONS:
+        if all(name in replays for name in question.algorithms):
+            asked += question.queries
+            asked += [query for name, queries in question.beside.items() if name in replays for query in queries]
+    return list(dict.fromkeys(asked))

@@ -1,0 +1,226 @@
+"""Fetch sessions (KIP-227): questions 9, 10 and 14."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.session_answers import lanes, lanes_table, slots
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.screen import Grid
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
+from udfs.replay.sessions.session_report import ALGORITHM
+
+MOST_ROWS, MOST_CLIENTS, MOST_LANES = 400, 12, 24
+DECISIONS = ("session_grants", "session_errors", "session_partitions")
+NO_FETCH = "The capture shows no fetch: capture packets of a broker that consumers or followers read from."
+
+
+def evictions(own_rows: OwnRows) -> DataFrame:
+    """(scenario, evictor, victim, evictions), over all brokers, the most frequent first."""
+    e = SESSION_EVICTIONS
+    sums = own_rows(e).groupBy(e.scenario, e.evictor, e.victim).agg(F.sum(e.evictions).alias(e.evictions))
+    return sums.orderBy(F.desc(e.evictions), e.scenario, e.evictor, e.victim).limit(MOST_ROWS)
+
+
+def shards(own_rows: OwnRows) -> DataFrame:
+    """(broker, shard, most, per shard, harmed, roomy) of the captured lane.
+
+    harmed: buckets in which the broker refused or evicted; roomy: those in which a shard never was full meanwhile.
+    """
+    c, s = SESSION_CACHE, SESSION_SLOTS
+    is_captured = F.col(c.scenario) == CAPTURED_LANE
+    room = own_rows(s).where(is_captured).select(s.broker, F.floor(F.col(s.slots) / F.col(s.shards)).alias("each"))
+    buckets = own_rows(c).where(is_captured).join(F.broadcast(room), str(c.broker))
+    is_harmed = F.col(c.refused) + F.col(c.evicted) > 0
+    is_roomy = is_harmed & (F.array_min(c.shard_sessions) < F.col("each"))
+    spread = buckets.select(
+        c.broker, "each", is_harmed.alias("harmed"), is_roomy.alias("roomy"),
+        F.posexplode(c.shard_sessions).alias("shard", "sessions"),
+    )  # fmt: skip
+    return spread.groupBy(c.broker, "shard", "each").agg(
+        F.max("sessions").alias("most"), F.count_if("harmed").alias("harmed"), F.count_if("roomy").alias("roomy")
+    ).orderBy(c.broker, "shard").limit(MOST_ROWS)  # fmt: skip
+
+
+def in_order(found: Findings) -> list[Row]:
+    """A row a lane, in the order of the lanes."""
+    names = found.lanes.get(ALGORITHM, ())
+    return sorted(found.of(lanes), key=lambda row: names.index(row[SESSION_CACHE.scenario]))
+
+
+def full_share(row: Row) -> float:
+    """Full fetches, of all of a lane."""
+    c = SESSION_CACHE
+    return float(row[c.full_fetches] / row[c.fetches]) if row[c.fetches] else 0.0
+
+
+def refused_share(row: Row) -> float:
+    """Full fetches that got no session, of those that wanted one."""
+    c = SESSION_CACHE
+    asked = row[c.refused] + row[c.created]
+    return float(row[c.refused] / asked) if asked else 0.0
+
+
+def enough(found: Findings) -> str:
+    """Question 9: the number of slots from which on nobody is refused or evicted, and what fewer do."""
+    c, s, rows = SESSION_CACHE, SESSION_SLOTS, in_order(found)
+    needs = found.of(slots)
+    if not rows or not needs:
+        raise Unanswered(NO_FETCH)
+    enough_of = " or ".join(
+        f"{row[s.zero_harm_slots]:,} slots ({'one cache' if row[s.shards] == 1 else counted(row[s.shards], 'shard')})"
+        for row in needs
+    )
+    captured = rows[0]
+    worst = max(rows, key=refused_share)
+    told = (
+        f"From {enough_of} of a broker on nobody is refused or evicted; as captured "
+        f"{percent(refused_share(captured))} of the full fetches that want a session are refused and "
+        f"{captured[c.evicted]:,} evicted"
+    )
+    if worst[c.scenario] == CAPTURED_LANE or refused_share(worst) == refused_share(captured):
+        return f"{told}."
+    return f"{told}, {percent(refused_share(worst))} and {worst[c.evicted]:,} {lane_said(worst[c.scenario])}."
+
+
+def slots_curve(found: Findings) -> Plot | None:
+    """Full and refused shares by lane."""
+    c = SESSION_CACHE
+    rows = [
+        {"lane": lane_label(row[c.scenario]), "share": share, "of": of}
+        for row in in_order(found)[:MOST_LANES]
+        for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
+    ]  # fmt: skip
+    if not any(row["share"] for row in rows):
+        return None
+    return Plot(
+        "Full fetches and refusals by slots of a broker",
+        "line", rows, Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"), Axis("share", "share", "percent"),
+        Axis("of", "fetches", "name"),
+    )  # fmt: skip
+
+
+def slots_grid(found: Findings) -> Grid:
+    """The lanes of the replay."""
+    return lanes_table(found.of(lanes), found.of(slots), found.lanes[ALGORITHM])
+
+
+def evicting_lane(found: Findings) -> str:
+    """The captured lane where somebody is evicted in it, else the lane with most evictions; else nothing."""
+    c = SESSION_CACHE
+    rows = [row for row in in_order(found) if row[c.evicted]]
+    if not rows:
+        return ""
+    is_captured = rows[0][c.scenario] == CAPTURED_LANE
+    return str((rows[0] if is_captured else max(rows, key=lambda row: row[c.evicted]))[c.scenario])
+
+
+def of_lane(found: Findings) -> list[Row]:
+    """Who evicts whom, in the lane shown."""
+    lane = evicting_lane(found)
+    return [row for row in found.of(evictions) if row[SESSION_EVICTIONS.scenario] == lane]
+
+
+def who(found: Findings) -> str:
+    """Question 10: who evicts whom most."""
+    e, rows = SESSION_EVICTIONS, of_lane(found)
+    if not found.of(lanes):
+        raise Unanswered(NO_FETCH)
+    if not rows:
+        return "Nobody evicts anybody, in the captured lane and every other replayed."
+    everyone = sum(row[e.evictions] for row in rows)
+    first = rows[0]
+    itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
+    return (
+        f"{begun(lane_said(evicting_lane(found)))}, {counted(everyone, 'session is', 'sessions are')} evicted; "
+        f"most often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,})."
+    )
+
+
+def matrix(found: Findings) -> Plot | None:
+    """Evictor by victim."""
+    e = SESSION_EVICTIONS
+    rows: list[dict[str, object]] = [
+        {"evictor": name_of(row[e.evictor]), "victim": name_of(row[e.victim]), "evictions": row[e.evictions]}
+        for row in of_lane(found)
+    ]
+    shown = {side: list(dict.fromkeys(row[side] for row in rows))[:MOST_CLIENTS] for side in ("evictor", "victim")}
+    rows = [row for row in rows if all(row[side] in names for side, names in shown.items())]
+    if not rows:
+        return None
+    return Plot(
+        f"Who evicts whose fetch session, {lane_said(evicting_lane(found))}",
+        "heat", rows, Axis("victim", "loses a session", "name"), Axis("evictor", "takes it", "name"),
+        Axis("evictions", "evictions", "count"),
+    )  # fmt: skip
+
+
+def evictions_table(found: Findings) -> Grid:
+    """A row a pair."""
+    e = SESSION_EVICTIONS
+    cells = [[name_of(row[e.evictor]), name_of(row[e.victim]), f"{row[e.evictions]:,}"] for row in of_lane(found)]
+    return Grid(
+        ("takes the slot", "loses its session", "evictions"), cells[:50], ("takes the slot", "loses its session")
+    )
+
+
+def while_room(found: Findings) -> str:
+    """Question 14: evictions and refusals in one shard while another had room."""
+    rows = found.of(shards)
+    if not rows:
+        raise Unanswered(NO_FETCH)
+    by_broker = {row[SESSION_SLOTS.broker]: row for row in rows}
+    number = len({row["shard"] for row in rows})
+    if number == 1:
+        return "Not for its shards: this version of Kafka has one cache, and evicts only where that is full."
+    harmed, roomy = (sum(row[name] for row in by_broker.values()) for name in ("harmed", "roomy"))
+    each = ", ".join(sorted({f"{row['each']:,}" for row in by_broker.values()}))
+    told = (
+        f"A broker's slots are spread over {number} shards of {each} each, and a session stays in the shard of its turn"
+    )
+    if not harmed:
+        return f"{told}; no shard was full, and as captured nobody was refused or evicted."
+    return (
+        f"{told}: in {roomy:,} of {counted(harmed, 'span')} of 10 s in which a broker refused or evicted, another of "
+        "its shards had room."
+    )
+
+
+def shards_by_broker(found: Findings) -> Plot | None:
+    """The most sessions in each shard."""
+    rows = [
+        {"shard": f"{row['shard']}", "broker": f"broker {row[SESSION_SLOTS.broker]}", "most": row["most"]}
+        for row in found.of(shards)
+    ]
+    if not rows:
+        return None
+    return Plot(
+        "Most fetch sessions in a shard at a time, as captured",
+        "heat", rows, Axis("shard", "shard", "name"), Axis("broker", "", "name"), Axis("most", "sessions", "count"),
+    )  # fmt: skip
+
+
+def shards_table(found: Findings) -> Grid:
+    """A row a shard."""
+    cells = [
+        [row[SESSION_SLOTS.broker], f"{row['shard']}", f"{row['most']:,}", f"{row['each']:,}"]
+        for row in found.of(shards)
+    ]
+    return Grid(("broker", "shard", "most sessions", "slots"), cells, ("broker",))
+
+
+ENOUGH = Question(
+    9, "How many fetch-session slots do I need?", "KIP-227", (ALGORITHM,),
+    (lanes, slots), enough, slots_curve, slots_grid, DECISIONS,
+)  # fmt: skip
+WHO = Question(
+    10, "Who evicts whom?", "KIP-227", (ALGORITHM,), (lanes, evictions), who, matrix, evictions_table, DECISIONS,
+)  # fmt: skip
+WHILE_ROOM = Question(
+    14, "Why are sessions evicted while NumIncrementalFetchSessions is below the limit?", "KIP-227", (ALGORITHM,),
+    (shards,), while_room, shards_by_broker, shards_table, ("session_shards",),
+)  # fmt: skip

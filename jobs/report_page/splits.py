@@ -1,0 +1,197 @@
+"""Batches that are split, and the estimate that fills them (KIP-126): questions 4 and 13."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.screen import Grid
+from jobs.units import parse_bytes
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+from udfs.replay.splits.split_report import ALGORITHM
+
+MOST_PRODUCERS, MOST_CURVES, MOST_SPANS = 20, 4, 256
+BATCH_SIZE = "batch.size"
+BATCHES = ("batches", "splits")
+NO_PRODUCER = (
+    "The capture shows no produce request: capture the broker's side of producers' connections with `tcpdump -s 0`."
+)
+
+
+def splitting_producers(own_rows: OwnRows) -> DataFrame:
+    """The producers and topics that would split most in any lane, in all lanes."""
+    t = BATCH_SPLIT
+    key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
+    splits, batches = F.max(t.splits).alias("worst"), F.max(t.batches).alias("sent")
+    worst = own_rows(t).groupBy(*key).agg(splits, batches).orderBy(F.desc("worst"), F.desc("sent"), *key)
+    rows = own_rows(t).join(F.broadcast(worst.limit(MOST_PRODUCERS)), key)
+    return rows.orderBy(F.desc("worst"), F.desc("sent"), *key)
+
+
+def estimates(own_rows: OwnRows) -> DataFrame:
+    """Estimate and ratio over the captured batches of the producers and topics where they are farthest apart.
+
+    However many batches there are, each producer and topic has MOST_SPANS rows at most, of as many batches each.
+    """
+    t = BATCH_SPLIT_TIMELINE
+    key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
+    rows = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
+    apart = F.sum(F.abs(F.col(t.estimated_ratio) - F.col(t.observed_ratio)) * F.col(t.batches)).alias("apart")
+    worst = rows.groupBy(*key).agg(apart, F.max(t.first_batch).alias("end")).orderBy(F.desc("apart"), *key)
+    of_worst = rows.join(F.broadcast(worst.limit(MOST_CURVES)), key)
+    span = F.floor(F.col(t.first_batch) * MOST_SPANS / (F.col("end") + 1)).alias("span")
+    means = [
+        (F.sum(F.col(ratio) * F.col(t.batches)) / F.sum(t.batches)).alias(ratio)
+        for ratio in (t.estimated_ratio, t.observed_ratio)
+    ]
+    counts = [F.min(t.first_batch).alias(t.first_batch), F.sum(t.splits).alias(t.splits)]
+    spans = of_worst.groupBy(*key, "apart", span).agg(*counts, *means)
+    return spans.orderBy(F.desc("apart"), *key, t.first_batch)
+
+
+def in_order(found: Findings) -> list[Row]:
+    """A row a lane, in the order of the lanes."""
+    names = found.lanes.get(ALGORITHM, ())
+    return sorted(found.of(lanes), key=lambda row: names.index(row[BATCH_SPLIT.scenario]))
+
+
+def captured_producers(found: Findings) -> list[Row]:
+    """The worst producers and topics in the captured lane."""
+    return [row for row in found.of(splitting_producers) if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]
+
+
+def safe(found: Findings) -> str:
+    """Question 4: the largest batch.size of the grid with few splits, and what it does to batches."""
+    rows = in_order(found)
+    if not rows:
+        raise Unanswered(NO_PRODUCER)
+    captured, safest = rows[0], largest_safe(rows)
+    bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
+    now = f"as captured the worst producer splits {percent(captured['rate'])} of its batches to a topic"
+    if not safest:
+        return f"{begun(now)}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
+    largest = max(safest.values())
+    if not largest:
+        return f"None of those replayed: all split more than {bound} of a producer's batches to a topic; {now}."
+    best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
+    return (
+        f"Up to batch.size={largest:,} no more than {bound} of the batches are split ({percent(best['rate'])} of the "
+        f"worst producer's to a topic, filled to {percent(best['fill'])}); {now}."
+    )
+
+
+def producer_of(row: Row) -> str:
+    """A producer and the topic it sends to, which are the same columns in all tables of the replay."""
+    t = BATCH_SPLIT
+    return f"{name_of(row[t.client_id])} to {row[t.topic]}"
+
+
+def batch_size(row: Row) -> int | None:
+    """batch.size in a lane; None as captured."""
+    text = changed(row[BATCH_SPLIT.scenario]).get(BATCH_SIZE)
+    return None if text is None else parse_bytes(text)
+
+
+def rates_by_size(found: Findings) -> Plot | None:
+    """Split rate over batch.size, a curve a producer and topic."""
+    t = BATCH_SPLIT
+    rows = [
+        {"size": batch_size(row), "rate": row[t.split_rate] or 0.0, "producer": producer_of(row)}
+        for row in found.of(splitting_producers)
+        if batch_size(row) is not None
+    ]  # fmt: skip
+    most = list(dict.fromkeys(row["producer"] for row in rows))[:MOST_CURVES]
+    if not rows:
+        return None
+    return Plot(
+        "Batches that are split, of all of a producer to a topic, by batch.size",
+        "line", [row for row in rows if row["producer"] in most], Axis("size", "batch.size", "bytes"),
+        Axis("rate", "split", "percent"), Axis("producer", "producer and topic", "name"),
+    )  # fmt: skip
+
+
+def lanes_grid(found: Findings) -> Grid:
+    """The lanes of the replay."""
+    return lanes_table(found.of(lanes), found.lanes[ALGORITHM])
+
+
+def estimate_right(found: Findings) -> str:
+    """Question 13: how far estimates are off, and how long they take to come back after a split."""
+    t, rows = BATCH_SPLIT, captured_producers(found)
+    spans = found.of(estimates)
+    if not rows or not spans:
+        raise Unanswered(NO_PRODUCER)
+    e = BATCH_SPLIT_TIMELINE
+    worst = max(of_worst(spans), key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
+    told = (
+        f"The estimate is farthest off for {producer_of(worst)}: {worst[e.estimated_ratio]:.2f} where its batches had "
+        f"{worst[e.observed_ratio]:.2f}"
+    )
+    back = [row for row in rows if row[t.recovery_ms_max] is not None]
+    if not back:
+        return f"{told}; no split had to be recovered from as captured."
+    slowest = max(back, key=lambda row: row[t.recovery_ms_max])
+    still = sum(row[t.is_recovering] for row in rows)
+    open_end = f", and {counted(still, 'estimate')} of {len(rows)} had not at the end" if still else ""
+    return (
+        f"{told}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to come back "
+        f"({slowest[t.topic]}){open_end}."
+    )
+
+
+def of_worst(spans: Sequence[Row]) -> list[Row]:
+    """The spans of the producer and topic where estimate and ratio are farthest apart in all: theirs come first."""
+    t = BATCH_SPLIT_TIMELINE
+    key = (t.client_id, t.client_address, t.topic)
+    return [row for row in spans if all(row[column] == spans[0][column] for column in key)]
+
+
+def estimate_curves(found: Findings) -> Plot | None:
+    """Estimate and ratio over batches, of the producer and topic where they are farthest apart."""
+    t, spans = BATCH_SPLIT_TIMELINE, found.of(estimates)
+    if not spans:
+        return None
+    first = of_worst(spans)
+    rows = [
+        {"batch": row[t.first_batch], "ratio": ratio, "of": of}
+        for row in first
+        for of, ratio in (("estimated", row[t.estimated_ratio]), ("of the batches", row[t.observed_ratio]))
+    ]
+    return Plot(
+        f"Compression ratio (compressed of uncompressed) over the batches of {producer_of(first[0])}",
+        "line", rows, Axis("batch", "batches sent before", "count"), Axis("ratio", "compression ratio", "ratio"),
+        Axis("of", "ratio", "name"),
+    )  # fmt: skip
+
+
+def estimates_table(found: Findings) -> Grid:
+    """A row a producer and topic, as captured."""
+    t = BATCH_SPLIT
+    cells = [
+        [
+            name_of(row[t.client_id]), row[t.topic], f"{row[t.batches]:,}", f"{row[t.splits]:,}",
+            "-" if row[t.compression_ratio] is None else f"{row[t.compression_ratio]:.2f}",
+            f"{row[t.final_estimate]:.2f}",
+            f"{row[t.recoveries]:,}", duration(row[t.recovery_ms_mean]), duration(row[t.recovery_ms_max]),
+        ]
+        for row in captured_producers(found)
+    ]  # fmt: skip
+    head = ("producer", "topic", "batches", "splits", "ratio", "last estimate", "recoveries", "mean", "longest")
+    return Grid(head, cells, ("producer", "topic"), ("Of the captured lane, which is a replay too.",))
+
+
+SAFE = Question(
+    4, "What batch.size is safe for this topic's max.message.bytes?", "KIP-126", (ALGORITHM,),
+    (lanes, splitting_producers), safe, rates_by_size, lanes_grid, BATCHES,
+)  # fmt: skip
+ESTIMATE = Question(
+    13, "Is my compression estimate right when topics with different data share a producer?", "KIP-126", (ALGORITHM,),
+    (splitting_producers, estimates), estimate_right, estimate_curves, estimates_table, BATCHES,
+)  # fmt: skip

@@ -1,0 +1,143 @@
+"""What the capture alone tells: who fetches how, in which sizes, what producers sent and brokers refused."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+
+FETCH = "FETCH"
+FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE = 70, 10
+MOST_ROWS = 50
+BINS_PER_DOUBLING = 2
+
+
+def fetches(own_rows: OwnRows) -> DataFrame:
+    """Fetch exchanges with the sums that `of_fetches` names."""
+    x = EXCHANGES
+    return own_rows(x).where(F.col(x.api_name) == FETCH)
+
+
+def of_fetches() -> list[Column]:
+    """Sums over fetch exchanges. full: that name every partition, in no session or at the begin of one."""
+    x = EXCHANGES
+    return [
+        F.count("*").alias("fetches"),
+        F.count_if(F.col(x.fetch_session_epoch) <= 0).alias("full"),
+        F.count_if(F.col(x.error_code) == FETCH_SESSION_ID_NOT_FOUND).alias("not_found"),
+        F.sum(x.request_bytes).alias("request_bytes"),
+        F.sum(x.response_bytes).alias("response_bytes"),
+        F.min(x.api_version).alias("oldest"),
+        F.max(x.api_version).alias("newest"),
+        F.min(x.request_time).alias("first"),
+        F.max(x.request_time).alias("last"),
+    ]
+
+
+def fetching_clients(own_rows: OwnRows) -> DataFrame:
+    """The clients that fetch: those with most lost sessions and full fetches first."""
+    x = EXCHANGES
+    by_client = fetches(own_rows).groupBy(x.client_id).agg(*of_fetches())
+    return by_client.orderBy(F.desc("not_found"), F.desc("full"), x.client_id).limit(MOST_ROWS)
+
+
+def fetching_software(own_rows: OwnRows) -> DataFrame:
+    """The software that fetches, as ApiVersions requests name it; followers' requests do not."""
+    x = EXCHANGES
+    by_software = fetches(own_rows).groupBy(x.client_software_name, x.client_software_version).agg(*of_fetches())
+    return by_software.orderBy(F.desc("fetches"), x.client_software_name, x.client_software_version).limit(MOST_ROWS)
+
+
+def fetch_requests(own_rows: OwnRows) -> DataFrame:
+    """A row a fetch that wanted something and was answered: that of the partition which is read first."""
+    f = FETCH_PARTITIONS
+    return own_rows(f).where((F.col(f.read_position) == 0) & F.col(f.response_record_bytes).isNotNull())
+
+
+def readers(own_rows: OwnRows) -> DataFrame:
+    """(reader, fetches, empty, bytes, sessions): consumers beside followers."""
+    f = FETCH_PARTITIONS
+    has_session = (F.col(f.kind) == "full") & (F.col(f.response_session_id) > 0)
+    return fetch_requests(own_rows).groupBy(f.reader).agg(
+        F.count("*").alias("fetches"), F.count_if(F.col(f.response_record_bytes) == 0).alias("empty"),
+        F.sum(f.response_record_bytes).alias("bytes"), F.count_if(has_session).alias("sessions"),
+        F.min(f.api_version).alias("oldest"),
+    ).orderBy(f.reader)  # fmt: skip
+
+
+def response_sizes(own_rows: OwnRows) -> DataFrame:
+    """(reader, bin, fetches): responses with records by size, two bins a doubling."""
+    f = FETCH_PARTITIONS
+    with_records = fetch_requests(own_rows).where(F.col(f.response_record_bytes) > 0)
+    return with_records.groupBy(f.reader, size_bin(f.response_record_bytes)).agg(F.count("*").alias("fetches")).orderBy(
+        f.reader, "bin"
+    )  # fmt: skip
+
+
+def fetching_consumers(own_rows: OwnRows) -> DataFrame:
+    """What consumers ask for and get by fetch: those with most fetches first."""
+    f = FETCH_PARTITIONS
+    size = F.when(F.col(f.response_record_bytes) > 0, F.col(f.response_record_bytes))
+    of_consumers = fetch_requests(own_rows).where(F.col(f.reader) == "consumer")
+    return of_consumers.groupBy(f.client_id).agg(
+        F.count("*").alias("fetches"), F.count_if(F.col(f.response_record_bytes) == 0).alias("empty"),
+        F.sum(f.response_record_bytes).alias("bytes"), F.percentile_approx(size, 0.5).alias("median"),
+        F.max(f.max_bytes).alias(f.max_bytes), F.max(f.min_bytes).alias(f.min_bytes),
+        F.max(f.max_wait_ms).alias(f.max_wait_ms),
+    ).orderBy(F.desc("fetches"), f.client_id).limit(MOST_ROWS)  # fmt: skip
+
+
+def produced(own_rows: OwnRows) -> DataFrame:
+    """The batches that producers sent, whole ones."""
+    b = RECORD_BATCHES
+    return own_rows(b).where((F.col(b.source) == "produce") & F.col(b.size_bytes).isNotNull())
+
+
+def of_batches() -> list[Column]:
+    """Sums over produced batches; refused: with MESSAGE_TOO_LARGE."""
+    b = RECORD_BATCHES
+    is_refused = F.col(b.error_code) == MESSAGE_TOO_LARGE
+    is_taken = F.col(b.error_code) == 0
+    return [
+        F.count("*").alias("batches"),
+        F.count_if(is_refused).alias("refused"),
+        F.max(F.when(is_taken, F.col(b.size_bytes))).alias("largest_taken"),
+        F.min(F.when(is_refused, F.col(b.size_bytes))).alias("smallest_refused"),
+        F.max(F.when(is_taken, F.col(b.uncompressed_bytes))).alias("largest_taken_uncompressed"),
+        F.sum(b.size_bytes).alias("bytes"),
+        F.sum(b.uncompressed_bytes).alias("uncompressed"),
+    ]
+
+
+def produced_topics(own_rows: OwnRows) -> DataFrame:
+    """By topic and producer what was sent: the most refused first."""
+    b = RECORD_BATCHES
+    by_topic = produced(own_rows).groupBy(b.topic, b.client_id).agg(*of_batches())
+    return by_topic.orderBy(F.desc("refused"), F.desc("batches"), b.topic, b.client_id).limit(MOST_ROWS)
+
+
+def produced_codecs(own_rows: OwnRows) -> DataFrame:
+    """By codec what was sent, over all producers."""
+    b = RECORD_BATCHES
+    return produced(own_rows).groupBy(b.codec).agg(*of_batches()).orderBy(F.desc("batches"), b.codec)
+
+
+def batch_sizes(own_rows: OwnRows) -> DataFrame:
+    """(refused, bin, batches): produced batches by size, two bins a doubling."""
+    b = RECORD_BATCHES
+    is_refused = (F.coalesce(b.error_code, F.lit(0)) == MESSAGE_TOO_LARGE).alias("refused")
+    return produced(own_rows).groupBy(is_refused, size_bin(b.size_bytes)).agg(F.count("*").alias("batches")).orderBy(
+        "refused", "bin"
+    )  # fmt: skip
+
+
+def size_bin(size: str) -> Column:
+    """The number of the bin that a size above 0 is in."""
+    return F.floor(F.log2(F.col(size)) * BINS_PER_DOUBLING).cast("int").alias("bin")
+
+
+def bin_start(number: int) -> float:
+    """The size at which a bin begins."""
+    return float(2 ** (number / BINS_PER_DOUBLING))

@@ -1,0 +1,234 @@
+"""What the capture holds and lacks, and how far the replays agree with it: question 20, and what comes before all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.captures.log_agreement import REQUEST
+from jobs.replays.algorithm import OwnRows
+from jobs.report_page.question import Axis, Findings, Plot, Question
+from jobs.report_page.wording import percent
+from jobs.screen import MOST_LINES, Grid, share, size
+from schemas.tables.gold import FIDELITY
+from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
+
+CLOCKS_APART_US = 60_000_000
+"""Farther apart, a request log is not just late: it is in local time, or of another day."""
+
+
+def captures(own_rows: OwnRows) -> DataFrame:
+    """The first files."""
+    return own_rows(CAPTURES).orderBy(CAPTURES.file_no).limit(MOST_LINES)
+
+
+def apis(own_rows: OwnRows) -> DataFrame:
+    """(api_name, count), the most frequent first."""
+    x = EXCHANGES
+    return own_rows(x).groupBy(x.api_name).count().orderBy(F.desc("count"), x.api_name)
+
+
+def quality(own_rows: OwnRows) -> DataFrame:
+    """The row of the capture set."""
+    q = CAPTURE_QUALITY
+    return own_rows(q).where(F.col(q.connection_id).isNull())
+
+
+def connections(own_rows: OwnRows) -> DataFrame:
+    """(protocol, connections, packets seen twice)."""
+    c = CONNECTIONS
+    counts = (F.count("*").alias("connections"), F.sum(c.doubled_packets).alias(c.doubled_packets))
+    return own_rows(c).groupBy(c.protocol).agg(*counts).orderBy(c.protocol)
+
+
+def quarantine(own_rows: OwnRows) -> DataFrame:
+    """(reason, rows, bytes)."""
+    q = QUARANTINE
+    return own_rows(q).groupBy(q.reason).agg(F.count("*"), F.sum(q.bytes)).orderBy(q.reason)
+
+
+def agreement(own_rows: OwnRows) -> DataFrame:
+    """(field, in both, different, only in packets, only in the log, how far the log is behind), of all brokers."""
+    a = LOG_AGREEMENT
+    counts = [F.sum(column).alias(column) for column in (a.in_both, a.different, a.only_in_packets, a.only_in_log)]
+    behind = F.max_by(a.log_behind_us, F.abs(a.log_behind_us)).alias(a.log_behind_us)
+    return own_rows(a).groupBy(a.field).agg(*counts, behind).orderBy(F.desc(a.different), a.field)
+
+
+def fidelity(own_rows: OwnRows) -> DataFrame:
+    """(algorithm, reader, metric, reason, times, checked, agreed, unknown), over all readers and brokers of a kind.
+
+    A row a reason, and one with reason null; the counts are of the reader and metric and stand in each row.
+    """
+    t = FIDELITY
+    key = [str(column) for column in (t.algorithm, t.reader, t.metric)]
+    sums = [F.sum(column).alias(column) for column in (t.checked, t.agreed, t.unknown)]
+    rows = own_rows(t)
+    reasons = rows.select(*key, F.explode(t.reasons).alias("reason", "times")).groupBy(*key, "reason")
+    counts = rows.groupBy(*key).agg(*sums)
+    by_reason = reasons.agg(F.sum("times").alias("times"))
+    is_same = [F.col(f"c.{name}").eqNullSafe(F.col(f"r.{name}")) for name in key]
+    joined = counts.alias("c").join(F.broadcast(by_reason).alias("r"), is_same, "left")
+    return joined.select("c.*", "reason", "times").orderBy(*key, "reason")
+
+
+ALWAYS = (captures, apis, quality, connections, quarantine, agreement, fidelity)
+"""What is asked of every run."""
+
+
+def read_lines(found: Findings) -> Iterable[str]:
+    """What the captures held."""
+    t = CAPTURES
+    for row in found.of(captures):
+        yield f"  {row[t.path]}: {read_of(row)}"
+        if row[t.clock_offset_us]:
+            yield f"    capture point {row[t.point]}, its times {row[t.clock_offset_us] / 1000:+,.3f} ms"
+        if row[t.doubled_packets]:
+            yield f"    {row[t.doubled_packets]:,} packets twice in the file, counted once"
+        yield from (f"    damaged: {fault}" for fault in row[t.faults])
+    if doubled := sum(row[CONNECTIONS.doubled_packets] for row in found.of(connections)):
+        yield f"  {doubled:,} packets seen at two capture points, counted once"
+    names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in found.of(apis))
+    yield f"  {sum(row[1] for row in found.of(apis)):,} exchanges: {names}"
+
+
+def read_of(row: Row) -> str:
+    """How much a file held."""
+    t = CAPTURES
+    if row[t.log_lines]:
+        again = f", {row[t.repeated_lines]:,} of them in a file before it" if row[t.repeated_lines] else ""
+        return f"{row[t.log_lines]:,} lines of a request log{again}"
+    return f"{row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
+
+
+def lost_lines(found: Findings) -> Iterable[str]:
+    """What of it could not be decoded."""
+    q, (row,) = CAPTURE_QUALITY, found.of(quality)
+    yield "  connections: " + ", ".join(f"{count:,} {protocol}" for protocol, count, _ in found.of(connections))
+    yield (
+        f"  {size(row[q.quarantined_bytes])} of {size(row[q.payload_bytes] - row[q.foreign_bytes])} in no Kafka frame, "
+        f"{size(row[q.missing_bytes])} missing from the capture"
+    )
+    yield (
+        f"  {row[q.unanswered_requests]:,} requests without response, {row[q.orphan_responses]:,} responses without "
+        f"request, {row[q.cut_exchanges]:,} cut; {row[q.fetches_of_unknown_sessions]:,} of {row[q.fetches]:,} fetches "
+        "in sessions from before the capture"
+    )
+    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in found.of(quarantine))
+    yield from agreement_lines(found.of(agreement))
+
+
+def agreement_lines(rows: list[Row]) -> Iterable[str]:
+    """Whether request logs say what the packets do; nothing where there is one of both only."""
+    a = LOG_AGREEMENT
+    for row in rows:
+        if row[a.field] == REQUEST:
+            differing = [f"{of[a.different]:,} {of[a.field]}" for of in rows if of is not row and of[a.different]]
+            yield (
+                f"  request logs: {row[a.in_both]:,} requests in both, {row[a.only_in_packets]:,} only in the packets, "
+                f"{row[a.only_in_log]:,} only in the logs; different: {', '.join(differing) or 'nothing'}"
+            )
+            if abs(row[a.log_behind_us] or 0) > CLOCKS_APART_US:
+                apart = f"{row[a.log_behind_us] / 1e6:+,.0f} s"
+                yield f"  a request log's clock is {apart} from that of the packets; its times are taken to be UTC"
+
+
+def compared(found: Findings) -> list[Row]:
+    """A row an algorithm, reader and metric."""
+    t = FIDELITY
+    by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in found.of(fidelity)}
+    return list(by_kind.values())
+
+
+def fidelity_table(found: Findings) -> Grid:
+    """How often the captured settings give what was captured."""
+    t = FIDELITY
+    reasons: dict[tuple[str, str, str], Counter[str]] = {}
+    for row in found.of(fidelity):
+        if row["reason"] is not None:
+            reasons.setdefault((row[t.algorithm], row[t.reader], row[t.metric]), Counter())[row["reason"]] += row[
+                "times"
+            ]
+    table = [
+        [
+            row[t.reader] or "-", row[t.metric].replace("_", " "), f"{row[t.checked]:,}",
+            share(row[t.agreed], row[t.checked]), f"{row[t.unknown]:,}",
+            ", ".join(
+                f"{times:,} {reason}"
+                for reason, times in sorted(reasons.get((row[t.algorithm], row[t.reader], row[t.metric]), {}).items())
+            ),
+        ]
+        for row in compared(found)
+    ]  # fmt: skip
+    return Grid(["reader", "what", "checked", "equal", "unknown", "reasons"], table, ("reader", "what", "reasons"))
+
+
+def trusted(found: Findings) -> str:
+    """Question 20: how much of the capture is there, and how often the replays agree with it."""
+    q, t = CAPTURE_QUALITY, FIDELITY
+    row = found.of(quality)[0]
+    told = f"{percent(row[q.missing_share])} of the bytes on these connections are missing from the capture"
+    rows = compared(found)
+    if not rows:
+        return f"{told}; nothing was replayed that could be compared with it."
+    checked, agreed, unknown = (sum(of[name] for of in rows) for name in (t.checked, t.agreed, t.unknown))
+    worst = min((of for of in rows if of[t.checked]), key=lambda of: of[t.agreed] / of[t.checked], default=None)
+    told += (
+        f"; of {checked:,} things that the replays of the captured settings could check against it "
+        f"{share(agreed, checked)} agree, and {unknown:,} could not be checked"
+    )
+    if worst is None or worst[t.agreed] == worst[t.checked]:
+        return f"{told}."
+    return (
+        f"{told}; least agree in {metric_of(worst)}, {share(worst[t.agreed], worst[t.checked])} of "
+        f"{worst[t.checked]:,}."
+    )
+
+
+def agreement_bars(found: Findings) -> Plot | None:
+    """A bar an algorithm, reader and metric: what agrees, what does not, what could not be checked."""
+    t = FIDELITY
+    rows = [
+        {"metric": metric_of(row), "share": part / whole, "verdict": verdict}
+        for row in compared(found)
+        if (whole := row[t.checked] + row[t.unknown])
+        for verdict, part in (
+            ("equal", row[t.agreed]), ("different", row[t.checked] - row[t.agreed]), ("unknown", row[t.unknown]),
+        )
+    ]  # fmt: skip
+    if not rows:
+        return None
+    return Plot(
+        "Replay of the captured settings against the capture",
+        "bar", rows, Axis("share", "of what there was to compare", "percent"), Axis("metric", "", "name"),
+        Axis("verdict", "replay and capture are", "name"),
+    )  # fmt: skip
+
+
+def metric_of(row: Row) -> str:
+    """What is compared, and of whom."""
+    t = FIDELITY
+    told: str = row[t.metric].replace("_", " ")
+    return f"{told} ({row[t.reader]})" if row[t.reader] else told
+
+
+def trust_line(found: Findings, question: Question) -> str:
+    """How far an answer can be trusted: the metrics that it depends on; empty where there is none."""
+    t = FIDELITY
+    rows = [row for row in compared(found) if row[t.metric] in question.trust]
+    told = [
+        f"{metric_of(row)} {share(row[t.agreed], row[t.checked])} of "
+        f"{row[t.checked]:,}" + (f" and {row[t.unknown]:,} unknown" if row[t.unknown] else "")
+        for row in rows
+        if row[t.checked] or row[t.unknown]
+    ]
+    return "; ".join(told)
+
+
+TRUSTED = Question(
+    20, "Can I trust this for my broker version and my capture?", "all", (), (), trusted, agreement_bars,
+    fidelity_table,
+)  # fmt: skip

@@ -1,0 +1,93 @@
+"""How numbers, names and lanes are written in sentences, tables and plots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import find_setting, settings
+
+_NUMBER_AND_UNIT = re.compile(r"(?<=\d)(KiB|MiB|GiB|kB|MB|GB|ms)\b")
+_SPANS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
+_SEPARATOR = " · "
+
+
+def duration(ms: float | None) -> str:
+    """A time as people say it: `0.4 ms`, `105 ms`, `2.3 s`, `4 min`, `3 h`, `5 days`."""
+    if ms is None:
+        return "-"
+    if ms >= 2 * 86_400_000:
+        return f"{ms / 86_400_000:,.0f} days"
+    for unit, name, below in ((3_600_000, "h", 2), (60_000, "min", 2), (1000, "s", 1)):
+        if ms >= below * unit:
+            return f"{ms / unit:,.1f} {name}".replace(".0 ", " ")
+    return f"{ms:.1f} ms" if 0 < ms < 10 else f"{ms:.0f} ms"
+
+
+def elapsed(times: Sequence[datetime]) -> tuple[list[float], str]:
+    """Times as what has gone by since the first, in the unit that suits, and what an axis of them is called."""
+    first, last = min(times), max(times)
+    seconds = (last - first).total_seconds()
+    unit, name = next(((size, name) for size, name in _SPANS if seconds >= 2 * size), (1, "seconds"))
+    return [(time - first).total_seconds() / unit for time in times], f"{name} since {moment(first)}"
+
+
+def moment(at: datetime) -> str:
+    """A time in UTC to the second."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def percent(share: float | None) -> str:
+    """A share from 0 to 1 in percent, with `100 %` and `0 %` for nothing but all and none."""
+    if share is None:
+        return "-"
+    if share in (0, 1):
+        return f"{share:.0%}".replace("%", " %")
+    shown = min(max(100 * share, 0.01), 99.99)
+    return f"{shown:.2f} %" if shown < 1 or shown > 99 else f"{shown:.1f} %"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """`1 fetch`, `2,345 fetches`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def name_of(client_id: str | None) -> str:
+    """A client in a sentence or a table."""
+    return client_id or "(no client.id)"
+
+
+def changed(lane: str) -> dict[str, str]:
+    """The settings that a lane changes, by Kafka's own name, with their values as people write them."""
+    pairs = (part.partition("=") for part in lane.split(",") if "=" in part)
+    return {_bare(key): _NUMBER_AND_UNIT.sub(r" \1", value) for key, _, value in pairs}
+
+
+def lane_label(lane: str) -> str:
+    """A lane in a plot or table whose heading says the settings: `captured`, or the values, `256 KiB · 1 MiB`."""
+    return lane if lane == CAPTURED_LANE else _SEPARATOR.join(changed(lane).values())
+
+
+def lane_heading(lanes: Sequence[str]) -> str:
+    """What the values in these lanes' labels are of; all lanes of a grid change the same settings."""
+    return next((_SEPARATOR.join(changed(lane)) for lane in lanes if lane != CAPTURED_LANE), "lane")
+
+
+def lane_said(lane: str) -> str:
+    """A lane in a sentence: `as captured`, or `with fetch.max.bytes=1 MiB and order=fixed`."""
+    if lane == CAPTURED_LANE:
+        return "as captured"
+    return "with " + " and ".join(f"{key}={value}" for key, value in changed(lane).items())
+
+
+def begun(text: str) -> str:
+    """The text as the begin of a sentence; what is in it keeps its case, as names of settings must."""
+    return text[:1].upper() + text[1:]
+
+
+def _bare(key: str) -> str:
+    """Kafka's own name of a setting, where --set would take it for this one."""
+    name = settings()[key].name if key in settings() else key
+    return name if name == key or find_setting(name, settings().values()).key == key else key

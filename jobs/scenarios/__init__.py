@@ -1,0 +1,1 @@
+"""What a run is asked: settings as declared, and the YAML files of scenarios and clusters."""

@@ -1,0 +1,93 @@
+"""A resolved scenario: the settings that were in force, and the lanes to replay beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import yaml
+
+from jobs.scenarios.settings import Value, settings
+
+CAPTURED_LANE = "captured"
+"""Name of the lane that replays what was captured, with no setting changed."""
+
+MOST_LANES = 1024
+"""Most lanes of one algorithm; a larger grid is a slip of the pen, and its state would not fit a task's memory."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One run of an algorithm: the settings it changes, none in the captured lane."""
+
+    name: str
+    settings: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What to replay. Where captures and lake are is not part of its identity: content is, paths are not.
+
+    captured: value in force by setting key, of the settings that concern the replays; Kafka's default where nothing was
+    stated.
+    replay: by algorithm, the values of each varied setting, in ascending order.
+    captures, lake, cluster: as written in the scenario file, resolved against its folder; None where it names none.
+    log_zone: the zone of times in request logs, as written; None where it names none.
+    assumed: keys of `captured` that nobody stated.
+    """
+
+    captured: Mapping[str, Value]
+    replay: Mapping[str, Mapping[str, tuple[Value, ...]]]
+    captures: tuple[str, ...] = field(default=(), compare=False)
+    log_zone: str | None = field(default=None, compare=False)
+    lake: str | None = field(default=None, compare=False)
+    cluster: str | None = field(default=None, compare=False)
+    assumed: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The algorithms to replay, by name."""
+        return tuple(sorted(self.replay))
+
+    def lanes(self, algorithm: str) -> list[Lane]:
+        """The captured lane, then the grid: the settings in catalogue order, the last one varying fastest.
+
+        Raises KeyError for an algorithm that the scenario does not replay.
+        """
+        grid = self.replay[algorithm]
+        keys = [key for key in settings() if key in grid]
+        rows = itertools.product(*(grid[key] for key in keys)) if keys else ()
+        return [Lane(CAPTURED_LANE, {}), *(_lane(dict(zip(keys, row, strict=True))) for row in rows)]
+
+    def to_json(self) -> str:
+        """The canonical form, stored with each run: same meaning, same text, and no path in it."""
+        return json.dumps(self._plain(), sort_keys=True, separators=(",", ":"))
+
+    def to_yaml(self) -> str:
+        """The canonical form for people; it is a valid scenario file."""
+        return yaml.safe_dump(self._plain(), sort_keys=True)
+
+    @property
+    def scenario_id(self) -> str:
+        """SHA-256 of the canonical JSON, 64 hex digits: equal for files that mean the same."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def _plain(self) -> dict[str, object]:
+        grids = {
+            algorithm: {key: list(values) for key, values in grid.items()} for algorithm, grid in self.replay.items()
+        }
+        return {"captured": dict(self.captured), "replay": grids}
+
+
+def lane_count(grid: Mapping[str, tuple[Value, ...]]) -> int:
+    """Lanes of a grid, the captured lane included."""
+    return 1 + (math.prod(map(len, grid.values())) if grid else 0)
+
+
+def _lane(changed: Mapping[str, Value]) -> Lane:
+    name = ",".join(f"{key}={settings()[key].format(value)}" for key, value in changed.items())
+    return Lane(name, changed)

@@ -1,0 +1,170 @@
+"""From a scenario file, --set and --captured to a resolved Scenario, or to one error with every fault in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from jobs.scenarios.located_yaml import Fault, LocatedYaml, read_located_yaml
+from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
+from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
+from jobs.scenarios.settings import ON_REQUEST, Value, algorithms, did_you_mean, find_setting, settings
+from udfs.capture.locations import is_uri
+from udfs.errors import ScenarioError
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _given(value: object) -> object:
+    return {} if value is None else value
+
+
+Texts = Annotated[list[str], BeforeValidator(_listed)]
+Grid = Annotated[dict[str, Texts], BeforeValidator(_given)]
+
+
+class ScenarioText(BaseModel):
+    """The shape of a scenario file before any setting is looked up."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    captures: Texts = Field(default_factory=list)
+    log_zone: str | None = None
+    lake: str | None = None
+    cluster: str | None = None
+    captured: Annotated[dict[str, str], BeforeValidator(_given)] = Field(default_factory=dict)
+    replay: Annotated[dict[str, Grid], BeforeValidator(_given)] = Field(default_factory=dict)
+
+
+_MEANING = {
+    "string_type": "must be one value",
+    "list_type": "must be a value or a list of values",
+    "dict_type": "must be a mapping of keys to values",
+}
+
+
+def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterable[str] = ()) -> Scenario:
+    """The scenario of a file (None: an empty one) under `--set KEY=VALUE[,VALUE...]` and `--captured KEY=VALUE`.
+
+    A `--set` replaces the values of that setting in every algorithm that takes it, a `--captured` the file's value.
+    Raises ScenarioError with all faults of file and flags.
+    """
+    located = read_located_yaml(path) if path else LocatedYaml("scenario")
+    faults = list(located.faults)
+    text = _scenario_text(located, faults)
+    captured = _captured(located, text, list(flag_entries("--captured", stated, faults)), faults)
+    replay = _replay(located, text, list(flag_entries("--set", sets, faults)), captured, faults)
+    if faults:
+        in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
+        raise ScenarioError(path or "arguments", tuple(map(str, in_order)))
+    folder = Path(path).parent if path else Path()
+    concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(replay)}
+    in_force = {key: setting.default_value for key, setting in concern.items()} | captured
+    return Scenario(
+        captured={key: value for key, value in in_force.items() if value is not None},
+        replay=replay,
+        captures=tuple(_beside(folder, capture) for capture in text.captures),
+        log_zone=text.log_zone,
+        lake=None if text.lake is None else _beside(folder, text.lake),
+        cluster=None if text.cluster is None else _beside(folder, text.cluster),
+        assumed=tuple(key for key in in_force if key not in captured),
+    )
+
+
+def _beside(folder: Path, path: str) -> str:
+    """A path of a scenario file, which stands for the file's own folder unless absolute or on another file system."""
+    return path if is_uri(path) else str(folder / path)
+
+
+def _scenario_text(located: LocatedYaml, faults: list[Fault]) -> ScenarioText:
+    try:
+        return ScenarioText.model_validate({} if located.data is None else located.data)
+    except ValidationError as fault:
+        faults.extend(Fault(located.at(error["loc"]), _told(error)) for error in fault.errors())
+        # What is well formed is still checked, so that one run tells all faults.
+        wrong = {error["loc"][0] for error in fault.errors() if error["loc"]}
+        whole = located.data if isinstance(located.data, dict) else {}
+        return ScenarioText.model_validate({key: value for key, value in whole.items() if key not in wrong})
+
+
+def _told(error: ErrorDetails) -> str:
+    key = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        return f"unknown key `{key}`{did_you_mean(key, ScenarioText.model_fields)}"
+    if error["type"] == "model_type":
+        return f"a scenario is a mapping with the keys {', '.join(ScenarioText.model_fields)}"
+    return f"`{key}` {_MEANING.get(error['type'], error['msg'])}"
+
+
+def _captured(
+    located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], faults: list[Fault]
+) -> dict[str, Value]:
+    """Value of each captured setting that was stated; a flag goes before the file."""
+    known = [setting for setting in settings().values() if setting.captured]
+    in_file = file_entries(located, ("captured",), {name: [value] for name, value in text.captured.items()})
+    found = look_up(in_file, known, faults, _not_captured) | look_up(flags, known, faults, _not_captured)
+    for setting, entry in found.values():
+        if len(entry.values) > 1:
+            told = f"{setting.key}: one value was in force, and {len(entry.values)} are given"
+            faults.append(Fault(entry.place, told))
+    parsed = {key: parsed_values(setting, entry, faults) for key, (setting, entry) in found.items()}
+    return {key: values[0] for key, values in parsed.items() if values}
+
+
+def _replay(
+    located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], stated: Iterable[str], faults: list[Fault]
+) -> dict[str, dict[str, tuple[Value, ...]]]:
+    """The grid of each algorithm; where the file names none, all but those ON_REQUEST that no flag names a setting of,
+    each with the captured lane alone."""
+    in_flags = look_up(flags, settings().values(), faults, lambda _: "")
+    given = [settings()[key].algorithms for key in (*in_flags, *stated)]
+    requested = {names[0] for names in given if names}
+    grids = {}
+    for name in _wanted(located, text, requested, faults):
+        takes = [setting for setting in settings().values() if name in setting.algorithms]
+        entries = file_entries(located, ("replay", name), text.replay.get(name, {}))
+        in_file = look_up(entries, takes, faults, _not_taken(name))
+        found = in_file | {key: pair for key, pair in in_flags.items() if name in pair[0].algorithms}
+        grids[name] = {key: parsed_values(setting, entry, faults) for key, (setting, entry) in found.items()}
+        lanes = lane_count(grids[name])
+        if lanes > MOST_LANES:
+            faults.append(Fault(located.at(("replay", name)), f"{name} has {lanes} lanes; at most {MOST_LANES}"))
+    for setting, entry in in_flags.values():
+        if grids and not set(setting.algorithms) & set(grids):
+            faults.append(Fault(entry.place, f"{setting.key} is no setting of {', '.join(grids)}"))
+    return grids
+
+
+def _wanted(located: LocatedYaml, text: ScenarioText, requested: Set[str], faults: list[Fault]) -> list[str]:
+    """Algorithms that the file names, or all that need no request or have one; unknown ones are faults."""
+    known = algorithms()
+    usual = [name for name in known if name not in ON_REQUEST or name in requested]
+    for name in text.replay:
+        if name not in known:
+            place = located.at(("replay", name))
+            faults.append(Fault(place, f"unknown algorithm `{name}`{did_you_mean(name, known)}"))
+    return [name for name in text.replay or usual if name in known]
+
+
+def _not_captured(name: str) -> str:
+    """Why a setting that exists may not be stated as captured; empty where none of that name exists."""
+    try:
+        setting = find_setting(name, settings().values())
+    except KeyError:
+        return ""
+    return f"{setting.key} is in the capture, so it cannot be stated; to replay others, vary it (replay:, --set)"
+
+
+def _not_taken(algorithm: str) -> Callable[[str], str]:
+    """Why a setting that exists is no lane of this algorithm."""
+
+    def why_not(name: str) -> str:
+        return f"{name} is no setting of {algorithm}" if name in settings() else ""
+
+    return why_not

@@ -1,0 +1,140 @@
+"""The catalogue of settings, read from conf/settings.yaml: names, units, bounds and defaults, each declared once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+
+from jobs.paths import CONF
+from jobs.replays.limit_schedule import format_schedule, parse_schedule
+from jobs.units import format_bytes, format_ms, parse_bytes, parse_int, parse_ms, parse_ratio
+from udfs.errors import SettingError
+
+Value = int | str | float
+"""A setting's value: bytes, milliseconds or a count as int, a ratio as float, an enum's choice or a limit's spelling as
+str."""
+
+_PARSERS: Mapping[str, Callable[[str], int | float]] = {
+    "bytes": parse_bytes, "ms": parse_ms, "int": parse_int, "ratio": parse_ratio
+}  # fmt: skip
+ON_REQUEST = frozenset({"batch_split"})
+"""Replays that need more of a capture than others do: they are made where a scenario names them, or a flag a setting
+that is about them first."""
+_SETTINGS_FILE = CONF / "settings.yaml"
+
+
+class Setting(BaseModel):
+    """One setting; the fields are described at the top of conf/settings.yaml."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    set_on: Literal["consumer", "producer", "replica", "broker", "topic"] | None
+    type: Literal["bytes", "ms", "int", "ratio", "limit", "enum"]
+    unit: str
+    default: Value | None
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    captured: bool
+    algorithms: tuple[str, ...]
+    kip: str | None
+    doc: str
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        if (self.type == "enum") != bool(self.choices):
+            raise ValueError("an enum has choices, and nothing else has")
+        if self.default is not None:
+            self.parse(str(self.default))
+        return self
+
+    @property
+    def key(self) -> str:
+        """The unambiguous spelling: consumer.fetch.max.bytes, replica.fetch.max.bytes, kafka."""
+        said = self.set_on is None or self.name.startswith(f"{self.set_on}.")
+        return self.name if said else f"{self.set_on}.{self.name}"
+
+    @property
+    def default_value(self) -> Value | None:
+        """The default, parsed; None where the capture tells it."""
+        return None if self.default is None else self.parse(str(self.default))
+
+    def parse(self, text: str) -> Value:
+        """The value that `text` spells. Raises ValueError that says what is wrong with it and what would be right."""
+        if self.type == "enum":
+            if text not in self.choices:
+                raise ValueError(f"`{text}` is none of {', '.join(self.choices)}")
+            return text
+        if self.type == "limit":
+            return format_schedule(parse_schedule(text))
+        value = _PARSERS[self.type](text)
+        if self.minimum is not None and value < self.minimum:
+            raise ValueError(f"`{text}` is below the minimum, {self.minimum}")
+        if self.maximum is not None and value > self.maximum:
+            raise ValueError(f"`{text}` is above the maximum, {self.maximum}")
+        return value
+
+    def format(self, value: Value) -> str:
+        """The short spelling of a value, as lane names show it; parse() reads it back."""
+        if self.type == "bytes":
+            return format_bytes(int(value))
+        return format_ms(int(value)) if self.type == "ms" else str(value)
+
+    def order(self, value: Value) -> tuple[float, ...]:
+        """Sort key of a value: numbers by size, an enum's choices as declared, limits by their first value."""
+        if self.type == "limit":
+            schedule = parse_schedule(str(value))
+            return *schedule.values, *schedule.times
+        return (self.choices.index(str(value)) if self.choices else float(value),)
+
+
+@cache
+def settings(path: Path = _SETTINGS_FILE) -> Mapping[str, Setting]:
+    """Every setting by key, in the order of the file. Raises SettingError with all faults of the file."""
+    try:
+        listed = TypeAdapter(list[Setting]).validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except ValidationError as fault:
+        lines = (f"entry {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fault.errors())
+        raise SettingError(path.name, tuple(lines)) from fault
+    by_key = {setting.key: setting for setting in listed}
+    if len(by_key) != len(listed):
+        keys = [setting.key for setting in listed]
+        twice = sorted(key for key in by_key if keys.count(key) > 1)
+        raise SettingError(path.name, tuple(f"{key} is declared twice" for key in twice))
+    return by_key
+
+
+def algorithms() -> tuple[str, ...]:
+    """Names of the replays that take any setting, in the order of the file."""
+    return tuple(dict.fromkeys(name for setting in settings().values() for name in setting.algorithms))
+
+
+def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
+    """The candidate with this key, else the first with this Kafka name.
+
+    A bare Kafka name means the first setting in conf/settings.yaml that may be given in that place: `fetch.max.bytes`
+    is the consumer's among lanes, and the broker's among captured settings. Raises KeyError with a hint where there is
+    none.
+    """
+    candidates = tuple(candidates)
+    for setting in candidates:
+        if setting.key == name:
+            return setting
+    for setting in candidates:
+        if setting.name == name:
+            return setting
+    raise KeyError(did_you_mean(name, [spelling for s in candidates for spelling in (s.name, s.key)]))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean ...?` with the nearest known word, or the list of them where none is near."""
+    known = tuple(dict.fromkeys(known))
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean `{near[0]}`?" if near else f"; known here: {', '.join(known)}"
