@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
 from jobs.gates.views import asked_tables, expression_of, no_rows, query_of
 from jobs.scenarios.located_yaml import Fault
+from jobs.scenarios.scenario import CAPTURED_LANE
 from schemas.tables.table import Table
 from udfs.errors import RuleError
 
-_ANY_LANE = ("captured",)
+_ANY_LANE = (CAPTURED_LANE,)
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Where pyspark logs an exception that it raises as well."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.lane_rows import distinct_lanes, in_lane_order
 from jobs.screen import Grid, grid_lines, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch.fetch_report import CLOSED_LOOP, OPEN_LOOP
@@ -74,7 +76,7 @@ def open_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
 
 def cells(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:
     """The rows of one of the tables, without lanes that change nothing for their reader."""
-    ordered = sorted(rows, key=lambda row: (row["reader"], lane_names.index(row["scenario"])))
+    ordered = sorted(in_lane_order(rows, lane_names), key=itemgetter("reader"))
     return distinct_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
 
 
@@ -108,9 +110,3 @@ def closed_cells(row: Row) -> list[str]:
         "never" if row["never"] else f"{row['took']:,.0f} ms", f"{waited:,.0f} ms", partition if waited else "-",
         f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),
     ]  # fmt: skip
-
-
-def distinct_lanes(table: list[list[str]]) -> list[list[str]]:
-    """Without lanes that change nothing for their reader: followers under consumers' settings, and vice versa."""
-    captured = {row[0]: row[2:] for row in table if row[1] == "captured"}
-    return [row for row in table if row[1] == "captured" or row[2:] != captured.get(row[0])]

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.lane_rows import in_lane_order
 from jobs.screen import Grid, grid_lines
 from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE, PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
 
@@ -44,8 +45,7 @@ QUERIES = {"lanes": lanes, "safe": safe}
 
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per lane, in their order."""
-    ordered = sorted(rows, key=lambda row: lane_names.index(row[PARTITION_LIMITS.scenario]))
-    return Grid(HEAD, [answer_row(row) for row in ordered], ("lane",), NOTES)
+    return Grid(HEAD, [answer_row(row) for row in in_lane_order(rows, lane_names)], ("lane",), NOTES)
 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.lane_rows import distinct_lanes, in_lane_order
 from jobs.screen import Grid, grid_lines, size
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
 from schemas.tables.table import Table
@@ -48,12 +49,8 @@ SIDES = ("consumers", "brokers", "producers")
 
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per side and lane, in the order of the lanes, without lanes that change nothing for their side."""
-    c = CONSUMER_MEMORY
-    ordered = sorted(rows, key=lambda row: (SIDES.index(row["of"]), lane_names.index(row[c.scenario])))
-    table = [answer_row(row) for row in ordered]
-    captured = {row[0]: row[2:] for row in table if row[1] == "captured"}
-    shown = [row for row in table if row[1] == "captured" or row[2:] != captured.get(row[0])]
-    return Grid(HEAD, shown, ("of", "lane"), NOTES)
+    ordered = sorted(in_lane_order(rows, lane_names), key=lambda row: SIDES.index(row["of"]))
+    return Grid(HEAD, distinct_lanes([answer_row(row) for row in ordered]), ("of", "lane"), NOTES)
 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Row
 
+from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.limit_answers import lanes as limit_lanes
 from jobs.replays.limit_answers import safe, safe_limits
 from jobs.replays.memory_answers import lanes as memory_lanes
@@ -105,11 +106,8 @@ POOLS = {
 
 def pools(found: Findings) -> Iterable[Advice]:
     """The smallest pool in which nobody waits, of each side that the capture shows."""
-    names, c = found.lanes[MEMORY], CONSUMER_MEMORY
     for side, (setting, holder, is_proposal) in POOLS.items():
-        rows = sorted(
-            (row for row in found.of(memory_lanes) if row["of"] == side), key=lambda row: names.index(row[c.scenario])
-        )
+        rows = in_lane_order((row for row in found.of(memory_lanes) if row["of"] == side), found.lanes[MEMORY])
         if not rows or not rows[0]["most"]:
             continue
         captured = rows[0]

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
+from jobs.replays.lane_rows import in_lane_order
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -36,7 +37,7 @@ def consumers_in_closed_loop(found: Findings) -> list[Row]:
     """A row a lane, in the order of the lanes."""
     lanes = found.lanes.get(ALGORITHM, ())
     rows = [row for row in found.of(closed_lanes) if row["reader"] == CONSUMER]
-    return sorted(rows, key=lambda row: lanes.index(row["scenario"]))
+    return in_lane_order(rows, lanes)
 
 
 def captured_of(rows: Iterable[Row]) -> Row | None:

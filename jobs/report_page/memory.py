@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
+from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.memory_answers import lanes, lanes_table
 from jobs.report_page.fairness import NO_CONSUMER, captured_of, consumers_in_closed_loop
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
@@ -65,9 +66,8 @@ def backlog_over_time(own_rows: OwnRows) -> DataFrame:
 
 def consumers_by_lane(found: Findings) -> list[Row]:
     """What the worst consumer comes to, a row a lane in the order of the lanes."""
-    names = found.lanes.get(ALGORITHM, ())
     rows = [row for row in found.of(lanes) if row["of"] == CONSUMERS]
-    return sorted(rows, key=lambda row: names.index(row[CONSUMER_MEMORY.scenario]))
+    return in_lane_order(rows, found.lanes.get(ALGORITHM, ()))
 
 
 def needed(found: Findings) -> str:

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.session_answers import lanes, lanes_table, slots
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report_page.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
@@ -48,8 +49,7 @@ def shards(own_rows: OwnRows) -> DataFrame:
 
 def in_order(found: Findings) -> list[Row]:
     """A row a lane, in the order of the lanes."""
-    names = found.lanes.get(ALGORITHM, ())
-    return sorted(found.of(lanes), key=lambda row: names.index(row[SESSION_CACHE.scenario]))
+    return in_lane_order(found.of(lanes), found.lanes.get(ALGORITHM, ()))
 
 
 def full_share(row: Row) -> float:

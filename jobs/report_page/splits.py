@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
@@ -58,8 +59,7 @@ def estimates(own_rows: OwnRows) -> DataFrame:
 
 def in_order(found: Findings) -> list[Row]:
     """A row a lane, in the order of the lanes."""
-    names = found.lanes.get(ALGORITHM, ())
-    return sorted(found.of(lanes), key=lambda row: names.index(row[BATCH_SPLIT.scenario]))
+    return in_lane_order(found.of(lanes), found.lanes.get(ALGORITHM, ()))
 
 
 def captured_producers(found: Findings) -> list[Row]:
