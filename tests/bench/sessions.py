@@ -12,7 +12,7 @@ from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import SLF4J, find_jar, java_command
 from udfs.replay.sessions.session_cache import CacheSettings
 from udfs.replay.sessions.session_clients import FETCH
-from udfs.replay.sessions.session_contents import Partitions
+from udfs.replay.sessions.session_entries import Partitions
 from udfs.replay.sessions.session_replay import SessionLanes, go_on, new_broker, take
 from udfs.wire.arrays import Ints, Records, read_only
 

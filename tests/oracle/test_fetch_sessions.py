@@ -27,7 +27,8 @@ from udfs.replay.sessions.session_cache import (
     next_epoch,
 )
 from udfs.replay.sessions.session_clients import larger_clients, new_clients, tell_clients
-from udfs.replay.sessions.session_contents import CONTENTS, larger_memory, measure_all, new_memory
+from udfs.replay.sessions.session_contents import measure_all
+from udfs.replay.sessions.session_entries import CONTENTS, larger_memory, new_memory
 from udfs.replay.sessions.session_events import events_of
 from udfs.replay.sessions.session_fidelity import Metric
 from udfs.replay.sessions.session_replay import SessionLanes
