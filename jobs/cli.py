@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 JOBS: Mapping[str, str] = {
     "ingest": "decode captures into the silver tables of the lake",
     "replay": "replay what the lake holds under other settings, into its gold tables",
-    "pipeline": "ingest what was not ingested before, then replay, then print what was found and write the report",
+    "pipeline": "ingest and replay what was not before, then print what was found and write the report",
     "gate": "check the lake's tables by the rules of conf/gates and by your own, and render Data Docs",
     "report": "write the page that answers twenty questions about a run of the lake",
     "size": "try partition limits (KIP-578, a proposal) on a cluster that a file describes, without any capture",

@@ -1,4 +1,4 @@
-"""pipeline: ingest what was not ingested before, then replay, then print what was found and write the report."""
+"""pipeline: ingest and replay what was not before, then print what was found and write the report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def main(run: Run) -> None:
     refuses."""
     spark = ready_session(run, "refetch pipeline", run.scenario.algorithms)
     capture_id = ingest(spark, run, keep=True)
-    done = replay(spark, run, capture_id)
+    done = replay(spark, run, capture_id, keep=True)
     known = known_run(spark, run.lake, done.run_id)
     found = look_up(spark, run.lake, known, done.refused)
     sys.stdout.write(summary(run.lake, known, found))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.kafka_release import KAFKA, seen_release
+from jobs.finished_runs import RunRows, decoded_by, is_replayed, run_id, run_rows
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
@@ -24,13 +23,11 @@ from jobs.progress import stage
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.algorithms import asked
 from jobs.run import Run
-from jobs.scenarios.scenario import Scenario
-from jobs.version import VERSION
+from jobs.version import replayer
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
 from udfs.errors import CaptureError, LakeError
-from udfs.facts.arrow_tables import arrow_schema
 
 
 def main(run: Run) -> None:
@@ -52,31 +49,31 @@ def newest_capture(spark: SparkSession, lake: str) -> str:
     return str(newest[0])
 
 
-def run_id(capture_id: str, scenario: Scenario) -> str:
-    """The identity of a run: what was captured, and what is asked of it."""
-    return hashlib.sha256(f"{capture_id}:{scenario.scenario_id}".encode()).hexdigest()[:16]
-
-
 @dataclass(frozen=True)
 class Replayed:
     """What a run came to.
 
     algorithms: those whose tables are written.
     refused: by name of the others, why the captures do not tell what they need.
-    counts: what the gold gate's rules on rows found in the tables.
+    counts: what the gold gate's rules on rows found in the tables; None where the tables are as they were.
     """
 
     run_id: str
     algorithms: tuple[Algorithm, ...]
     refused: Mapping[str, str]
-    counts: Mapping[Table, Counts] = field(default_factory=dict)
+    counts: Mapping[Table, Counts] | None
 
 
-def replay(spark: SparkSession, run: Run, capture_id: str) -> Replayed:
+def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> Replayed:
     """Write the gold tables of one capture set. Raises LakeError, and CaptureError where no algorithm that is asked for
     can be replayed, since the captures do not tell what they need.
+
+    keep: leave them as they are where the same code has written them from the same silver rows before.
     """
     run_name = run_id(capture_id, run.scenario)
+    made_by = replayer(decoded_by(spark, run.lake, capture_id))
+    if keep and is_replayed(spark, run, run_name, made_by):
+        return Replayed(run_name, tuple(asked(run.scenario)), {}, None)
     seen = None if KAFKA in run.scenario.captured else seen_release(spark, run.lake, capture_id)
     if seen:
         run = replace(run, seen={KAFKA: seen.profile})
@@ -98,7 +95,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str) -> Replayed:
     write_tables(spark, run.lake, run_name, {FIDELITY: packed.values()}, watch)
     for rows in packed.values():
         rows.unpersist()
-    write_table(watch.over(run_rows(spark, run, capture_id, run_name, done, kafka), RUNS), run.lake, RUNS, run_name)
+    of_run = RunRows(run_name, capture_id, made_by, kafka)
+    write_table(watch.over(run_rows(spark, run, of_run, done), RUNS), run.lake, RUNS, run_name)
     return Replayed(run_name, done, refused, watch.counts())
 
 
@@ -123,31 +121,3 @@ def write_tables(
         write_table(watch.over(rows, table), lake, table, run_name)
 
     side_by_side(spark, [partial(write, table, sources) for table, sources in packed.items()])
-
-
-def run_rows(
-    spark: SparkSession,
-    run: Run,
-    capture_id: str,
-    run_name: str,
-    algorithms: Iterable[Algorithm],
-    kafka: str | None = None,
-) -> DataFrame:
-    """The rows of the table `runs`: one an algorithm. kafka: the release that the capture tells, and by what."""
-    t = RUNS
-    assumed = [f"{key}: {kafka}" if key == KAFKA and kafka else key for key in run.scenario.assumed]
-    rows: list[dict[str, object]] = [
-        {
-            t.run_id: run_name,
-            t.capture_id: capture_id,
-            t.scenario_id: run.scenario.scenario_id,
-            t.scenario_json: run.scenario.to_json(),
-            t.assumed: assumed,
-            t.algorithm: algorithm.name,
-            t.lanes: [lane.name for lane in run.scenario.lanes(algorithm.name)],
-            t.refetch_version: VERSION,
-            t.run_at: run.run_at,
-        }
-        for algorithm in algorithms
-    ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(t)))

@@ -11,15 +11,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.captures.kafka_release import releases
+from jobs.finished_runs import RunRows, run_id, run_rows
 from jobs.gates.row_rules import Watch
 from jobs.kernels import ready_session
 from jobs.lake import rows_of, table_path, write_table
 from jobs.progress import stage
-from jobs.replay import run_id, run_rows, write_tables
+from jobs.replay import write_tables
 from jobs.replays.limit_answers import answer_lines
 from jobs.replays.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.run import Run
 from jobs.scenarios.cluster_file import Cluster, read_cluster
+from jobs.version import replayer
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError
@@ -52,7 +54,8 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
         rows = replayed(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name).persist()
         write_tables(spark, run.lake, run_name, {table: [rows] for table in PARTITION_LIMITS.tables}, Watch())
     rows.unpersist()
-    write_table(run_rows(spark, run, cluster_id, run_name, [PARTITION_LIMITS]), run.lake, RUNS, run_name)
+    of_run = RunRows(run_name, cluster_id, replayer(cluster_id))
+    write_table(run_rows(spark, run, of_run, [PARTITION_LIMITS]), run.lake, RUNS, run_name)
     return run_name
 
 

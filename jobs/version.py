@@ -1,4 +1,4 @@
-"""refetch's version, as pyproject.toml has it, and what tells one decoder from another."""
+"""refetch's version, as pyproject.toml has it, and what tells one decoder or replay from another."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ def decoder(
     zoned = "" if log_zone == UTC else f"+{log_zone}"
     gated = f"+gate/{quarantine_id}" if quarantine_id else ""
     return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas')}{sized}{zoned}{gated}{named}"
+
+
+def replayer(decoded_by: str) -> str:
+    """The version, a digest of all code that decides what gold tables some silver rows give, and what decoded those."""
+    return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas', ROOT / 'jobs')}, of {decoded_by}"

@@ -23,7 +23,9 @@ RUNS = table(
     algorithm=C("string", "What was replayed, as scenarios have it"),
     lanes=C("array<string>", "The lanes replayed"),
     refetch_version=C("string", "Version of refetch"),
-    run_at=C("timestamp", "The run's clock", "UTC"),
+    replayed_by=C("string", "refetch's version, a digest of its code, and what decoded the capture set: `pipeline` "
+                            "keeps tables of the same"),
+    run_at=C("timestamp", "The run's clock, when it was last asked for", "UTC"),
 )  # fmt: skip
 
 FIDELITY = table(

@@ -94,7 +94,7 @@ def test_stages_are_told_on_stderr_and_spark_is_quiet(answer: subprocess.Complet
     assert [line for line in lines if "replay fetch_max_bytes" in line]
 
 
-def test_the_same_command_again_decodes_nothing_and_leaves_equal_tables(
+def test_the_same_command_again_decodes_and_replays_nothing_and_leaves_equal_tables(
     spark: SparkSession, answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -104,6 +104,7 @@ def test_the_same_command_again_decodes_nothing_and_leaves_equal_tables(
     printed = capsys.readouterr()
     assert printed.out == answer.stdout
     assert "was ingested before" in printed.err
+    assert "was replayed before" in printed.err
     assert lake_rows(spark, str(lake), TABLES) == once
 
 

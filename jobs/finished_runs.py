@@ -1,0 +1,86 @@
+"""The table `runs`: what was replayed of which captures, and by what code."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.captures.kafka_release import KAFKA
+from jobs.lake import has_table, rows_of, write_table
+from jobs.replays.algorithm import Algorithm
+from jobs.replays.algorithms import asked
+from jobs.run import Run
+from jobs.scenarios.scenario import Scenario
+from jobs.version import VERSION
+from schemas.tables.gold import RUNS
+from schemas.tables.silver import CAPTURES
+from udfs.errors import LakeError
+from udfs.facts.arrow_tables import arrow_schema
+
+
+def run_id(capture_id: str, scenario: Scenario) -> str:
+    """The identity of a run: what was captured, and what is asked of it."""
+    return hashlib.sha256(f"{capture_id}:{scenario.scenario_id}".encode()).hexdigest()[:16]
+
+
+class RunRows(NamedTuple):
+    """What `runs` tells of a run beside its scenario.
+
+    replayed_by: as `jobs.version.replayer` says. kafka: the release that the capture tells, and by what.
+    """
+
+    run_id: str
+    capture_id: str
+    replayed_by: str
+    kafka: str | None = None
+
+
+def run_rows(spark: SparkSession, run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> DataFrame:
+    """The rows of the table `runs`: one an algorithm."""
+    t = RUNS
+    assumed = [f"{key}: {known.kafka}" if key == KAFKA and known.kafka else key for key in run.scenario.assumed]
+    rows: list[dict[str, object]] = [
+        {
+            t.run_id: known.run_id,
+            t.capture_id: known.capture_id,
+            t.scenario_id: run.scenario.scenario_id,
+            t.scenario_json: run.scenario.to_json(),
+            t.assumed: assumed,
+            t.algorithm: algorithm.name,
+            t.lanes: [lane.name for lane in run.scenario.lanes(algorithm.name)],
+            t.refetch_version: VERSION,
+            t.replayed_by: known.replayed_by,
+            t.run_at: run.run_at,
+        }
+        for algorithm in algorithms
+    ]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(t)))
+
+
+def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:
+    """What decoded the capture set, as `captures` has it. Raises LakeError where there is no such set."""
+    row = rows_of(spark, lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
+    if row is None:
+        raise LakeError(f"{lake}: no capture set {capture_id}; run `ingest` with its captures and this --lake first")
+    return str(row[0])
+
+
+def is_replayed(spark: SparkSession, run: Run, run_name: str, made_by: str) -> bool:
+    """Whether the gold tables hold this very run: `runs` came last. The run's clock is set anew."""
+    t = RUNS
+    if not has_table(spark, run.lake, t):
+        return False
+    own = rows_of(spark, run.lake, t, run_name).where(F.col(t.replayed_by) == made_by)
+    found = own.select(t.algorithm, F.col(t.run_at) == F.lit(run.run_at)).collect()
+    if {row[0] for row in found} != {algorithm.name for algorithm in asked(run.scenario)}:
+        return False
+    if not all(is_now for _, is_now in found):
+        write_table(own.withColumn(str(t.run_at), F.lit(run.run_at)), run.lake, t, run_name)
+    sys.stderr.write(f"refetch: run {run_name} was replayed before; `replay` would do it again\n")
+    return True
