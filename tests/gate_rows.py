@@ -74,10 +74,15 @@ PLANTED: Mapping[str, tuple[Table, int, Row]] = {
 _PLAIN: Mapping[str, Any] = {"string": "", "boolean": False, "double": 0.0, "timestamp": TIME}
 
 
+def whole(table: Table, rows: Iterable[Row]) -> pa.Table:
+    """The rows with all columns; one that is not given has the plainest value of its type."""
+    filled = [{str(column): row.get(column, _value(column)) for column in table.columns} for row in rows]
+    return pa.Table.from_pylist(filled, schema=arrow_schema(table))
+
+
 def frame(spark: SparkSession, table: Table, rows: Iterable[Row]) -> DataFrame:
-    """The rows as a DataFrame; a column that is not given has the plainest value of its type."""
-    whole = [{str(column): row.get(column, _value(column)) for column in table.columns} for row in rows]
-    return spark.createDataFrame(pa.Table.from_pylist(whole, schema=arrow_schema(table)))
+    """They as a DataFrame."""
+    return spark.createDataFrame(whole(table, rows))
 
 
 def _value(column: Column) -> Any:

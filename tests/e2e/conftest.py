@@ -17,13 +17,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
-from jobs.lake import read_table
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
+from tests.lakes import queried
 
 RUN_AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 SLOTS = "max.incremental.fetch.session.cache.slots"
@@ -60,9 +60,8 @@ class CapturedLake:
         asked = f"{table.name} {columns} {where}"
         if asked not in self._read:
             of = self.run_id if table.layer == "gold" else self.capture_id
-            rows = read_table(self.spark, self.path, table).where(f"{table.replaced_by} = '{of}'")
-            rows = rows if where is None else rows.where(where)
-            self._read[asked] = rows.select(*(columns or table.columns)).toArrow().to_pylist()
+            own = f"{table.replaced_by} = '{of}' AND ({where or 'true'})"
+            self._read[asked] = queried(self.path, table, *columns, where=own)
         return self._read[asked]
 
     @cached_property

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from jobs.cli import run_command
-from jobs.lake import read_table
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, QUARANTINE
+from tests.lakes import queried
 
 MINE = """\
 silver:
@@ -51,25 +50,25 @@ def test_a_users_rule_refuses_with_3_and_names_what(told: tuple[int, str]) -> No
 
 
 @pytest.mark.usefixtures("told")
-def test_every_byte_stays_accounted_for(spark: SparkSession, lake: str) -> None:
+def test_every_byte_stays_accounted_for(lake: str) -> None:
     x, q, c = EXCHANGES, QUARANTINE, CONNECTIONS
-    kept = read_table(spark, lake, x)
-    out = read_table(spark, lake, q).where(F.col(q.refused_from) == x.name)
-    assert kept.where(F.col(x.api_name) == "METADATA").count() == 0
-    assert {row[0] for row in out.select(q.reason).distinct().collect()} == {"no_metadata"}
-    framed = read_table(spark, lake, c).agg(F.sum(c.framed_bytes)).collect()[0][0]
-    in_exchanges = kept.agg(F.sum(F.col(x.request_bytes) + F.col(x.response_bytes))).collect()[0][0]
-    in_quarantine = out.agg(F.sum(q.bytes)).collect()[0][0]
+    kept = queried(lake, x)
+    out = queried(lake, q, where=f"{q.refused_from} = '{x.name}'")
+    assert "METADATA" not in {row[x.api_name] for row in kept}
+    assert {row[q.reason] for row in out} == {"no_metadata"}
+    framed = sum(row[c.framed_bytes] for row in queried(lake, c))
+    in_exchanges = sum((row[x.request_bytes] or 0) + (row[x.response_bytes] or 0) for row in kept)
+    in_quarantine = sum(row[q.bytes] for row in out)
     assert in_quarantine > 0
     assert in_exchanges + in_quarantine == framed
 
 
 @pytest.mark.usefixtures("told")
-def test_the_results_say_what_each_rule_found(spark: SparkSession, lake: str) -> None:
+def test_the_results_say_what_each_rule_found(lake: str) -> None:
     t = GATE_RESULTS
-    rows = {(row[t.rule], row[t.table_name]): row for row in read_table(spark, lake, t).collect()}
+    rows = {(row[t.rule], row[t.table_name]): row for row in queried(lake, t)}
     refused = rows["no_metadata", EXCHANGES.name]
-    out = read_table(spark, lake, QUARANTINE).where(F.col(QUARANTINE.refused_from).isNotNull()).count()
+    out = len(queried(lake, QUARANTINE, where=f"{QUARANTINE.refused_from} IS NOT NULL"))
     assert (refused[t.rows_refused], refused[t.passed], len(refused[t.examples])) == (out, False, 3)
-    assert refused[t.rows_checked] == out + read_table(spark, lake, EXCHANGES).count()
+    assert refused[t.rows_checked] == out + len(queried(lake, EXCHANGES))
     assert all(row[t.passed] for (rule, _), row in rows.items() if rule != "no_metadata")

@@ -40,23 +40,21 @@ def starve(captured: Callable[[str], CapturedLake]) -> CapturedLake:
     return captured("starve")
 
 
-def facts(spark: SparkSession, lake: str) -> list[list[Row]]:
+def facts(lake: str) -> list[list[Row]]:
     tables = (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
-    return [table_rows(spark, lake, table, without=LEFT_OUT) for table in tables]
+    return [table_rows(lake, table, without=LEFT_OUT) for table in tables]
 
 
-def test_the_frames_of_a_capture_give_its_tables(
-    spark: SparkSession, starve: CapturedLake, ingested: Lake, tmp_path: Path
-) -> None:
+def test_the_frames_of_a_capture_give_its_tables(starve: CapturedLake, ingested: Lake, tmp_path: Path) -> None:
     dump = write_parquet(tmp_path / "frames.parquet", dumped([rows_in_order([starve.capture])]), row_group_size=300)
     lake = ingested(dump)
-    assert facts(spark, lake) == facts(spark, starve.path)
-    (row,) = table_rows(spark, lake, CAPTURES)
+    assert facts(lake) == facts(starve.path)
+    (row,) = table_rows(lake, CAPTURES)
     assert "parquet" in row
 
 
 def test_rotated_files_of_two_points_give_the_tables_of_the_capture(
-    spark: SparkSession, starve: CapturedLake, ingested: Lake, tmp_path: Path
+    starve: CapturedLake, ingested: Lake, tmp_path: Path
 ) -> None:
     """Each point lost packets that the other has, and one's clock is 3 ms ahead."""
     link_type, packets = records_of(starve.capture.read_bytes())
@@ -68,7 +66,7 @@ def test_rotated_files_of_two_points_give_the_tables_of_the_capture(
         for name, part in (("one", ones), ("other", others))
         for n in range(11)
     ]
-    assert facts(spark, ingested(*files)) == facts(spark, starve.path)
+    assert facts(ingested(*files)) == facts(starve.path)
 
 
 def test_frames_and_packets_are_not_read_in_one_run(starve: CapturedLake, ingested: Lake, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import zstandard
 from markupsafe import escape
-from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
 from jobs.replays.algorithms import ALGORITHMS
@@ -19,12 +18,14 @@ from jobs.scenarios.settings import ON_REQUEST
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import SILVER
+from tests.conftest import REPOSITORY
 from tests.lakes import lake_rows
 
 USUAL = [algorithm for name, algorithm in ALGORITHMS.items() if name not in ON_REQUEST]
 """What is replayed where nothing is named."""
 PARTS = ["Read", "Lost", "Fidelity", "Answers", *(algorithm.title for algorithm in USUAL), "Tables", "Report"]
 TABLES = (*SILVER, FIDELITY, *(table for algorithm in USUAL for table in algorithm.tables), RUNS, GATE_RESULTS)
+QUICKSTART = REPOSITORY / "conf/quickstart.yaml"
 ASKED = (
     "--set=consumer.fetch.max.bytes=64KiB,8MiB",
     "--captured=broker.fetch.max.bytes=55MiB",
@@ -94,28 +95,30 @@ def test_stages_are_told_on_stderr_and_spark_is_quiet(answer: subprocess.Complet
     assert [line for line in lines if "replay fetch_max_bytes" in line]
 
 
+@pytest.mark.usefixtures("spark")
 def test_the_same_command_again_decodes_and_replays_nothing_and_leaves_equal_tables(
-    spark: SparkSession, answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path,
+    answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     assert answer.returncode == 0, answer.stderr
-    once = lake_rows(spark, str(lake), TABLES)
+    once = lake_rows(str(lake), TABLES)
     assert run_command(["pipeline", "--captures", *map(str, samples), f"--lake={lake}", *ASKED]) == 0
     printed = capsys.readouterr()
     assert printed.out == answer.stdout
     assert "was ingested before" in printed.err
     assert "was replayed before" in printed.err
-    assert lake_rows(spark, str(lake), TABLES) == once
+    assert lake_rows(str(lake), TABLES) == once
 
 
+@pytest.mark.usefixtures("spark")
 def test_ingest_and_replay_one_by_one_leave_the_pipelines_tables(
-    spark: SparkSession, answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path, tmp_path: Path
+    answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path, tmp_path: Path
 ) -> None:
     """In another lake."""
     assert answer.returncode == 0, answer.stderr
     assert run_command(["ingest", "--captures", *map(str, samples), f"--lake={tmp_path}", *ASKED]) == 0
     assert run_command(["replay", f"--lake={tmp_path}", *ASKED]) == 0
-    assert lake_rows(spark, str(tmp_path), TABLES) == lake_rows(spark, str(lake), TABLES)
+    assert lake_rows(str(tmp_path), TABLES) == lake_rows(str(lake), TABLES)
 
 
 def plain(sample: Path) -> bytes:
@@ -143,7 +146,7 @@ def test_a_capture_cut_short_is_read_as_far_as_it_goes(
     samples: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cut.pcap").write_bytes(plain(samples[0])[:100_003])
-    assert run_command(["pipeline", f"--captures={tmp_path}", f"--lake={tmp_path / 'lake'}"]) == 0
+    assert run_command(["pipeline", f"--captures={tmp_path}", f"--lake={tmp_path / 'lake'}", f"--scenario={QUICKSTART}"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^  .*cut\.pcap: [\d,]+ packets", out, re.MULTILINE)
     assert re.search(r"^    damaged: \w+ at byte \d+$", out, re.MULTILINE)

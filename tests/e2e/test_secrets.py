@@ -16,6 +16,7 @@ from jobs.cli import run_command
 from jobs.lake import read_table, write_table
 from jobs.spark import spark_log
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from tests.lakes import queried
 from udfs.facts.arrow_tables import unpack
 from udfs.facts.pseudonyms import KNOWN_TO_ALL
 
@@ -82,9 +83,9 @@ def test_no_secret_is_on_the_screen_or_in_sparks_log(screen: str) -> None:
     assert [secret for secret in SECRETS if secret in told] == []
 
 
-def test_logins_are_known_by_their_headers_alone(spark: SparkSession, screen: str, lake: Path) -> None:
+def test_logins_are_known_by_their_headers_alone(screen: str, lake: Path) -> None:
     x = EXCHANGES
-    logins = read_table(spark, str(lake), x).where(F.col(x.api_name) == "SASL_AUTHENTICATE").collect()
+    logins = queried(str(lake), x, where=f"{x.api_name} = 'SASL_AUTHENTICATE'")
     assert logins
     assert all(row[x.request_bytes] > 0 and row[x.decode_fault] is None for row in logins)
 
@@ -112,12 +113,12 @@ def test_with_a_key_no_name_of_a_topic_client_or_host_is_in_the_lake(
     capture = [f"--captures={shared_captures / 'sasl.pcap'}"]
     assert run_command(["ingest", *capture, f"--lake={plain}"]) == 0
     assert run_command(["ingest", *capture, f"--lake={called}", f"--pseudonymise={tmp_path / 'key'}"]) == 0
-    rows = read_table(spark, str(plain), EXCHANGES).select(EXCHANGES.client_id).distinct().collect()
+    clients = {row[EXCHANGES.client_id] for row in queried(str(plain), EXCHANGES)}
     f = FETCH_PARTITIONS
-    is_named = F.col(f.topic_id).isNull() | (F.col(f.topic) != F.col(f.topic_id))  # an id is nobody's name
-    topics = read_table(spark, str(plain), f).where(is_named).select(f.topic).distinct().collect()
+    rows = queried(str(plain), f)
+    topics = {row[f.topic] for row in rows if row[f.topic] != row[f.topic_id]}  # an id is nobody's name
     not_ours = {*KNOWN_TO_ALL, "rdkafka"}  # a default client.id, and part of its software's name
-    names = {row[0].encode() for row in (*rows, *topics) if row[0] and row[0] not in not_ours} | {b"127.0.0.1"}
+    names = {name.encode() for name in clients | topics if name and name not in not_ours} | {b"127.0.0.1"}
     assert len(names) > 3
     assert {name for _, name in leaks(plain, names)} == names
     assert leaks(called, {*names, b"one secret key of ours"}) == []

@@ -14,12 +14,11 @@ from jobs.cli import run_command
 from jobs.gates.gate import applied
 from jobs.gates.rules import GATES, read_gates
 from jobs.gates.views import Subject
-from jobs.lake import write_table
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import EXCHANGES
-from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, TIME, frame
-from tests.lakes import Row, table_rows
+from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, TIME, whole
+from tests.lakes import Row, plant, table_rows
 
 MINE = """\
 gold:
@@ -60,20 +59,19 @@ BROKEN = ("fidelity_above_floor", "time_goes_forward", "response_after_request")
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The good rows, with violations of one critical rule and of two warnings."""
     lake = tmp_path_factory.mktemp("gate") / "lake"
     for table, rows in GOOD.items():
         changes = [(place, change) for of, place, change in (PLANTED[rule] for rule in BROKEN) if of == table]
         changed = [row | {k: v for at, new in changes if at == i for k, v in new.items()} for i, row in enumerate(rows)]
-        identity = CAPTURE if table.layer == "silver" else RUN
-        write_table(frame(spark, table, changed), str(lake), table, identity)
+        plant(str(lake), table, whole(table, changed))
     (lake.parent / "mine.yaml").write_text(MINE, encoding="utf-8")
     return lake
 
 
 @pytest.fixture(scope="module")
-def told(lake: Path) -> tuple[int, str, str]:
+def told(spark: SparkSession, lake: Path) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of the job on both layers."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
@@ -114,7 +112,7 @@ def test_great_expectations_finds_what_the_writing_jobs_find(spark: SparkSession
         for result in applied(spark, str(lake), gates, subject, None):
             cells = (result.rule, result.table, result.severity, result.reason, result.checked, result.refused)
             found.append((subject.id, gate, *cells, list(result.examples), result.refused == 0))
-    by_job = table_rows(spark, str(lake), GATE_RESULTS, without=[GATE_RESULTS.rules_id])
+    by_job = table_rows(str(lake), GATE_RESULTS, without=[GATE_RESULTS.rules_id])
     of_job = [(row[0], row[1], row[2], row[3], *row[4:]) for row in by_job]
     assert of_job == sorted(found, key=lambda row: (row[0], row[2], row[3]))
 
