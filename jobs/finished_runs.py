@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,7 +15,6 @@ from pyspark.sql import functions as F
 from jobs.captures.kafka_release import KAFKA
 from jobs.lake import has_table, rows_of, write_table
 from jobs.replays.algorithm import Algorithm
-from jobs.replays.algorithms import asked
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario
 from jobs.version import VERSION
@@ -32,13 +32,15 @@ def run_id(capture_id: str, scenario: Scenario) -> str:
 class RunRows(NamedTuple):
     """What `runs` tells of a run beside its scenario.
 
-    replayed_by: as `jobs.version.replayer` says. kafka: the release that the capture tells, and by what.
+    replayed_by: as `jobs.version.replayer` says. kafka: the release that the capture tells, and by what. refused: by
+    name of the algorithms that were not replayed, why.
     """
 
     run_id: str
     capture_id: str
     replayed_by: str
     kafka: str | None = None
+    refused: Mapping[str, str] = MappingProxyType({})
 
 
 def run_rows(spark: SparkSession, run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> DataFrame:
@@ -54,6 +56,7 @@ def run_rows(spark: SparkSession, run: Run, known: RunRows, algorithms: Iterable
             t.assumed: assumed,
             t.algorithm: algorithm.name,
             t.lanes: [lane.name for lane in run.scenario.lanes(algorithm.name)],
+            t.refused: list(known.refused.items()),
             t.refetch_version: VERSION,
             t.replayed_by: known.replayed_by,
             t.run_at: run.run_at,
@@ -71,16 +74,20 @@ def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:
     return str(row[0])
 
 
-def is_replayed(spark: SparkSession, run: Run, run_name: str, made_by: str) -> bool:
-    """Whether the gold tables hold this very run: `runs` came last. The run's clock is set anew."""
+def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapping[str, str] | None:
+    """Why algorithms of this very run were refused, where the gold tables hold it: `runs` came last. Else None.
+
+    The run's clock is set anew.
+    """
     t = RUNS
     if not has_table(spark, run.lake, t):
-        return False
+        return None
     own = rows_of(spark, run.lake, t, run_name).where(F.col(t.replayed_by) == made_by)
-    found = own.select(t.algorithm, F.col(t.run_at) == F.lit(run.run_at)).collect()
-    if {row[0] for row in found} != {algorithm.name for algorithm in asked(run.scenario)}:
-        return False
-    if not all(is_now for _, is_now in found):
+    found = own.select(t.algorithm, t.refused, F.col(t.run_at) == F.lit(run.run_at)).collect()
+    if not found:
+        return None
+    if not all(is_now for *_, is_now in found):
         write_table(own.withColumn(str(t.run_at), F.lit(run.run_at)), run.lake, t, run_name)
     sys.stderr.write(f"refetch: run {run_name} was replayed before; `replay` would do it again\n")
-    return True
+    refused: Mapping[str, str] = found[0][1]
+    return refused

@@ -45,6 +45,7 @@ TYPES: Mapping[str, DataType] = {
     "array<bigint>": ArrayType(LongType()),
     "array<string>": ArrayType(StringType()),
     "map<string,bigint>": MapType(StringType(), LongType()),
+    "map<string,string>": MapType(StringType(), StringType()),
 }
 
 

@@ -20,7 +20,7 @@ def main(run: Run) -> None:
     capture_id = ingest(spark, run, keep=True)
     done = replay(spark, run, capture_id, keep=True)
     known = known_run(spark, run.lake, done.run_id)
-    found = look_up(spark, run.lake, known, done.refused)
+    found = look_up(spark, run.lake, known)
     sys.stdout.write(summary(run.lake, known, found))
     sys.stdout.write(reported(run, known, found))
     pass_gold_gate(spark, run, capture_id, done)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.kafka_release import KAFKA, seen_release
-from jobs.finished_runs import RunRows, decoded_by, is_replayed, run_id, run_rows
+from jobs.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
@@ -72,8 +72,10 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     """
     run_name = run_id(capture_id, run.scenario)
     made_by = replayer(decoded_by(spark, run.lake, capture_id))
-    if keep and is_replayed(spark, run, run_name, made_by):
-        return Replayed(run_name, tuple(asked(run.scenario)), {}, None)
+    kept = kept_run(spark, run, run_name, made_by) if keep else None
+    if kept is not None:
+        done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
+        return Replayed(run_name, done, kept, None)
     seen = None if KAFKA in run.scenario.captured else seen_release(spark, run.lake, capture_id)
     if seen:
         run = replace(run, seen={KAFKA: seen.profile})
@@ -95,7 +97,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     write_tables(spark, run.lake, run_name, {FIDELITY: packed.values()}, watch)
     for rows in packed.values():
         rows.unpersist()
-    of_run = RunRows(run_name, capture_id, made_by, kafka)
+    of_run = RunRows(run_name, capture_id, made_by, kafka, refused)
     write_table(watch.over(run_rows(spark, run, of_run, done), RUNS), run.lake, RUNS, run_name)
     return Replayed(run_name, done, refused, watch.counts())
 

@@ -14,7 +14,7 @@ def main(run: Run) -> None:
     """Run the job. Raises LakeError where the lake has no run, or not the one asked for."""
     spark = spark_session(run.master, "refetch report", run.spark_conf)
     known = known_run(spark, run.lake, run.run_id)
-    sys.stdout.write(reported(run, known, look_up(spark, run.lake, known, {})))
+    sys.stdout.write(reported(run, known, look_up(spark, run.lake, known)))
 
 
 def reported(run: Run, known: KnownRun, found: Findings) -> str:

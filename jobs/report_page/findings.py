@@ -41,6 +41,12 @@ class KnownRun:
         return str(self.rows[0][RUNS.capture_id])
 
     @property
+    def refused(self) -> Mapping[str, str]:
+        """By name of the algorithms that were asked for and not replayed, why."""
+        found: Mapping[str, str] = self.rows[0][RUNS.refused]
+        return found
+
+    @property
     def assumed(self) -> list[str]:
         """Settings taken at Kafka's default: nobody stated them, and the captures do not tell them."""
         return sorted(key for key in self.rows[0][RUNS.assumed] if ": " not in key)
@@ -71,8 +77,8 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None) -> KnownRun:
     return KnownRun(rows, newest)
 
 
-def look_up(spark: SparkSession, lake: str, run: KnownRun, refused: Mapping[str, str]) -> Findings:
-    """Ask the tables whatever the summary and the report need. refused: as `Replayed` has it."""
+def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
+    """Ask the tables whatever the summary and the report need."""
     t = RUNS
     lanes = {row[t.algorithm]: tuple(row[t.lanes]) for row in run.rows}
 
@@ -87,4 +93,4 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun, refused: Mapping[str,
     wanted = list(dict.fromkeys([*ALWAYS, *of_replays, *queries_of(lanes)]))
     tasks: list[Callable[[], list[Row]]] = [partial(rows, query) for query in wanted]
     found = dict(zip(wanted, side_by_side(spark, tasks), strict=True))
-    return Findings(found, lanes, refused, json.loads(run.rows[0][t.scenario_json])["captured"])
+    return Findings(found, lanes, run.refused, json.loads(run.rows[0][t.scenario_json])["captured"])

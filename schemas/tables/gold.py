@@ -22,6 +22,7 @@ RUNS = table(
                              "follows it here"),
     algorithm=C("string", "What was replayed, as scenarios have it"),
     lanes=C("array<string>", "The lanes replayed"),
+    refused=C("map<string,string>", "Of algorithms that were asked for and not replayed, what the captures lack"),
     refetch_version=C("string", "Version of refetch"),
     replayed_by=C("string", "refetch's version, a digest of its code, and what decoded the capture set: `pipeline` "
                             "keeps tables of the same"),

@@ -22,6 +22,7 @@ Type = Literal[
     "array<bigint>",
     "array<string>",
     "map<string,bigint>",
+    "map<string,string>",
 ]
 
 

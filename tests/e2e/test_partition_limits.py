@@ -88,7 +88,7 @@ def test_the_curve_begins_with_the_first_creation_and_ends_where_nothing_fails(a
 
 def test_the_summary_says_that_it_is_a_proposal_and_what_each_lane_refuses(admin: CapturedLake) -> None:
     run = known_run(admin.spark, admin.path, admin.run_id)
-    text = summary_of_captures(admin.path, run, look_up(admin.spark, admin.path, run, {}))
+    text = summary_of_captures(admin.path, run, look_up(admin.spark, admin.path, run))
     part = text[text.index("Partition limits (KIP-578, a proposal)") :]
     assert "max.broker.partitions=200  max.partitions=300" in part
     assert "nothing is refused from max.broker.partitions=" in part

@@ -146,7 +146,10 @@ def test_a_capture_cut_short_is_read_as_far_as_it_goes(
     samples: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cut.pcap").write_bytes(plain(samples[0])[:100_003])
-    assert run_command(["pipeline", f"--captures={tmp_path}", f"--lake={tmp_path / 'lake'}", f"--scenario={QUICKSTART}"]) == 0
+    assert (
+        run_command(["pipeline", f"--captures={tmp_path}", f"--lake={tmp_path / 'lake'}", f"--scenario={QUICKSTART}"])
+        == 0
+    )
     out = capsys.readouterr().out
     assert re.search(r"^  .*cut\.pcap: [\d,]+ packets", out, re.MULTILINE)
     assert re.search(r"^    damaged: \w+ at byte \d+$", out, re.MULTILINE)

@@ -15,6 +15,7 @@ from jobs.ingest import ingest
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
+from schemas.tables.gold import RUNS
 from schemas.tables.silver import (
     CAPTURES,
     CLUSTER_METADATA,
@@ -25,6 +26,7 @@ from schemas.tables.silver import (
 )
 from tests.e2e.conftest import RUN_AT, CapturedLake, Rows
 from tests.e2e.request_log import Key, read_request_logs
+from tests.lakes import queried
 from udfs.errors import CaptureError
 
 A_MILLISECOND = timedelta(milliseconds=1)
@@ -135,3 +137,13 @@ def test_a_log_has_no_batches_and_a_replay_that_needs_them_says_so(logs: Capture
     only_fetches = replace(run, scenario=replace(run.scenario, replay={"fetch_max_bytes": {}}))
     with pytest.raises(CaptureError, match="do not tell the sizes of record batches"):
         replay(logs.spark, only_fetches, logs.capture_id)
+
+
+def test_what_was_refused_and_why_stays_with_the_run(logs: CapturedLake) -> None:
+    run = log_run(logs.path)
+    both = replace(run, scenario=replace(run.scenario, replay={"fetch_max_bytes": {}, "partition_limits": {}}))
+    done = replay(logs.spark, both, logs.capture_id)
+    (row,) = queried(logs.path, RUNS, where=f"{RUNS.run_id} = '{done.run_id}'")
+    assert (row[RUNS.algorithm], dict(row[RUNS.refused])) == ("partition_limits", done.refused)
+    kept = replay(logs.spark, both, logs.capture_id, keep=True)
+    assert kept == replace(done, counts=None)

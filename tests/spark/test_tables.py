@@ -37,6 +37,7 @@ EXAMPLES: dict[Type, object] = {
     "array<bigint>": [2**63 - 1, None, 0],
     "array<string>": ["", None],
     "map<string,bigint>": [("throttled", 2**63 - 1)],
+    "map<string,string>": [("häufig", "")],
 }
 
 

@@ -31,6 +31,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "array<bigint>": pa.list_(pa.int64()),
     "array<string>": pa.list_(pa.string()),
     "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
 
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]

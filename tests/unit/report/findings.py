@@ -19,6 +19,7 @@ AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 _EMPTY: Mapping[str, Any] = {
     "string": "", "boolean": False, "double": 0.0, "timestamp": AT, "array<string>": [], "array<int>": [],
     "map<string,bigint>": {},
+    "map<string,string>": {},
 }  # fmt: skip
 
 
