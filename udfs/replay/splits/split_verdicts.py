@@ -2,39 +2,26 @@
 
 batches: batches sent first end where the replay ends them, given the batches before. splits: sendings are refused as
 too large where they are larger than max.message.bytes. splits_replayed: as many as the captured lane has, which goes
-on from its own batches. recut_bytes: sizes that the replay gives the batches which splits made, in both modes.
+on from its own batches. Sizes are compared in `size_errors`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.splits.accumulator import Sizes
 from udfs.replay.splits.compression_estimate import HEADER_BYTES, Producers
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
 from udfs.replay.splits.split_fidelity import AGREED, CODES, Closes, Made, Reason, Splits, judge
 from udfs.replay.splits.split_outcomes import NEVER
-from udfs.wire.arrays import Bools, Floats, Ints, Singles
+from udfs.wire.arrays import Bools, Ints, Singles
 
 BATCHES, SPLITS, SPLITS_REPLAYED = "batches", "splits", "splits_replayed"
-RECUT = ("recut_bytes_recompressed", "recut_bytes_fitted")
-STATED_ERROR = 0.05
-"""A re-cut batch's size agrees when it is no further off than this, of what was captured."""
-
-
-class Recut(NamedTuple):
-    """Batches that splits made in the capture: topics int64, sizes as replayed and as captured."""
-
-    topic: Ints
-    replayed: Floats
-    captured: Ints
 
 
 def judge_sent(
@@ -137,16 +124,3 @@ def made_of(sent: Sent, batches: Ints, before: Ints) -> Made:
         np.where(is_other, log.content[np.maximum(other, 0)], NONE), log.timestamp[np.maximum(other, 0)],
         (surely_cut | (comes >= before)).astype(np.int64),
     )  # fmt: skip
-
-
-def recut_of(sent: Sent, sizes: Sizes) -> Recut:
-    """The batches that splits made in the capture, with the sizes that the replay gives them."""
-    rows = sent.rows
-    told = (sent.batch_of != NONE) & (rows.sequence >= 0)  # else where a part begins is not known
-    parts = np.flatnonzero(~sent.is_whole & told & (rows.uncompressed > 0))
-    first = sent.begin[sent.batch_of[parts]] + sent.offset[parts]
-    end = first + rows.records[parts]
-    fits = end <= sent.begin[sent.batch_of[parts] + 1]
-    parts, first, end, codec = parts[fits], first[fits], end[fits], rows.codec[parts[fits]]
-    inside = sizes.fixed[codec, first] + sizes.cost[codec, end] - sizes.cost[codec, first]
-    return Recut(sent.topic[parts], HEADER_BYTES + inside, rows.size[parts])
