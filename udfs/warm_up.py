@@ -56,7 +56,8 @@ from udfs.replay.sessions.session_report import ALGORITHM as SESSION_CACHE
 from udfs.replay.splits.compression_estimate import Producers
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Ints, read_only
+from udfs.wire.compressed_sizes import encode_records
 from udfs.wire.records import sizes_of
 
 FETCH, VERSION, CORRELATION_ID = 1, 4, 7
@@ -166,14 +167,16 @@ def replay_batch_split() -> None:
     """A batch of one record, in two lanes, and the walk over a record."""
     two = np.ones(2, np.int64)
     ratio = np.ones(2, np.float32)
-    lanes = SplitLanes(("captured", "other"), Producers(two, two, two, two, two, two, two, ratio, ratio, ratio))
+    lanes = SplitLanes(("captured", "other"), Producers(two, two, two, two, two, two, two, two, ratio, ratio, ratio))
     sizes = {
         SENT.record_sizes: pa.array([[100]], TYPES["array<int>"]),
         SENT.create_times: pa.array([[0]], TYPES["array<bigint>"]),
         SENT.recompressed_bytes: pa.array([None], TYPES["array<int>"]),
         SENT.codec: pa.array(["gzip"], pa.string()),
     }
-    sizes_of(bytes([12, 0, 0, 0, 1, 1, 0]), 1)
+    record = bytes([12, 0, 0, 0, 1, 1, 0])
+    ends, content = (read_only(values) for values in (sizes_of(record, 1).ends, np.full(1, 3)))
+    encode_records(read_only(np.frombuffer(record, np.uint8)), ends, content, ends, 0, np.zeros(64, np.uint8), 0)
     for _ in replay_splits([zeros(SENT, 1, **sizes)], lanes, ""):
         pass
 

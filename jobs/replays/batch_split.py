@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from jobs.lake import rows_of
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.one_shuffle import packed_in_order, shards_of
+from jobs.replays.producer_packets import with_packets
 from jobs.replays.split_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.split_events import sent_batches
 from jobs.run import Run
@@ -26,13 +27,20 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
 from schemas.tables.steps import SENT
 from udfs.errors import CaptureError
+from udfs.facts.record_sizes import SAMPLE_EVERY
 from udfs.replay.splits.compression_estimate import AS_CAPTURED, KIP_TEXT, PROFILES, TODAY, Producers
-from udfs.replay.splits.split_replay import BY_CLIENT, SplitLanes, replay_splits
+from udfs.replay.splits.replay_with_records import IS_SENT, PACKET_ORDER, replay_with_records
+from udfs.replay.splits.split_replay import BY_CLIENT, CLIENT, SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM
-from udfs.wire.records import CODEC_NAMES
+from udfs.wire.compressed_sizes import CODEC_NAMES
 
 HALVING = ("4.2", "4.3")
 """Releases that split a batch which came of a split in halves, of those that the setting `kafka` knows."""
+
+
+SENT_ORDER = (SENT.append_from, SENT.request_time, SENT.connection_id, SENT.exchange_no, SENT.position)
+EXACT = "exact"
+"""Of recut.sizes: records are compressed anew as they are batched."""
 
 
 def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLanes:
@@ -51,6 +59,8 @@ def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLa
     codecs = [
         AS_CAPTURED if name is None else CODEC_NAMES.index(str(name)) for name in values("producer.compression.type")
     ]
+    sizes = values("recut.sizes")
+    every = 1 if captured.get("recompress") == "all" else SAMPLE_EVERY
     releases = values("kafka")
     profiles = [PROFILES.index(str(name)) for name in values("split.profile")]
     texts = [
@@ -62,7 +72,8 @@ def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLa
         Producers(
             whole("producer.batch.size"), whole("topic.max.message.bytes"), whole("producer.linger.ms", 1000),
             np.array(codecs, np.int64), np.array(texts, np.int64), np.array(halves, np.int64),
-            np.array([mode == "fitted" for mode in values("recut.sizes")]).astype(np.int64),
+            np.array([mode == "fitted" for mode in sizes]).astype(np.int64),
+            np.array([every if mode == EXACT else 0 for mode in sizes], np.int64),
             single("compression.ratio.improving.step"), single("compression.ratio.deteriorate.step"),
             single("compression.ratio.estimation.factor"),
         ),
@@ -77,7 +88,10 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
     shards = shards_of(spark)
     by_host = run.scenario.captured.get("producer.process") == "host"
-    return replayed(sent_batches(batches, connections, by_host, shards), lanes, run_id, shards)
+    sent = sent_batches(batches, connections, by_host, shards)
+    if not lanes.producers.measured_every.any():
+        return replayed(sent, lanes, run_id, shards)
+    return replayed_with_records(with_packets(spark, run.lake, capture_id, sent, connections), lanes, run_id, shards)
 
 
 def check_record_sizes(spark: SparkSession, run: Run, capture_id: str, batches: DataFrame) -> None:
@@ -100,15 +114,20 @@ def check_record_sizes(spark: SparkSession, run: Run, capture_id: str, batches: 
 
 def replayed(sent: DataFrame, lanes: SplitLanes, run_id: str, shards: int) -> DataFrame:
     """Packed rows of the gold tables: one shuffle, by client."""
-    t = SENT
 
     def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from replay_splits(rows, lanes, run_id)
 
-    order = (
-        t.client_id, t.client_address, t.append_from, t.request_time, t.connection_id, t.exchange_no, t.position,
-    )  # fmt: skip
-    return packed_in_order(sent, shards, order, replay)
+    return packed_in_order(sent, shards, (*CLIENT, *SENT_ORDER), replay)
+
+
+def replayed_with_records(rows: DataFrame, lanes: SplitLanes, run_id: str, shards: int) -> DataFrame:
+    """... where lanes measure sizes: the shuffle brings the packets of a client's connections with what it sent."""
+
+    def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from replay_with_records(rows, lanes, run_id)
+
+    return packed_in_order(rows, shards, (*CLIENT, IS_SENT, *PACKET_ORDER, *SENT_ORDER), replay)
 
 
 BATCH_SPLITS = Algorithm(ALGORITHM, TITLE, (BATCH_SPLIT, BATCH_SPLIT_TIMELINE), replay, QUERIES, answer_lines)

@@ -17,10 +17,14 @@ TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sen
 MOST_SPLIT_RATE = 0.01
 """A batch.size is called safe when no more of the batches are split, of any producer and topic."""
 NOTES = (
-    "  * splits of batches, the worst producer's and topic's. resent: bytes of batches made by splits. fill: bytes of",
-    "    a batch, of batch.size. over limit: batches larger than max.message.bytes, of those sent first.",
+    "  * the worst producer's and topic's: splits of batches; P(batch > limit), of those sent first; the longest time",
+    "    until the estimate came back after a split; how far the model's sizes of batches cut anew are off, mean.",
+    "    resent: bytes of batches made by splits. fill: bytes of a batch, of batch.size.",
 )
-HEAD = ("lane", "batches", "splits", "split rate*", "over limit", "sent", "resent", "fill", "failed")
+HEAD = (
+    "lane", "batches", "splits", "split rate*", "> limit*", "recovery*", "sent", "resent", "fill", "failed",
+    "size error*",
+)  # fmt: skip
 BATCH_SIZE = "producer.batch.size"
 
 
@@ -29,8 +33,9 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     t = BATCH_SPLIT
     return own_rows(t).groupBy(t.scenario).agg(
         F.sum(t.batches).alias("batches"), F.sum(t.splits).alias("splits"), F.max(t.split_rate).alias("rate"),
-        F.sum(t.over_limit).alias("over"), F.sum(t.bytes_sent).alias("sent"), F.sum(t.bytes_resent).alias("resent"),
-        F.avg(t.fill).alias("fill"), F.sum(t.failed_batches).alias("failed"),
+        F.max(t.over_limit_share).alias("over"), F.max(t.recovery_ms_max).alias("recovery"),
+        F.sum(t.bytes_sent).alias("sent"), F.sum(t.bytes_resent).alias("resent"), F.avg(t.fill).alias("fill"),
+        F.sum(t.failed_batches).alias("failed"), F.max(t.size_error).alias("size_error"),
     )  # fmt: skip
 
 
@@ -52,8 +57,9 @@ def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     return [
         row[BATCH_SPLIT.scenario].replace(",", "  "), f"{row['batches']:,}", f"{row['splits']:,}",
-        f"{row['rate']:.2%}", f"{row['over']:,}", size(row["sent"]), size(row["resent"]), f"{row['fill']:.0%}",
-        f"{row['failed']:,}",
+        f"{row['rate']:.2%}", f"{row['over']:.2%}", "-" if row["recovery"] is None else f"{row['recovery']:,.0f} ms",
+        size(row["sent"]), size(row["resent"]), f"{row['fill']:.0%}", f"{row['failed']:,}",
+        "-" if row["size_error"] is None else f"{row['size_error']:.1%}",
     ]  # fmt: skip
 
 

@@ -39,8 +39,10 @@ BATCH_SPLIT = table(
     recovery_ms_mean=C("double", "Time from a split until then, mean", "ms", nullable=True),
     recovery_ms_max=C("double", "... the longest", "ms", nullable=True),
     is_recovering=C("boolean", "The estimate had not come back at the end"),
-    size_error=C("double", "Mean relative error of the sizes the replay gives batches cut anew, as measured on those "
-                           "that splits made in the capture; null where it has none", nullable=True),
+    measured_batches=C("bigint", "Closed batches whose very records were compressed anew to get their size "
+                                 "(recut.sizes=exact); the others have it from the model"),
+    size_error=C("double", "Mean relative error of the model's sizes of batches cut anew: on the measured ones, else "
+                           "on those that splits made in the capture; null where there are neither", nullable=True),
 )  # fmt: skip
 
 BATCH_SPLIT_TIMELINE = table(

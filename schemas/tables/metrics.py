@@ -32,6 +32,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "splits_replayed": "Splits of a producer that is replayed from its captured records alone",
         "recut_bytes_recompressed": "Bytes of a batch that a split made, within 5 %, by recompressed records",
         "recut_bytes_fitted": "... by a curve fitted to the captured batches",
+        "recut_bytes_exact": "... within 0.5 %, by its very records compressed anew, where a lane asks for that",
+        "first_bytes_exact": "... of a batch that was sent first",
     },
     "partition_limits": {
         "create_topic, delete_topic, ...": "The error code of a change, by its kind as in topic_changes",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -134,8 +135,13 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
 
 def connection_ids(frames: Frames) -> Ints:
     """Ids by connection: a hash of its endpoints and incarnation, the same in every run over the same capture."""
-    incarnations = frames.connections["incarnation"].astype(">i8")
-    keys = [key + number.tobytes() for key, number in zip(frames.endpoints, incarnations, strict=True)]
+    return ids_of(frames.endpoints, frames.connections["incarnation"])
+
+
+def ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
+    """Ids of connections between endpoints, of the first between them where no incarnations are given: int64[n]."""
+    numbers = (np.zeros(len(endpoints)) if incarnations is None else incarnations).astype(">i8")
+    keys = [key + number.tobytes() for key, number in zip(endpoints, numbers, strict=True)]
     lengths = np.array([len(key) for key in keys], np.int64)
     arena = np.frombuffer(b"".join(keys), np.uint8)
     return hash_spans(arena, np.cumsum(lengths) - lengths, lengths)

@@ -12,13 +12,14 @@ from schemas.tables.silver import RECORD_BATCHES
 from udfs.arrow import array_of, compute
 from udfs.facts.arrow_tables import TYPES
 from udfs.wire.arrays import Bytes
+from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
 from udfs.wire.record_batches import UNKNOWN, RecordBatches
 from udfs.wire.records import (
     HEADER_BYTES,
     RecordsError,
     RecordsFault,
-    recompressed,
+    RecordSizes,
     sizes_of,
     uncompressed,
 )
@@ -83,12 +84,10 @@ def _batch(arena: Bytes, found: RecordBatches, row: int, left: int, asked: Asked
     """What there is to know of one batch; of one that cannot be read, why."""
     t = RECORD_BATCHES
     try:
-        _check(found, row)
-        start, size, codec = int(found.start[row]), int(found.size[row]), int(found.codec[row])
-        records = uncompressed(codec, arena[start + HEADER_BYTES : start + size].tobytes(), left)
-        sizes = sizes_of(records, int(found.record_count[row]))
+        records, sizes = read_records(arena, found, row, left)
     except RecordsError as fault:
         return {t.records_fault: fault.fault.value}
+    start = int(found.start[row])
     stored_crc = int.from_bytes(arena[start + CRC_AT : start + CRC_AT + 4].tobytes(), "big")
     again = stored_crc % asked.every == 0
     return {
@@ -96,8 +95,16 @@ def _batch(arena: Bytes, found: RecordBatches, row: int, left: int, asked: Asked
         t.keyless_records: sizes.keyless,
         t.record_sizes: sizes.content,
         t.create_times: sizes.timestamp_deltas + found.base_timestamp[row],
-        t.recompressed_bytes: recompressed(records, sizes.ends) if again else None,
+        t.recompressed_bytes: compressed_parts(records, sizes.ends) if again else None,
     }
+
+
+def read_records(arena: Bytes, found: RecordBatches, row: int, most: int) -> tuple[bytes, RecordSizes]:
+    """A batch's records without compression, no more than `most` bytes, and their sizes. Raises RecordsError."""
+    _check(found, row)
+    start, size = int(found.start[row]), int(found.size[row])
+    records = uncompressed(int(found.codec[row]), arena[start + HEADER_BYTES : start + size].tobytes(), most)
+    return records, sizes_of(records, int(found.record_count[row]))
 
 
 def _check(found: RecordBatches, row: int) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.wire.compressed_sizes import CODEC_NAMES
 from udfs.wire.faults import DecodeFault
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import cell, signed
@@ -25,7 +26,7 @@ from udfs.wire.record_batches import (
     RecordBatches,
     extent,
 )
-from udfs.wire.records import CODEC_NAMES, RecordsError, RecordsFault, uncompressed
+from udfs.wire.records import RecordsError, RecordsFault, uncompressed
 
 FAULTS = tuple(RecordsFault)
 """By the codes of Unwrapped.fault."""

@@ -16,13 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.wire.compressed_sizes import CODEC_NAMES, XERIAL_HEADER
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import cell
 
 HEADER_BYTES = 61
 """Of a record batch (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
-CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-"""By the batch's codec number."""
 
 MOST_BYTES = 64 << 20
 """Most uncompressed bytes of one batch; brokers take batches of 1 MiB unless they are told otherwise."""
@@ -33,9 +32,7 @@ STEP = 1 << 20
 LEAST_RECORD = 7
 """Size, attributes, two deltas, null key, null value and no headers take a byte each."""
 
-# SnappyOutputStream of xerial: magic, two versions, then blocks behind their size.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_HEADER = 16
 
 
 class RecordsFault(StrEnum):
@@ -104,7 +101,7 @@ def _snappy(stored: bytes, limit: int) -> Iterator[bytes]:
     if not stored.startswith(_XERIAL_MAGIC):
         yield _snappy_block(stored, limit)
         return
-    at = _XERIAL_HEADER
+    at = XERIAL_HEADER
     while at < len(stored):
         if at + 4 > len(stored):
             raise RecordsError(RecordsFault.UNREADABLE)
@@ -132,37 +129,6 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
 _stream_of: Any = pa.CompressedInputStream
 _codec: Any = pa.Codec
 """Without the stubs, which want names of codecs as literals."""
-
-
-LEVELS = {"gzip": 6, "snappy": None, "lz4": None, "zstd": 3}
-"""Kafka's default levels, by codec (CompressionType)."""
-PARTS = 8
-"""A batch compressed anew is compressed up to each eighth of its records, to tell what its parts take."""
-_SNAPPY_BLOCK = 32 << 10
-
-
-def part_ends(records: int) -> Ints:
-    """How many records there are up to the end of each part of a batch: int64[PARTS]."""
-    ends: Ints = -(-records * np.arange(1, PARTS + 1) // PARTS)
-    return ends
-
-
-def recompressed(records: bytes, ends: Ints) -> Ints:
-    """Compressed bytes of the first eighth of the records, the first two, ..., all: int64[codecs * PARTS], by codec in
-    the order of LEVELS. ends: int64[records], as RecordSizes has it.
-
-    Framed as Kafka does, but for a few bytes: it writes lz4 and zstd as streams, and lz4's blocks are independent.
-    """
-    stops = ends[part_ends(len(ends)) - 1] if len(ends) else np.zeros(PARTS, np.int64)
-    return np.array([_compressed_size(name, records[:stop]) for name in LEVELS for stop in stops.tolist()], np.int64)
-
-
-def _compressed_size(name: str, records: bytes) -> int:
-    codec = _codec(name, compression_level=LEVELS[name])
-    if name != "snappy":
-        return len(codec.compress(records, asbytes=True))
-    blocks = [records[at : at + _SNAPPY_BLOCK] for at in range(0, len(records), _SNAPPY_BLOCK)]
-    return _XERIAL_HEADER + sum(4 + len(codec.compress(block, asbytes=True)) for block in blocks)
 
 
 def sizes_of(records: bytes, record_count: int) -> RecordSizes:

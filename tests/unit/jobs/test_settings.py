@@ -51,7 +51,7 @@ def test_kafkas_defaults_and_bounds() -> None:
         "compression.ratio.deteriorate.step": (0.05, 0, False),
         "compression.ratio.estimation.factor": (1.05, 0, False),
         "split.profile": ("today", None, False),
-        "recut.sizes": ("recompressed", None, False),
+        "recut.sizes": ("recompressed", None, True),
         "recompress": ("sampled", None, True),
         "producer.process": ("client", None, True),
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from udfs.replay.splits.accumulator import Batches, Log, Sizes, Topics, run
+from udfs.replay.splits.accumulator import Batches, Log, Sizes, Topics
 from udfs.replay.splits.compression_estimate import (
     DETERIORATE_STEP,
     ESTIMATION_FACTOR,
@@ -16,9 +16,10 @@ from udfs.replay.splits.compression_estimate import (
     TODAY,
     Producers,
 )
+from udfs.replay.splits.lane_run import Measure, not_measured, run
 from udfs.replay.splits.sender_events import working_memory
 from udfs.replay.splits.split_outcomes import NEVER, Sums, no_sums, no_timeline
-from udfs.wire.records import CODEC_NAMES
+from udfs.wire.compressed_sizes import CODEC_NAMES
 
 Ints = npt.NDArray[np.int64]
 CODECS = len(CODEC_NAMES)
@@ -34,6 +35,7 @@ class Producer:
     codec: str = "gzip"
     halves: bool = True
     profile: int = TODAY
+    measured_every: int = 0
 
     @property
     def codec_number(self) -> int:
@@ -82,6 +84,7 @@ def lanes_of(*producers: Producer) -> Producers:
         whole([p.batch_size for p in producers]), whole([p.limit for p in producers]),
         whole([p.linger * 1000 for p in producers]), whole([p.codec_number for p in producers]),
         whole([p.profile for p in producers]), whole([p.halves for p in producers]), whole([0 for _ in producers]),
+        whole([p.measured_every for p in producers]),
         single(IMPROVING_STEP), single(DETERIORATE_STEP), single(ESTIMATION_FACTOR),
     )  # fmt: skip
 
@@ -104,7 +107,7 @@ def even_sizes(records: Records, ratio: Sequence[float], fixed: float = 0) -> Si
     return Sizes(np.full((CODECS, len(inside)), float(fixed)), np.broadcast_to(cost, (CODECS, len(cost))).copy())
 
 
-def replayed(producer: Producer, records: Records, sizes: Sizes) -> Outcome:
+def replayed(producer: Producer, records: Records, sizes: Sizes, measure: Measure = not_measured) -> Outcome:
     """The records, each in a captured batch of its partition that was sent when it was ready."""
     n, topics = len(records.ms), max(records.topic) + 1
     partition = np.array(records.partition or [0] * n, np.int64)
@@ -123,5 +126,6 @@ def replayed(producer: Producer, records: Records, sizes: Sizes) -> Outcome:
         estimates[0, topic] = ratio
     sums = no_sums(1, topics)
     memory = working_memory(n, places, topics)
-    run(memory, log, batches, of, sizes, estimates, lanes_of(producer), 0, sums, no_timeline(1, topics))
+    line = no_timeline(1, topics)
+    run(memory, log, batches, of, sizes, estimates, lanes_of(producer), 0, sums, line, measure)
     return Outcome(sums, estimates[0, :, producer.codec_number])

@@ -9,7 +9,7 @@ import pytest
 from schemas.tables.steps import SENT
 from udfs.facts.arrow_tables import TYPES
 from udfs.replay.splits.recompression import costs
-from udfs.wire.records import LEVELS, PARTS
+from udfs.wire.compressed_sizes import COMPRESSING, PARTS
 
 GZIP, ZSTD = 1, 4
 RECORDS = 16
@@ -44,7 +44,7 @@ def test_a_batch_as_captured_has_its_size_and_a_part_what_its_records_take() -> 
 
 def test_the_fit_knows_the_size_alone() -> None:
     even = parts(20, *[100] * 8)
-    half, rest, whole, _ = sizes_of([even] * len(LEVELS))[4:]
+    half, rest, whole, _ = sizes_of([even] * len(COMPRESSING))[4:]
     assert (half, rest, whole) == (pytest.approx(420), pytest.approx(420), pytest.approx(820))
 
 

@@ -6,6 +6,7 @@ from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.replays.session_answers import slots
+from jobs.replays.split_answers import HEAD, answer_row
 from jobs.replays.split_answers import lanes as split_lanes
 from jobs.report_page.advice import advice
 from jobs.report_page.fairness import waiting_partitions
@@ -154,8 +155,9 @@ def test_enough_slots_are_kept() -> None:
 
 
 def split_lane(name: str, rate: float) -> Row:
-    counts = {"batches": 100, "splits": int(100 * rate), "over": 0, "sent": 1 << 20, "resent": 0, "failed": 0}
-    return Row(**{BATCH_SPLIT.scenario: name, "rate": rate, "fill": 0.5, **counts})
+    counts = {"batches": 100, "splits": int(100 * rate), "over": 0.0, "sent": 1 << 20, "resent": 0, "failed": 0}
+    told = {"recovery": 12.5, "size_error": 0.031}
+    return Row(**{BATCH_SPLIT.scenario: name, "rate": rate, "fill": 0.5, **counts, **told})
 
 
 def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
@@ -164,6 +166,16 @@ def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
     told = sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
     assert told.startswith("Up to batch.size=30,000 no more than 1 % of the batches are split (0.50 % of the worst")
     assert "as captured the worst producer splits 9.0 % of its batches" in told
+
+
+def test_a_lane_of_batches_has_what_decides_on_it() -> None:
+    """Split rate, P(batch > limit), time to recover, and how far the sizes it rests on are off."""
+    row = split_lane("producer.batch.size=30000", 0.005)
+    told = dict(zip(HEAD, answer_row(row), strict=True))
+    assert (told["split rate*"], told["> limit*"], told["recovery*"]) == ("0.50%", "0.00%", "12 ms")
+    assert told["size error*"] == "3.1%"
+    unknown = Row(**{**row.asDict(), "recovery": None, "size_error": None})
+    assert answer_row(unknown)[HEAD.index("recovery*")] == answer_row(unknown)[HEAD.index("size error*")] == "-"
 
 
 def near_limit(growth: float) -> Findings:

@@ -11,34 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.wire.encoding import record, varint
 from udfs.wire.records import (
     LEAST_LIMIT,
-    LEVELS,
-    PARTS,
     RecordsError,
     RecordsFault,
-    part_ends,
-    recompressed,
     sizes_of,
     uncompressed,
 )
-
-
-def varint(value: int) -> bytes:
-    """A zig-zag varint."""
-    raw, out = (value << 1) ^ (value >> 63), bytearray()
-    raw &= (1 << 64) - 1
-    while raw >= 0x80:
-        out.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    return bytes([*out, raw])
-
-
-def record(offset: int, delta: int, key: bytes | None, value: bytes) -> bytes:
-    """A record of a batch of magic 2, without headers."""
-    keyed = varint(-1) if key is None else varint(len(key)) + key
-    body = b"\0" + varint(delta) + varint(offset) + keyed + varint(len(value)) + value + varint(0)
-    return varint(len(body)) + body
 
 
 def fault_of(reading: Callable[[], object]) -> RecordsFault | None:
@@ -114,11 +94,3 @@ def test_what_no_codec_reads_has_a_reason(number: int, content: bytes) -> None:
     for stored in (content, b"\x82SNAPPY\0" + content, b"\x28\xb5\x2f\xfd" + content, b"\x1f\x8b\x08" + content):
         told = fault_of(partial(uncompressed, number, stored))
         assert told in (None, RecordsFault.UNREADABLE, RecordsFault.UNKNOWN_CODEC, RecordsFault.EXCESSIVE)
-
-
-def test_a_batch_compressed_anew_is_told_by_its_eighths() -> None:
-    ends = sizes_of(b"".join(record(number, 0, None, b"a" * 50) for number in range(10)), 10).ends
-    assert part_ends(10).tolist() == [2, 3, 4, 5, 7, 8, 9, 10]
-    found = recompressed(bytes(int(ends[-1])), ends).reshape(len(LEVELS), PARTS)
-    assert (found > 0).all()
-    assert (found[:, -1] >= found[:, 0]).all()

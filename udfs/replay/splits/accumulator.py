@@ -15,6 +15,7 @@ from udfs.replay.splits.compression_estimate import (
     AS_CAPTURED,
     DAMPED,
     HEADER_BYTES,
+    KIP_TEXT,
     SPLIT_AT_BATCH_SIZE,
     UNCOMPRESSED,
     Producers,
@@ -32,10 +33,10 @@ from udfs.replay.splits.sender_events import (
     CLOSED,
     END,
     FIRST,
-    HELD,
     IS_SPLIT,
     KIND,
     LINGERED,
+    NOT_ASKED,
     O_BYTES,
     O_COUNT,
     O_CREATED,
@@ -44,6 +45,7 @@ from udfs.replay.splits.sender_events import (
     O_SENT,
     PARTITION,
     RETRIED,
+    SIZE,
     SPANS,
     STUCK,
     TIME,
@@ -51,8 +53,8 @@ from udfs.replay.splits.sender_events import (
     pop,
     push,
 )  # fmt: skip
-from udfs.replay.splits.split_outcomes import NEVER, Sums, Timeline, end_span, note_span, recovered
-from udfs.wire.arrays import Floats, Ints, Singles, all_read_only, read_only
+from udfs.replay.splits.split_outcomes import MICRO, NEVER, Sums, Timeline, end_span, note_span, recovered
+from udfs.wire.arrays import Floats, Ints, Singles
 from udfs.wire.kernel import kernel
 
 
@@ -110,10 +112,22 @@ def size_of(first: int, end: int, uncompressed: int, codec: int, sizes: Sizes) -
 
 
 @kernel
+def closed_size(w: Working, event: int, codec: int, sizes: Sizes, lane: int, topic: int, sums: Sums) -> int:
+    """Bytes of the batch that an event closes, as measured or else by the model, whose error the measured ones tell."""
+    modelled = size_of(w.heap[event, FIRST], w.heap[event, END], w.heap[event, BYTES], codec, sizes)
+    size = int(w.heap[event, SIZE])
+    if size <= 0:
+        return modelled
+    sums.measured[lane, topic] += 1
+    sums.model_error[lane, topic] += abs(modelled - size) * MICRO // size
+    return size
+
+
+@kernel
 def room(w: Working, partition: int, record: int, log: Log, batches: Batches, lanes: Producers, lane: int) -> bool:
     """Whether the batch being filled takes the record."""
     first, count = w.open[partition, O_FIRST], w.open[partition, O_COUNT]
-    size = record_bytes(log.content[record], count, log.timestamp[record] - log.timestamp[first])
+    size = bytes_at(record, first, log)
     return has_room(count, estimate(w, partition, log, batches, lanes, lane), w.open[partition, O_LIMIT], size)
 
 
@@ -131,7 +145,7 @@ def seal(w: Working, partition: int, ready: int, log: Log, batches: Batches) -> 
     first, count = w.open[partition, O_FIRST], w.open[partition, O_COUNT]
     at = max(ready + batches.delay[log.batch[first + count - 1]], w.open[partition, O_SENT])
     w.open[partition, O_SENT] = at
-    push(w, at, CLOSED, partition, first, first + count, w.open[partition, O_BYTES], 0)
+    push(w, at, CLOSED, partition, first, first + count, w.open[partition, O_BYTES], 0, NOT_ASKED)
     w.open[partition, O_COUNT] = 0
 
 
@@ -151,9 +165,8 @@ def append(
         row[O_FIRST], row[O_BYTES], row[O_CREATED] = record, 0, now
         row[O_LIMIT] = max(lanes.batch_size[lane], upper_bound(log.content[record]))
         lingered = now + lanes.linger_us[lane] + batches.delay[log.batch[record]]
-        push(w, lingered, LINGERED, partition, record, 0, 0, 0)
-    timestamp_delta = log.timestamp[record] - log.timestamp[row[O_FIRST]]
-    row[O_BYTES] += record_bytes(log.content[record], row[O_COUNT], timestamp_delta)
+        push(w, lingered, LINGERED, partition, record, 0, 0, 0, NOT_ASKED)
+    row[O_BYTES] += bytes_at(record, row[O_FIRST], log)
     row[O_COUNT] += 1
     if estimate(w, partition, log, batches, lanes, lane) >= row[O_LIMIT]:  # it is full, and so ready
         seal(w, partition, min(now, row[O_CREATED] + lanes.linger_us[lane]), log, batches)
@@ -185,7 +198,7 @@ def close(
     uncompressed, is_split = w.heap[event, BYTES], w.heap[event, IS_SPLIT]
     topic, profile = topics.topic[partition], lanes.profile[lane]
     codec = codec_of(first, log, batches, lanes, lane)
-    size = size_of(first, end, uncompressed, codec, sizes)
+    size = closed_size(w, event, codec, sizes, lane, topic, sums)
     ratio, of = ratio_of(size, uncompressed), 0 if profile == DAMPED else topic
     before = estimates[of, codec]
     recovered(sums, lane, topic, now, float(before), float(ratio))
@@ -213,32 +226,32 @@ def close(
     if splits:
         sums.splits[lane, topic] += 1
         answer = 0 if own else batches.round_trip[log.batch[first]]
-        push(w, now + answer, ANSWERED, partition, first, end, uncompressed, is_split)
+        push(w, now + answer, ANSWERED, partition, first, end, uncompressed, is_split, size)
     elif too_large and size > limit:
         sums.failed[lane, topic] += 1
     else:
-        retry(w, now, partition, first, end, uncompressed, log, batches)
+        retry(w, now, event, size, log, batches)
 
 
 @kernel
-def retry(w: Working, now: int, partition: int, first: int, end: int, size: int, log: Log, batches: Batches) -> None:
+def retry(w: Working, now: int, event: int, size: int, log: Log, batches: Batches) -> None:
     """Send a batch again where the captured batch with its first record was."""
+    partition, first, end = w.heap[event, PARTITION], w.heap[event, FIRST], w.heap[event, END]
     captured = log.batch[first]
     begins = first == 0 or log.batch[first - 1] != captured
     if begins and batches.retries[captured]:
-        push(w, max(now, batches.retry_at[captured]), RETRIED, partition, first, end, size, 0)
+        push(w, max(now, batches.retry_at[captured]), RETRIED, partition, first, end, w.heap[event, BYTES], 0, size)
 
 
 @kernel
 def close_again(
-    w: Working, event: int, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles,
-    lanes: Producers, lane: int, sums: Sums,
+    w: Working, event: int, log: Log, batches: Batches, topics: Topics, estimates: Singles, lanes: Producers, lane: int,
+    sums: Sums,
 ) -> None:  # fmt: skip
     """A batch that is drained again is closed again, which updates the estimate again."""
-    first, end, uncompressed = w.heap[event, FIRST], w.heap[event, END], w.heap[event, BYTES]
+    first, uncompressed, size = w.heap[event, FIRST], w.heap[event, BYTES], w.heap[event, SIZE]
     topic, profile = topics.topic[w.heap[event, PARTITION]], lanes.profile[lane]
     codec = codec_of(first, log, batches, lanes, lane)
-    size = size_of(first, end, uncompressed, codec, sizes)
     of, ratio = 0 if profile == DAMPED else topic, ratio_of(size, uncompressed)
     for _ in range(batches.retries[log.batch[first]]):
         estimates[of, codec] = updated(profile, estimates[of, codec], ratio, lanes, lane)
@@ -259,38 +272,59 @@ def split_target(first: int, end: int, size: int, is_split: int, log: Log, lanes
 
 @kernel
 def split(
-    w: Working, event: int, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles,
-    lanes: Producers, lane: int, sums: Sums,
+    w: Working, event: int, log: Log, batches: Batches, topics: Topics, estimates: Singles, lanes: Producers, lane: int,
+    sums: Sums,
 ) -> None:  # fmt: skip
     """RecordAccumulator.splitAndReenqueue: raise the estimate, refill the records into batches of the target's size."""
     now, partition, first, end = w.heap[event, TIME], w.heap[event, PARTITION], w.heap[event, FIRST], w.heap[event, END]
     uncompressed, is_split, topic = w.heap[event, BYTES], w.heap[event, IS_SPLIT], topics.topic[partition]
-    codec = codec_of(first, log, batches, lanes, lane)
-    size = size_of(first, end, uncompressed, codec, sizes)
+    codec, size = codec_of(first, log, batches, lanes, lane), w.heap[event, SIZE]
     ratio = after_split(lanes.profile[lane], ratio_of(size, uncompressed))
     estimates[topic, codec] = ratio
     if sums.since_split[lane, topic] == NEVER:
         sums.since_split[lane, topic] = now
+    if lanes.profile[lane] == KIP_TEXT:
+        split_in_two(w, now, partition, first, end, uncompressed, log)
+        return
     target = split_target(first, end, size, is_split, log, lanes, lane)
     begin, filled = first, 0
     limit = max(target, upper_bound(log.content[first]))
     for record in range(first, end):
-        count = record - begin
-        bytes_of = record_bytes(log.content[record], count, log.timestamp[record] - log.timestamp[begin])
+        count, bytes_of = record - begin, bytes_at(record, begin, log)
         estimated = estimated_bytes(filled, ratio, lanes.estimation_factor[lane], codec != 0)
         if not has_room(count, estimated, limit, bytes_of):
             resend(w, now, partition, begin, record, filled, 1, log)
             begin, filled, limit = record, 0, max(target, upper_bound(log.content[record]))
-            bytes_of = record_bytes(log.content[record], 0, 0)
+            bytes_of = bytes_at(record, begin, log)
         filled += bytes_of
     resend(w, now, partition, begin, end, filled, STUCK if begin == first else 1, log)
+
+
+@kernel
+def split_in_two(w: Working, now: int, partition: int, first: int, end: int, uncompressed: int, log: Log) -> None:
+    """What KIP-126's text makes of a batch that is too large: two of about half its bytes, whatever batch.size."""
+    middle, filled = first, 0
+    while middle == first or (middle < end - 1 and 2 * filled < uncompressed):
+        filled += bytes_at(middle, first, log)
+        middle += 1
+    rest = 0
+    for record in range(middle, end):
+        rest += bytes_at(record, middle, log)
+    resend(w, now, partition, first, middle, filled, 1, log)
+    resend(w, now, partition, middle, end, rest, 1, log)
+
+
+@kernel
+def bytes_at(record: int, first: int, log: Log) -> int:
+    """Bytes of a record in a batch that begins with record `first`."""
+    return record_bytes(log.content[record], record - first, log.timestamp[record] - log.timestamp[first])
 
 
 @kernel
 def resend(w: Working, now: int, partition: int, first: int, end: int, size: int, is_split: int, log: Log) -> None:
     """Send a batch that a split made: when the capture sends its first record again, else at once."""
     again = log.resent_at[first]
-    push(w, max(now, again) if again != NEVER else now, CLOSED, partition, first, end, size, is_split)
+    push(w, max(now, again) if again != NEVER else now, CLOSED, partition, first, end, size, is_split, NOT_ASKED)
 
 
 @kernel
@@ -309,48 +343,6 @@ def handle(
     elif kind == CLOSED:
         close(w, event, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
     elif kind == RETRIED:
-        close_again(w, event, log, batches, topics, sizes, estimates, lanes, lane, sums)
+        close_again(w, event, log, batches, topics, estimates, lanes, lane, sums)
     else:
-        split(w, event, log, batches, topics, sizes, estimates, lanes, lane, sums)
-
-
-@kernel
-def run_lane(
-    w: Working, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles, lanes: Producers,
-    lane: int, sums: Sums, line: Timeline,
-) -> None:  # fmt: skip
-    """Every record of the log appended, every batch closed. estimates: float32[topics, codecs], as the lane left them.
-
-    What is still being filled at the end is sent, as a client that closes does.
-    """
-    w.counters[:] = 0
-    w.open[:, :] = 0
-    w.current[:] = -1
-    for at in range(len(log.order)):
-        record = log.order[at]
-        while w.counters[HELD] and w.heap[0, TIME] <= log.time[record]:
-            handle(w, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
-        probe(w, record, log, batches, topics, lanes, lane)
-        append(w, record, log, batches, topics, estimates, lanes, lane)
-        batch = log.batch[record]
-        ends = record + 1 == len(log.batch) or log.batch[record + 1] != batch
-        if ends and batches.early[batch] != NEVER:
-            push(w, max(batches.early[batch], log.time[record]), LINGERED, log.partition[record], -1, 0, 0, 0)
-    for partition in range(len(w.open)):
-        if w.open[partition, O_COUNT]:
-            first, count = w.open[partition, O_FIRST], w.open[partition, O_COUNT]
-            seal(w, partition, log.time[first + count - 1], log, batches)
-    while w.counters[HELD]:
-        handle(w, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
-
-
-def run(
-    w: Working, log: Log, batches: Batches, topics: Topics, sizes: Sizes, estimates: Singles, lanes: Producers,
-    lane: int, sums: Sums, line: Timeline,
-) -> Ints:  # fmt: skip
-    """Run one lane; estimates: float32[lanes, topics, codecs]. Returns the timeline's full spans, int64[spans, 7]."""
-    run_lane(
-        w, Log(*map(read_only, log)), Batches(*map(read_only, batches)), Topics(*map(read_only, topics)),
-        Sizes(*map(read_only, sizes)), estimates[lane], Producers(*all_read_only(lanes)), lane, sums, line,
-    )  # fmt: skip
-    return w.spans[: w.counters[SPANS]].copy()
+        split(w, event, log, batches, topics, estimates, lanes, lane, sums)

@@ -27,8 +27,8 @@ DAMPING_FACTOR = 0.9
 
 TODAY, KIP_TEXT, DAMPED, UNCOMPRESSED, SPLIT_AT_BATCH_SIZE = range(5)
 PROFILES = ("today", "kip", "damped", "uncompressed", "split_at_batch_size")
-"""By profile number: Kafka's code; KIP-126's text, which resets to 1.0; what was there before, one estimate a client
-and codec, without splits; and the KIP's two rejected designs."""
+"""By profile number: Kafka's code; KIP-126's text, whose steps are never larger, which resets to 1.0 and splits in two;
+what was there before, one estimate a client and codec, without splits; and the KIP's two rejected designs."""
 
 
 class Producers(NamedTuple):
@@ -41,6 +41,7 @@ class Producers(NamedTuple):
     profile: Ints
     halves: Ints  # 1: a split batch that is refused again is split in halves (KAFKA-19012's rule, 4.2 and later)
     is_fitted: Ints  # 1: compressed sizes come from the fit alone
+    measured_every: Ints  # one closed batch of so many is compressed anew to get its size, 0: none
     improving_step: Singles
     deteriorate_step: Singles
     estimation_factor: Singles
@@ -56,11 +57,22 @@ def updated(profile: int, estimate: np.float32, observed: np.float32, lanes: Pro
         return np.float32(
             estimate * np.float32(DAMPING_FACTOR) + observed * (np.float32(1) - np.float32(DAMPING_FACTOR))
         )
+    if profile == KIP_TEXT:
+        return by_text(estimate, observed, lanes, lane)
     if observed > estimate:
         return max(np.float32(estimate + lanes.deteriorate_step[lane]), observed)
     if observed < estimate:
         return max(np.float32(estimate - lanes.improving_step[lane]), observed)
     return estimate
+
+
+@kernel
+def by_text(estimate: np.float32, observed: np.float32, lanes: Producers, lane: int) -> np.float32:
+    """The estimate after a batch, as KIP-126 has it under 2b and 2c: a step, however far off it was; in (0, 1]."""
+    if observed > estimate:
+        return min(np.float32(estimate + lanes.deteriorate_step[lane]), np.float32(INITIAL_RATIO))
+    lower = np.float32(estimate - lanes.improving_step[lane])
+    return lower if observed < estimate and lower > 0 else estimate
 
 
 @kernel

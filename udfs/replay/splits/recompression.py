@@ -17,7 +17,7 @@ from schemas.tables.steps import SENT
 from udfs.arrow import compute, valid
 from udfs.replay.splits.accumulator import Sizes
 from udfs.wire.arrays import Floats, Ints
-from udfs.wire.records import CODEC_NAMES, LEVELS, PARTS, part_ends
+from udfs.wire.compressed_sizes import CODEC_NAMES, COMPRESSING, PARTS, part_ends
 
 CODECS = len(CODEC_NAMES)
 RECORD_OVERHEAD = 5
@@ -74,7 +74,7 @@ def parts_of(rows: pa.RecordBatch, first: Ints, begin: Ints, weight: Floats) -> 
     column: Any = rows[SENT.recompressed_bytes]
     batch = np.flatnonzero(valid(column)[first])
     values = compute.list_flatten(column.take(pa.array(first[batch]))).to_numpy(zero_copy_only=False)
-    compressed = values.astype(np.float64).reshape(len(batch), len(LEVELS), PARTS)
+    compressed = values.astype(np.float64).reshape(len(batch), len(COMPRESSING), PARTS)
     ends = np.array([part_ends(int(n)) for n in np.diff(begin)[batch]], np.int64).reshape(len(batch), PARTS)
     uncompressed = weight[begin[batch][:, None] + ends] - weight[begin[batch]][:, None]
     return Parts(batch, uncompressed, compressed)

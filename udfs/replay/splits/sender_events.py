@@ -12,16 +12,18 @@ from udfs.wire.kernel import kernel
 
 LINGERED, CLOSED, ANSWERED, RETRIED = range(4)
 """Kinds of events."""
-TIME, TICKET, KIND, PARTITION, FIRST, END, BYTES, IS_SPLIT = range(8)
-EVENT_COLUMNS = 8
+TIME, TICKET, KIND, PARTITION, FIRST, END, BYTES, IS_SPLIT, SIZE = range(9)
+EVENT_COLUMNS = 9
+NOT_ASKED, MODELLED = 0, -1
+"""SIZE, which is bytes of the closed batch, of one that is not closed yet, and of one that is not measured."""
 STUCK = 2
 """IS_SPLIT of a batch whose split made itself again: Kafka goes on until delivery.timeout.ms, the replay gives up."""
 O_FIRST, O_COUNT, O_BYTES, O_LIMIT, O_CREATED, O_SENT = range(6)
 """Of the batch that is being filled, by partition."""
 OPEN_COLUMNS = 6
-HELD, TICKETS, SPANS = range(3)
+HELD, TICKETS, SPANS, APPENDED = range(4)
 """Counters."""
-COUNTERS = 3
+COUNTERS = 4
 
 
 class Working(NamedTuple):
@@ -55,11 +57,14 @@ def swap(heap: Ints, a: int, b: int) -> None:
 
 
 @kernel
-def push(w: Working, time: int, kind: int, partition: int, first: int, end: int, size: int, is_split: int) -> None:
+def push(
+    w: Working, time: int, kind: int, partition: int, first: int, end: int, uncompressed: int, is_split: int, size: int
+) -> None:  # fmt: skip
     """Put an event into the heap."""
     heap, at = w.heap, w.counters[HELD]
     heap[at, TIME], heap[at, TICKET], heap[at, KIND], heap[at, PARTITION] = time, w.counters[TICKETS], kind, partition
-    heap[at, FIRST], heap[at, END], heap[at, BYTES], heap[at, IS_SPLIT] = first, end, size, is_split
+    heap[at, FIRST], heap[at, END], heap[at, BYTES], heap[at, IS_SPLIT] = first, end, uncompressed, is_split
+    heap[at, SIZE] = size
     w.counters[HELD] += 1
     w.counters[TICKETS] += 1
     while at > 0 and is_before(heap, at, (at - 1) // 2):

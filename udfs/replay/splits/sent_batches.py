@@ -21,7 +21,7 @@ from udfs.replay.splits.recompression import costs
 from udfs.replay.splits.resent import NONE, Rows, append_order, mark_resent
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Bools, Ints, read_only
-from udfs.wire.records import CODEC_NAMES
+from udfs.wire.compressed_sizes import CODEC_NAMES
 
 TOO_LARGE = 10
 """MESSAGE_TOO_LARGE."""

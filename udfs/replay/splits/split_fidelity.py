@@ -1,8 +1,10 @@
 """Do batches end, in the capture, where KIP-126 ends them at the captured settings? One verdict a batch.
 
-Each batch is judged by itself: the estimate at its creation follows from the batches captured before. When a batch was
-created the client's clock tells in ms; when one was closed lies between the request before and its own. So the
-estimate is one of a few, and a batch agrees if each of them ends it where the capture does.
+The estimate at a batch's creation follows from the batches closed before. When a batch was created the client's clock
+tells in ms; that one was closed lies between what was before its request and that. On every connection one close may be
+under way, and where several are, their order is open. So the estimate is one of a few, and a batch agrees if each of
+them ends it where the capture does. Where only some do, that is unknown, and the others are left out from there on:
+what came of a batch tells which estimate it was made with.
 """
 
 from __future__ import annotations
@@ -48,16 +50,23 @@ _BEGAN_BEFORE = CODES[Reason.BEGAN_BEFORE]
 _CLOSE_ORDER = CODES[Reason.CLOSE_ORDER]
 _FEWER, _MORE = CODES[Reason.FEWER_RECORDS], CODES[Reason.MORE_RECORDS]
 
-CLOSE, SPLIT = 0, 1
 MS = 1000  # us
-MOST_STATES = 256
+UNTOLD, LOST = -1.0, -2.0
+"""Estimates that are not known: of a producer that began before the capture, and where too many are possible."""
+MOST_STATES = 1024
+MOST_AHEAD = 62
+"""Closes that may be undecided at a time: bits of an int64."""
 
 
 class Closes(NamedTuple):
-    """Every sending of a batch of one topic and codec, in the order of the requests: int64 us, ratios float32."""
+    """Every sending of a batch of one topic and codec, in the order of the requests: int64 us, ratios float32.
+
+    One surely comes before another if its `latest` is no later than the other's `earliest`.
+    """
 
     latest: Ints  # its request
-    earliest: Ints  # the client's request before it
+    earliest: Ints  # when it can have been closed
+    none_before: Ints  # the least of `earliest` from here on
     ratio: Singles
 
 
@@ -83,67 +92,99 @@ class Made(NamedTuple):
 
 
 class States(NamedTuple):
-    """Estimates that are possible, each with the number of splits that are behind it."""
+    """Estimates that are possible, each with what is behind it: all closes before `base`, of those from there on the
+    ones in the bits of `ahead`, and so many splits."""
 
     estimate: Singles
+    base: Ints
+    ahead: Ints
     splits: Ints
 
 
 @kernel
-def add_state(states: States, count: int, estimate: np.float32, splits: int) -> int:
+def add_state(states: States, count: int, estimate: np.float32, base: int, ahead: int, splits: int) -> int:
     """Add a state that is not there yet; the number of states, one too many where there is no place."""
-    for at in range(count):
-        if states.estimate[at] == estimate and states.splits[at] == splits:
+    for at in range(min(count, MOST_STATES)):
+        same = states.base[at] == base and states.ahead[at] == ahead and states.splits[at] == splits
+        if same and states.estimate[at] == estimate:
             return count
-    if count < MOST_STATES:
-        states.estimate[count], states.splits[count] = estimate, splits
+    if count >= MOST_STATES:
+        return MOST_STATES + 1
+    states.estimate[count], states.base[count], states.ahead[count] = estimate, base, ahead
+    states.splits[count] = splits
     return count + 1
 
 
 @kernel
-def with_splits(states: States, count: int, splits: Splits, now: int, profile: int) -> int:
-    """Add the states that come of splits which may have been made by now."""
+def go_on(states: States, count: int, closes: Closes, splits: Splits, till: int, lanes: Producers) -> int:
+    """Add the states that come of those which are there by closes and splits that may have been by then."""
     at = 0
     while at < min(count, MOST_STATES):
-        done = states.splits[at]
-        if done < len(splits.earliest) and splits.earliest[done] <= now:
-            count = add_state(states, count, after_split(profile, splits.ratio[done]), done + 1)
+        count = add_closes(states, count, at, closes, splits, till, lanes)
+        base, s = states.base[at], states.splits[at]
+        may_split = s < len(splits.latest) and splits.earliest[s] <= till
+        if may_split and (base == len(closes.latest) or closes.latest[base] > splits.earliest[s]):
+            split = after_split(lanes.profile[0], splits.ratio[s])
+            count = add_state(states, count, split, base, states.ahead[at], s + 1)
         at += 1
     return count
 
 
 @kernel
-def closed(states: States, count: int, ratio: np.float32, lanes: Producers, other: States) -> int:
-    """The states after a batch was closed, each once; `other` is written over."""
-    size = 0
-    for at in range(min(count, MOST_STATES)):
-        before = states.estimate[at]
-        after = before if before < 0 else updated(lanes.profile[0], before, ratio, lanes, 0)
-        size = add_state(other, size, after, states.splits[at])
-    for at in range(min(size, MOST_STATES)):
-        states.estimate[at], states.splits[at] = other.estimate[at], other.splits[at]
-    return size
-
-
-@kernel
-def add_estimates(possible: States, count: int, states: States, size: int) -> int:
-    """Add the estimates of some states to those that are possible."""
-    for at in range(min(size, MOST_STATES)):
-        count = add_state(possible, count, states.estimate[at], 0)
-    return MOST_STATES + 1 if size > MOST_STATES else count
-
-
-@kernel
-def without_overdue(states: States, count: int, splits: Splits, now: int) -> int:
-    """The states without those that leave out a split which surely was made by now."""
-    kept = 0
-    for at in range(min(count, MOST_STATES)):
-        done = states.splits[at]
-        if done < len(splits.latest) and splits.latest[done] <= now:
+def add_closes(
+    states: States, count: int, at: int, closes: Closes, splits: Splits, till: int, lanes: Producers
+) -> int:  # fmt: skip
+    """... by one close more: any that may have been by then, and before all that are not yet behind the state."""
+    estimate, base, ahead, s = states.estimate[at], states.base[at], states.ahead[at], states.splits[at]
+    for bit in range(len(closes.latest) - base):
+        close = base + bit
+        if closes.none_before[close] > till:
+            break
+        if bit == MOST_AHEAD:
+            return MOST_STATES + 1
+        is_behind = (ahead >> bit) & 1 or closes.earliest[close] > till
+        if is_behind or closes.earliest[close] >= closes.latest[base]:
             continue
-        states.estimate[kept], states.splits[kept] = states.estimate[at], done
-        kept += 1
+        if s < len(splits.latest) and splits.latest[s] <= closes.earliest[close]:
+            continue
+        after = estimate if estimate < 0 else updated(lanes.profile[0], estimate, closes.ratio[close], lanes, 0)
+        next_base, left = base, ahead | (1 << bit)
+        while left & 1:
+            next_base, left = next_base + 1, left >> 1
+        count = add_state(states, count, after, next_base, left, s)
+    return count
+
+
+@kernel
+def without_overdue(states: States, count: int, closes: Closes, splits: Splits, now: int) -> int:
+    """The states without those that leave out a close or split which surely was by now."""
+    kept = 0
+    for at in range(count):
+        base, s = states.base[at], states.splits[at]
+        is_late = base < len(closes.latest) and closes.latest[base] <= now
+        if not is_late and not (s < len(splits.latest) and splits.latest[s] <= now):
+            kept = move(states, at, states, kept)
     return kept
+
+
+@kernel
+def move(states: States, at: int, other: States, count: int) -> int:
+    """Put a state behind those of `other`; how many there are then."""
+    other.estimate[count], other.base[count] = states.estimate[at], states.base[at]
+    other.ahead[count], other.splits[count] = states.ahead[at], states.splits[at]
+    return count + 1
+
+
+@kernel
+def lost(states: States, closes: Closes, splits: Splits, now: int) -> int:
+    """One state instead of more than there is room for: what surely was by now, and an estimate that is not known."""
+    base = s = 0
+    while base < len(closes.latest) and closes.latest[base] <= now:
+        base += 1
+    while s < len(splits.latest) and splits.latest[s] <= now:
+        s += 1
+    states.estimate[0], states.base[0], states.ahead[0], states.splits[0] = LOST, base, 0, s
+    return 1
 
 
 @kernel
@@ -175,52 +216,66 @@ def verdict_at(
 
 @kernel
 def verdict_of(
-    made: Made, batch: int, states: States, count: int, content: Ints, timestamp: Ints, codec: int, lanes: Producers
-) -> int:  # fmt: skip
-    """The verdict over all states: AGREED where each agrees, _CLOSE_ORDER where some do."""
+    made: Made, batch: int, states: States, count: int, agree: States, content: Ints, timestamp: Ints, codec: int,
+    lanes: Producers,
+) -> tuple[int, int]:  # fmt: skip
+    """(the verdict over all states: AGREED where each agrees, _CLOSE_ORDER where some do; how many of them agree).
+
+    agree: those that do, written.
+    """
     agreed, worst = 0, AGREED
-    for at in range(min(count, MOST_STATES)):
+    for at in range(count):
         if states.estimate[at] < 0:
-            return _BEGAN_BEFORE
+            return _BEGAN_BEFORE if states.estimate[at] == UNTOLD else _CLOSE_ORDER, 0
         found = verdict_at(made, batch, states.estimate[at], content, timestamp, codec, lanes)
-        agreed += found == AGREED
-        worst = found if found != AGREED else worst
-    if count > MOST_STATES:
-        return _CLOSE_ORDER
-    return AGREED if agreed == count else (_CLOSE_ORDER if agreed else worst)
+        if found == AGREED:
+            agreed = move(states, at, agree, agreed)
+        else:
+            worst = found
+    return AGREED if agreed == count else (_CLOSE_ORDER if agreed else worst), agreed
 
 
 @kernel
 def judge_batches(
     made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers,
-    now: States, ahead: States, other: States, possible: States, verdicts: Ints,
+    now: States, agree: States, verdicts: Ints,
 ) -> None:  # fmt: skip
-    """`judge`, into `verdicts`; now: the state to start with. The rest is working memory."""
-    count, at = 1, 0
+    """`judge`, into `verdicts`; now: the state to start with, and at the end one that is possible."""
+    count = 1
     for batch in range(len(made.created)):
         created = made.created[batch]
-        while at < len(closes.latest) and closes.latest[at] <= created:
-            count = without_overdue(now, count, splits, closes.earliest[at])
-            count = with_splits(now, count, splits, closes.latest[at], lanes.profile[0])
-            count = closed(now, count, closes.ratio[at], lanes, other)
-            at += 1
-        count = with_splits(now, count, splits, created, lanes.profile[0])
-        count = without_overdue(now, count, splits, created)
-        till, size, found = created + MS, 0, 0
-        for state in range(min(count, MOST_STATES)):
-            size = add_state(ahead, size, now.estimate[state], now.splits[state])
-        size = with_splits(ahead, size, splits, till, lanes.profile[0])
-        found = add_estimates(possible, found, ahead, size)
-        later = at
-        while later < len(closes.latest) and closes.earliest[later] <= till:
-            size = closed(ahead, size, closes.ratio[later], lanes, other)
-            size = with_splits(ahead, size, splits, till, lanes.profile[0])
-            found = add_estimates(possible, found, ahead, size)
-            later += 1
-        verdicts[batch] = verdict_of(made, batch, possible, found, content, timestamp, codec, lanes)
-    for last in range(at, len(closes.latest)):
-        count = with_splits(now, count, splits, closes.latest[last], lanes.profile[0])
-        count = closed(now, count, closes.ratio[last], lanes, other)
+        count = go_on(now, count, closes, splits, created + MS, lanes)
+        if count <= MOST_STATES:
+            count = without_overdue(now, count, closes, splits, created)
+        if count == 0 or count > MOST_STATES:
+            count = lost(now, closes, splits, created)
+        verdicts[batch], agreed = verdict_of(made, batch, now, count, agree, content, timestamp, codec, lanes)
+        if 0 < agreed < count and is_alone(made, batch):  # then it tells which of them it was
+            count = 0
+            for at in range(agreed):
+                count = move(agree, at, now, count)
+    finish(now, closes, splits, lanes)
+
+
+@kernel
+def is_alone(made: Made, batch: int) -> bool:
+    """Whether no other batch was made in the same ms, of which the capture does not tell the order."""
+    is_first = batch == 0 or made.created[batch - 1] < made.created[batch]
+    return is_first and (batch + 1 == len(made.created) or made.created[batch + 1] > made.created[batch])
+
+
+@kernel
+def finish(now: States, closes: Closes, splits: Splits, lanes: Producers) -> None:
+    """Have the first state go on to the end, by the times of requests."""
+    base, ahead, s = now.base[0], now.ahead[0], now.splits[0]
+    while base < len(closes.latest) or s < len(splits.latest):
+        if s < len(splits.latest) and (base == len(closes.latest) or splits.latest[s] <= closes.latest[base]):
+            now.estimate[0] = after_split(lanes.profile[0], splits.ratio[s])
+            s += 1
+            continue
+        if now.estimate[0] >= 0 and not ahead & 1:
+            now.estimate[0] = updated(lanes.profile[0], now.estimate[0], closes.ratio[base], lanes, 0)
+        base, ahead = base + 1, ahead >> 1
 
 
 def judge(
@@ -230,16 +285,16 @@ def judge(
     """(the verdict on each batch of one topic and codec, AGREED or a code of CODES; an estimate at the end).
 
     content, timestamp: of the records, int64. lanes: the captured settings are lane 0. initial: the estimate before the
-    first close, negative where it is not known.
+    first close, UNTOLD where it is not known.
     """
-    now, ahead, other, possible = (
-        States(np.zeros(MOST_STATES, np.float32), np.zeros(MOST_STATES, np.int64)) for _ in range(4)
+    now, agree = (
+        States(np.zeros(MOST_STATES, np.float32), *(np.zeros(MOST_STATES, np.int64) for _ in range(3)))
+        for _ in range(2)
     )
     now.estimate[0] = initial
     verdicts = np.zeros(len(made.created), np.int64)
     judge_batches(
         Made(*map(read_only, made)), Closes(*all_read_only(closes)), Splits(*all_read_only(splits)),
-        read_only(content), read_only(timestamp), codec, Producers(*all_read_only(lanes)), now, ahead, other,
-        possible, verdicts,
+        read_only(content), read_only(timestamp), codec, Producers(*all_read_only(lanes)), now, agree, verdicts,
     )  # fmt: skip
     return verdicts, float(now.estimate[0])

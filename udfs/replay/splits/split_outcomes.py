@@ -35,6 +35,8 @@ class Sums(NamedTuple):
     recoveries: Ints
     recovery_us: Ints
     recovery_longest: Ints
+    measured: Ints  # closed batches whose records were compressed anew to get their size
+    model_error: Ints  # of those, in MICRO of the size: how far the model was off, summed
     since_split: Ints  # us: when the estimate was last raised by a split and has not come back, NEVER
 
 

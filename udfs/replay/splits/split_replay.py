@@ -13,14 +13,16 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.facts.arrow_tables import pack
 from udfs.replay.fetch.fetch_replay import boundaries
-from udfs.replay.splits.accumulator import run
 from udfs.replay.splits.compression_estimate import DAMPED, Producers
+from udfs.replay.splits.held_records import HeldRecords, recompressed
+from udfs.replay.splits.lane_run import Measure, not_measured, run
 from udfs.replay.splits.sender_events import working_memory
 from udfs.replay.splits.sent_batches import Sent, Sequences, read_sent
+from udfs.replay.splits.size_errors import Sized, sized
 from udfs.replay.splits.split_outcomes import Sums, Timeline, last_spans, no_sums, no_timeline
-from udfs.replay.splits.split_verdicts import Recut, judge_sent, recut_of
+from udfs.replay.splits.split_verdicts import judge_sent
 from udfs.wire.arrays import Ints, Singles
-from udfs.wire.records import CODEC_NAMES
+from udfs.wire.compressed_sizes import CODEC_NAMES
 
 CLIENT = (SENT.client_id, SENT.client_address)
 STRETCH_RECORDS = 1 << 18
@@ -58,7 +60,7 @@ class Client:
     spans: list[tuple[int, Ints]] = field(default_factory=list)
     verdicts: Counter[tuple[str, int]] = field(default_factory=Counter)
     sent_until: int = 0  # us
-    recut: dict[int, list[Recut]] = field(default_factory=dict)
+    sized: dict[str, list[Sized]] = field(default_factory=dict)
 
 
 def whole_stretches(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
@@ -93,9 +95,13 @@ def cut_at(rows: pa.RecordBatch, most: int) -> int:
 
 
 def replay_splits(
-    batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str, most: int = STRETCH_RECORDS
-) -> Iterator[pa.RecordBatch]:
-    """Packed rows of gold tables from rows of SENT, sorted by client and by append_from."""
+    batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str, most: int = STRETCH_RECORDS,
+    held: HeldRecords | None = None,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """Packed rows of gold tables from rows of SENT, sorted by client and by append_from.
+
+    held: the records of the one client that the rows are of; without them sizes come from the model in every lane.
+    """
     from udfs.replay.splits.split_report import client_rows  # the report knows what a client is
 
     now: Client | None = None
@@ -103,7 +109,7 @@ def replay_splits(
         if now is None:
             client_id, client_address = (rows[name][0].as_py() for name in CLIENT)
             now = Client(client_id, client_address, lanes)
-        replay_stretch(now, rows)
+        replay_stretch(now, rows, held)
         if is_last:
             end_spans(now)
             for table, found in client_rows(now, run_id):
@@ -117,7 +123,7 @@ def end_spans(now: Client) -> None:
         now.spans.append((lane, last_spans(now.line, lane, now.sent_until)))
 
 
-def replay_stretch(now: Client, rows: pa.RecordBatch) -> None:
+def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) -> None:
     """Judge a stretch of what the client sent, and send it in every lane."""
     producers = now.lanes.producers
     now.is_java = now.is_java and bool(rows[SENT.is_java][0].as_py())
@@ -129,20 +135,22 @@ def replay_stretch(now: Client, rows: pa.RecordBatch) -> None:
         return
     grow(now, settings)
     now.sent_until = max(now.sent_until, int(sent.rows.request_time.max()))
-    for mode, sizes in enumerate((sent.sizes, sent.fitted)):
-        now.recut.setdefault(mode, []).append(recut_of(sent, sizes))
+    measure = None if held is None else recompressed(held, rows, sent.first, sent.begin, sent.log).size
+    for metric, found in sized(sent, measure):
+        now.sized.setdefault(metric, []).append(found)
     for topic, codec in zip(sent.topic[sent.first].tolist(), sent.rows.codec[sent.first].tolist(), strict=True):
         now.last_codec[topic] = codec
-    run_lanes(now, sent, settings)
+    run_lanes(now, sent, settings, measure or not_measured)
 
 
-def run_lanes(now: Client, sent: Sent, settings: Producers) -> None:
+def run_lanes(now: Client, sent: Sent, settings: Producers, measure: Measure) -> None:
     """Send what was sent, in every lane."""
     memory = working_memory(len(sent.log.time), len(sent.places.topic), len(now.topics))
     for lane in range(len(now.lanes.names)):
         sizes = sent.fitted if settings.is_fitted[lane] else sent.sizes
         spans = run(
-            memory, sent.log, sent.batches, sent.places, sizes, now.estimates, settings, lane, now.sums, now.line
+            memory, sent.log, sent.batches, sent.places, sizes, now.estimates, settings, lane, now.sums, now.line,
+            measure,
         )  # fmt: skip
         now.spans.append((lane, spans))
 

@@ -16,9 +16,10 @@ from udfs.arrow import array_of
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of, timestamps
 from udfs.replay.fetch.fetch_report import texts
 from udfs.replay.splits.compression_estimate import DAMPED, HEADER_BYTES
+from udfs.replay.splits.size_errors import RECUT, STATED_ERRORS, Sized
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNKNOWN, Reason
-from udfs.replay.splits.split_outcomes import MICRO, NEVER, SPAN_COLUMNS
-from udfs.replay.splits.split_verdicts import RECUT, SPLITS, SPLITS_REPLAYED, STATED_ERROR, Recut
+from udfs.replay.splits.split_outcomes import MICRO, NEVER, SPAN_COLUMNS, Sums
+from udfs.replay.splits.split_verdicts import SPLITS, SPLITS_REPLAYED
 from udfs.wire.arrays import Floats, Ints
 
 if TYPE_CHECKING:
@@ -33,31 +34,30 @@ def client_rows(done: Client, run_id: str) -> Iterator[tuple[Table, pa.RecordBat
     """The rows of a client all of whose batches were replayed."""
     note_replayed(done)
     yield FIDELITY, fidelity_rows(done, run_id)
-    if done.topics and done.recut:
+    if done.topics and done.sized:
         yield BATCH_SPLIT, outcome_rows(done, run_id)
         yield BATCH_SPLIT_TIMELINE, timeline_rows(done, run_id)
 
 
 def note_replayed(done: Client) -> None:
     """Verdicts that need the whole client: splits of the captured lane, and sizes of re-cut batches."""
-    if not done.recut:
+    if not done.sized:
         return
     captured = sum(done.verdicts[SPLITS, code] for code in (AGREED, CODES[Reason.SPLIT_NOT_REPLAYED]))
     replayed = int(done.sums.splits[0].sum())
     done.verdicts[SPLITS_REPLAYED, AGREED] += min(captured, replayed)
     which = Reason.SPLIT_NOT_REPLAYED if replayed < captured else Reason.SPLIT_NOT_CAPTURED
     done.verdicts[SPLITS_REPLAYED, CODES[which]] += abs(captured - replayed)
-    for mode, metric in enumerate(RECUT):
-        error = errors(done.recut[mode])[1]
-        done.verdicts[metric, AGREED] += int((error <= STATED_ERROR).sum())
-        done.verdicts[metric, CODES[Reason.BYTES_BEYOND_ERROR]] += int((error > STATED_ERROR).sum())
+    for metric, parts in done.sized.items():
+        error = errors(parts)[1]
+        within = int((error <= STATED_ERRORS[metric]).sum())
+        done.verdicts[metric, AGREED] += within
+        done.verdicts[metric, CODES[Reason.BYTES_BEYOND_ERROR]] += len(error) - within
 
 
-def errors(recut: list[Recut]) -> tuple[Ints, Floats]:
-    """(topics, relative errors) of re-cut batches' sizes."""
-    topic = np.concatenate([part.topic for part in recut])
-    captured = np.concatenate([part.captured for part in recut]).astype(np.float64)
-    return topic, np.abs(np.concatenate([part.replayed for part in recut]) - captured) / np.maximum(captured, 1)
+def errors(parts: list[Sized]) -> tuple[Ints, Floats]:
+    """(topics, relative errors) of batches' sizes."""
+    return np.concatenate([part.topic for part in parts]), np.concatenate([part.error for part in parts])
 
 
 def fidelity_rows(done: Client, run_id: str) -> pa.RecordBatch:
@@ -132,7 +132,8 @@ def outcome_rows(done: Client, run_id: str) -> pa.RecordBatch:
             t.recovery_ms_mean: share(sums.recovery_us // 1000, sums.recoveries),
             t.recovery_ms_max: array_of(sums.recovery_longest / 1000, sums.recoveries > 0),
             t.is_recovering: sums.since_split != NEVER,
-            t.size_error: size_errors(done, lane, topic),
+            t.measured_batches: sums.measured,
+            t.size_error: size_errors(done, lane, topic, sums),
         },
     )
 
@@ -146,15 +147,16 @@ def final_estimates(done: Client, lane: Ints, topic: Ints) -> Floats:
     return done.estimates[lane, of, codec].astype(np.float64)
 
 
-def size_errors(done: Client, lane: Ints, topic: Ints) -> pa.Array[Any]:
-    """The mean error of re-cut batches' sizes in the lane's mode."""
+def size_errors(done: Client, lane: Ints, topic: Ints, sums: Sums) -> pa.Array[Any]:
+    """The mean error of modelled sizes: as a lane's own measured batches tell it, else those that splits made."""
     means = np.full((len(RECUT), len(done.topics)), np.nan)
-    for mode in range(len(RECUT)):
-        of, error = errors(done.recut[mode])
+    for mode, metric in enumerate(RECUT):
+        of, error = errors(done.sized[metric])
         counts = np.bincount(of, minlength=len(done.topics))
-        sums = np.bincount(of, error, len(done.topics))
-        means[mode, counts > 0] = sums[counts > 0] / counts[counts > 0]
-    found = means[done.lanes.producers.is_fitted[lane], topic]
+        totals = np.bincount(of, error, len(done.topics))
+        means[mode, counts > 0] = totals[counts > 0] / counts[counts > 0]
+    captured = means[done.lanes.producers.is_fitted[lane], topic]
+    found = np.where(sums.measured > 0, sums.model_error / MICRO / np.maximum(sums.measured, 1), captured)
     return array_of(found, ~np.isnan(found))
 
 

@@ -2,39 +2,28 @@
 
 batches: batches sent first end where the replay ends them, given the batches before. splits: sendings are refused as
 too large where they are larger than max.message.bytes. splits_replayed: as many as the captured lane has, which goes
-on from its own batches. recut_bytes: sizes that the replay gives the batches which splits made, in both modes.
+on from its own batches. Sizes are compared in `size_errors`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.splits.accumulator import Sizes
 from udfs.replay.splits.compression_estimate import HEADER_BYTES, Producers
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
-from udfs.replay.splits.split_fidelity import AGREED, CODES, Closes, Made, Reason, Splits, judge
+from udfs.replay.splits.split_fidelity import AGREED, CODES, UNTOLD, Closes, Made, Reason, Splits, judge
 from udfs.replay.splits.split_outcomes import NEVER
-from udfs.wire.arrays import Bools, Floats, Ints, Singles
+from udfs.wire.arrays import Bools, Ints, Singles
 
 BATCHES, SPLITS, SPLITS_REPLAYED = "batches", "splits", "splits_replayed"
-RECUT = ("recut_bytes_recompressed", "recut_bytes_fitted")
-STATED_ERROR = 0.05
-"""A re-cut batch's size agrees when it is no further off than this, of what was captured."""
-
-
-class Recut(NamedTuple):
-    """Batches that splits made in the capture: topics int64, sizes as replayed and as captured."""
-
-    topic: Ints
-    replayed: Floats
-    captured: Ints
+IN_FLIGHT = 5
+"""max.in.flight.requests.per.connection by default, and at most with idempotence."""
 
 
 def judge_sent(
@@ -54,7 +43,7 @@ def judge_sent(
         mine = (sent.topic == topic) & (codec == number)
         if (topic, number) not in judged:
             first = sent.first[mine[sent.first]][0]
-            judged[topic, number] = -1.0 if began[first] or sent.rows.sequence[first] > 0 else 1.0
+            judged[topic, number] = UNTOLD if began[first] or sent.rows.sequence[first] > 0 else 1.0
         found, judged[topic, number] = judge_topic(sent, mine, number, lanes, judged[topic, number])
         for code, count in zip(*np.unique(found, return_counts=True), strict=True):
             verdicts[BATCHES, int(code)] += int(count)
@@ -81,9 +70,12 @@ def judge_topic(sent: Sent, mine: Bools, codec: int, lanes: Producers, initial: 
     """(the verdict on each batch of one topic and codec, the estimate at the end)."""
     rows, log = sent.rows, sent.log
     by_request = np.argsort(rows.request_time, kind="stable")
-    before = requests_before(rows.request_time, sent.connection, by_request)
+    before = before_requests(rows.request_time, rows.response_time, sent.connection)
     closed = by_request[mine[by_request] & (rows.uncompressed[by_request] > 0)]
-    closes = Closes(rows.request_time[closed], before[closed], ratios(rows.size[closed], rows.uncompressed[closed]))
+    earliest = closed_after(sent, before)[closed]
+    none_before = np.minimum.accumulate(earliest[::-1])[::-1]
+    ratio = ratios(rows.size[closed], rows.uncompressed[closed])
+    closes = Closes(rows.request_time[closed], earliest, none_before, ratio)
     refused = np.flatnonzero(mine & (rows.error == TOO_LARGE) & (rows.records > 1))
     refused = refused[np.argsort(rows.response_time[refused], kind="stable")]
     splits = Splits(
@@ -99,13 +91,42 @@ def judge_topic(sent: Sent, mine: Bools, codec: int, lanes: Producers, initial: 
     return found, after
 
 
-def requests_before(time: Ints, connection: Ints, by_request: Ints) -> Ints:
-    """The time of the request before each on its connection, 0 for the first: what goes to several brokers is closed
-    together, then sent to one after the other (Sender.sendProducerData)."""
-    of_connection = by_request[np.argsort(connection[by_request], kind="stable")]
-    found = np.zeros(len(time), np.int64)
-    same = connection[of_connection[1:]] == connection[of_connection[:-1]]
-    found[of_connection[1:][same]] = time[of_connection[:-1][same]]
+def before_requests(time: Ints, response: Ints, connection: Ints) -> Ints:
+    """What was before each request was made: the request before it on its connection, for the client makes one only
+    when that is written, and the answer to the fifth before it, for no more are in flight; 0 for the first.
+
+    What goes to several brokers is closed together, then sent to one after the other (Sender.sendProducerData).
+    """
+    told, request = np.unique(np.stack([connection, time]), axis=1, return_inverse=True)
+    answered = np.zeros(told.shape[1], np.int64)
+    answered[request.reshape(-1)] = np.where(response == NEVER, 0, response)
+    before = earlier(told[0], told[1], 1)
+    in_flight = earlier(told[0], answered, IN_FLIGHT)
+    if (in_flight < told[1]).all():  # else this client may have more in flight
+        before = np.maximum(before, in_flight)
+    return before[request.reshape(-1)]
+
+
+def earlier(connection: Ints, values: Ints, by: int) -> Ints:
+    """The value of the request so many before each on its connection, 0 where there is none."""
+    found = np.zeros(len(values), np.int64)
+    same = connection[by:] == connection[:-by]
+    found[by:][same] = values[:-by][same]
+    return found
+
+
+def closed_after(sent: Sent, before: Ints) -> Ints:
+    """When each sending was closed at the earliest: not before what was before its request, nor before its last record
+    was appended, nor, where it sends records again, before the answer to what sent them first."""
+    rows, log = sent.rows, sent.log
+    batch = np.maximum(sent.batch_of, 0)
+    last = np.minimum(sent.begin[batch] + sent.offset + rows.records, sent.begin[batch + 1]) - 1
+    is_again = sent.first[batch] != np.arange(len(batch))
+    told = (sent.batch_of != NONE) & (rows.records > 0)
+    found = before
+    for time, is_told in ((log.time[last], told), (rows.response_time[sent.first[batch]], told & is_again)):
+        # What is not before the request is no bound: a time that is not the client's clock, or no answer.
+        found = np.maximum(found, np.where(is_told & (time < rows.request_time), time, 0))
     return found
 
 
@@ -137,16 +158,3 @@ def made_of(sent: Sent, batches: Ints, before: Ints) -> Made:
         np.where(is_other, log.content[np.maximum(other, 0)], NONE), log.timestamp[np.maximum(other, 0)],
         (surely_cut | (comes >= before)).astype(np.int64),
     )  # fmt: skip
-
-
-def recut_of(sent: Sent, sizes: Sizes) -> Recut:
-    """The batches that splits made in the capture, with the sizes that the replay gives them."""
-    rows = sent.rows
-    told = (sent.batch_of != NONE) & (rows.sequence >= 0)  # else where a part begins is not known
-    parts = np.flatnonzero(~sent.is_whole & told & (rows.uncompressed > 0))
-    first = sent.begin[sent.batch_of[parts]] + sent.offset[parts]
-    end = first + rows.records[parts]
-    fits = end <= sent.begin[sent.batch_of[parts] + 1]
-    parts, first, end, codec = parts[fits], first[fits], end[fits], rows.codec[parts[fits]]
-    inside = sizes.fixed[codec, first] + sizes.cost[codec, end] - sizes.cost[codec, first]
-    return Recut(sent.topic[parts], HEADER_BYTES + inside, rows.size[parts])

@@ -1,0 +1,78 @@
+"""What KIP-126's replay reads where it measures sizes: the packets of producers' connections, beside what they sent.
+
+Records are in no table: they are read from the captures once more, and the worker that replays a producer puts its
+connections together itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.captures.capture_plan import (
+    PACKET_COLUMNS,
+    CapturePlan,
+    index_captures,
+    packets_of,
+    plan_capture,
+    range_tasks,
+    ranges_in,
+)
+from jobs.lake import rows_of
+from jobs.replays.one_shuffle import SHARD
+from schemas.tables.silver import CAPTURES, CONNECTIONS
+from schemas.tables.steps import SENT
+from udfs.capture.log_lines import UTC
+from udfs.errors import CaptureError
+from udfs.facts.exchanges import ids_of
+from udfs.replay.splits.replay_with_records import IS_SENT
+
+FIRST_ID = "first_id"
+"""Of the first connection between two endpoints, which the packets of all of them share."""
+
+
+def with_packets(spark: SparkSession, lake: str, capture_id: str, sent: DataFrame, connections: DataFrame) -> DataFrame:
+    """Rows of SENT and the packets of the connections they were sent on, in the shards of SENT's rows.
+
+    Raises CaptureError where the captures are not what was ingested.
+    """
+    c, t = CONNECTIONS, SENT
+    first = connections.groupBy(c.server, c.client).agg(F.min_by(c.connection_id, c.first_time).alias(FIRST_ID))
+    ends = connections.select(c.connection_id, c.server, c.client).join(first, [str(c.server), str(c.client)])
+    used = sent.select(t.connection_id, t.client_id, t.client_address, SHARD).distinct()
+    producers = used.join(ends, str(c.connection_id)).select(FIRST_ID, t.client_id, t.client_address, SHARD).distinct()
+    packets = packets_with_id(spark, ingested(spark, lake, capture_id)).join(producers, FIRST_ID).drop(FIRST_ID)
+    told = sent.withColumn(IS_SENT, F.lit(True))
+    return packets.withColumn(IS_SENT, F.lit(False)).unionByName(told, allowMissingColumns=True)
+
+
+def ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:
+    """The captures that a capture set was ingested from. Raises CaptureError where they are gone or changed."""
+    t = CAPTURES
+    paths = [row[0] for row in rows_of(spark, lake, t, capture_id).select(t.path).distinct().collect()]
+    plan = plan_capture(index_captures(spark, sorted(paths), UTC), spark.sparkContext.defaultParallelism)
+    if plan.capture_id != capture_id:
+        raise CaptureError(
+            f"{', '.join(sorted(paths))}: not the files that were ingested as capture {capture_id}, from which "
+            "recut.sizes=exact reads records again: ingest them again, or replay with recut.sizes=recompressed"
+        )
+    return plan
+
+
+def packets_with_id(spark: SparkSession, plan: CapturePlan) -> DataFrame:
+    """The packets of a capture set, each with the id of the first connection between its endpoints."""
+    orders = plan.orders
+
+    def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for part, file_no in ranges_in(batches):
+            for packets in packets_of(part, file_no, orders[file_no]):
+                keys: Any = packets["connection"].dictionary_encode()
+                ids = pa.array(ids_of(keys.dictionary.to_pylist()))
+                yield packets.drop_columns(["bucket"]).append_column(FIRST_ID, ids.take(keys.indices))
+
+    columns = ", ".join(PACKET_COLUMNS.split(", ")[1:])
+    return range_tasks(spark, plan.packets).mapInArrow(read_ranges, f"{columns}, {FIRST_ID} bigint")

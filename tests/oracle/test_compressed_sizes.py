@@ -1,0 +1,41 @@
+"""Records take as much, compressed, as in the batches that Kafka's own classes make of them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.oracle.conftest import Jar, RunJava
+from tests.oracle.test_batch_split import CODECS
+from tests.unit.wire.encoding import record
+from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
+from udfs.wire.records import HEADER_BYTES
+
+OFF_BY = {"none": 0.0, "gzip": 0.002, "snappy": 0.002, "lz4": 0.002, "zstd": 0.002}
+"""Of a batch's size: the codecs of the JVM and of Python are of other versions."""
+
+
+def values(seed: int) -> list[bytes]:
+    """Values of records that compress well, badly, or partly."""
+    source = random.Random(seed)  # noqa: S311  (no secret depends on it)
+    words = [source.randbytes(source.randint(2, 9)) for _ in range(50)]
+    texts = [b"".join(source.choices(words, k=source.randint(0, 200))) for _ in range(source.randint(1, 150))]
+    return [source.randbytes(len(text)) if source.random() < 0.2 * (seed % 4) else text for text in texts]
+
+
+@pytest.fixture(scope="module")
+def batches(jar: Jar, run_java: RunJava) -> list[tuple[str, list[bytes], int]]:
+    """Codec, values and what a batch of them takes in Kafka."""
+    asked = [(codec, values(seed)) for seed in range(12) for codec in CODEC_NAMES]
+    jars = [jar("org.apache.kafka:kafka-clients:4.1.1"), *(jar(codec) for codec in CODECS)]
+    lines = "\n".join(" ".join([codec, *(value.hex() for value in of)]) for codec, of in asked)
+    sizes = run_java("CompressedBatches.java", *jars, stdin=lines + "\n").split()
+    return [(codec, of, int(size)) for (codec, of), size in zip(asked, sizes, strict=True)]
+
+
+def test_a_batch_takes_what_kafkas_producer_makes_of_its_records(batches: list[tuple[str, list[bytes], int]]) -> None:
+    for codec, of, size in batches:
+        records = b"".join(record(at, at, None, value) for at, value in enumerate(of))
+        found = HEADER_BYTES + compressed_size(CODEC_NAMES.index(codec), records)
+        assert abs(found - size) <= OFF_BY[codec] * size, (codec, len(of))

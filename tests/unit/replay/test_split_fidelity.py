@@ -1,0 +1,67 @@
+"""Where a captured batch ends, when the capture leaves open what was closed before it was created."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tests.unit.replay.producers import Producer, content_of, lanes_of
+from udfs.replay.splits.split_fidelity import AGREED, CODES, Closes, Made, Reason, Splits, judge
+from udfs.replay.splits.split_verdicts import before_requests
+
+UNKNOWN, FEWER, MORE = CODES[Reason.CLOSE_ORDER], CODES[Reason.FEWER_RECORDS], CODES[Reason.MORE_RECORDS]
+NONE = np.zeros(0, np.int64)
+
+
+def verdicts(batches: Sequence[tuple[int, int]], closes: Sequence[tuple[int, int]]) -> list[int]:
+    """Of batches by ms of creation and records, among closes by the ms between which they were, the earlier request
+    first. The estimate is 1.0, at which a batch takes eight records, and a close has it fall so far that it takes nine.
+    """
+    lanes = lanes_of(Producer(1024, 1 << 20))._replace(improving_step=np.full(1, 0.07, np.float32))
+    end = np.cumsum([records for _, records in batches])
+    content, n = content_of([100] * int(end[-1])), len(batches)
+    created, records = (np.array(of) for of in zip(*batches, strict=True))
+    made = Made(
+        created * 1000, end - records, end, np.full(n, content[0]), np.zeros(n, np.int64), np.full(n, -1),
+        np.zeros(n, np.int64), np.zeros(n, np.int64),
+    )  # fmt: skip
+    earliest, latest = (np.array(of) * 1000 for of in zip(*closes, strict=True))
+    none_before = np.minimum.accumulate(earliest[::-1])[::-1]
+    closed = Closes(latest, earliest, none_before, np.full(len(latest), 0.1, np.float32))
+    no_splits = Splits(NONE, NONE, np.zeros(0, np.float32))
+    found, _ = judge(made, closed, no_splits, content, np.zeros(len(content), np.int64), 1, lanes, 1.0)
+    return found.tolist()
+
+
+def test_a_close_that_surely_was_or_was_not_decides() -> None:
+    assert verdicts([(10, 8), (30, 9)], [(12, 25)]) == [AGREED, AGREED]
+    assert verdicts([(10, 9), (30, 8)], [(12, 25)]) == [MORE, FEWER]
+
+
+def test_a_close_that_may_have_been_leaves_it_open() -> None:
+    assert verdicts([(10, 8)], [(5, 25)]) == verdicts([(10, 9)], [(5, 25)]) == [UNKNOWN]
+    assert verdicts([(10, 7)], [(5, 25)]) == [FEWER], "no order gives that"
+
+
+def test_what_came_of_a_batch_tells_which_estimate_the_next_ones_were_made_with() -> None:
+    assert verdicts([(10, 9), (15, 9), (20, 8)], [(5, 25)]) == [UNKNOWN, AGREED, FEWER]
+
+
+def test_batches_of_the_same_ms_do_not_tell_each_others_order() -> None:
+    assert verdicts([(10, 9), (10, 8)], [(5, 25)]) == [UNKNOWN, UNKNOWN]
+
+
+def test_requests_to_two_brokers_do_not_tell_the_order_of_their_closes() -> None:
+    """The one whose request was later may have been closed before the batch was created, and the other one not."""
+    assert verdicts([(10, 9)], [(12, 15), (5, 25)]) == [UNKNOWN]
+    assert verdicts([(10, 9)], [(12, 15), (16, 25)]) == [MORE]
+
+
+def test_a_request_is_made_when_the_one_before_is_written_and_the_fifth_before_is_answered() -> None:
+    time = np.array([10, 20, 30, 40, 50, 60, 60, 61])
+    response = np.array([55, 56, 57, 58, 59, 70, 70, 71])
+    connection = np.array([1, 1, 1, 1, 1, 1, 1, 2])
+    assert before_requests(time, response, connection).tolist() == [0, 10, 20, 30, 40, 55, 55, 0]
+    response[0] = 65  # six in flight: this client may have any number
+    assert before_requests(time, response, connection).tolist() == [0, 10, 20, 30, 40, 50, 50, 0]

@@ -1,0 +1,72 @@
+"""What records take compressed, and how they stand in another batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.wire.encoding import record
+from udfs.wire.arrays import read_only
+from udfs.wire.compressed_sizes import (
+    CODEC_NAMES,
+    COMPRESSING,
+    PARTS,
+    compressed_parts,
+    compressed_size,
+    encode_records,
+    part_ends,
+)
+from udfs.wire.records import sizes_of
+
+RECORDS = st.lists(
+    st.tuples(st.integers(0, 1 << 40), st.none() | st.binary(max_size=300), st.binary(max_size=300)),
+    min_size=1, max_size=200,
+)  # fmt: skip
+FRAMES = {"gzip": 18, "snappy": 16, "lz4": 11, "zstd": 6}
+"""Bytes that a codec's framing takes at least."""
+
+
+@given(RECORDS, st.data())
+def test_records_stand_in_another_batch_as_if_they_had_been_written_there(
+    records: list[tuple[int, bytes | None, bytes]], data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, len(records) - 1))
+    end, offset = data.draw(st.integers(first + 1, len(records))), data.draw(st.integers(0, 1 << 20))
+    written = b"".join(record(at, *of) for at, of in enumerate(records))
+    found = sizes_of(written, len(records))
+    out = np.zeros(len(written) + 21 * (len(records) + 1), np.uint8)
+    deltas = found.timestamp_deltas[first:end] - found.timestamp_deltas[first]
+    behind = encode_records(
+        read_only(np.frombuffer(written, np.uint8)), read_only(found.ends[first:end]),
+        read_only(found.content[first:end]), read_only(deltas), offset, out, 0,
+    )  # fmt: skip
+    expected = b"".join(
+        record(offset + at, delta - records[first][0], key, value)
+        for at, (delta, key, value) in enumerate(records[first:end])
+    )
+    assert out[:behind].tobytes() == expected
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+def test_what_repeats_takes_little_and_what_does_not_takes_its_bytes_and_a_frame(codec: str) -> None:
+    number, noise = CODEC_NAMES.index(codec), np.random.default_rng(3).bytes(100_000)
+    assert compressed_size(number, bytes(100_000)) < 6_000
+    assert 100_000 + FRAMES[codec] <= compressed_size(number, noise) < 100_200
+
+
+def test_every_codec_takes_about_what_another_implementation_of_it_does() -> None:
+    text = b" ".join(b"%d" % (at * at) for at in range(20_000))
+    for codec in COMPRESSING:
+        theirs = len(pa.compress(text, codec=codec, asbytes=True))
+        assert compressed_size(CODEC_NAMES.index(codec), text) == pytest.approx(theirs, rel=0.25)
+
+
+def test_a_batch_compressed_anew_is_told_by_its_eighths() -> None:
+    ends = sizes_of(b"".join(record(number, 0, None, b"a" * 50) for number in range(10)), 10).ends
+    assert part_ends(10).tolist() == [2, 3, 4, 5, 7, 8, 9, 10]
+    found = compressed_parts(bytes(int(ends[-1])), ends).reshape(len(COMPRESSING), PARTS)
+    assert (found > 0).all()
+    assert (found[:, -1] >= found[:, 0]).all()

@@ -1,0 +1,121 @@
+"""What records take when they are compressed as Kafka's producer does: by the same codecs, levels and framing.
+
+`GzipCompression`, `SnappyCompression`, `Lz4Compression` and `ZstdCompression` of kafka-clients 4.3 at their default
+levels. The codecs are zlib's, pyarrow's and zstandard's; only the sizes of what they make are kept.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import zstandard
+
+from udfs.wire.arrays import Bytes, Ints
+from udfs.wire.kernel import kernel
+
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+"""By the batch's codec number."""
+COMPRESSING = CODEC_NAMES[1:]
+PARTS = 8
+"""A batch compressed anew is compressed up to each eighth of its records, to tell what its parts take."""
+
+XERIAL_HEADER = 16
+"""SnappyOutputStream of xerial: magic and two versions, then blocks of 32 KiB behind their size."""
+_SNAPPY_BLOCK = 32 << 10
+_LZ4_BLOCK = 64 << 10  # Lz4BlockOutputStream: blocks that do not depend on each other, stored where they would grow
+_LZ4_FRAME = 7 + 4  # magic, two descriptors and their checksum; the end mark
+_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
+_GZIP_FORMAT = 31  # zlib's window of 32 KiB, in a gzip header and trailer
+_BLOCK_SIZE = 4
+
+_codec: Any = pa.Codec
+"""Without the stubs, which want names of codecs as literals."""
+
+
+def compressed_size(codec: int, records: bytes) -> int:
+    """Bytes that encoded records take behind the header of a batch of this codec."""
+    return _SIZES[CODEC_NAMES[codec]](records)
+
+
+def _gzip(records: bytes) -> int:
+    stream = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_FORMAT)
+    return len(stream.compress(records)) + len(stream.flush())
+
+
+def _snappy(records: bytes) -> int:
+    blocks = _blocks(records, _SNAPPY_BLOCK)
+    return XERIAL_HEADER + sum(_BLOCK_SIZE + len(_codec("snappy").compress(block, asbytes=True)) for block in blocks)
+
+
+def _lz4(records: bytes) -> int:
+    blocks = _blocks(records, _LZ4_BLOCK)
+    packed = [len(_codec("lz4_raw").compress(block, asbytes=True)) for block in blocks]
+    return _LZ4_FRAME + sum(_BLOCK_SIZE + min(len(block), size) for block, size in zip(blocks, packed, strict=True))
+
+
+def _zstd(records: bytes) -> int:
+    stream = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj()
+    return len(stream.compress(records)) + len(stream.flush())
+
+
+def _blocks(records: bytes, size: int) -> list[bytes]:
+    return [records[at : at + size] for at in range(0, len(records), size)]
+
+
+_SIZES = {"none": len, "gzip": _gzip, "snappy": _snappy, "lz4": _lz4, "zstd": _zstd}
+
+
+def part_ends(records: int) -> Ints:
+    """How many records there are up to the end of each part of a batch: int64[PARTS]."""
+    ends: Ints = -(-records * np.arange(1, PARTS + 1) // PARTS)
+    return ends
+
+
+def compressed_parts(records: bytes, ends: Ints) -> Ints:
+    """Compressed bytes of the first eighth of the records, the first two, ..., all: int64[codecs * PARTS], by codec in
+    the order of COMPRESSING. ends: int64[records], as RecordSizes has it.
+    """
+    stops = ends[part_ends(len(ends)) - 1] if len(ends) else np.zeros(PARTS, np.int64)
+    return np.array([_SIZES[name](records[:stop]) for name in COMPRESSING for stop in stops.tolist()], np.int64)
+
+
+@kernel
+def put_varlong(out: Bytes, at: int, value: int) -> int:
+    """Write a zig-zag varint; the offset behind it (ByteUtils.writeVarlong)."""
+    raw = np.uint64((value << 1) ^ (value >> 63))
+    while raw >= np.uint64(0x80):
+        out[at] = np.uint8(raw & np.uint64(0x7F)) | np.uint8(0x80)
+        raw >>= np.uint64(7)
+        at += 1
+    out[at] = np.uint8(raw)
+    return at + 1
+
+
+@kernel
+def encode_records(
+    records: Bytes, ends: Ints, content: Ints, timestamp_deltas: Ints, offset_delta: int, out: Bytes, at: int
+) -> int:
+    """Write records as they stand in another batch (DefaultRecord.writeTo); the offset behind them.
+
+    ends, content: int64[n], where each record ends in `records` and what of it is key, value and headers.
+    timestamp_deltas: int64[n], ms since the first record of the other batch. offset_delta: of the first.
+    out: at least len(records) + 20 * n bytes behind `at`.
+    """
+    for record in range(len(ends)):
+        start = at + 5  # a length takes up to five bytes, and is known behind what it is of
+        body = start + 1
+        out[start] = 0  # attributes
+        body = put_varlong(out, body, timestamp_deltas[record])
+        body = put_varlong(out, body, offset_delta + record)
+        first = ends[record] - content[record]
+        for index in range(content[record]):
+            out[body + index] = records[first + index]
+        body += content[record]
+        behind = put_varlong(out, at, body - start)
+        for index in range(body - start):
+            out[behind + index] = out[start + index]
+        at = behind + body - start
+    return at
