@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.facts.arrow_tables import arrow_schema, unpack
-from udfs.replay.fetch.client_pace import as_captured_clients, line
+from udfs.replay.fetch.client_pace import Fetches, as_captured_clients, line, measured_pace, time_until
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch.fetch_replay import replay_fetches
@@ -158,13 +159,69 @@ def differing(where: Callable[[dict[str, Any]], bool], **differs: Any) -> Rows:
         (differing(lambda row: row.get("exchange_no") == 3, redirected=True), "partition_refused"),
         (differing(lambda row: row.get("exchange_no") == 0, session_known=False), "session_unknown"),
         ([row for row in EVENTS if (row["kind"], row["position"]) != (BATCH, 20)], "log_content_unknown"),
-        (differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=0), "position_moved"),
+        (differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=-7),
+         "position_moved"),
     ],
 )  # fmt: skip
 def test_what_the_capture_does_not_show_is_unknown_and_named(events: Rows, reason: str) -> None:
     for checked, agreed, unknown, reasons in closed_fidelity(events).values():
         assert (checked, agreed) == (0, 0)
         assert reasons == [(reason, unknown)]
+
+
+def without(fetches: range, partition: int) -> Rows:
+    return [row for row in EVENTS if not (row.get("exchange_no") in fetches and row["partition"] == partition)]
+
+
+def restarts(events: Rows) -> tuple[int, int, int, list[tuple[str, int]]]:
+    return closed_fidelity(events)["restarts"]
+
+
+def test_a_reader_that_goes_elsewhere_is_followed() -> None:
+    """It reads partition 0 from its beginning again in fetch 5, and goes on behind that where it was."""
+    again = differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=0)
+    assert restarts(again) == (2, 2, 0, [])
+
+
+def test_a_partition_that_is_left_out_and_comes_back_is_followed() -> None:
+    away = without(range(3, 6), 3)
+    assert restarts(away)[0] == 1
+    fairness = [row for row in gold(away, lanes_of(AS_CAPTURED))["fetch_fairness"] if row["mode"] == "closed"]
+    assert [row["requests"] for row in fairness] == [16, 16, 16, 13]
+
+
+def test_a_partition_that_is_not_asked_for_any_more_is_given_up() -> None:
+    rows = gold(without(range(10, 16), 3), lanes_of(AS_CAPTURED, SIZE))["fetch_fairness"]
+    mine = [row for row in rows if row["mode"] == "closed" and row["partition"] == 3]
+    assert [row["requests"] for row in mine] == [10, 10]
+    assert mine[1]["bytes"] < mine[0]["bytes"] < BATCHES * SIZE
+
+
+def test_a_silence_before_a_change_is_kept_in_every_lane_and_is_no_pace() -> None:
+    """The reader stands still for two seconds before fetch 8, and has lost its session then."""
+    later = [
+        row | {"opens_session": row["opens_session"] or row["exchange_no"] == 8}
+        | {name: row[name] + 2_000_000 * (row["exchange_no"] >= 8) for name in ("request_time", "response_time")}
+        if row["kind"] == READ else row
+        for row in EVENTS
+    ]  # fmt: skip
+    found = closed_fidelity(later)
+    assert found["bytes"] == (32, 32, 0, [])
+    closed = [row for row in gold(later, lanes_of(AS_CAPTURED, SIZE))["fetch_consumers"] if row["mode"] == "closed"]
+    assert [row["catch_up_ms"] for row in closed] == [2152.0, 2312.0]
+
+
+def test_a_segments_end_is_told_by_a_read_that_ends_below_its_limits() -> None:
+    """Each read of partition 0 gets one batch, be that the limit or half of it; other limits tell which it was."""
+    lanes = lanes_of(10 * SIZE, 10 * SIZE)
+    lanes = replace(lanes, consumer=lanes.consumer._replace(partition_max_bytes=np.array([AS_CAPTURED, 4 * SIZE])))
+    for limit, took in ((SIZE, [72.0, 12.0]), (2 * SIZE, [72.0, 72.0])):
+        read = [
+            read_row(fetch, 0, 0, fetch, SIZE) | {"max_bytes": 10 * SIZE, "partition_max_bytes": limit}
+            for fetch in range(BATCHES)
+        ]
+        rows = gold([row for row in batch_rows() if row["partition"] == 0] + read, lanes)["fetch_fairness"]
+        assert [row["catch_up_ms"] for row in rows if row["mode"] == "closed"] == took
 
 
 def test_another_order_than_the_clients_is_told() -> None:
@@ -178,6 +235,28 @@ def test_the_pace_keeps_the_times_in_all() -> None:
     assert (base, base * len(times) + each * amounts.sum()) == (5.0, times.sum())
     assert line(np.array([10, 20]), np.array([7, 5])) == (5.0, 2 / 30)
     assert line(np.zeros(0, np.int64), np.zeros(0, np.int64)) == (0.0, 0.0)
+
+
+def fetches(request: list[int], response: list[int], records: list[int]) -> Fetches:
+    """Fetches whose answers have ten bytes a record, which were there."""
+    columns = [np.array(column, np.int64) for column in (request, response, records)]
+    none = np.zeros(len(request), np.int64)
+    return Fetches(*columns, columns[2] * 10, none, none.astype(np.bool_), 500 * MS)
+
+
+def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> None:
+    """10 records in 40 ms, and 30 in 10: in whichever responses they come."""
+    pace = measured_pace([fetches([0, 50, 70], [10, 60, 80], [10, 30, 0])], is_one_process=True)
+    assert pace.gap.tolist() == [10.0]
+    assert [time_until(pace.taking, 0, records) for records in (0, 5, 10, 40, 80)] == [0.0, 15.0, 30.0, 30.0, 60.0]
+
+
+def test_what_a_response_waits_for_another_brokers_records_is_not_its_own_time() -> None:
+    """Both answer at 10; the second is asked again when the records of the first are done, and its own."""
+    one, two = fetches([0, 30], [10, 40], [10, 0]), fetches([0, 50], [10, 60], [10, 0])
+    together = measured_pace([one, two], is_one_process=True)
+    assert together.gap.tolist() == [20.0, 20.0]
+    assert measured_pace([one, two], is_one_process=False).gap.tolist() == [20.0, 40.0]
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)
