@@ -9,82 +9,36 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.tables.steps import LOG_EVENTS, READS
-from udfs.facts.arrow_tables import arrow_schema, unpack
-from udfs.replay.fetch.client_pace import Fetches, as_captured_clients, line, measured_pace, time_until
+from tests.unit.replay.captured_reader import (
+    BATCHES,
+    MS,
+    PARTITIONS,
+    SIZE,
+    Rows,
+    batch_rows,
+    catch_up,
+    lanes_of,
+    read_row,
+    reads_of,
+)
+from udfs.facts.arrow_tables import unpack
+from udfs.replay.fetch.client_pace import Fetches, line, measured_pace, time_until
 from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.fetch_replay import replay_fetches
-from udfs.replay.fetch.log_reads import BATCH, READ, reads
+from udfs.replay.fetch.log_reads import BATCH, READ
 
-Rows = list[dict[str, Any]]
-MS = 1000
-BEGIN = 1_700_000_000 * 10**6
-BATCHES, SIZE, PARTITIONS = 8, 100, 4
 LOOSE = ["response_time", "max_wait_ms", "max_bytes", "min_bytes", "fetch_offset", "told_bound", "partition_max_bytes"]
-READER = {"client_id": "app", "client_address": "10.0.0.1", "reader": "consumer", "connection_id": 5, "broker": "1"}
-
-
-def lanes_of(*max_bytes: int) -> FetchLanes:
-    n = len(max_bytes)
-    columns = (list(max_bytes), [AS_CAPTURED] * n, [1 << 30] * n, [0] * n)
-    limits, clients = Lanes(*(np.array(column, np.int64) for column in columns)), as_captured_clients(n)
-    return FetchLanes(tuple(f"lane {i}" for i in range(n)), limits, limits, clients, clients)
-
-
-def batch_rows() -> Rows:
-    """The backlog: batches of ten records that some fetch showed."""
-    return [
-        {
-            "topic": "t", "topic_key": "t", "partition": p, "kind": BATCH, "position": 10 * b,
-            "last_offset": 10 * b + 9, "size_bytes": SIZE, "append_after": None, "append_before": BEGIN + MS,
-        }
-        for p in range(PARTITIONS)
-        for b in range(BATCHES)
-    ]  # fmt: skip
-
-
-def read_row(fetch: int, position: int, partition: int, batch: int, returned: int) -> dict[str, Any]:
-    """One partition of a fetch that came 10 ms after the one before and took 2 ms."""
-    request = BEGIN + 10 * MS * fetch
-    return READER | {
-        "topic": "t", "topic_key": "t", "partition": partition, "kind": READ, "position": request,
-        "exchange_no": fetch, "request_time": request, "response_time": request + 2 * MS, "max_wait_ms": 500,
-        "min_bytes": 1, "max_bytes": 2 * SIZE, "in_session": True, "opens_session": fetch == 0, "profile": 0,
-        "fetch_offset": 10 * batch, "bound_low": 10 * BATCHES, "bound_high": 10 * BATCHES, "bound_known": True,
-        "told_bound": 10 * BATCHES, "session_known": True, "redirected": False, "refused": False, "throttled": False,
-        "read_position": position, "partition_max_bytes": SIZE, "returned_bytes": returned,
-        "response_record_bytes": 2 * SIZE,
-    }  # fmt: skip
-
-
-def catch_up(rotates: bool = True) -> Rows:
-    """A Java consumer's catch-up: two partitions fit into a response, and the session's order is Kafka's."""
-    order, read, rows = list(range(PARTITIONS)), [0] * PARTITIONS, []
-    for fetch in range(BATCHES * PARTITIONS // 2):
-        served = [p for p in order if read[p] < BATCHES][:2]
-        rows += [read_row(fetch, i, p, read[p], SIZE if p in served else 0) for i, p in enumerate(order)]
-        for p in served:
-            read[p] += 1
-        if rotates and fetch > 0:  # the response that opens the session moves nothing
-            order = [p for p in order if p not in served] + served
-    return rows
 
 
 def gold(events: Rows, lanes: FetchLanes, most: int = 10_000) -> dict[str, Rows]:
     """The gold rows, the passes being given batches of at most so many rows."""
-    t, r = LOG_EVENTS, READS
-    keys = [(str(name), "ascending") for name in (t.topic_key, t.partition, t.kind, t.position)]
-    sorted_events = pa.Table.from_pylist(events, schema=arrow_schema(t)).sort_by(keys)
-    found = pa.Table.from_batches(list(reads(sorted_events.to_batches(max_chunksize=most), 1 << 20)))
-    by_time = [(str(name), "ascending") for name in (r.request_time, r.connection_id, r.exchange_no, r.read_position)]
     rows: dict[str, Rows] = defaultdict(list)
-    for packed in replay_fetches(found.sort_by(by_time).to_batches(max_chunksize=most), lanes, "run"):
+    for packed in replay_fetches(reads_of(events, most).to_batches(max_chunksize=most), lanes, "run"):
         for batch in unpack([packed]):
             rows[packed["table"][0].as_py()] += batch.to_pylist()
     return rows
