@@ -120,7 +120,8 @@ def changes_of(
     )
     columns = [np.concatenate(parts) for parts in zip(*groups, strict=True)]
     order = np.argsort(columns[0], kind="stable")
-    return Changes(*(column[order] for column in columns), lost=int(lost.sum()))
+    time, what, to, read_to = (column[order] for column in columns)
+    return Changes(time, what, to, read_to, int(lost.sum()))
 
 
 def group(time: Ints, what: Ints | int, to: Ints | int, read_to: Ints | int = UNCHECKED) -> Group:
