@@ -37,6 +37,10 @@ MOST_BYTES = 64 << 20
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
 MAX_POLL_RECORDS = "consumer.max.poll.records"
 PROCESSING = "processing.us.per.record"
+NO_QUOTA = (1 << 31) - 1
+BYTE_RATE = "consumer_byte_rate"
+QUOTA_SECONDS = 10
+"""(quota.window.num - 1) x quota.window.size.seconds, by default: what a response may have of a quota, in seconds."""
 SETTINGS = {
     "consumer": ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
     "follower": ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
@@ -53,13 +57,17 @@ def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes
     def column(key: str, default: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.array([int(lane.settings.get(key, default)) for lane in lanes], np.int64)
 
+    rate = captured.get(BYTE_RATE)
+    quota = column(BYTE_RATE, NO_QUOTA if rate is None else int(rate)) * QUOTA_SECONDS
+
     def of(reader: str) -> Lanes:
         max_bytes, partition_max_bytes = SETTINGS[reader]
+        most = column(BROKER_MAX_BYTES, int(captured[BROKER_MAX_BYTES]))
         profiles = [lane.settings.get("kafka", captured.get("kafka")) for lane in lanes]
         return Lanes(
             column(max_bytes, AS_CAPTURED),
             column(partition_max_bytes, AS_CAPTURED),
-            column(BROKER_MAX_BYTES, int(captured[BROKER_MAX_BYTES])),
+            np.minimum(most, quota) if reader == "consumer" else most,
             np.array([profile == "kip" for profile in profiles]).astype(np.int64),
         )
 

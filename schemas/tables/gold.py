@@ -140,8 +140,8 @@ FETCH_MEMORY = table(
     client_id=CLIENT_ID,
     client_address=CLIENT_ADDRESS,
     reader=READER,
-    tick_ms=C("double", "Time is cut into pieces of this length; the most that each broker's records take in a piece, "
-                        "added up, is its value", "ms"),
+    tick_ms=C("double", "Time is cut into pieces of this length; the most that is held at once in a piece is its value",
+              "ms"),
     bytes_p50=C("bigint", "What is not exceeded in half the pieces in which records are held", "bytes"),
     bytes_p95=C("bigint", "... in 95 %", "bytes"),
     bytes_p99=C("bigint", "... in 99 %", "bytes"),

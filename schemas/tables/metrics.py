@@ -13,6 +13,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "all, what the capture had read within 100 ms or 2 % of that time",
         "closed_loop_catch_up": "Closed loop: a partition's backlog is read within 100 ms or 20 % of the time it took",
         "closed_loop_requests": "Closed loop: requests sent differ by no more than 3 or 10 %",
+        "closed_loop_restarts": "Closed loop: where the reader leaves a partition out, or goes on elsewhere in it, it "
+        "has read as far as the capture, within 1 % of all bytes or the largest response",
     },
     "session_cache": {
         "session_grants": "A full fetch gets a session, or is refused one",

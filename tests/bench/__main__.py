@@ -1,6 +1,6 @@
 """Benchmarks, each beside its peer in the same run: medians of five rounds, on one core.
 
-    python -m tests.bench [decode] [capture] [sessions]
+    python -m tests.bench [decode] [capture] [sessions] [closed_loop]
 
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
 that is not there is left out.
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import capture, decode, sessions
+from tests.bench import capture, closed_loop, decode, sessions
 from tests.bench.capture_frames import fetches, full_fetches, packets
 from udfs.capture.chunks import frames
 
@@ -47,7 +47,15 @@ def replaying_sessions() -> Iterator[str]:
     yield sessions.compare_lanes(40, 50, 32)
 
 
-BENCHMARKS = {"decode": decoding, "capture": reading, "sessions": replaying_sessions}
+def replaying_closed_loop() -> Iterator[str]:
+    """Few and many partitions, in a grid of limits."""
+    for partitions, batches in ((8, 200), (40, 40)):
+        yield closed_loop.compare_lanes(partitions, batches, 32)
+
+
+BENCHMARKS = {
+    "decode": decoding, "capture": reading, "sessions": replaying_sessions, "closed_loop": replaying_closed_loop,
+}  # fmt: skip
 
 if __name__ == "__main__":
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # children inherit it

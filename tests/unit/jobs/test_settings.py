@@ -19,6 +19,7 @@ def test_kafkas_defaults_and_bounds() -> None:
         "replica.fetch.response.max.bytes": (10485760, 0, False),
         "replica.fetch.max.bytes": (1048576, 0, False),
         "broker.fetch.max.bytes": (57671680, 1024, True),
+        "consumer_byte_rate": (None, 1, True),
         "kafka": (None, None, True),
         "max.broker.partitions": ("none", None, False),
         "max.partitions": ("none", None, False),

@@ -5,85 +5,40 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.tables.steps import LOG_EVENTS, READS
-from udfs.facts.arrow_tables import arrow_schema, unpack
-from udfs.replay.fetch.client_pace import as_captured_clients, line
+from tests.unit.replay.captured_reader import (
+    BATCHES,
+    MS,
+    PARTITIONS,
+    SIZE,
+    Rows,
+    batch_rows,
+    catch_up,
+    lanes_of,
+    read_row,
+    reads_of,
+)
+from udfs.facts.arrow_tables import unpack
+from udfs.replay.fetch.client_pace import Fetches, line, measured_pace, time_until
 from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.fetch_replay import replay_fetches
-from udfs.replay.fetch.log_reads import BATCH, READ, reads
+from udfs.replay.fetch.log_reads import BATCH, READ
 
-Rows = list[dict[str, Any]]
-MS = 1000
-BEGIN = 1_700_000_000 * 10**6
-BATCHES, SIZE, PARTITIONS = 8, 100, 4
 LOOSE = ["response_time", "max_wait_ms", "max_bytes", "min_bytes", "fetch_offset", "told_bound", "partition_max_bytes"]
-READER = {"client_id": "app", "client_address": "10.0.0.1", "reader": "consumer", "connection_id": 5, "broker": "1"}
-
-
-def lanes_of(*max_bytes: int) -> FetchLanes:
-    n = len(max_bytes)
-    columns = (list(max_bytes), [AS_CAPTURED] * n, [1 << 30] * n, [0] * n)
-    limits, clients = Lanes(*(np.array(column, np.int64) for column in columns)), as_captured_clients(n)
-    return FetchLanes(tuple(f"lane {i}" for i in range(n)), limits, limits, clients, clients)
-
-
-def batch_rows() -> Rows:
-    """The backlog: batches of ten records that some fetch showed."""
-    return [
-        {
-            "topic": "t", "topic_key": "t", "partition": p, "kind": BATCH, "position": 10 * b,
-            "last_offset": 10 * b + 9, "size_bytes": SIZE, "append_after": None, "append_before": BEGIN + MS,
-        }
-        for p in range(PARTITIONS)
-        for b in range(BATCHES)
-    ]  # fmt: skip
-
-
-def read_row(fetch: int, position: int, partition: int, batch: int, returned: int) -> dict[str, Any]:
-    """One partition of a fetch that came 10 ms after the one before and took 2 ms."""
-    request = BEGIN + 10 * MS * fetch
-    return READER | {
-        "topic": "t", "topic_key": "t", "partition": partition, "kind": READ, "position": request,
-        "exchange_no": fetch, "request_time": request, "response_time": request + 2 * MS, "max_wait_ms": 500,
-        "min_bytes": 1, "max_bytes": 2 * SIZE, "in_session": True, "opens_session": fetch == 0, "profile": 0,
-        "fetch_offset": 10 * batch, "bound_low": 10 * BATCHES, "bound_high": 10 * BATCHES, "bound_known": True,
-        "told_bound": 10 * BATCHES, "session_known": True, "redirected": False, "refused": False, "throttled": False,
-        "read_position": position, "partition_max_bytes": SIZE, "returned_bytes": returned,
-        "response_record_bytes": 2 * SIZE,
-    }  # fmt: skip
-
-
-def catch_up(rotates: bool = True) -> Rows:
-    """A Java consumer's catch-up: two partitions fit into a response, and the session's order is Kafka's."""
-    order, read, rows = list(range(PARTITIONS)), [0] * PARTITIONS, []
-    for fetch in range(BATCHES * PARTITIONS // 2):
-        served = [p for p in order if read[p] < BATCHES][:2]
-        rows += [read_row(fetch, i, p, read[p], SIZE if p in served else 0) for i, p in enumerate(order)]
-        for p in served:
-            read[p] += 1
-        if rotates and fetch > 0:  # the response that opens the session moves nothing
-            order = [p for p in order if p not in served] + served
-    return rows
 
 
 def gold(events: Rows, lanes: FetchLanes, most: int = 10_000) -> dict[str, Rows]:
     """The gold rows, the passes being given batches of at most so many rows."""
-    t, r = LOG_EVENTS, READS
-    keys = [(str(name), "ascending") for name in (t.topic_key, t.partition, t.kind, t.position)]
-    sorted_events = pa.Table.from_pylist(events, schema=arrow_schema(t)).sort_by(keys)
-    found = pa.Table.from_batches(list(reads(sorted_events.to_batches(max_chunksize=most), 1 << 20)))
-    by_time = [(str(name), "ascending") for name in (r.request_time, r.connection_id, r.exchange_no, r.read_position)]
     rows: dict[str, Rows] = defaultdict(list)
-    for packed in replay_fetches(found.sort_by(by_time).to_batches(max_chunksize=most), lanes, "run"):
+    for packed in replay_fetches(reads_of(events, most).to_batches(max_chunksize=most), lanes, "run"):
         for batch in unpack([packed]):
             rows[packed["table"][0].as_py()] += batch.to_pylist()
     return rows
@@ -158,13 +113,69 @@ def differing(where: Callable[[dict[str, Any]], bool], **differs: Any) -> Rows:
         (differing(lambda row: row.get("exchange_no") == 3, redirected=True), "partition_refused"),
         (differing(lambda row: row.get("exchange_no") == 0, session_known=False), "session_unknown"),
         ([row for row in EVENTS if (row["kind"], row["position"]) != (BATCH, 20)], "log_content_unknown"),
-        (differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=0), "position_moved"),
+        (differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=-7),
+         "position_moved"),
     ],
 )  # fmt: skip
 def test_what_the_capture_does_not_show_is_unknown_and_named(events: Rows, reason: str) -> None:
     for checked, agreed, unknown, reasons in closed_fidelity(events).values():
         assert (checked, agreed) == (0, 0)
         assert reasons == [(reason, unknown)]
+
+
+def without(fetches: range, partition: int) -> Rows:
+    return [row for row in EVENTS if not (row.get("exchange_no") in fetches and row["partition"] == partition)]
+
+
+def restarts(events: Rows) -> tuple[int, int, int, list[tuple[str, int]]]:
+    return closed_fidelity(events)["restarts"]
+
+
+def test_a_reader_that_goes_elsewhere_is_followed() -> None:
+    """It reads partition 0 from its beginning again in fetch 5, and goes on behind that where it was."""
+    again = differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=0)
+    assert restarts(again) == (2, 2, 0, [])
+
+
+def test_a_partition_that_is_left_out_and_comes_back_is_followed() -> None:
+    away = without(range(3, 6), 3)
+    assert restarts(away)[0] == 1
+    fairness = [row for row in gold(away, lanes_of(AS_CAPTURED))["fetch_fairness"] if row["mode"] == "closed"]
+    assert [row["requests"] for row in fairness] == [16, 16, 16, 13]
+
+
+def test_a_partition_that_is_not_asked_for_any_more_is_given_up() -> None:
+    rows = gold(without(range(10, 16), 3), lanes_of(AS_CAPTURED, SIZE))["fetch_fairness"]
+    mine = [row for row in rows if row["mode"] == "closed" and row["partition"] == 3]
+    assert [row["requests"] for row in mine] == [10, 10]
+    assert mine[1]["bytes"] < mine[0]["bytes"] < BATCHES * SIZE
+
+
+def test_a_silence_before_a_change_is_kept_in_every_lane_and_is_no_pace() -> None:
+    """The reader stands still for two seconds before fetch 8, and has lost its session then."""
+    later = [
+        row | {"opens_session": row["opens_session"] or row["exchange_no"] == 8}
+        | {name: row[name] + 2_000_000 * (row["exchange_no"] >= 8) for name in ("request_time", "response_time")}
+        if row["kind"] == READ else row
+        for row in EVENTS
+    ]  # fmt: skip
+    found = closed_fidelity(later)
+    assert found["bytes"] == (32, 32, 0, [])
+    closed = [row for row in gold(later, lanes_of(AS_CAPTURED, SIZE))["fetch_consumers"] if row["mode"] == "closed"]
+    assert [row["catch_up_ms"] for row in closed] == [2152.0, 2312.0]
+
+
+def test_a_segments_end_is_told_by_a_read_that_ends_below_its_limits() -> None:
+    """Each read of partition 0 gets one batch, be that the limit or half of it; other limits tell which it was."""
+    lanes = lanes_of(10 * SIZE, 10 * SIZE)
+    lanes = replace(lanes, consumer=lanes.consumer._replace(partition_max_bytes=np.array([AS_CAPTURED, 4 * SIZE])))
+    for limit, took in ((SIZE, [72.0, 12.0]), (2 * SIZE, [72.0, 72.0])):
+        read = [
+            read_row(fetch, 0, 0, fetch, SIZE) | {"max_bytes": 10 * SIZE, "partition_max_bytes": limit}
+            for fetch in range(BATCHES)
+        ]
+        rows = gold([row for row in batch_rows() if row["partition"] == 0] + read, lanes)["fetch_fairness"]
+        assert [row["catch_up_ms"] for row in rows if row["mode"] == "closed"] == took
 
 
 def test_another_order_than_the_clients_is_told() -> None:
@@ -178,6 +189,28 @@ def test_the_pace_keeps_the_times_in_all() -> None:
     assert (base, base * len(times) + each * amounts.sum()) == (5.0, times.sum())
     assert line(np.array([10, 20]), np.array([7, 5])) == (5.0, 2 / 30)
     assert line(np.zeros(0, np.int64), np.zeros(0, np.int64)) == (0.0, 0.0)
+
+
+def fetches(request: list[int], response: list[int], records: list[int]) -> Fetches:
+    """Fetches whose answers have ten bytes a record, which were there."""
+    columns = [np.array(column, np.int64) for column in (request, response, records)]
+    none = np.zeros(len(request), np.int64)
+    return Fetches(*columns, columns[2] * 10, none, none.astype(np.bool_), 500 * MS)
+
+
+def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> None:
+    """10 records in 40 ms, and 30 in 10: in whichever responses they come."""
+    pace = measured_pace([fetches([0, 50, 70], [10, 60, 80], [10, 30, 0])], is_one_process=True)
+    assert pace.gap.tolist() == [10.0]
+    assert [time_until(pace.taking, 0, records) for records in (0, 5, 10, 40, 80)] == [0.0, 15.0, 30.0, 30.0, 60.0]
+
+
+def test_what_a_response_waits_for_another_brokers_records_is_not_its_own_time() -> None:
+    """Both answer at 10; the second is asked again when the records of the first are done, and its own."""
+    one, two = fetches([0, 30], [10, 40], [10, 0]), fetches([0, 50], [10, 60], [10, 0])
+    together = measured_pace([one, two], is_one_process=True)
+    assert together.gap.tolist() == [20.0, 20.0]
+    assert measured_pace([one, two], is_one_process=False).gap.tolist() == [20.0, 40.0]
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)

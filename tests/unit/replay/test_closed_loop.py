@@ -145,7 +145,7 @@ def test_a_partition_is_asked_for_from_when_it_joins_until_it_leaves() -> None:
 
 
 def test_a_lane_that_never_ends_is_cut_off_and_says_so() -> None:
-    idle = replayed([Part([])], [Client(max_wait_ms=0)], horizon=10**12, pace=PACE._replace(gap=0.0, answer=0.0))
+    idle = replayed([Part([])], [Client(max_wait_ms=0)], horizon=10**12, pace=replace(PACE, gap=0.0, answer=0.0))
     assert (idle.sent[0], idle.finished[0]) == (100_000, 0)
 
 

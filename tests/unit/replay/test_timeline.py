@@ -46,7 +46,7 @@ def test_of_a_tick_the_most_that_is_held_counts() -> None:
     tick = int(line.width[0]) // TICKS
     for time, until, size in ((0, 4, 10), (2, 6, 15), (6, 6, 5), (8, 9, 1)):
         hold(line, 0, time * tick, until * tick, size)
-    assert line.holding[0, :11].tolist() == [10, 10, 15, 15, 15, 15, 15, 0, 1, 1, 0]
+    assert line.held[0, :11].tolist() == [10, 10, 15, 15, 15, 15, 15, 0, 1, 1, 0]
 
 
 def test_many_lanes_and_partitions_have_fewer_buckets() -> None:

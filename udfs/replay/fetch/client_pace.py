@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from udfs.replay.fetch.closed_unit import first_above
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Bools, Floats, Ints
+from udfs.wire.kernel import kernel
 
 DEFAULT_MAX_POLL_RECORDS = 500
+LONG_AGO = -(1 << 62)
 
 
 class ClientLanes(NamedTuple):
@@ -30,37 +35,120 @@ def as_captured_clients(lanes: int) -> ClientLanes:
     return ClientLanes(unchanged, unchanged, polls, unchanged, unchanged, unchanged)
 
 
+class Curves(NamedTuple):
+    """How long so much took in all, in the order in which the capture has it.
+
+    Curve c has the points [begin[c], begin[c + 1]) of amounts, int64[points], and times (us), float64[points]; both
+    are 0 at its first and rise. begin: int64[curves + 1].
+    """
+
+    begin: Ints
+    amounts: Ints
+    times: Floats
+
+
 class Pace(NamedTuple):
-    """Times in us.
+    """Times in us, float64[nodes]: each connection's own; and what amounts take, by curves.
 
-    gap: from a response to the fetch that follows, without records. record: more for each record. answer: from a fetch
-    that finds enough to its response, without records. byte: more for each record byte. late: from the end of the
-    longest wait to an empty response.
+    gap: from a response to the fetch that follows, without records. answer: from a fetch that finds enough to its
+    response, without records. late: from the end of the longest wait to an empty response. taking: more for records,
+    by the records taken so far, one curve of the process, or one a node. sending: more for record bytes, by the bytes
+    sent so far, one a node. A client that has just started takes its first records more slowly, and a broker sends
+    first what it has not in memory.
     """
 
-    gap: float
-    record: float
-    answer: float
-    byte: float
-    late: float
+    gap: Floats
+    answer: Floats
+    late: Floats
+    taking: Curves
+    sending: Curves
 
 
-def measured_pace(request: Ints, response: Ints, records: Ints, record_bytes: Ints, ready: Ints, wait_us: int) -> Pace:
-    """The pace of one connection's answered fetches in time order, int64[fetches] each.
+@dataclass(frozen=True)
+class Fetches:
+    """One connection's answered fetches in time order, int64[fetches] each; `records`, `size` of each response.
 
-    records, record_bytes: in each response. ready: when what it returned was there to be read, at the latest; 0 or
-    less where it was there before. wait_us: the longest wait that the fetches allow. Totals are kept: with the captured
-    answers, the times add up to those captured.
+    ready: when what it returned was there to be read, at the latest; 0 or less where it was there before. stopped:
+    bool[fetches], the reader stood still before this fetch, which tells nothing of its pace. wait_us: the longest wait
+    that the fetches allow.
     """
-    gaps = request[1:] - response[:-1]
-    followed = gaps >= 0
-    gap, record = line(records[:-1][followed], gaps[followed])
-    took, waited = np.maximum(response - request, 0), np.maximum(ready - request, 0)
-    has_records = record_bytes > 0
-    at_once = has_records & (waited == 0)
-    answer, byte = line(record_bytes[at_once], took[at_once])
-    over = np.maximum(took - wait_us, 0)[~has_records & (took >= wait_us)]
-    return Pace(gap, record, answer, byte, float(np.median(over)) if len(over) else 0.0)
+
+    request: Ints
+    response: Ints
+    records: Ints
+    size: Ints
+    ready: Ints
+    stopped: Bools
+    wait_us: int
+
+
+def measured_pace(nodes: Sequence[Fetches], is_one_process: bool) -> Pace:
+    """The pace of a reader's connections. Totals are kept: with the captured answers, times add up to those captured.
+
+    is_one_process: one application takes the records of all, in the order in which responses come: what a response
+    waits for those before it is not its own time.
+    """
+    followed = [(np.diff(node.request) >= 0) & (node.request[1:] >= node.response[:-1]) & ~node.stopped[1:]
+                for node in nodes]  # fmt: skip
+    parts = [
+        (node.response[:-1][kept], node.request[1:][kept], node.records[:-1][kept])
+        for node, kept in zip(nodes, followed, strict=True)
+    ]
+    lengths = [len(response) for response, _, _ in parts]
+    owner = np.repeat(np.arange(len(nodes)), lengths)
+    response, done, records = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(response, kind="stable")
+    owner, response, done, records = owner[order], response[order], done[order], records[order]
+    took = done - (np.maximum(response, busy_before(done, records)) if is_one_process else response)
+    took = np.maximum(took, 0)
+    gap, taking = lines(owner, records, took, len(nodes), together=is_one_process)
+    at_once = [answered_at_once(node) for node in nodes]
+    owner = np.repeat(np.arange(len(nodes)), [len(size) for size, _ in at_once])
+    size, took = (np.concatenate(columns) for columns in zip(*at_once, strict=True))
+    answer, sending = lines(owner, size, took, len(nodes), together=False)
+    return Pace(gap, answer, np.array([lateness(node) for node in nodes]), taking, sending)
+
+
+def busy_before(done: Ints, records: Ints) -> Ints:
+    """Until when the application was busy with the records of earlier responses, in the order of responses."""
+    until = np.maximum.accumulate(np.where(records > 0, done, LONG_AGO))
+    return np.concatenate([np.full(1, LONG_AGO), until[:-1]])[: len(done)]
+
+
+def answered_at_once(node: Fetches) -> tuple[Ints, Ints]:
+    """Size and time (us) of each response whose records were there when they were asked for."""
+    at_once = (node.size > 0) & (node.ready <= node.request)
+    return node.size[at_once], np.maximum(node.response - node.request, 0)[at_once]
+
+
+def lateness(node: Fetches) -> float:
+    """From the end of the longest wait to an empty response, the median."""
+    took = node.response - node.request
+    over = (took - node.wait_us)[(node.size == 0) & (took >= node.wait_us)]
+    return float(np.median(over)) if len(over) else 0.0
+
+
+def lines(owner: Ints, amounts: Ints, times: Ints, nodes: int, *, together: bool) -> tuple[Floats, Curves]:
+    """Each node's time of amount 0, float64[nodes], and the curves of what is beyond it: one, or one a node.
+
+    owner: the node that has each of the times, which are in order.
+    """
+    fits = [line(amounts[owner == node], times[owner == node]) for node in range(nodes)]
+    base, slope = (np.array(column) for column in zip(*fits, strict=True))
+    more = np.where(slope[owner] > 0, np.maximum(times - base[owner], 0.0), 0.0)
+    total = slope[owner] * amounts
+    parts = [np.ones(len(owner), np.bool_)] if together else [owner == node for node in range(nodes)]
+    points = [curve(amounts[mine], more[mine], float(total[mine].sum())) for mine in parts]
+    ends = np.cumsum([0, *(len(x) for x, _ in points)], dtype=np.int64)
+    return base, Curves(ends, *(np.concatenate(columns) for columns in zip(*points, strict=True)))
+
+
+def curve(amounts: Ints, times: Floats, total: float) -> tuple[Ints, Floats]:
+    """So much so far and the time of that, from (0, 0) on: the times are scaled to the total."""
+    busy = amounts > 0
+    so_far, took = np.cumsum(amounts[busy]), np.cumsum(times[busy])
+    scale = total / took[-1] if len(took) and took[-1] > 0 else 0.0
+    return np.concatenate([np.zeros(1, np.int64), so_far]), np.concatenate([np.zeros(1), took * scale])
 
 
 def line(amounts: Ints, times: Ints) -> tuple[float, float]:
@@ -77,3 +165,24 @@ def line(amounts: Ints, times: Ints) -> tuple[float, float]:
         return float(times.mean()), 0.0
     rest = float(busy.sum()) - base * len(busy)
     return (base, rest / total) if rest >= 0 else (float(busy.mean()), 0.0)
+
+
+@kernel
+def time_until(curves: Curves, which: int, amount: int) -> float:
+    """How long a curve's first `amount` takes (us); behind its end it takes what it did on average."""
+    low, high = curves.begin[which], curves.begin[which + 1]
+    i = first_above(curves.amounts, low, high, amount)
+    last = curves.amounts[high - 1]
+    if i == high:
+        average = curves.times[high - 1] / last if last > 0 else 0.0
+        more: float = curves.times[high - 1] + average * (amount - last)
+        return more
+    share = (amount - curves.amounts[i - 1]) / (curves.amounts[i] - curves.amounts[i - 1])
+    between: float = curves.times[i - 1] + share * (curves.times[i] - curves.times[i - 1])
+    return between
+
+
+@kernel
+def time_of(curves: Curves, which: int, done: int, more: int) -> float:
+    """How long so much more takes behind what was done (us)."""
+    return time_until(curves, which, done + more) - time_until(curves, which, done)

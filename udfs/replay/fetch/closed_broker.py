@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from udfs.replay.fetch.closed_unit import Rules, Unit, Work, readable_to
+from udfs.replay.fetch.closed_unit import Rules, Unit, Work, in_segment, readable_to
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, read_partition
 from udfs.wire.kernel import kernel
 
@@ -17,14 +17,20 @@ def most_of(unit: Unit, rules: Rules, lane: int, partition: int) -> int:
 
 @kernel
 def read(unit: Unit, rules: Rules, lane: int, work: Work, asked: int, time: int) -> int:
-    """ReplicaManager.readFromLog for the request at that time, into work.got; returns record bytes in all."""
-    limit, total, min_one = rules.limit[lane], 0, True
+    """ReplicaManager.readFromLog for the request at that time, into work.got; returns record bytes in all.
+
+    A request without max_bytes (Fetch before 3) is under FetchParams.hardMaxBytesLimit: its first batch may be cut.
+    """
+    is_hard = rules.is_hard[lane] == 1
+    limit, total, min_one = rules.limit[lane], 0, not is_hard
     for i in range(asked):
         p = work.request[i]
         begin, end = work.position[p], readable_to(unit, work, p, time)
+        end = in_segment(unit, begin, end)
+        available = unit.starts[end] - unit.starts[begin]
         first_batch = unit.starts[begin + 1] - unit.starts[begin] if end > begin else 0
         adjusted = min(most_of(unit, rules, lane, p), limit)
-        got = read_partition(adjusted, first_batch, unit.starts[end] - unit.starts[begin], min_one)
+        got = min(available, adjusted) if is_hard else read_partition(adjusted, first_batch, available, min_one)
         work.got[i] = got
         total += got
         limit = max(0, limit - got)
@@ -36,7 +42,8 @@ def read(unit: Unit, rules: Rules, lane: int, work: Work, asked: int, time: int)
 def answered_at(unit: Unit, rules: Rules, lane: int, work: Work, asked: int, total: int, now: int) -> int:
     """When the broker answers a fetch that came now and found `total` bytes: DelayedFetch.tryComplete.
 
-    A parked fetch counts what is there up to each partition's limit, without the request's.
+    A parked fetch counts what is there up to each partition's limit, without the request's; it is answered at once
+    where a partition's bound is in a later segment than its offset.
     """
     least, deadline = min(rules.min_bytes[lane], rules.limit[lane]), now + rules.max_wait_us[lane]
     time = now
@@ -45,6 +52,8 @@ def answered_at(unit: Unit, rules: Rules, lane: int, work: Work, asked: int, tot
         for i in range(asked):
             p = work.request[i]
             begin, end = work.position[p], readable_to(unit, work, p, time)
+            if in_segment(unit, begin, end) < end:
+                total = least
             total += min(unit.starts[end] - unit.starts[begin], most_of(unit, rules, lane, p))
             if end < unit.end[p]:
                 following = min(following, unit.visible[end])

@@ -15,26 +15,78 @@ from udfs.replay.fetch.client_order import (
     remove_absent,
     shuffle,
 )
-from udfs.replay.fetch.closed_unit import Course, Rules, Unit, Work, first_above
+from udfs.replay.fetch.client_pace import Curves, time_of
+from udfs.replay.fetch.closed_changes import GO_ON, LEAVE, REOPEN, STOP
+from udfs.replay.fetch.closed_unit import Rules, Unit, Work, first_above
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.wire.arrays import Record
+from udfs.wire.arrays import Ints, Record
 from udfs.wire.kernel import kernel
 
-STATE = np.dtype([(name, np.int64) for name in ("now", "busy_until", "known", "in_session", "turn", "asked", "sent")])
-"""A client's state, one record: its clock (us) and what else is one number."""
+STATE = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "now", "in_flight", "sent_at", "read_at", "resume", "changed", "opens", "known", "in_session", "turn",
+            "asked", "sent", "bytes",
+        )
+    ]
+)  # fmt: skip
+"""A node's state, one record: when something happens next (us), and what else is one number.
+
+in_flight: 1 where that is its response. resume: until when the reader stands still. changed: changes of the unit that
+have come. opens: 1 where the next response opens the session. sent, bytes: requests, and record bytes that were read.
+"""
+APP = np.dtype(
+    [(name, np.int64) for name in ("busy_until", "poll_at", "room", "done", "held_from", "held_until", "held")]
+)
+"""An application, one record: when it has worked on all records (us), when it last calls poll(), how many records more
+that poll() can return, how many it has had; and the bytes that it holds, from when and until when.
+"""
 
 
 @kernel
-def want(unit: Unit, rules: Rules, lane: int, work: Work, state: Record) -> int:
+def change(unit: Unit, lane: int, work: Work, state: Record, time: int, at_change: Ints) -> None:
+    """Have the client want, give up and seek what it did in the capture until that time.
+
+    at_change: int64[changes], where each partition was then in lane 0.
+    """
+    while state.changed < len(unit.change_time) and unit.change_time[state.changed] <= time:
+        p, to = unit.change_what[state.changed], unit.change_to[state.changed]
+        if p == REOPEN:
+            state.in_session, state.opens = 0, 1
+        elif p == STOP:
+            state.resume = to
+        else:
+            at_change[state.changed] = work.position[p] if lane == 0 else at_change[state.changed]
+            turn_to(work, state, p, to)
+        state.changed += 1
+
+
+@kernel
+def turn_to(work: Work, state: Record, p: int, to: int) -> None:
+    """One partition's change: what is buffered or under way of it is dropped, as SubscriptionState and Fetcher do."""
+    if to == LEAVE:
+        work.assigned[p] = 0
+        state.known = remove_absent(work.client, state.known, work.assigned)
+    elif work.assigned[p] == 0:
+        work.assigned[p] = 1
+        work.client[state.known] = p
+        state.known += 1
+    if to != GO_ON:
+        work.moved[p], work.taken_at[p] = 1, 0
+        work.position[p] = work.position[p] if to == LEAVE else to
+
+
+@kernel
+def want(rules: Rules, lane: int, work: Work, state: Record) -> int:
     """Note which partitions the client asks for now; returns how many."""
     count = 0
-    for p in range(len(unit.joins)):
-        if work.asked_at[p] == NEVER and unit.joins[p] <= state.now:
-            work.asked_at[p] = state.now
-            work.client[state.known] = p
-            state.known += 1
+    for p in range(len(work.wanted)):
         is_free = rules.profile[lane] != JAVA_3 or work.taken_at[p] <= state.now
-        work.wanted[p] = 1 if work.asked_at[p] != NEVER and state.now <= unit.leaves[p] and is_free else 0
+        work.wanted[p] = 1 if work.assigned[p] == 1 and is_free else 0
+        work.moved[p] = 0
+        if work.wanted[p] == 1 and work.asked_at[p] == NEVER:
+            work.asked_at[p] = state.now
         count += work.wanted[p]
     return count
 
@@ -81,39 +133,70 @@ def ask(rules: Rules, lane: int, work: Work, state: Record) -> None:
 
 
 @kernel
-def take(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, course: Course, ready: int) -> int:
+def work_on(rules: Rules, lane: int, taking: Curves, which: int, app: Record, records: int) -> int:
+    """How long the application works on the next `records` records (us)."""
+    each = rules.record_us[lane]
+    return round(each * records if each >= 0 else time_of(taking, which, app.done, records))
+
+
+@kernel
+def poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, records: int, ready: int) -> int:
+    """Have the application take records that are buffered when `ready`; returns when the buffer is rid of them.
+
+    FetchCollector.collectFetch: one poll() returns at most max.poll.records of all that is buffered, of whatever node,
+    in the order in which it came; the next poll() is called when those have been worked on. They leave the buffer with
+    the poll() that returns the last of them, or, where work does not overlap, when they have been worked on.
+    """
+    if app.room == 0 or ready > app.poll_at:
+        app.poll_at, app.room = max(ready, app.busy_until), rules.max_poll_records[lane]
+    begin = max(app.busy_until, app.poll_at)
+    if records > app.room:
+        more = (records - app.room - 1) // rules.max_poll_records[lane] + 1
+        before = app.room + (more - 1) * rules.max_poll_records[lane]
+        app.poll_at = begin + work_on(rules, lane, taking, which, app, before)
+        app.room += more * rules.max_poll_records[lane]
+    app.room -= records
+    app.busy_until = begin + work_on(rules, lane, taking, which, app, records)
+    app.done += records
+    out_of_buffer: int = app.poll_at if rules.overlaps[lane] == 1 else app.busy_until
+    return out_of_buffer
+
+
+@kernel
+def take(
+    unit: Unit, rules: Rules, lane: int, work: Work, state: Record, taking: Curves, which: int, app: Record, ready: int
+) -> int:  # fmt: skip
     """Give the client what was read, which it can turn to when it is `ready`; returns when it asks again."""
-    start = max(ready, state.busy_until)
-    served = records = 0
-    last = start
+    served, last = 0, ready
     for i in range(state.asked):
         p = work.request[i]
+        if work.moved[p] == 1:
+            continue
         begin = work.position[p]
         work.position[p] = first_above(unit.starts, begin, unit.end[p] + 1, unit.starts[begin] + work.got[i]) - 1
         if work.got[i] == 0:
             continue
         work.served[served], work.held[p] = p, work.got[i]
         served += 1
-        records += unit.records[work.position[p]] - unit.records[begin]
-        polls = (records - 1) // rules.max_poll_records[lane] * rules.max_poll_records[lane]
-        work.taken_at[p] = start + round(rules.record_us[lane] * (polls if rules.overlaps[lane] == 1 else records))
+        records = unit.records[work.position[p]] - unit.records[begin]
+        work.taken_at[p] = poll(rules, lane, taking, which, app, records, ready) if records > 0 else ready
         last = max(last, work.taken_at[p])
-    if served > 0:
-        state.busy_until = start + round(rules.record_us[lane] * records)
-    rotate(rules, lane, work, state, served, course.opens == 1 and state.sent == 0)
-    return ready if rules.profile[lane] == JAVA_3 else last
+    rotate(rules, lane, work, state, served)
+    if rules.profile[lane] == JAVA_3:
+        return ready
+    return last if served > 0 else max(ready, app.busy_until)  # poll() sends what it does when it is called
 
 
 @kernel
-def rotate(rules: Rules, lane: int, work: Work, state: Record, served: int, opens: bool) -> None:
+def rotate(rules: Rules, lane: int, work: Work, state: Record, served: int) -> None:
     """Change the order for the next request: of the partitions that were given records, or by KIP-74's suggestion.
 
-    opens: a full response opens the session, and moves nothing in it.
+    A full response opens the session, and moves nothing in it.
     """
     order = rules.order[lane]
     if order == CLIENT and rules.profile[lane] != LIBRDKAFKA:
         move_to_end(work.client, state.known, work.served, served, work.spare)
-        if not opens:
+        if state.opens == 0:
             move_to_end(work.session, state.in_session, work.served, served, work.spare)
     elif order == FIRST_EMPTY:
         first = first_without(work, state.asked)
@@ -121,6 +204,7 @@ def rotate(rules: Rules, lane: int, work: Work, state: Record, served: int, open
             if first >= 0 and work.client[i] == first:
                 begin_with(work.client, state.known, i, work.spare)
                 break
+    state.opens = 0
 
 
 @kernel

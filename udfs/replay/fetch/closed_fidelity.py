@@ -6,14 +6,16 @@ The metrics and their tolerances are those of the column `metric` of `fidelity`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 import numpy as np
 
 from schemas.tables.steps import READS
+from udfs.replay.fetch.closed_changes import UNCHECKED as NOT_COMPARED
 from udfs.replay.fetch.closed_intent import Intent, Servings
 from udfs.replay.fetch.closed_loop import NO_BACKLOG, CapturedLane
+from udfs.replay.fetch.closed_unit import Course
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.wire.arrays import Ints
 
@@ -30,6 +32,7 @@ class Metric(StrEnum):
     BYTES = "closed_loop_bytes"
     CATCH_UP = "closed_loop_catch_up"
     REQUESTS = "closed_loop_requests"
+    RESTARTS = "closed_loop_restarts"
 
 
 class Drift(StrEnum):
@@ -40,7 +43,7 @@ class Drift(StrEnum):
     RESPONSE_ERROR = "response_error"  # fetches were refused
     PARTITION_REFUSED = "partition_refused"  # an error or another replica took partitions away
     LOG_UNKNOWN = "log_content_unknown"  # batches that the reader had to read are not in the capture
-    POSITION_MOVED = "position_moved"  # the reader went elsewhere in a partition than it had read to
+    POSITION_MOVED = "position_moved"  # the reader went on from batches of a partition that are not in the capture
     OTHER_PARTITION = "other_partition"  # disagreement: another partition's turn
     FEWER_BYTES = "fewer_bytes"  # disagreement: the closed loop had read less by then
     MORE_BYTES = "more_bytes"  # disagreement: it had read more
@@ -59,10 +62,26 @@ Verdicts = Counter[tuple[str, str, str]]
 """Counts by broker, Metric, and Drift or AGREED."""
 
 
-def captured_lane(servings: int, partitions: int) -> CapturedLane:
+def captured_lane(intents: Sequence[Intent]) -> CapturedLane:
     """Room for what lane 0 does."""
-    sizes = (2 * servings + 16, 1, PIECES, 1, partitions)
-    return CapturedLane(*(np.zeros(size, np.int64) for size in sizes))
+    nodes = len(intents)
+    room = np.cumsum([0, *(2 * len(intent.servings.partition) + 16 for intent in intents)], dtype=np.int64)
+    return CapturedLane(
+        np.zeros(room[-1], np.int64), room, np.zeros(nodes, np.int64), np.zeros((nodes, PIECES), np.int64),
+        np.zeros(nodes, np.int64), np.zeros(sum(len(intent.unit.number) for intent in intents), np.int64),
+        np.zeros(sum(len(intent.changes.time) for intent in intents), np.int64),
+    )  # fmt: skip
+
+
+def lane_of_node(lane: CapturedLane, course: Course, node: int, batches: int) -> CapturedLane:
+    """What lane 0 does at one node, as a unit of its own. batches: those of the nodes before."""
+    first, last = lane.order_from[node], lane.order_from[node + 1]
+    return CapturedLane(
+        lane.order[first:last], np.array([0, last - first]), lane.ordered[node : node + 1],
+        lane.pieces[node : node + 1], lane.requests[node : node + 1],
+        lane.catch_up[course.parts_from[node] : course.parts_from[node + 1]],
+        lane.at_change[course.changes_from[node] : course.changes_from[node + 1]] - batches,
+    )  # fmt: skip
 
 
 def judge(intent: Intent, replayed: CapturedLane) -> Verdicts:
@@ -85,9 +104,9 @@ def why_unchecked(intent: Intent) -> Drift | None:
     ):  # fmt: skip
         if flags[name]:
             return drift
-    if intent.servings.moved.any():
-        return Drift.POSITION_MOVED if intent.unit.is_known.all() else Drift.LOG_UNKNOWN
-    return None if intent.unit.is_known.all() else Drift.LOG_UNKNOWN
+    if not intent.unit.is_known.all():
+        return Drift.LOG_UNKNOWN
+    return Drift.POSITION_MOVED if intent.changes.lost else None
 
 
 def compared(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[Metric, str]]:
@@ -96,6 +115,7 @@ def compared(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[Metric, s
     yield from ((Metric.BYTES, drift) for drift in bytes_drift(intent, replayed))
     yield from ((Metric.CATCH_UP, drift) for drift in catch_up_drift(intent, replayed))
     yield Metric.REQUESTS, requests_drift(intent, replayed)
+    yield from ((Metric.RESTARTS, drift) for drift in restarts_drift(intent, replayed))
 
 
 def of_backlog(servings: Servings, backlog_end: Ints) -> Ints:
@@ -116,14 +136,13 @@ def order_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
 
 def bytes_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
     """At the end of each piece of the captured time, whether as many bytes had been read, a little earlier or later."""
-    course, servings = intent.course, intent.servings
-    span = course.horizon - course.begin + 1
-    ends = course.begin + np.arange(1, PIECES + 1) * span // PIECES
+    servings, span = intent.servings, intent.horizon - intent.begin + 1
+    ends = intent.begin + np.arange(1, PIECES + 1) * span // PIECES
     near = max(SPAN_TOLERANCE * span, LEAST_TIME_US)
     read = np.concatenate([np.zeros(1, np.int64), np.cumsum(servings.size)])
     least = read[np.searchsorted(servings.response, ends - near, side="right")]
     most = read[np.searchsorted(servings.response, ends + near, side="right")]
-    given, some = np.cumsum(replayed.pieces), BYTES_TOLERANCE * int(servings.size.sum())
+    given, some = np.cumsum(replayed.pieces[0]), BYTES_TOLERANCE * int(servings.size.sum())
     drifts = np.select([given < least - some, given > most + some], [Drift.FEWER_BYTES, Drift.MORE_BYTES], AGREED)
     return [str(drift) for drift in drifts.tolist()] if len(servings.size) else []
 
@@ -144,7 +163,7 @@ def captured_catch_up(intent: Intent) -> Ints:
     """How long each partition's backlog took in the capture (us): NO_BACKLOG, or NEVER where it was not read."""
     unit, servings = intent.unit, intent.servings
     asked_at = np.array([intent.seen.first[n].time for n in unit.number.tolist()], np.int64)
-    took = np.where(unit.backlog_end > unit.first, NEVER, NO_BACKLOG)
+    took = np.where(unit.backlog_end > unit.start, NEVER, NO_BACKLOG)
     ends = servings.end >= unit.backlog_end[servings.partition]
     read = ends & (servings.begin < unit.backlog_end[servings.partition])
     np.minimum.at(took, servings.partition[read], servings.response[read] - asked_at[servings.partition[read]])
@@ -157,3 +176,16 @@ def requests_drift(intent: Intent, replayed: CapturedLane) -> str:
     if abs(more) <= max(REQUESTS_TOLERANCE * intent.seen.count, LEAST_REQUESTS):
         return AGREED
     return Drift.MORE_REQUESTS if more > 0 else Drift.FEWER_REQUESTS
+
+
+def restarts_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
+    """Of each time that the reader gave a partition up or went elsewhere in it, whether it had read as far by then."""
+    changes, servings, starts = intent.changes, intent.servings, intent.unit.starts
+    compared = changes.read_to != NOT_COMPARED
+    given, captured = starts[replayed.at_change[compared]], starts[changes.read_to[compared]]
+    response = np.bincount(np.searchsorted(servings.request, servings.request), servings.size).max(initial=0)
+    some = max(BYTES_TOLERANCE * int(servings.size.sum()), int(response))
+    drifts = np.select(
+        [given < captured - some, given > captured + some], [Drift.FEWER_BYTES, Drift.MORE_BYTES], AGREED
+    )
+    return [str(drift) for drift in drifts.tolist()]

@@ -13,26 +13,31 @@ import numpy as np
 
 from schemas.tables.steps import READS
 from udfs.replay.fetch.client_order import FOLLOWER, JAVA_4, LIBRDKAFKA
-from udfs.replay.fetch.client_pace import ClientLanes, Pace, measured_pace
-from udfs.replay.fetch.closed_unit import Course, Rules, Unit
+from udfs.replay.fetch.client_pace import ClientLanes, Fetches
+from udfs.replay.fetch.closed_changes import STOP, UNKNOWN, Changes, Moves, Placed, Times, changes_of
+from udfs.replay.fetch.closed_unit import Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch.known_logs import LISTS
 from udfs.replay.fetch.observed import FETCHED, SERVED, TOLD, UNSET, Columns, FirstRead, Observed, joined
 from udfs.replay.fetch.partition_log import ALWAYS, NEVER
-from udfs.wire.arrays import Bools, Ints
+from udfs.wire.arrays import Ints
 
-GIVEN_UP_US = 1_000_000
-"""A partition that is not asked for in so long before the end of a connection's capture was given up."""
 REQUESTS_A_FETCH = 64
+FIRST_WITH_MAX_BYTES = 3
+"""The version of Fetch that brought max_bytes (KIP-74)."""
 
 
 class Log(NamedTuple):
-    """A partition's known batches from the one at the first fetch offset to the first gap, int64[n] each."""
+    """A partition's known batches from the one at the lowest fetch offset to the first gap, int64[n] each.
+
+    start: index of the one at the first fetch offset.
+    """
 
     base: Ints
     last: Ints
     size: Ints
     visible: Ints
+    start: int
     is_known: bool
 
 
@@ -40,8 +45,7 @@ class Log(NamedTuple):
 class Servings:
     """The captured parts of responses with records, in time order, int64[n] each.
 
-    partition: place in the unit. begin, end: batches that they made of it. moved: it did not begin where the one before
-    had ended.
+    partition: place in the unit. begin, end: batches that they made of it.
     """
 
     partition: Ints
@@ -50,40 +54,54 @@ class Servings:
     size: Ints
     begin: Ints
     end: Ints
-    moved: Bools
 
 
 @dataclass(frozen=True)
 class Intent:
-    """One connection, ready to be replayed, and what the capture shows of it. most_records: of any response."""
+    """One connection, ready to be replayed, and what the capture shows of it.
+
+    unit: of this connection alone. begin, horizon: of its capture (us). most_records: of any response.
+    """
 
     unit: Unit
-    course: Course
-    pace: Pace
+    begin: int
+    horizon: int
+    most_requests: int
+    changes: Changes
+    fetches: Fetches
     profile: int
     most_records: int
     servings: Servings
     seen: Observed
 
 
-def intent_of(seen: Observed, keys: list[str], reader: str) -> Intent:
+def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: int) -> Intent:
     """The intent of a connection with answered fetches. keys: the partitions' keys by their numbers."""
     fetches = joined(seen.fetches, FETCHED)
-    begin = int(fetches[READS.request_time][0])
-    horizon = max(begin, int(fetches[READS.response_time].max()))
-    numbers = list(seen.first)
-    told = joined(seen.told, TOLD)
-    logs = [known_log(seen, keys[n], n, told, horizon) for n in numbers]
-    unit = unit_of([seen.first[n] for n in numbers], numbers, logs, horizon)
-    servings = servings_of(joined(seen.servings, SERVED), numbers, logs, unit)
+    request, response, opens, size = (fetches[str(name)] for name in FETCHED)
+    begin, horizon = int(request[0]), max(int(request[0]), int(response.max()))
+    numbers, told = list(seen.first), joined(seen.told, TOLD)
+    moves = Moves(*(np.concatenate(columns) for columns in zip(*seen.moves, strict=True)))
+    logs = [known_log(seen, keys[n], n, told, moves, horizon) for n in numbers]
+    unit = unit_of([seen.first[n] for n in numbers], numbers, logs)
+    kept = joined(seen.servings, SERVED)
+    servings = servings_of(kept, numbers, logs, unit)
+    most = seen.limits[READS.max_bytes]
+    unit = unit._replace(segment_end=segment_ends(kept, servings, unit, logs, min(most, broker_max_bytes)))
+    times = Times(request, response, (opens == 1) & ((seen.limits[READS.in_session] == 1) | (request == request[0])))
+    changes = changes_of(
+        times, moves, placed(moves, numbers, logs, unit), [seen.last[n].fetch for n in numbers],
+        np.array([seen.first[n].since for n in numbers], np.int64), seen.limits[READS.profile] == JAVA_4,
+    )  # fmt: skip
+    unit = unit._replace(change_time=changes.time, change_what=changes.what, change_to=changes.to)
     records, ready = by_fetch(fetches, servings, unit)
-    request, response, size = (fetches[str(name)] for name in FETCHED)
+    stopped = np.isin(request, changes.to[changes.what == STOP])
     wait_us = seen.limits[READS.max_wait_ms] * 1000
-    pace = measured_pace(request, response, records, size, ready, wait_us)
-    course = Course(
-        begin, horizon, seen.limits[READS.opens_session], REQUESTS_A_FETCH * (len(request) + len(unit.visible)) + 1000
-    )
-    return Intent(unit, course, pace, profile_of(seen, reader), int(records.max(initial=0)), servings, seen)
+    return Intent(
+        unit, begin, horizon, REQUESTS_A_FETCH * (len(request) + len(unit.visible)) + 1000, changes,
+        Fetches(request, response, records, size, ready, stopped, wait_us), profile_of(seen, reader),
+        int(records.max(initial=0)), servings, seen,
+    )  # fmt: skip
 
 
 def profile_of(seen: Observed, reader: str) -> int:
@@ -96,7 +114,7 @@ def profile_of(seen: Observed, reader: str) -> int:
     return JAVA_4 if seen.limits[READS.in_session] == 1 else LIBRDKAFKA
 
 
-def known_log(seen: Observed, key: str, number: int, told: Columns, horizon: int) -> Log:
+def known_log(seen: Observed, key: str, number: int, told: Columns, moves: Moves, horizon: int) -> Log:
     """What can be read of a partition until the capture's end."""
     parts = joined(seen.logs.get(key, []), tuple(LISTS))
     base, rows = np.unique(parts["base"], return_index=True)
@@ -105,14 +123,30 @@ def known_log(seen: Observed, key: str, number: int, told: Columns, horizon: int
     bounds = np.maximum.accumulate(told[READS.told_bound][of_partition])
     shown_at = shown(last, bounds, told[READS.response_time][of_partition])
     visible = np.maximum(after, np.minimum(before, shown_at))
-    first = int(np.searchsorted(last, seen.first[number].fetch_offset))
-    breaks = np.flatnonzero(base[first + 1 :] != last[first:-1] + 1)
-    end = first + int(breaks[0]) + 1 if len(breaks) else len(base)
-    holds = first == len(base) or base[first] <= seen.first[number].fetch_offset
+    breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
+    start = int(np.searchsorted(last, seen.first[number].fetch_offset))
+    lowest = moves.fetch_offset[moves.partition == number]
+    first = lowest_known(base, last, breaks, start, lowest)
+    later = breaks[breaks > first]
+    end = int(later[0]) if len(later) else len(base)
+    holds = start == len(base) or base[start] <= seen.first[number].fetch_offset
     rising = np.maximum.accumulate(visible[first:end]) if holds else visible[:0]
     count = int(np.searchsorted(rising, horizon, side="right"))
     kept = slice(first, first + count)
-    return Log(base[kept], last[kept], np.maximum(size[kept], 1), rising[:count], bool(holds and not len(breaks)))
+    return Log(
+        base[kept], last[kept], np.maximum(size[kept], 1), rising[:count], min(start - first, count),
+        bool(holds and not len(later)),
+    )  # fmt: skip
+
+
+def lowest_known(base: Ints, last: Ints, breaks: Ints, start: int, offsets: Ints) -> int:
+    """The batch at the lowest of the offsets that were asked for, of those that lead to `start` without a gap."""
+    before = breaks[breaks <= start]
+    least = int(before[-1]) if len(before) else 0
+    at = np.searchsorted(last, offsets)
+    known = (at >= least) & (at < start)
+    known[known] &= base[at[known]] <= offsets[known]
+    return int(at[known].min(initial=start))
 
 
 def shown(last: Ints, bounds: Ints, times: Ints) -> Ints:
@@ -123,29 +157,31 @@ def shown(last: Ints, bounds: Ints, times: Ints) -> Ints:
     return found
 
 
-def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log], horizon: int) -> Unit:
-    """The partitions with their logs, one behind the other."""
+def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log]) -> Unit:
+    """The partitions with their logs, one behind the other, without changes and in one segment."""
     counts = np.array([len(log.base) for log in logs], np.int64)
     ends = np.cumsum(counts)
-    joins = np.array([read.since for read in first], np.int64)
-    last_time = np.array([read.last_time for read in first], np.int64)
     backlogs = zip(logs, first, strict=True)
     there = [int(np.searchsorted(log.visible, read.time, side="right")) for log, read in backlogs]
     size, span = (
         np.concatenate(columns) for columns in zip(*((log.size, records_of(log)) for log in logs), strict=True)
     )
+    none = np.zeros(0, np.int64)
     return Unit(
         np.array(numbers, np.int64),
-        joins,
-        np.where(last_time < horizon - GIVEN_UP_US, last_time, NEVER),
         np.array([read.partition_max_bytes for read in first], np.int64),
         ends - counts,
+        ends - counts + np.array([log.start for log in logs], np.int64),
         ends,
         ends - counts + np.array(there, np.int64),
         np.array([log.is_known for log in logs]).astype(np.int64),
+        none,
+        none,
+        none,
         np.concatenate([np.zeros(1, np.int64), np.cumsum(size)]),
         np.concatenate([np.zeros(1, np.int64), np.cumsum(span)]),
         np.concatenate([log.visible for log in logs]),
+        np.repeat(ends, counts),
     )
 
 
@@ -154,21 +190,67 @@ def records_of(log: Log) -> Ints:
     return log.last - log.base + 1
 
 
-def servings_of(kept: Columns, numbers: list[int], logs: list[Log], unit: Unit) -> Servings:
-    """The captured servings, placed in the unit's logs."""
+def places_of(numbers: list[int], of: Ints) -> Ints:
+    """The places in the unit of partitions by their numbers."""
     place = np.full(max(numbers) + 1, 0)
     place[numbers] = np.arange(len(numbers))
-    partition = place[kept[READS.partition]]
+    found: Ints = place[of]
+    return found
+
+
+def servings_of(kept: Columns, numbers: list[int], logs: list[Log], unit: Unit) -> Servings:
+    """The captured servings, placed in the unit's logs."""
+    partition = places_of(numbers, kept[READS.partition])
     offset, size = kept[READS.fetch_offset], kept[READS.returned_bytes]
-    begin, end, moved = np.zeros_like(offset), np.zeros_like(offset), np.zeros(len(offset), np.bool_)
+    begin, end = read_from_to(logs, unit, partition, offset, size)
+    return Servings(partition, kept[READS.request_time], kept[READS.response_time], size, begin, end)
+
+
+def read_from_to(logs: list[Log], unit: Unit, partition: Ints, offset: Ints, size: Ints) -> tuple[Ints, Ints]:
+    """The batches at these offsets, and those behind the last one that so many bytes hold whole."""
+    begin, end = np.zeros_like(offset), np.zeros_like(offset)
     for p, log in enumerate(logs):
         rows = np.flatnonzero(partition == p)
         first, n = int(unit.first[p]), len(log.base)
         begin[rows] = first + np.searchsorted(log.last, offset[rows])
         until = unit.starts[np.minimum(begin[rows], first + n)] + size[rows]
         end[rows] = np.searchsorted(unit.starts[first : first + n + 1], until, side="right") - 1 + first
-        moved[rows[1:]] = begin[rows[1:]] != end[rows[:-1]]
-    return Servings(partition, kept[READS.request_time], kept[READS.response_time], size, begin, end, moved)
+    return begin, end
+
+
+def placed(moves: Moves, numbers: list[int], logs: list[Log], unit: Unit) -> Placed:
+    """The moves, placed in the unit's logs. Of a log that breaks off it is not told that a move leads elsewhere."""
+    partition = places_of(numbers, moves.partition)
+    begin, _ = read_from_to(logs, unit, partition, moves.fetch_offset, np.zeros_like(moves.returned))
+    _, expected = read_from_to(logs, unit, partition, moves.from_offset, np.maximum(moves.returned, 0))
+    lowest = np.array([log.base[0] if len(log.base) else UNSET for log in logs])[partition]
+    behind = np.array([log.last[-1] + 1 if len(log.base) else UNSET for log in logs])[partition]
+    has_batches = behind != UNSET
+    known = ~has_batches | ((moves.fetch_offset >= lowest) & (moves.fetch_offset <= behind))
+    elsewhere = np.where(known, begin, np.where(unit.is_known[partition] == 1, UNKNOWN, expected))
+    return Placed(partition, np.where(moves.before < 0, unit.start[partition], elsewhere), expected)
+
+
+def segment_ends(kept: Columns, servings: Servings, unit: Unit, logs: list[Log], max_bytes: int) -> Ints:
+    """Behind the last batch of each batch's segment, as far as the capture tells: int64[batches].
+
+    A read that ended with a whole batch, below its limits and below the bound that the response tells, ended where the
+    segment does (kafka-semantics 1.2, step 3).
+    """
+    request, size = servings.request, servings.size
+    before = np.cumsum(size) - size
+    of_fetch = np.searchsorted(request, request)  # the first of the same response
+    left = max_bytes - (before - before[of_fetch])
+    within = size < np.minimum(kept[READS.partition_max_bytes], left)
+    end = servings.end
+    inside = end < unit.end[servings.partition]
+    at = np.minimum(end, max(len(unit.visible) - 1, 0))
+    base = np.concatenate([*(log.base for log in logs), np.zeros(1, np.int64)])[at]
+    whole = unit.starts[end] == unit.starts[np.minimum(servings.begin, len(unit.visible))] + size
+    ends = end[within & inside & whole & (base < kept[READS.told_bound])]
+    cuts = np.unique(np.concatenate([ends, unit.end]))
+    found: Ints = cuts[np.searchsorted(cuts, np.arange(len(unit.visible)), side="right")]
+    return found
 
 
 def by_fetch(fetches: Columns, servings: Servings, unit: Unit) -> tuple[Ints, Ints]:
@@ -184,7 +266,7 @@ def by_fetch(fetches: Columns, servings: Servings, unit: Unit) -> tuple[Ints, In
 
 
 def rules_of(intent: Intent, lanes: Lanes, clients: ClientLanes, seeds: Ints) -> Rules:
-    """Every lane's settings, those of the capture where a lane leaves them."""
+    """Every lane's settings, those of the capture where a lane leaves them, int64[lanes] each."""
     limits = intent.seen.limits
 
     def chosen(values: Ints, captured: int) -> Ints:
@@ -192,13 +274,15 @@ def rules_of(intent: Intent, lanes: Lanes, clients: ClientLanes, seeds: Ints) ->
 
     profile = chosen(clients.profile, intent.profile)
     has_session = np.where(clients.profile == AS_CAPTURED, limits[READS.in_session] == 1, profile != LIBRDKAFKA)
-    record_us = np.where(clients.us_per_record == AS_CAPTURED, intent.pace.record, clients.us_per_record)
     polls = clients.max_poll_records
     # Where no response took two polls, the pace does not tell work beside a fetch from what delays it.
     is_told = intent.most_records > polls[0]
     overlaps = is_told | (clients.us_per_record != AS_CAPTURED) | (polls != polls[0])
+    is_old = UNSET < limits[READS.api_version] < FIRST_WITH_MAX_BYTES
     return Rules(
         np.minimum(chosen(lanes.max_bytes, limits[READS.max_bytes]), lanes.broker_max_bytes),
+        # A lane with max_bytes is a client that knows it.
+        (is_old & (lanes.max_bytes == AS_CAPTURED)).astype(np.int64),
         lanes.partition_max_bytes,
         lanes.only_first,
         chosen(clients.min_bytes, max(limits[READS.min_bytes], 0)),
@@ -209,5 +293,5 @@ def rules_of(intent: Intent, lanes: Lanes, clients: ClientLanes, seeds: Ints) ->
         chosen(clients.order, 0),
         has_session.astype(np.int64),
         seeds,
-        record_us.astype(np.float64),
+        clients.us_per_record.astype(np.float64),
     )

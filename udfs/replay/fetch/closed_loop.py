@@ -1,7 +1,8 @@
 """KIP-74 in closed loop: a client with Kafka's own rules fetches from a broker that reads as brokers do, in every lane.
 
-What the client asks next follows from what it was given. One unit is one connection: a consumer or follower and one
-broker. kafka-semantics 1.2, 1.3, 1.6, 1.7 and 3.5 have the rules; Kafka 4.3 and, for java-3.9, 3.9.
+What the client asks next follows from what it was given. One unit is a reader with all its connections, its nodes:
+one fetch is under way of each, and of a Java consumer one application takes the records of all, by poll(), in the
+order in which they come. kafka-semantics 1.2, 1.3, 1.6, 1.7 and 3.5 have the rules; Kafka 4.3 and, for java-3.9, 3.9.
 """
 
 from __future__ import annotations
@@ -11,33 +12,47 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from udfs.replay.fetch import fairness
-from udfs.replay.fetch.client_pace import Pace
+from udfs.replay.fetch.client_order import LIBRDKAFKA
+from udfs.replay.fetch.client_pace import Curves, Pace, time_of
 from udfs.replay.fetch.closed_broker import answered_at, most_of, read
-from udfs.replay.fetch.closed_client import STATE, ask, take, want
-from udfs.replay.fetch.closed_unit import Course, Rules, Unit, Work, first_above, readable_to
+from udfs.replay.fetch.closed_client import APP, STATE, ask, change, take, want
+from udfs.replay.fetch.closed_unit import (
+    Course,
+    Rules,
+    Unit,
+    Work,
+    first_above,
+    readable_to,
+    rules_of_node,
+    unit_of_node,
+    work_of_node,
+)
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.replay.fetch.timeline import Timeline, add_up_held, advance, hold, mark
-from udfs.wire.arrays import Ints, Record, Records, read_only
+from udfs.replay.fetch.timeline import Timeline, advance, hold, mark
+from udfs.wire.arrays import Ints, Record, Records, all_read_only, read_only
 from udfs.wire.kernel import kernel
 
 
 class CapturedLane(NamedTuple):
     """What lane 0 does, to be held against the capture.
 
-    order: int64[n], the partitions that get records of the backlog, of which ordered, int64[1], are there. pieces:
-    int64[pieces], bytes got in each piece of the captured time. requests: int64[1], sent in it. catch_up:
-    int64[partitions], time until each backlog was read (us), NO_BACKLOG or NEVER.
+    order: int64[n], the partitions that get records of the backlog; those of node k from order_from[k] on, as numbered
+    in it, of which ordered[k] are there. pieces: int64[nodes, pieces], bytes got in each piece of the captured time.
+    requests: int64[nodes], sent in it. catch_up: int64[partitions], time until each backlog was read (us), NO_BACKLOG
+    or NEVER. at_change: int64[changes], where the partition was.
     """
 
     order: Ints
+    order_from: Ints
     ordered: Ints
     pieces: Ints
     requests: Ints
     catch_up: Ints
+    at_change: Ints
 
 
 class Outcome(NamedTuple):
-    """What becomes of a unit, added to what its reader's other units came to.
+    """What becomes of a unit, in the sums of its reader.
 
     sent: int64[lanes] requests. finished: int64[lanes], 0 where something was left to be read. catch_up:
     int64[partitions, lanes] in us, NO_BACKLOG or NEVER.
@@ -52,17 +67,29 @@ class Outcome(NamedTuple):
     captured: CapturedLane
 
 
+class Whole(NamedTuple):
+    """The unit as a whole, beside one node's part of it."""
+
+    unit: Unit
+    work: Work
+    course: Course
+    pace: Pace
+    out: Outcome
+
+
 NO_BACKLOG = -1
 
 
 @kernel
-def note(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, read_at: int, time: int, out: Outcome) -> int:
-    """Sum up a response that is there at `time`; returns the record bytes that the client holds of it."""
+def note(
+    unit: Unit, rules: Rules, lane: int, work: Work, state: Record, out: Outcome, order: Ints, ordered: Ints
+) -> int:  # fmt: skip
+    """Sum up a response that has come; returns its record bytes. order, ordered: the node's, of CapturedLane."""
     size = overrides = unknown = 0
-    limit = rules.limit[lane]
+    limit, time = rules.limit[lane], state.now
     for i in range(state.asked):
         p, got = work.request[i], work.got[i]
-        begin, end = work.position[p], readable_to(unit, work, p, read_at)
+        begin, end = work.position[p], readable_to(unit, work, p, state.read_at)
         whole = first_above(unit.starts, begin, unit.end[p] + 1, unit.starts[begin] + got) - 1
         over = 1 if got > min(most_of(unit, rules, lane, p), limit) else 0
         unsure = (
@@ -74,9 +101,10 @@ def note(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, read_at
         )  # fmt: skip
         mark(out.timeline, unit.number[p], lane, time, got)
         if begin < unit.backlog_end[p] <= whole:
-            work.catch_up[p] = time - work.asked_at[p]
-        if got > 0 and lane == 0 and begin < unit.backlog_end[p]:
-            note_order(out.captured, p)
+            work.catch_up[p] = min(work.catch_up[p], time - work.asked_at[p])
+        if got > 0 and lane == 0 and begin < unit.backlog_end[p] and ordered[0] < len(order):
+            order[ordered[0]] = p
+            ordered[0] += 1
         limit = max(0, limit - got)
         size, overrides, unknown = size + got, overrides + over, unknown + unsure
     fairness.add_response(out.responses, lane, size, overrides, unknown)
@@ -84,118 +112,165 @@ def note(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, read_at
 
 
 @kernel
-def note_order(captured: CapturedLane, partition: int) -> None:
-    """Note whose turn it was in lane 0."""
-    if captured.ordered[0] < len(captured.order):
-        captured.order[captured.ordered[0]] = partition
-        captured.ordered[0] += 1
-
-
-@kernel
-def note_time(captured: CapturedLane, course: Course, asked_at: int, time: int, size: int) -> None:
+def note_time(captured: CapturedLane, course: Course, node: int, state: Record, size: int) -> None:
     """Note a request and the bytes of its response in lane 0, within the captured time."""
-    captured.requests[0] += 1 if asked_at <= course.horizon else 0
-    if time <= course.horizon:
-        span = course.horizon - course.begin + 1
-        captured.pieces[(time - course.begin) * len(captured.pieces) // span] += size
+    begin, horizon = course.begin[node], course.horizon[node]
+    captured.requests[node] += 1 if state.sent_at <= horizon else 0
+    if state.now <= horizon:
+        span = horizon - begin + 1
+        captured.pieces[node, (state.now - begin) * captured.pieces.shape[1] // span] += size
 
 
 @kernel
-def hold_buffered(line: Timeline, lane: int, work: Work, time: int) -> None:
-    """Note what the client has got and not taken when a response comes, until all of it is taken."""
-    level, until = 0, time
+def hold_buffered(line: Timeline, lane: int, work: Work, app: Record, time: int) -> None:
+    """Note what the client holds that it has got and not taken, from one response until the next or until it is taken.
+
+    app: of the first node, which keeps it for all.
+    """
+    if app.held > 0:
+        hold(line, lane, app.held_from, max(app.held_from, min(app.held_until, time)), app.held)
+    app.held, app.held_from, app.held_until = 0, time, time
     for p in range(len(work.held)):
         if work.taken_at[p] > time:
-            level += work.held[p]
-            until = max(until, work.taken_at[p])
-    hold(line, lane, time, until, level)
+            app.held += work.held[p]
+            app.held_until = max(app.held_until, work.taken_at[p])
 
 
 @kernel
-def next_change(unit: Unit, work: Work, now: int) -> int:
-    """When a partition joins, or its records are taken, next; NEVER where none does."""
+def next_change(unit: Unit, work: Work, state: Record) -> int:
+    """When the client wants something else, or records are taken, next; NEVER where none does."""
     following = NEVER
-    for p in range(len(unit.joins)):
-        if unit.joins[p] > now:
-            following = min(following, unit.joins[p])
-        elif work.taken_at[p] > now and unit.leaves[p] > now:
+    if state.changed < len(unit.change_time):
+        following = unit.change_time[state.changed]
+    for p in range(len(unit.number)):
+        if work.taken_at[p] > state.now and work.assigned[p] == 1:
             following = min(following, work.taken_at[p])
     return following
 
 
 @kernel
-def unread(unit: Unit, work: Work, now: int) -> bool:
-    """Whether anything is left to be read of partitions that are still asked for."""
+def unread(unit: Unit, work: Work) -> bool:
+    """Whether anything is left to be read of partitions that are asked for."""
     left = False
-    for p in range(len(unit.joins)):
-        left |= work.position[p] < unit.end[p] and now <= unit.leaves[p]
+    for p in range(len(unit.number)):
+        left |= work.position[p] < unit.end[p] and work.assigned[p] == 1
     return left
 
 
 @kernel
-def fetch(
-    unit: Unit, rules: Rules, lane: int, work: Work, state: Record, pace: Pace, course: Course, out: Outcome
-) -> None:  # fmt: skip
-    """One request and its response; moves the state's clock to the next request."""
+def send(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, pace: Pace, node: int) -> None:
+    """Send one request; the node's clock moves on to its response."""
     ask(rules, lane, work, state)
     found = read(unit, rules, lane, work, state.asked, state.now)
     read_at = answered_at(unit, rules, lane, work, state.asked, found, state.now)
     if read_at > state.now:
         found = read(unit, rules, lane, work, state.asked, read_at)
-    late = pace.late if found == 0 else 0.0
-    time = read_at + round(pace.answer + pace.byte * found + late)
-    advance(unit, work, out.sums, out.timeline, lane, time)
-    size = note(unit, rules, lane, work, state, read_at, time, out)
-    following = take(unit, rules, lane, work, state, course, time + round(pace.gap))
-    if size > 0:
-        hold_buffered(out.timeline, lane, work, time)
-    if lane == 0:
-        note_time(out.captured, course, state.now, time, size)
+    late = pace.late[node] if found == 0 else 0.0
+    state.sent_at, state.read_at, state.in_flight = state.now, read_at, 1
+    state.now = read_at + round(pace.answer[node] + time_of(pace.sending, node, state.bytes, found) + late)
+    state.bytes += found
     state.sent += 1
-    state.now = max(following, state.now + 1)
 
 
 @kernel
-def run_lane(
-    unit: Unit, rules: Rules, lane: int, work: Work, state: Record, pace: Pace, course: Course, out: Outcome
+def receive(
+    whole: Whole, unit: Unit, rules: Rules, lane: int, work: Work, state: Record, apps: Records, node: int
 ) -> None:  # fmt: skip
-    """From the first captured fetch until the capture's end, and on until all that it shows is read."""
-    while state.now <= course.horizon or unread(unit, work, state.now):
-        if state.sent >= course.most_requests:
-            out.finished[lane] = 0
-            return
-        if want(unit, rules, lane, work, state) > 0:
-            fetch(unit, rules, lane, work, state, pace, course, out)
-        else:
-            state.now = next_change(unit, work, state.now)
-            if state.now == NEVER:
-                return
+    """Take a response; the node's clock moves on to the next request."""
+    out, course, pace = whole.out, whole.course, whole.pace
+    captured, time = out.captured, state.now
+    a, b = captured.order_from[node], captured.order_from[node + 1]
+    size = note(unit, rules, lane, work, state, out, captured.order[a:b], captured.ordered[node : node + 1])
+    change(unit, lane, work, state, time, captured.at_change[course.changes_from[node] : course.changes_from[node + 1]])
+    which = node if len(pace.taking.begin) > 2 else 0
+    app = apps[0] if course.shares[0] == 1 and rules.profile[lane] < LIBRDKAFKA else apps[node]
+    following = take(unit, rules, lane, work, state, pace.taking, which, app, time + round(pace.gap[node]))
+    if size > 0:
+        hold_buffered(out.timeline, lane, whole.work, apps[0], time)
+    if lane == 0:
+        note_time(captured, course, node, state, size)
+    state.in_flight = 0
+    state.now = max(following, state.sent_at + 1)
 
 
 @kernel
-def begin_lane(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, course: Course, out: Outcome) -> None:
+def go_on(
+    whole: Whole, unit: Unit, rules: Rules, lane: int, work: Work, state: Record, apps: Records, node: int
+) -> None:  # fmt: skip
+    """The next thing that happens at a node: from the first captured fetch until the capture's end, and on until all
+    that it shows is read.
+    """
+    course, time = whole.course, state.now
+    if state.in_flight == 1:
+        receive(whole, unit, rules, lane, work, state, apps, node)
+        return
+    at_change = whole.out.captured.at_change
+    change(unit, lane, work, state, time, at_change[course.changes_from[node] : course.changes_from[node + 1]])
+    if time > course.horizon[node] and not unread(unit, work):
+        state.now = NEVER
+    elif state.sent >= course.most_requests[node]:
+        whole.out.finished[lane] = 0
+        state.now = NEVER
+    elif time < state.resume:
+        state.now = state.resume
+    elif want(rules, lane, work, state) > 0:
+        send(unit, rules, lane, work, state, whole.pace, node)
+    else:
+        state.now = next_change(unit, work, state)
+
+
+@kernel
+def first_node(states: Records) -> int:
+    """The node at which something happens first."""
+    found = 0
+    for node in range(1, len(states)):
+        if states[node].now < states[found].now:
+            found = node
+    return found
+
+
+@kernel
+def run_lane(whole: Whole, rules: Rules, lane: int, states: Records, apps: Records) -> None:
+    """All nodes of the reader, one event after the other."""
+    node, course = first_node(states), whole.course
+    while states[node].now != NEVER:
+        advance(whole.unit, whole.work, whole.out.sums, whole.out.timeline, lane, states[node].now)
+        go_on(
+            whole, unit_of_node(whole.unit, course, node), rules_of_node(rules, node), lane,
+            work_of_node(whole.work, course, node), states[node], apps, node,
+        )  # fmt: skip
+        node = first_node(states)
+
+
+@kernel
+def begin_lane(whole: Whole, rules: Rules, lane: int, states: Records, apps: Records) -> None:
     """Set the lane's memory to what is captured first."""
-    state.now, state.busy_until, state.sent = course.begin, course.begin, 0
-    state.known, state.in_session, state.turn = 0, 0, 0
-    work.random[0] = rules.seed[lane]
-    out.timeline.bucket[lane] = (course.begin - out.timeline.begin[0]) // out.timeline.width[lane]
-    for p in range(len(unit.joins)):
-        work.position[p] = unit.first[p]
+    unit, work, out = whole.unit, whole.work, whole.out
+    work.random[0] = rules.seed[0, lane]
+    for node in range(len(states)):
+        state, app = states[node], apps[node]
+        state.now, state.opens = whole.course.begin[node], 0
+        state.in_flight = state.resume = state.changed = state.sent = state.bytes = 0
+        state.known = state.in_session = state.turn = 0
+        app.busy_until = app.poll_at = app.room = app.done = app.held = 0
+    out.timeline.bucket[lane] = (states[first_node(states)].now - out.timeline.begin[0]) // out.timeline.width[lane]
+    for p in range(len(unit.number)):
+        work.position[p] = unit.start[p]
         work.asked_at[p] = NEVER
-        work.taken_at[p] = work.spare[p] = 0
-        work.catch_up[p] = NEVER if unit.backlog_end[p] > unit.first[p] else NO_BACKLOG
+        work.taken_at[p] = work.spare[p] = work.assigned[p] = 0
+        work.catch_up[p] = NEVER if unit.backlog_end[p] > unit.start[p] else NO_BACKLOG
         out.sums.waiting[unit.number[p], lane] = 0
         out.sums.waiting_since[unit.number[p], lane] = fairness.SERVED
 
 
 @kernel
-def end_lane(unit: Unit, lane: int, work: Work, state: Record, course: Course, out: Outcome) -> None:
+def end_lane(whole: Whole, lane: int, states: Records, apps: Records) -> None:
     """Sum up what the lane came to."""
-    if state.now != NEVER:
-        advance(unit, work, out.sums, out.timeline, lane, state.now)
-    out.sent[lane] += state.sent
-    add_up_held(out.timeline, lane)
-    for p in range(len(unit.joins)):
+    unit, work, out = whole.unit, whole.work, whole.out
+    hold_buffered(out.timeline, lane, work, apps[0], NEVER)
+    for node in range(len(states)):
+        out.sent[lane] += states[node].sent
+    for p in range(len(unit.number)):
         took = work.catch_up[p]
         if lane == 0:
             out.captured.catch_up[p] = took
@@ -204,20 +279,27 @@ def end_lane(unit: Unit, lane: int, work: Work, state: Record, course: Course, o
 
 
 @kernel
-def run_lanes(unit: Unit, rules: Rules, work: Work, states: Records, pace: Pace, course: Course, out: Outcome) -> None:
+def run_lanes(whole: Whole, rules: Rules, states: Records, apps: Records) -> None:
     """Every lane, one after the other: none knows of another."""
-    state = states[0]
-    for lane in range(len(rules.limit)):
-        begin_lane(unit, rules, lane, work, state, course, out)
-        run_lane(unit, rules, lane, work, state, pace, course, out)
-        end_lane(unit, lane, work, state, course, out)
+    for lane in range(rules.limit.shape[1]):
+        begin_lane(whole, rules, lane, states, apps)
+        run_lane(whole, rules, lane, states, apps)
+        end_lane(whole, lane, states, apps)
+
+
+def unwritable(pace: Pace) -> Pace:
+    """The pace with arrays that cannot be written."""
+    taking, sending = (Curves(*all_read_only(curves)) for curves in (pace.taking, pace.sending))
+    return Pace(read_only(pace.gap), read_only(pace.answer), read_only(pace.late), taking, sending)
 
 
 def simulate(unit: Unit, rules: Rules, pace: Pace, course: Course, out: Outcome) -> None:
     """Replay one unit in every lane, into the sums of its reader."""
-    partitions = len(unit.joins)
+    partitions, nodes = len(unit.number), len(course.begin)
     arrays = [np.zeros(partitions, np.int64) for _ in Work._fields[:-1]]
     work = Work._make([*arrays, np.zeros(1, np.int64)])
-    state = np.zeros(1, STATE)
     fixed: list[Any] = [*map(read_only, rules[:-1]), read_only(rules.record_us)]
-    run_lanes(Unit(*map(read_only, unit)), Rules._make(fixed), work, state, pace, course, out)
+    whole = Whole(
+        Unit(*map(read_only, unit)), work, Course(*map(read_only, course)), unwritable(pace), out
+    )  # fmt: skip
+    run_lanes(whole, Rules._make(fixed), np.zeros(nodes, STATE), np.zeros(nodes, APP))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
 from udfs.replay.fetch import fairness
-from udfs.replay.fetch.closed_fidelity import Verdicts, captured_lane, judge
+from udfs.replay.fetch.client_order import LIBRDKAFKA
+from udfs.replay.fetch.client_pace import measured_pace
+from udfs.replay.fetch.closed_fidelity import Verdicts, captured_lane, judge, lane_of_node
 from udfs.replay.fetch.closed_intent import Intent, intent_of, rules_of
 from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
-from udfs.replay.fetch.closed_unit import Rules
+from udfs.replay.fetch.closed_unit import Course, Rules, Unit
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.observed import Observed, columns_of, note_log, note_reads
 from udfs.replay.fetch.timeline import Timeline, align, new_timeline
@@ -77,32 +80,83 @@ def closed_totals(
     seen = [observed for observed in reader.connections.values() if observed.fetches]
     if not seen:
         return None
-    intents = [intent_of(observed, keys, kind) for observed in seen]
-    begin = min(intent.course.begin for intent in intents)
-    end = max(intent.course.horizon for intent in intents)
+    settings = lanes.of(kind)
+    intents = [intent_of(observed, keys, kind, int(settings.broker_max_bytes[0])) for observed in seen]
     n, m = len(lanes.names), len(keys)
     sums = fairness.no_sums(n)
+    begin, end = min(intent.begin for intent in intents), max(intent.horizon for intent in intents)
     totals = ClosedTotals(
         fairness.ReaderSums(fairness.with_room(sums.partitions, m), sums.responses),
         new_timeline(n, m, begin, end), np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG),
         np.zeros(m, np.int64), Counter(),
     )  # fmt: skip
-    for number, intent in enumerate(intents):
-        seeds = np.array([zlib.crc32(f"{name}/{seed}/{number}".encode()) for name in lanes.names], np.int64)
-        rules = rules_of(intent, lanes.of(kind), lanes.client_of(kind), seeds)
-        replay_connection(intent, rules, totals)
+    seeds = np.array([zlib.crc32(f"{name}/{seed}".encode()) for name in lanes.names], np.int64)
+    by_node = [rules_of(intent, settings, lanes.client_of(kind), seeds) for intent in intents]
+    replay_reader(intents, Rules(*(np.stack(column) for column in zip(*by_node, strict=True))), totals)
     align(totals.timeline)
     return totals
 
 
-def replay_connection(intent: Intent, rules: Rules, totals: ClosedTotals) -> None:
-    """Add one connection to the totals."""
-    unit = intent.unit
-    captured = captured_lane(len(intent.servings.partition), len(unit.joins))
+def replay_reader(intents: list[Intent], rules: Rules, totals: ClosedTotals) -> None:
+    """Replay the connections together, into the totals."""
+    unit, batches = whole_unit(intents)
+    one = is_one_process(intents)
+    course = course_of(intents, one)
+    captured = captured_lane(intents)
     out = Outcome(
         totals.sums.partitions, totals.sums.responses, totals.timeline, totals.sent, totals.finished, totals.catch_up,
         captured,
     )  # fmt: skip
-    simulate(unit, rules, intent.pace, intent.course, out)
-    np.add.at(totals.backlog, unit.number, unit.starts[unit.backlog_end] - unit.starts[unit.first])
-    totals.verdicts.update(judge(intent, captured))
+    polls_for_all = one and all(intent.profile < LIBRDKAFKA for intent in intents)
+    simulate(unit, rules, measured_pace([intent.fetches for intent in intents], polls_for_all), course, out)
+    np.add.at(totals.backlog, unit.number, np.maximum(unit.starts[unit.backlog_end] - unit.starts[unit.start], 0))
+    for node, intent in enumerate(intents):
+        totals.verdicts.update(judge(intent, lane_of_node(captured, course, node, int(batches[node]))))
+
+
+def whole_unit(intents: list[Intent]) -> tuple[Unit, Ints]:
+    """All connections' units as one, and where the batches of each begin: int64[nodes]."""
+    counts = np.array([len(intent.unit.visible) for intent in intents], np.int64)
+    before = np.cumsum(counts) - counts
+    moved = [moved_behind(intent.unit, int(shift)) for intent, shift in zip(intents, before, strict=True)]
+    unit = Unit(*(np.concatenate(columns) for columns in zip(*moved, strict=True)))
+    sizes, records = (
+        np.concatenate([np.zeros(1, np.int64), *(np.diff(totals) for totals in columns)])
+        for columns in zip(*((intent.unit.starts, intent.unit.records) for intent in intents), strict=True)
+    )
+    return unit._replace(starts=np.cumsum(sizes), records=np.cumsum(records)), before
+
+
+def moved_behind(unit: Unit, batches: int) -> Unit:
+    """The unit behind so many batches of others."""
+    return unit._replace(
+        first=unit.first + batches, start=unit.start + batches, end=unit.end + batches,
+        backlog_end=unit.backlog_end + batches, segment_end=unit.segment_end + batches,
+        change_to=np.where((unit.change_what >= 0) & (unit.change_to >= 0), unit.change_to + batches, unit.change_to),
+    )  # fmt: skip
+
+
+def course_of(intents: list[Intent], is_one: bool) -> Course:
+    """The courses of all connections."""
+
+    def ends(counts: list[int]) -> Ints:
+        return np.cumsum([0, *counts], dtype=np.int64)
+
+    return Course(
+        np.array([intent.begin for intent in intents], np.int64),
+        np.array([intent.horizon for intent in intents], np.int64),
+        np.array([intent.most_requests for intent in intents], np.int64),
+        ends([len(intent.unit.number) for intent in intents]),
+        ends([len(intent.unit.change_time) for intent in intents]),
+        np.full(1, int(is_one), np.int64),
+    )
+
+
+def is_one_process(intents: list[Intent]) -> bool:
+    """Whether the connections can be one process's, which has one to a broker at a time.
+
+    Where two overlap, several processes share name and address: the capture does not tell whose connections to
+    different brokers belong together, and each has an application of its own.
+    """
+    spans = sorted((intent.seen.broker, intent.begin, intent.horizon) for intent in intents)
+    return all(broker != other or end <= begin for (broker, _, end), (other, begin, _) in pairwise(spans))

@@ -20,7 +20,7 @@ class Lanes(NamedTuple):
 
     max_bytes: Ints
     partition_max_bytes: Ints
-    broker_max_bytes: Ints  # the broker's fetch.max.bytes
+    broker_max_bytes: Ints  # the broker's fetch.max.bytes, or what a consumer's quota allows
     only_first: Ints  # 1: KIP-74's text, by which only the partition named first may exceed the limits
 
 

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
+from udfs.replay.fetch.closed_changes import Moves
 from udfs.replay.fetch.known_logs import LISTS
 from udfs.wire.arrays import Bools, Ints
 
 MOST_FETCHES = 1 << 20
 MOST_BATCHES = 1 << 22
-LIMITS = (READS.max_bytes, READS.min_bytes, READS.max_wait_ms, READS.in_session, READS.opens_session, READS.profile)
+LIMITS = (READS.max_bytes, READS.min_bytes, READS.max_wait_ms, READS.in_session, READS.profile, READS.api_version)
 UNSET = -1
 
 Columns = dict[str, Ints]
 """Columns of READS by name, as int64: UNSET where null."""
-FETCHED = (READS.request_time, READS.response_time, READS.returned_bytes)
-SERVED = (READS.partition, READS.request_time, READS.response_time, READS.fetch_offset, READS.returned_bytes)
+FETCHED = (READS.request_time, READS.response_time, READS.opens_session, READS.returned_bytes)
+SERVED = (
+    READS.partition, READS.request_time, READS.response_time, READS.fetch_offset, READS.returned_bytes,
+    READS.partition_max_bytes, READS.told_bound,
+)  # fmt: skip
 TOLD = (READS.partition, READS.response_time, READS.told_bound)
 FIRST = (READS.request_time, READS.fetch_offset, READS.partition_max_bytes)
 FLAGS = (READS.session_known, READS.throttled, READS.refused, READS.redirected)
@@ -33,7 +37,7 @@ FLAGS = (READS.session_known, READS.throttled, READS.refused, READS.redirected)
 
 @dataclass
 class FirstRead:
-    """The first read of a partition: when (us), from where and how much; and when it was read last.
+    """The first read of a partition: when (us), from where and how much.
 
     since: the fetch before did not ask for it, but may have come too early for it: just after that was sent; of the
     first fetch its own time.
@@ -43,7 +47,17 @@ class FirstRead:
     time: int
     fetch_offset: int
     partition_max_bytes: int
-    last_time: int
+
+
+class LastRead(NamedTuple):
+    """The last read of a partition so far: the number of its fetch, from where, and the bytes that came."""
+
+    fetch: int
+    fetch_offset: int
+    returned: int
+
+
+NOT_READ = LastRead(UNSET, UNSET, 0)
 
 
 @dataclass
@@ -51,8 +65,8 @@ class Observed:
     """One connection of a reader; fetches, servings, told: pieces of FETCHED, SERVED, TOLD, partitions by number.
 
     logs: by partition's key the pieces of its log, in the columns of LISTS. limits: LIMITS of the first fetch. flags:
-    how many reads have each of FLAGS. bounds: the highest told by partition. count: fetches; reads: of
-    partitions in them; batches: in the logs. last_sent: when the last fetch was (us).
+    how many reads have each of FLAGS. bounds: the highest told by partition. moves: reads that do not repeat the one
+    before. count: fetches; reads: of partitions in them; batches: in the logs. last_sent: when the last fetch was (us).
     """
 
     broker: str
@@ -61,6 +75,8 @@ class Observed:
     told: list[Columns] = field(default_factory=list)
     logs: dict[str, list[Columns]] = field(default_factory=lambda: defaultdict(list))
     first: dict[int, FirstRead] = field(default_factory=dict)
+    last: dict[int, LastRead] = field(default_factory=dict)
+    moves: list[Moves] = field(default_factory=list)
     limits: dict[str, int] = field(default_factory=dict)
     flags: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     bounds: dict[int, int] = field(default_factory=dict)
@@ -93,6 +109,8 @@ def note_reads(seen: Observed, reads: Columns, fetch_from: Ints) -> None:
     starts = fetch_from[:-1]
     if not seen.limits:
         seen.limits = {str(name): int(reads[str(name)][0]) for name in LIMITS}
+    fetch = seen.count + np.repeat(np.arange(len(starts)), np.diff(fetch_from))
+    seen.moves.append(moves_of(seen, reads, fetch))
     seen.count += len(starts)
     seen.reads += int(fetch_from[-1])
     of_fetch = {str(name): reads[str(name)][starts] for name in FETCHED}
@@ -107,16 +125,15 @@ def note_reads(seen: Observed, reads: Columns, fetch_from: Ints) -> None:
 
 
 def note_partitions(seen: Observed, reads: Columns, fetch_from: Ints) -> Bools:
-    """Keep first and last reads of partitions; returns which rows may tell a bound above those told before."""
+    """Keep first reads of partitions; returns which rows may tell a bound above those told before."""
     sent = reads[str(READS.request_time)][fetch_from[:-1]]
     after_before = np.concatenate([[sent[0] if seen.last_sent is None else seen.last_sent + 1], sent[:-1] + 1])
     seen.last_sent = int(sent[-1])
     numbers, told = reads[str(READS.partition)], reads[str(READS.told_bound)]
     before = np.full(int(numbers.max()) + 1, UNSET)
     distinct, rows, places = np.unique(numbers, return_index=True, return_inverse=True)
-    highest, latest = np.full(len(distinct), UNSET), np.zeros(len(distinct), np.int64)
+    highest = np.full(len(distinct), UNSET)
     np.maximum.at(highest, places, told)
-    np.maximum.at(latest, places, reads[str(READS.request_time)])
     for place in np.argsort(rows, kind="stable").tolist():
         number, row = int(distinct[place]), int(rows[place])
         before[number] = seen.bounds.get(number, UNSET)
@@ -124,10 +141,27 @@ def note_partitions(seen: Observed, reads: Columns, fetch_from: Ints) -> Bools:
         if number not in seen.first:
             since = int(after_before[np.searchsorted(fetch_from, row, side="right") - 1])
             time, offset, most = (int(reads[str(name)][row]) for name in FIRST)
-            seen.first[number] = FirstRead(since, time, offset, most, time)
-        seen.first[number].last_time = int(latest[place])
+            seen.first[number] = FirstRead(since, time, offset, most)
     news: Bools = told > before[numbers]
     return news
+
+
+def moves_of(seen: Observed, reads: Columns, fetch: Ints) -> Moves:
+    """The reads that do not repeat what the one before of their partition asked for. fetch: int64[reads]."""
+    order = np.argsort(reads[str(READS.partition)], kind="stable")
+    number, offset, returned = (
+        reads[str(name)][order] for name in (READS.partition, READS.fetch_offset, READS.returned_bytes)
+    )
+    fetch = fetch[order]
+    starts = np.flatnonzero(np.diff(number, prepend=UNSET))
+    last = np.append(starts[1:], len(number)) - 1
+    before, from_offset, had = (np.concatenate([column[:1], column[:-1]]) for column in (fetch, offset, returned))
+    carried = [seen.last.get(n, NOT_READ) for n in number[starts].tolist()]
+    before[starts], from_offset[starts], had[starts] = np.array(carried, np.int64).T
+    ended = zip(fetch[last].tolist(), offset[last].tolist(), returned[last].tolist(), strict=True)
+    seen.last.update(zip(number[last].tolist(), (LastRead(*read) for read in ended), strict=True))
+    kept = (before < fetch - 1) | (offset != from_offset) | (had > 0)
+    return Moves(*(column[kept] for column in (number, fetch, before, offset, from_offset, had)))
 
 
 def columns_of(reads: pa.RecordBatch, numbers: Ints) -> Columns:

@@ -21,15 +21,14 @@ class Timeline(NamedTuple):
     """Buckets of time by partition and lane; when they are full, two become one, and each is twice as long.
 
     served, lag, wait: int64[lanes, partitions, buckets]: bytes, bytes at the end, us. held: int64[lanes, ticks], most
-    bytes held at once, of one unit after the other added up; holding: of the unit at hand. bucket, width: int64[lanes],
-    the first bucket that is not over, and how long a bucket is (us). begin: int64[1] (us).
+    bytes held at once. bucket, width: int64[lanes], the first bucket that is not over, and how long a bucket is (us).
+    begin: int64[1] (us).
     """
 
     served: Ints
     lag: Ints
     wait: Ints
     held: Ints
-    holding: Ints
     bucket: Ints
     width: Ints
     begin: Ints
@@ -42,9 +41,9 @@ def new_timeline(lanes: int, partitions: int, begin: int, end: int) -> Timeline:
         buckets //= 2
     width = max(-(-2 * (end - begin) // buckets), TICKS) // TICKS * TICKS + TICKS
     planes = (np.zeros((lanes, partitions, buckets), np.int64) for _ in range(3))
-    held = (np.zeros((lanes, buckets * TICKS), np.int64) for _ in range(2))
+    held = np.zeros((lanes, buckets * TICKS), np.int64)
     flat = np.zeros(lanes, np.int64), np.full(lanes, width), np.full(1, begin)
-    return Timeline._make([*planes, *held, *flat])
+    return Timeline._make([*planes, held, *flat])
 
 
 @kernel
@@ -58,7 +57,6 @@ def halve(line: Timeline, lane: int) -> None:
             line.lag[lane, p, b] = line.lag[lane, p, two] if one >= 0 else 0
             line.wait[lane, p, b] = max(line.wait[lane, p, one], line.wait[lane, p, two]) if one >= 0 else 0
     halve_ticks(line.held[lane])
-    halve_ticks(line.holding[lane])
     line.bucket[lane] //= 2
     line.width[lane] *= 2
 
@@ -92,15 +90,7 @@ def hold(line: Timeline, lane: int, time: int, until: int, size: int) -> None:
     make_room(line, lane, until)
     tick = line.width[lane] // TICKS
     for i in range((time - line.begin[0]) // tick, (until - line.begin[0]) // tick + 1):
-        line.holding[lane, i] = max(line.holding[lane, i], size)
-
-
-@kernel
-def add_up_held(line: Timeline, lane: int) -> None:
-    """Add what the unit at hand held to what the others did."""
-    for i in range(line.held.shape[1]):
-        line.held[lane, i] += line.holding[lane, i]
-        line.holding[lane, i] = 0
+        line.held[lane, i] = max(line.held[lane, i], size)
 
 
 @kernel
@@ -109,8 +99,8 @@ def advance(unit: Unit, work: Work, sums: fairness.Sums, line: Timeline, lane: i
     make_room(line, lane, time)
     while line.begin[0] + (line.bucket[lane] + 1) * line.width[lane] <= time:
         end = line.begin[0] + (line.bucket[lane] + 1) * line.width[lane]
-        for p in range(len(unit.joins)):
-            if work.asked_at[p] <= end and end <= unit.leaves[p]:
+        for p in range(len(unit.number)):
+            if work.asked_at[p] <= end and work.assigned[p] == 1:
                 note_lag(unit, work, sums, line, lane, p, end)
         line.bucket[lane] += 1
 

@@ -1,0 +1,79 @@
+"""A captured catch-up as the replay of KIP-74 reads it: rows of LOG_EVENTS, and those of READS made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import LOG_EVENTS, READS
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.fetch.client_pace import as_captured_clients
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.log_reads import BATCH, READ, reads
+
+Rows = list[dict[str, Any]]
+MS = 1000
+BEGIN = 1_700_000_000 * 10**6
+BATCHES, SIZE, PARTITIONS = 8, 100, 4
+READER = {"client_id": "app", "client_address": "10.0.0.1", "reader": "consumer", "connection_id": 5, "broker": "1"}
+
+
+def lanes_of(*max_bytes: int) -> FetchLanes:
+    n = len(max_bytes)
+    columns = (list(max_bytes), [AS_CAPTURED] * n, [1 << 30] * n, [0] * n)
+    limits, clients = Lanes(*(np.array(column, np.int64) for column in columns)), as_captured_clients(n)
+    return FetchLanes(tuple(f"lane {i}" for i in range(n)), limits, limits, clients, clients)
+
+
+def batch_rows(partitions: int = PARTITIONS, batches: int = BATCHES) -> Rows:
+    """The backlog: batches of ten records that some fetch showed."""
+    return [
+        {
+            "topic": "t", "topic_key": "t", "partition": p, "kind": BATCH, "position": 10 * b,
+            "last_offset": 10 * b + 9, "size_bytes": SIZE, "append_after": None, "append_before": BEGIN + MS,
+        }
+        for p in range(partitions)
+        for b in range(batches)
+    ]  # fmt: skip
+
+
+def read_row(
+    fetch: int, position: int, partition: int, batch: int, returned: int, batches: int = BATCHES
+) -> dict[str, Any]:  # fmt: skip
+    """One partition of a fetch that came 10 ms after the one before and took 2 ms."""
+    request = BEGIN + 10 * MS * fetch
+    return READER | {
+        "topic": "t", "topic_key": "t", "partition": partition, "kind": READ, "position": request,
+        "exchange_no": fetch, "request_time": request, "response_time": request + 2 * MS, "max_wait_ms": 500,
+        "min_bytes": 1, "max_bytes": 2 * SIZE, "in_session": True, "opens_session": fetch == 0, "profile": 0,
+        "fetch_offset": 10 * batch, "bound_low": 10 * batches, "bound_high": 10 * batches, "bound_known": True,
+        "told_bound": 10 * batches, "session_known": True, "redirected": False, "refused": False, "throttled": False,
+        "read_position": position, "partition_max_bytes": SIZE, "returned_bytes": returned,
+        "response_record_bytes": 2 * SIZE,
+    }  # fmt: skip
+
+
+def catch_up(rotates: bool = True, partitions: int = PARTITIONS, batches: int = BATCHES) -> Rows:
+    """A Java consumer's catch-up: two partitions fit into a response, and the session's order is Kafka's."""
+    order, read, rows = list(range(partitions)), [0] * partitions, []
+    for fetch in range(batches * partitions // 2):
+        served = [p for p in order if read[p] < batches][:2]
+        rows += [read_row(fetch, i, p, read[p], SIZE if p in served else 0, batches) for i, p in enumerate(order)]
+        for p in served:
+            read[p] += 1
+        if rotates and fetch > 0:  # the response that opens the session moves nothing
+            order = [p for p in order if p not in served] + served
+    return rows
+
+
+def reads_of(events: Rows, most: int = 10_000) -> pa.Table:
+    """The rows of READS in order, the pass over logs being given batches of at most so many rows."""
+    t, r = LOG_EVENTS, READS
+    keys = [(str(name), "ascending") for name in (t.topic_key, t.partition, t.kind, t.position)]
+    sorted_events = pa.Table.from_pylist(events, schema=arrow_schema(t)).sort_by(keys)
+    found = pa.Table.from_batches(list(reads(sorted_events.to_batches(max_chunksize=most), 1 << 20)))
+    by_time = [(str(name), "ascending") for name in (r.request_time, r.connection_id, r.exchange_no, r.read_position)]
+    return found.sort_by(by_time)
