@@ -8,20 +8,24 @@ from pyspark.sql import functions as F
 from jobs.replays.one_shuffle import shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
-from udfs.replay.memory.memory_replay import BROKER, CONSUMER, PRODUCER
-from udfs.replay.memory.memory_trace import BATCH, EXCHANGE, PARTITION
+from udfs.replay.memory.memory_trace import BATCH, BROKER, CONSUMER, EXCHANGE, PARTITION, PRODUCER
 
 SIZE_BYTES = 4  # the size field of a message, which no pool counts
 DELIVERY_TIMEOUT_MS = 120_000  # delivery.timeout.ms: no batch waits longer between its first record and its request
 
 
-def memory_events(exchanges: DataFrame, fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
-    """Rows of MEMORY_EVENTS: clients' responses, brokers' requests, producers' batches."""
+def memory_events(
+    exchanges: DataFrame, fetches: DataFrame, batches: DataFrame, replayed: DataFrame | None, shards: int
+) -> DataFrame:
+    """Rows of MEMORY_EVENTS: clients' responses, brokers' requests, producers' batches.
+
+    replayed: rows of clients' responses under other fetch limits.
+    """
     t = MEMORY_EVENTS
-    parts = (
+    parts = [
         response_events(exchanges), partition_events(fetches), fetched_batches(batches), request_events(exchanges),
-        produced_batches(batches),
-    )  # fmt: skip
+        produced_batches(batches), *([] if replayed is None else [replayed]),
+    ]  # fmt: skip
     events = parts[0]
     for part in parts[1:]:
         events = events.unionByName(part, allowMissingColumns=True)
@@ -56,6 +60,7 @@ def response_events(exchanges: DataFrame) -> DataFrame:
         *of_client(CONSUMER),
         kind(EXCHANGE),
         F.unix_micros(x.request_time).alias(t.time),
+        F.unix_micros(x.response_first_time).alias(t.started),
         F.when(F.col(x.status) == "answered", F.unix_micros(x.response_time)).alias(t.came),
         (F.col(x.response_bytes) - SIZE_BYTES).alias(t.size),
         F.col(x.fetch_max_bytes).alias(t.max_bytes),
@@ -114,6 +119,7 @@ def request_events(exchanges: DataFrame) -> DataFrame:
         F.col(x.exchange_no).alias(t.exchange_no),
         kind(EXCHANGE),
         asked.alias(t.time),
+        F.unix_micros(x.request_first_time).alias(t.started),
         asked.alias(t.came),
         (F.col(x.request_bytes) - SIZE_BYTES).alias(t.size),
         F.when(F.col(x.status) == "answered", answered - asked).otherwise(F.lit(0)).alias(t.held),

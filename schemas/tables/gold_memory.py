@@ -26,7 +26,12 @@ _WAITS = {
 }
 _PACE = {
     "span_ms": C("double", "From the first request to the last event", "ms"),
-    "throughput_ratio": C("double", "Bytes per second, of those of the captured lane", nullable=True),
+    "throughput_ratio": C(
+        "double",
+        "Bytes per second, of those of the captured lane; in closed loop records, of those "
+        "of the closed loop at the captured settings",
+        nullable=True,
+    ),
 }
 
 CONSUMER_MEMORY = table(
@@ -37,6 +42,8 @@ CONSUMER_MEMORY = table(
     **_CLIENT,
     variant=C("string", "memory_pool: SimpleMemoryPool as KIP-81's prototype uses it; in_flight_estimate: the KIP's "
                         "earlier text; rejected ones: requests_in_flight, completed_as_max"),
+    responses_of=C("string", "capture: the captured responses; closed_loop: those that it would get under the lane's "
+                             "limits, by the closed loop of fetch_max_bytes"),
     pool_bytes=C("bigint", "buffer.memory; null for no bound", "bytes", nullable=True),
     config_refused=C("boolean", "buffer.memory is not above fetch.max.bytes: the prototype would not start"),
     responses=C("bigint", "Responses read"),
@@ -45,11 +52,11 @@ CONSUMER_MEMORY = table(
     brokers=C("bigint", "Brokers fetched from"),
     partitions=C("bigint", "Partitions fetched from"),
     **_USED,
-    records=C("bigint", "Records of whole batches in the responses of the capture"),
+    records=C("bigint", "Records of whole batches in the responses; in closed loop offsets that it got on by"),
     record_bytes=C("bigint", "Record bytes in them", "bytes"),
     decompressed_bytes=C("bigint", "... uncompressed; null where a batch is compressed", "bytes", nullable=True),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
-                                   "max.partition.fetch.bytes), by the largest limits asked for", "bytes"),
+                                   "max.partition.fetch.bytes), by the largest limits asked for, or the lane's", "bytes"),
     reckoned_bytes_max=C("bigint", "Most bytes that the variant took for used", "bytes"),
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane without "
                                     "waits", "bytes"),
@@ -66,7 +73,8 @@ CONSUMER_MEMORY = table(
     stuck_connections=C("bigint", "Connections that wait when nothing is left that would free memory"),
     deadlock=C("string", "Why they are stuck: response_larger_than_pool, buffer_below_fetch_max_bytes, "
                          "pinned_responses; null where none is", nullable=True),
-    left_out=C("bigint", "Exchanges beyond the first 1,048,576 of the process: not replayed"),
+    left_out=C("bigint", "Exchanges beyond the first 1,048,576 of the process, or responses of the closed loop beyond "
+                         "what memory allows: not replayed"),
 )  # fmt: skip
 
 CONSUMER_MEMORY_TIMELINE = table(

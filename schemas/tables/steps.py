@@ -167,8 +167,9 @@ SESSION_EVENTS = table(
 MEMORY_EVENTS = table(
     "memory_events", "silver",
     "What held memory of a consumer, a broker or a producer: exchanges (kind 0), and of a consumer's fetches the "
-    "partitions (kind 1) and batches (kind 2); a producer has batches alone.",
-    ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind"), "unit",
+    "partitions (kind 1) and batches (kind 2), and what it would get under other fetch limits (kind 3); a producer has "
+    "batches alone.",
+    ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind", "lane"), "unit",
     shard=C("int", "Spark partition that works on the unit"),
     side=C("string", "consumer, broker or producer"),
     unit=C("string", "client.id, empty for none, or the broker"),
@@ -176,7 +177,9 @@ MEMORY_EVENTS = table(
     time=C("bigint", "When the request had come, or a producer's first record was appended", "us since 1970"),
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
-    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch"),
+    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch, 3 a response of the closed loop"),
+    started=C("bigint", "When the first byte of that message was there; null where it is not known", "us since 1970",
+              nullable=True),
     came=C("bigint", "When the message was there whose memory counts; null without an answer", "us since 1970",
            nullable=True),
     size=C("bigint", "Bytes of that message without its size field, or of a batch", "bytes", nullable=True),
@@ -191,6 +194,12 @@ MEMORY_EVENTS = table(
     end_offset=C("bigint", "Offset behind a whole batch", nullable=True),
     records=C("bigint", "Records in a batch", nullable=True),
     plain=C("boolean", "The batch is not compressed", nullable=True),
+    lane=C("int", "Fetch limits under which the closed loop gives the response: their number, 0 as captured; null else",
+           nullable=True),
+    partitions=C("bigint", "Partitions with records in that response", nullable=True),
+    unchecked=C("string", "Why the closed loop of its connection cannot be held against the capture", nullable=True),
+    left_out=C("bigint", "Responses of the connection and lane that there was no room for, in the first of them",
+               nullable=True),
 )  # fmt: skip
 
 SENT = table(

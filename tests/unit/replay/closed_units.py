@@ -12,6 +12,7 @@ from udfs.replay.fetch.client_order import CLIENT, JAVA_4
 from udfs.replay.fetch.client_pace import Pace
 from udfs.replay.fetch.closed_fidelity import captured_lane
 from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
+from udfs.replay.fetch.closed_responses import no_responses
 from udfs.replay.fetch.closed_unit import Course, Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.partition_log import NEVER
@@ -96,6 +97,7 @@ def replayed(
     out = Outcome(
         fairness.with_room(sums.partitions, m), sums.responses, new_timeline(n, m, 1, max(horizon, 1000)),
         np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG), captured_lane(1000, m),
+        no_responses(n, 1000),
     )  # fmt: skip
     simulate(unit_of(parts), rules_of(clients), pace, Course(1, horizon, int(opens), 100_000), out)
     align(out.timeline)

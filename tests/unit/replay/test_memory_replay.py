@@ -21,17 +21,26 @@ from schemas.tables.table import Table
 from tests.unit.replay.memory_events import PRODUCE, Row, batches, fetch, row
 from tests.unit.replay.memory_traces import bounds_of, trace_of
 from udfs.facts.arrow_tables import unpack
+from udfs.replay.fetch.client_pace import as_captured_clients
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_replay import replay_memory
 from udfs.replay.memory.memory_report import MemoryLanes
 from udfs.replay.memory.producer_memory import BufferBounds
 
+UNCHANGED = Lanes(*(np.full(1, value, np.int64) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0)))
+AS_CAPTURED_FETCHES = FetchLanes(
+    ("captured",), UNCHANGED, UNCHANGED, as_captured_clients(1), as_captured_clients(1)
+)  # fmt: skip
 LANES = MemoryLanes(
     ("captured", "small"),
     bounds_of(UNBOUNDED, 150),
     bounds_of(UNBOUNDED, 15),
     BufferBounds(np.array([1 << 20, 30]), np.array([10, 10]), np.array([1000, 1000])),
+    np.zeros(2, np.int64),
+    AS_CAPTURED_FETCHES,
 )
 # Two brokers answer with 100 and 90 bytes at the same time; both responses are drained 100 ms later.
 TWO_BROKERS = [

@@ -14,6 +14,7 @@ from udfs.replay.fetch import fairness
 from udfs.replay.fetch.closed_fidelity import Verdicts, captured_lane, judge
 from udfs.replay.fetch.closed_intent import Intent, intent_of, rules_of
 from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
+from udfs.replay.fetch.closed_responses import no_responses
 from udfs.replay.fetch.closed_unit import Rules
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.observed import Observed, columns_of, note_log, note_reads
@@ -101,7 +102,7 @@ def replay_connection(intent: Intent, rules: Rules, totals: ClosedTotals) -> Non
     captured = captured_lane(len(intent.servings.partition), len(unit.joins))
     out = Outcome(
         totals.sums.partitions, totals.sums.responses, totals.timeline, totals.sent, totals.finished, totals.catch_up,
-        captured,
+        captured, no_responses(len(totals.sent)),
     )  # fmt: skip
     simulate(unit, rules, intent.pace, intent.course, out)
     np.add.at(totals.backlog, unit.number, unit.starts[unit.backlog_end] - unit.starts[unit.first])

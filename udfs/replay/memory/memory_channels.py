@@ -1,8 +1,9 @@
 """Connections that share a memory pool: who may read, who has to wait, and what that does to everything behind.
 
-A message is read once the pool gives its size (NetworkReceive, KafkaChannel.read and Selector of Kafka 4.4; KIP-72 for
-brokers and, in the prototype of KIP-81, a proposal, for consumers). A refused connection is muted until memory is given
-back; then all muted ones race: in the order of their ids, or shuffled while less than a tenth of the pool is free.
+A message is read once the pool gives its size, which its first bytes tell (NetworkReceive, KafkaChannel.read and
+Selector of Kafka 4.4; KIP-72 for brokers and, in the prototype of KIP-81, a proposal, for consumers): it takes its
+memory then, and is there when its last byte has come. A refused connection is muted until memory is given back; then
+all muted ones race: in the order of their ids, or shuffled while less than a tenth of the pool is free.
 Three variants of the proposal hold requests back instead. A connection that had to wait keeps the distances in time
 that the capture shows: everything behind comes later by as much.
 """
@@ -27,7 +28,7 @@ from udfs.replay.memory.memory_state import (
 from udfs.replay.memory.memory_usage import advance, begin, use
 from udfs.wire.kernel import kernel
 
-RELEASE, POLL, REQUEST, ARRIVE = (kind << 40 for kind in range(4))  # beside the index of an exchange in a code
+READ, RELEASE, POLL, REQUEST, ARRIVE = (kind << 40 for kind in range(5))  # beside the index of an exchange in a code
 INDEX = (1 << 40) - 1
 
 
@@ -77,7 +78,7 @@ def send(sim: Sim, lane: int, i: int, time: int) -> None:
     run.in_flight += trace.max_bytes[i]
     run.reckoned = max(run.reckoned, reckoned(sim, lane))
     lag = time - trace.asked[i]
-    push(sim.heap, trace.came[i] + lag, ARRIVE | i)
+    push(sim.heap, trace.started[i] + lag, ARRIVE | i)
     behind = trace.behind[i]
     if behind != NONE and trace.asked[behind] < trace.came[i]:
         push(sim.heap, trace.asked[behind] + lag, REQUEST | behind)
@@ -126,15 +127,23 @@ def take(sim: Sim, lane: int, i: int, granted: bool) -> None:
     run, usage, size = sim.runs[lane], sim.usages[lane], sim.trace.size[i]
     run.read += 1
     run.bytes += size
+    run.records += sim.trace.records[i]
     if granted and size > 0:
         needed = usage.used + size if sim.bounds.strict[lane] else max(usage.used + 1, size)
         run.smallest = max(run.smallest, needed)
         sim.work.pooled[i] = size
         use(usage, sim.spent, lane, size)
-    if sim.trace.max_bytes[i] > 0:
-        run.in_flight -= sim.trace.max_bytes[i]
-        run.completed += size
-        run.completed_max += sim.trace.max_bytes[i]
+    run.reckoned = max(run.reckoned, reckoned(sim, lane))
+
+
+@kernel
+def complete(sim: Sim, lane: int, i: int) -> None:
+    """A fetch is no longer in flight but completed, as the variants that hold requests back count."""
+    run, most = sim.runs[lane], sim.trace.max_bytes[i]
+    if most > 0:
+        run.in_flight -= most
+        run.completed += sim.trace.size[i]
+        run.completed_max += most
     run.reckoned = max(run.reckoned, reckoned(sim, lane))
 
 
@@ -161,10 +170,11 @@ def is_paced(sim: Sim, lane: int, i: int) -> bool:
 
 @kernel
 def go_on(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A message was read: say when its memory comes back, and when the connection's next request goes out."""
+    """A message is there: say when its memory comes back, and when the connection's next request goes out."""
     trace = sim.trace
     connection, behind = trace.connection[i], trace.behind[i]
-    sim.work.head[connection] = behind
+    sim.work.head[connection], sim.work.reading[connection] = behind, 0
+    complete(sim, lane, i)
     if sim.trace.privileged[connection] == 0:
         sim.waits[lane, bucket_of(sim.work.waited[i])] += 1
     if is_paced(sim, lane, i):
@@ -180,7 +190,10 @@ def go_on(sim: Sim, lane: int, i: int, time: int) -> None:
 
 @kernel
 def read(sim: Sim, lane: int, i: int, time: int) -> bool:
-    """Try to read a message; whether it is done with, which it is not where the pool refuses."""
+    """Try to take a message's memory; whether it could, or the connection is closed.
+
+    What is left of the message takes as long to come as it took.
+    """
     connection = sim.trace.connection[i]
     outcome = try_allocate(sim.pools[lane], sim.trace.size[i], time) if sim.trace.size[i] > 0 else GRANTED
     if outcome == ILLEGAL:
@@ -193,7 +206,12 @@ def read(sim: Sim, lane: int, i: int, time: int) -> bool:
         sim.runs[lane].unpooled += 1
     take(sim, lane, i, outcome == GRANTED)
     note_overtaken(sim, lane, connection)
-    go_on(sim, lane, i, time)
+    left = sim.trace.came[i] - sim.trace.started[i]
+    if left > 0:
+        sim.work.reading[connection] = 1
+        push(sim.heap, time + left, READ | i)
+    else:
+        go_on(sim, lane, i, time)
     return True
 
 
@@ -201,18 +219,30 @@ def read(sim: Sim, lane: int, i: int, time: int) -> bool:
 def has_come(sim: Sim, connection: int) -> bool:
     """Whether the connection's next message waits to be read."""
     head = sim.work.head[connection]
-    return bool(head != NONE and sim.work.here[head] == 1)
+    return bool(head != NONE and sim.work.here[head] == 1 and sim.work.reading[connection] == 0)
 
 
 @kernel
-def on_arrival(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A message has come: read it, and those behind it that have."""
-    connection = sim.trace.connection[i]
-    sim.work.here[i] = 1
+def read_on(sim: Sim, lane: int, connection: int, time: int) -> None:
+    """Read what has come on the connection, as far as there is memory."""
     while sim.work.waiting_since[connection] == NONE and has_come(sim, connection):
         if not read(sim, lane, sim.work.head[connection], time):
             start_waiting(sim, lane, connection, time)
     resume(sim, lane, time)
+
+
+@kernel
+def on_arrival(sim: Sim, lane: int, i: int, time: int) -> None:
+    """The size of a message has come."""
+    sim.work.here[i] = 1
+    read_on(sim, lane, sim.trace.connection[i], time)
+
+
+@kernel
+def on_last_byte(sim: Sim, lane: int, i: int, time: int) -> None:
+    """All of a message is there: what came behind it on the connection is read next."""
+    go_on(sim, lane, i, time)
+    read_on(sim, lane, sim.trace.connection[i], time)
 
 
 @kernel
@@ -301,12 +331,12 @@ def start_lane(sim: Sim, lane: int) -> None:
         fill_pool(sim.pools[lane], bounds.size[lane], bounds.max_single[lane], bounds.strict[lane])
     else:
         fill_pool(sim.pools[lane], UNBOUNDED, UNBOUNDED, 0)
-    begin(sim.usages[lane], sim.trace.asked[0])
     for connection in range(len(work.head)):
         first = sim.trace.first[connection]
         work.head[connection], work.starved[connection] = first, 0
-        work.waiting_since[connection], work.parked[connection] = NONE, NONE
+        work.waiting_since[connection], work.parked[connection], work.reading[connection] = NONE, NONE, 0
         push(sim.heap, sim.trace.asked[first], REQUEST | first)
+    begin(sim.usages[lane], sim.heap.time[0])
 
 
 @kernel
@@ -318,7 +348,9 @@ def replay_lane(sim: Sim, lane: int) -> None:
         time = max(due, sim.usages[lane].now)  # however the capture's clocks went
         advance(sim.usages[lane], sim.spent, lane, time)
         kind, i = code & ~INDEX, code & INDEX
-        if kind == RELEASE:
+        if kind == READ:
+            on_last_byte(sim, lane, i, time)
+        elif kind == RELEASE:
             on_release(sim, lane, i, time)
         elif kind == POLL:
             on_poll(sim, lane, time)
