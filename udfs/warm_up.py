@@ -49,6 +49,7 @@ from udfs.replay.memory.memory_replay import replay_memory
 from udfs.replay.memory.memory_report import ALGORITHM as CONSUMER_MEMORY
 from udfs.replay.memory.memory_report import MemoryLanes
 from udfs.replay.memory.memory_state import Bounds
+from udfs.replay.memory.memory_trace import CONSUMER, PRODUCER
 from udfs.replay.memory.producer_memory import BufferBounds
 from udfs.replay.memory.replayed_fetches import replayed_fetches
 from udfs.replay.sessions.session_cache import CacheSettings
@@ -163,8 +164,10 @@ def replay_consumer_memory() -> None:
     one, none = np.full(1, 1 << 20), np.zeros(1, np.int64)
     bounds = Bounds(one, one, none, none, -np.ones(1, np.int64), one, none)
     lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one), none, two_fetch_lanes())
-    fetched = zeros(MEMORY_EVENTS, 3, kind=np.arange(3), size=np.full(3, 100), returned_bytes=np.full(3, 100))
-    produced = zeros(MEMORY_EVENTS, 1, size=np.full(1, 100), side=pa.array(["producer"]))
+    hundred = np.full(3, 100)
+    sides = {side: pa.array([side] * 3) for side in (CONSUMER, PRODUCER)}
+    fetched = zeros(MEMORY_EVENTS, 3, kind=np.arange(3), size=hundred, returned_bytes=hundred, side=sides[CONSUMER])
+    produced = zeros(MEMORY_EVENTS, 3, size=hundred, side=sides[PRODUCER])
     for _ in replay_memory([fetched, produced], lanes, ""):
         pass
     for _ in replayed_fetches(reads([log_and_read()], 1 << 20), two_fetch_lanes()):

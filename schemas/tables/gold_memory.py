@@ -56,7 +56,8 @@ CONSUMER_MEMORY = table(
     record_bytes=C("bigint", "Record bytes in them", "bytes"),
     decompressed_bytes=C("bigint", "... uncompressed; null where a batch is compressed", "bytes", nullable=True),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
-                                   "max.partition.fetch.bytes), by the largest limits asked for, or the lane's", "bytes"),
+                                   "max.partition.fetch.bytes), by the lane's limits, else the largest asked for",
+                         "bytes"),
     reckoned_bytes_max=C("bigint", "Most bytes that the variant took for used", "bytes"),
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane without "
                                     "waits", "bytes"),
