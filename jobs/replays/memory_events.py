@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.replays.memory_releases import with_releases
 from jobs.replays.one_shuffle import shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
@@ -23,7 +24,8 @@ def memory_events(
     """
     t = MEMORY_EVENTS
     parts = [
-        response_events(exchanges), partition_events(fetches), fetched_batches(batches), request_events(exchanges),
+        response_events(exchanges), partition_events(fetches), fetched_batches(batches),
+        request_events(with_releases(exchanges, batches)),
         produced_batches(batches), *([] if replayed is None else [replayed]),
     ]  # fmt: skip
     events = parts[0]
@@ -108,10 +110,10 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
 
 
 def request_events(exchanges: DataFrame) -> DataFrame:
-    """Every broker's requests, held until their responses; what of that counts is for the replay to say."""
+    """Every broker's requests with their releases; what of that counts is for the replay to say."""
     t, x = MEMORY_EVENTS, EXCHANGES
     asked, answered = F.unix_micros(x.request_time), F.unix_micros(x.response_time)
-    return exchanges.where(F.col(x.request_time).isNotNull()).select(
+    return exchanges.select(
         F.lit(BROKER).alias(t.side),
         F.col(x.broker).alias(t.unit),
         F.lit("").alias(t.unit_address),
@@ -123,6 +125,8 @@ def request_events(exchanges: DataFrame) -> DataFrame:
         asked.alias(t.came),
         (F.col(x.request_bytes) - SIZE_BYTES).alias(t.size),
         F.when(F.col(x.status) == "answered", answered - asked).otherwise(F.lit(0)).alias(t.held),
+        t.released,
+        t.released_by,
         F.col(x.api_key).alias(t.api_key),
     )
 
@@ -139,6 +143,13 @@ def produced_batches(batches: DataFrame) -> DataFrame:
         *of_client(PRODUCER),
         kind(BATCH),
         appended.alias(t.time),
+        asked.alias(t.started),
+        F.unix_micros(b.response_time).alias(t.came),
         F.coalesce(b.size_bytes, b.available_bytes).alias(t.size),
-        (F.coalesce(F.unix_micros(b.response_time), asked) - appended).alias(t.held),
+        F.xxhash64(b.topic, b.partition, b.producer_id, b.producer_epoch).alias(t.partition_key),
+        F.col(b.base_sequence).alias(t.sequence),
+        F.col(b.record_count).alias(t.records),
+        F.col(b.error_code).alias(t.error_code),
+        F.col(b.base_timestamp).alias(t.first_timestamp),
+        F.col(b.max_timestamp).alias(t.last_timestamp),
     )

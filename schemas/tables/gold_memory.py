@@ -102,8 +102,8 @@ CONSUMER_MEMORY_EXCEEDANCE = table(
 
 BROKER_MEMORY = table(
     "broker_memory", "gold",
-    "What a broker's requests would hold of queued.max.request.bytes (KIP-72), from their last byte until they are "
-    "parsed, or for requests with delayed release until they are handled, of which the capture tells the response.",
+    "What a broker's requests would hold of queued.max.request.bytes (KIP-72), from their first byte until they are "
+    "parsed, or for requests with delayed release (Produce, JoinGroup, SyncGroup, what may be forwarded) handled.",
     ("run_id", "scenario", "broker"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -121,6 +121,10 @@ BROKER_MEMORY = table(
     **_PACE,
     starved_connections=C("bigint", "Connections that saw others served, while waiting once, as often as there are "
                                     "connections"),
+    held_until_response=C("bigint", "Requests with delayed release of which only the response tells that they were "
+                                    "handled: at most so long"),
+    held_until_fetched=C("bigint", "... acks=all, of which a fetch of all that they appended tells it"),
+    held_as_logged=C("bigint", "... of which a request log tells it: requestQueueTimeMs + localTimeMs"),
     larger_than_limit=C("bigint", "Requests above socket.request.max.bytes: the connection is closed"),
     left_out=C("bigint", "Requests beyond the first 1,048,576: not replayed"),
 )  # fmt: skip
@@ -133,11 +137,13 @@ PRODUCER_MEMORY = table(
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),
     batch_size=C("int", "batch.size: what a batch takes at least", "bytes"),
-    batches=C("bigint", "Batches sent"),
+    batches=C("bigint", "Batches sent, each once"),
     batch_bytes=C("bigint", "... their bytes", "bytes"),
     **_USED,
     waits=C("bigint", "Batches whose first record had to wait for memory"),
     **_WAITS,
+    resent=C("bigint", "Sendings of a batch again: it keeps its memory until the last answer"),
+    split_parts=C("bigint", "Parts of batches that were too large: split, they take memory beside the pool"),
     exhausted=C("bigint", "... longer than max.block.ms: BufferExhaustedException"),
     larger_than_buffer=C("bigint", "Batches larger than buffer.memory: refused"),
     span_ms=_PACE["span_ms"],

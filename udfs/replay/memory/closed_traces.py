@@ -103,10 +103,12 @@ def as_exchanges(found: Responses, captured: Exchanges, max_bytes: int) -> Excha
         size[mine] = found.returned[mine] + np.round(of.size + of.partition * found.partitions[mine]).astype(np.int64)
         started[mine] -= np.round(of.byte_us * size[mine]).astype(np.int64)
     n, pinned = len(size), found.held == NEVER
+    unknown = np.full(n, UNKNOWN)
     return Exchanges(
         found.connection, found.asked, started, found.came, size, np.zeros(n, np.int64), found.records,
         np.full(n, max_bytes), np.full(n, FETCH), pinned.astype(np.int64),
-        np.where(pinned, UNKNOWN, found.came + found.held), found.returned, found.partitions,
+        np.where(pinned, UNKNOWN, found.came + found.held), unknown, unknown,
+        found.returned, found.partitions,
     )  # fmt: skip
 
 

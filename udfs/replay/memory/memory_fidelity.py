@@ -40,11 +40,11 @@ class Levels(NamedTuple):
 
 
 def levels_of(trace: Trace) -> Levels:
-    """What would be in use without a bound: what is given back at a time is gone before anything is taken then."""
+    """What would be in use without a bound: what is given back as soon as it is there is in use at that time."""
     back = trace.held != NEVER
     time = np.concatenate([(trace.came + trace.held)[back], trace.started])
     change = np.concatenate([-trace.size[back], trace.size])
-    order = np.lexsort((change, time))
+    order = np.lexsort((-change, time))
     return Levels(time[order], np.cumsum(change[order]))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
@@ -13,7 +12,6 @@ from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import pack
 from udfs.replay.fetch.fetch_replay import boundaries
-from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
 from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_report import (
@@ -25,33 +23,12 @@ from udfs.replay.memory.memory_report import (
     producer_rows,
 )
 from udfs.replay.memory.memory_state import Bounds
-from udfs.replay.memory.memory_trace import BROKER, CONSUMER, MOST_EXCHANGES, PRODUCER, Gathered, request_trace
-from udfs.replay.memory.producer_memory import Batches, replay_producer
+from udfs.replay.memory.memory_trace import BROKER, CONSUMER, PRODUCER, Gathered, request_trace
+from udfs.replay.memory.produced import Produced
+from udfs.replay.memory.producer_memory import replay_producer
 from udfs.wire.arrays import Ints
 
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
-
-
-@dataclass
-class Produced:
-    """A producer's batches so far; those beyond MOST_EXCHANGES are counted in `left_out`."""
-
-    parts: list[Batches] = field(default_factory=list)
-    count: int = 0
-    left_out: int = 0
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take some batches, which follow those before in time."""
-        t, room = MEMORY_EVENTS, MOST_EXCHANGES - self.count
-        columns = (numbers_of(batch, name, 0)[:room] for name in (t.time, t.size, t.held))
-        self.parts.append(Batches(*columns))
-        self.count += len(self.parts[-1].time)
-        self.left_out += batch.num_rows - len(self.parts[-1].time)
-
-    def batches(self) -> Batches:
-        """All of them."""
-        time, size, held = (np.concatenate(column) for column in zip(*self.parts, strict=True))
-        return Batches(time, size, np.maximum(held, 0))
 
 
 Sources = Consumed | Gathered | Produced
@@ -95,8 +72,8 @@ def seeded(bounds: Bounds, unit: Unit, names: Sequence[str]) -> Bounds:
 def rows_of_unit(unit: Unit, gathered: Sources, lanes: MemoryLanes) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a unit that is complete. A client that fetched nothing, or as a follower, is no consumer."""
     if isinstance(gathered, Produced):
-        sim = replay_producer(gathered.batches(), lanes.producer)
-        yield from producer_rows(unit, sim, lanes, gathered.left_out)
+        sent = gathered.sent()
+        yield from producer_rows(unit, replay_producer(sent.batches, lanes.producer), lanes, sent, gathered.left_out)
         return
     if isinstance(gathered, Gathered):
         replayed = replay_unit(request_trace(gathered), seeded(lanes.broker, unit, lanes.names))

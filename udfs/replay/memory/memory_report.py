@@ -35,7 +35,8 @@ from udfs.replay.memory.consumer_lanes import (
 )
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds, Sim
-from udfs.replay.memory.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason, response_trace
+from udfs.replay.memory.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason, releases, response_trace
+from udfs.replay.memory.produced import Sent
 from udfs.replay.memory.producer_memory import BufferBounds, Buffered
 from udfs.wire.arrays import Floats, Ints
 
@@ -214,19 +215,23 @@ def exceedance_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatc
 
 def broker_rows(unit: Unit, sim: Sim, gathered: Gathered, lanes: MemoryLanes) -> Rows:
     """All rows of a broker."""
-    t = BROKER_MEMORY
+    t, n = BROKER_MEMORY, len(lanes.names)
+    by_response, by_replication, by_log = releases(gathered).tolist()
     columns: Mapping[str, Cell] = {
         **whose(unit, t, lanes.names),
         **pool_columns(sim, ratio(speeds(sim, "bytes"), speeds(sim, "bytes")[0])),
         t.requests: sim.runs["read"],
         t.request_bytes: sim.runs["bytes"],
+        t.held_until_response: np.full(n, by_response),
+        t.held_until_fetched: np.full(n, by_replication),
+        t.held_as_logged: np.full(n, by_log),
         t.larger_than_limit: sim.runs["larger"],
-        t.left_out: np.full(len(lanes.names), gathered.left_out),
+        t.left_out: np.full(n, gathered.left_out),
     }
     yield t, rows_of(t, columns)
 
 
-def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, left_out: int) -> Rows:
+def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, sent: Sent, left_out: int) -> Rows:
     """All rows of a producer process."""
     t, n, batches = PRODUCER_MEMORY, len(lanes.names), len(sim.batches.time)
     columns: Mapping[str, Cell] = {
@@ -236,6 +241,8 @@ def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, left_out: int) 
         t.batch_size: sim.bounds.poolable,
         t.batches: np.full(n, batches),
         t.batch_bytes: np.full(n, int(sim.batches.size.sum())),
+        t.resent: np.full(n, sent.resent),
+        t.split_parts: np.full(n, sent.split_parts),
         t.exhausted: sim.runs["exhausted"],
         t.larger_than_buffer: sim.runs["larger"],
         t.left_out: np.full(n, left_out),

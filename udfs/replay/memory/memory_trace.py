@@ -28,6 +28,8 @@ from udfs.wire.kernel import kernel
 
 CONSUMER, BROKER, PRODUCER = "consumer", "broker", "producer"
 EXCHANGE, PARTITION, BATCH, RESPONSE = range(4)
+BY_RESPONSE, BY_REPLICATION, BY_LOG = range(3)
+"""What tells when a request was handled."""
 UNKNOWN = -1
 MOST_EXCHANGES = 1 << 20  # of a unit: some 250 bytes of working memory each
 FETCH = 1
@@ -72,6 +74,8 @@ class Exchanges(NamedTuple):
     api_key: Ints
     undrained: Ints  # partitions with records that were not fetched again
     drained: Ints  # when the last of the others was, or UNKNOWN
+    released: Ints  # when a request was handled, or UNKNOWN
+    released_by: Ints
     returned: Ints  # record bytes
     served: Ints  # partitions with records
 
@@ -177,13 +181,15 @@ class Gathered:
         grown = with_room(tuple(self.exchanges), self.count, n, 0)
         self.exchanges = Exchanges(*grown)
         rows = slice(self.count, self.count + n)
-        names = (t.time, t.started, t.came, t.size, t.held, t.max_bytes, t.api_key)
-        asked, started, came, size, held, max_bytes, api_key = (numbers_of(batch, name, UNKNOWN) for name in names)
+        names = (t.time, t.started, t.came, t.size, t.held, t.max_bytes, t.api_key, t.released, t.released_by)
+        columns = (numbers_of(batch, name, UNKNOWN) for name in names)
+        asked, started, came, size, held, max_bytes, api_key, released, released_by = columns
         e = self.exchanges
         e.connection[rows] = self.connections(batch)
         e.asked[rows], e.came[rows] = asked, np.where(came == UNKNOWN, UNKNOWN, np.maximum(asked, came))
         e.started[rows] = np.where(started == UNKNOWN, came, started)
         e.size[rows], e.held[rows] = np.maximum(size, 0), np.maximum(held, 0)
+        e.released[rows], e.released_by[rows] = released, released_by
         e.max_bytes[rows], e.api_key[rows], e.drained[rows] = np.maximum(max_bytes, 0), api_key, UNKNOWN
         self.count += n
 
@@ -278,8 +284,16 @@ def request_trace(gathered: Gathered) -> Trace:
     free[behind[follows]] = done[follows]
     started = np.maximum(np.minimum(rows.started, rows.asked), free)
     came = np.maximum(rows.asked, free)
-    held = np.where(np.isin(rows.api_key, DELAYED_APIS), np.maximum(done - came, 0), 0)
+    released = np.where(rows.released == UNKNOWN, done, np.minimum(rows.released, done))
+    held = np.where(np.isin(rows.api_key, DELAYED_APIS), np.maximum(released - came, 0), 0)
     none = np.zeros(len(came), np.int64)
     return Trace(
         rows.connection, behind, started, started, came, rows.size, held, none, none, first, np.zeros_like(first)
     )
+
+
+def releases(gathered: Gathered) -> Ints:
+    """int64[3]: of a broker's requests whose memory is held while they are handled, how many each source tells of."""
+    rows = answered(gathered)
+    told = rows.released_by[np.isin(rows.api_key, DELAYED_APIS)]
+    return np.bincount(np.maximum(told, BY_RESPONSE), minlength=BY_LOG + 1)
