@@ -49,8 +49,10 @@ def example(profile: int) -> Trace:
     found = []
     for broker in range(BROKERS):
         kept = replayed([Part([MESSAGE] * MESSAGES)] * 2, [client], pace=PACE).kept
-        asked, came, drained, size, records, partitions = (column[0, : kept.total[0]] for column in kept[:6])
-        of = np.full(len(asked), broker), asked, came, drained - came, size, records, partitions
+        connection, asked, came, drained, size, records, partitions = (
+            column[0, : kept.total[0]] for column in kept[:7]
+        )
+        of = connection + broker, asked, came, drained - came, size, records, partitions
         found.append(Responses(*of))
     responses = Responses(*map(np.concatenate, zip(*found, strict=True)))
     rows = as_exchanges(responses, NOTHING_CAPTURED, FETCH_MAX_BYTES)

@@ -14,7 +14,7 @@ from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_pace import Pace
 from udfs.replay.fetch.closed_broker import answered_at, most_of, read
 from udfs.replay.fetch.closed_client import STATE, ask, take, want
-from udfs.replay.fetch.closed_responses import Kept, keep
+from udfs.replay.fetch.closed_responses import Kept, keep, keep_drained
 from udfs.replay.fetch.closed_unit import Course, Rules, Unit, Work, first_above, readable_to
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import Timeline, add_up_held, advance, hold, mark
@@ -148,10 +148,11 @@ def fetch(
     time = read_at + round(pace.answer + pace.byte * found + late)
     advance(unit, work, out.sums, out.timeline, lane, time)
     size = note(unit, rules, lane, work, state, read_at, time, out)
+    keep(out.kept, unit, lane, work, state.asked, state.now, time)
     following = take(unit, rules, lane, work, state, course, time + round(pace.gap))
     if size > 0:
         hold_buffered(out.timeline, lane, work, time)
-    keep(out.kept, unit, lane, work, state, time, size, following)
+    keep_drained(out.kept, unit, lane, work, state.asked, following)
     if lane == 0:
         note_time(out.captured, course, state.now, time, size)
     state.sent += 1

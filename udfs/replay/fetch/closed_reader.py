@@ -14,7 +14,7 @@ from udfs.replay.fetch import fairness
 from udfs.replay.fetch.closed_fidelity import Verdicts, captured_lane, judge
 from udfs.replay.fetch.closed_intent import Intent, intent_of, rules_of
 from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
-from udfs.replay.fetch.closed_responses import no_responses
+from udfs.replay.fetch.closed_responses import Kept, no_responses
 from udfs.replay.fetch.closed_unit import Rules
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.observed import Observed, columns_of, note_log, note_reads
@@ -59,7 +59,7 @@ class ClosedTotals:
     """What all connections of a reader come to.
 
     sent: int64[lanes] requests. finished: int64[lanes], 1 where all was read. catch_up: int64[partitions, lanes] in us,
-    NO_BACKLOG or NEVER. backlog: int64[partitions] bytes.
+    NO_BACKLOG or NEVER. backlog: int64[partitions] bytes. kept: the responses, as far as there was room.
     """
 
     sums: fairness.ReaderSums
@@ -69,12 +69,16 @@ class ClosedTotals:
     catch_up: Ints
     backlog: Ints
     verdicts: Verdicts
+    kept: Kept
 
 
 def closed_totals(
-    reader: ClosedReader, keys: list[str], kind: str, lanes: FetchLanes, seed: str
+    reader: ClosedReader, keys: list[str], kind: str, lanes: FetchLanes, seed: str, room: int = 0
 ) -> ClosedTotals | None:
-    """Replay every connection of a reader; None where none of its fetches was answered. keys: partitions by number."""
+    """Replay every connection of a reader; None where none of its fetches was answered. keys: partitions by number.
+
+    room: so many responses are kept in each lane.
+    """
     seen = [observed for observed in reader.connections.values() if observed.fetches]
     if not seen:
         return None
@@ -86,11 +90,12 @@ def closed_totals(
     totals = ClosedTotals(
         fairness.ReaderSums(fairness.with_room(sums.partitions, m), sums.responses),
         new_timeline(n, m, begin, end), np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG),
-        np.zeros(m, np.int64), Counter(),
+        np.zeros(m, np.int64), Counter(), no_responses(n, room),
     )  # fmt: skip
     for number, intent in enumerate(intents):
         seeds = np.array([zlib.crc32(f"{name}/{seed}/{number}".encode()) for name in lanes.names], np.int64)
         rules = rules_of(intent, lanes.of(kind), lanes.client_of(kind), seeds)
+        totals.kept.at_hand[0] = number
         replay_connection(intent, rules, totals)
     align(totals.timeline)
     return totals
@@ -102,7 +107,7 @@ def replay_connection(intent: Intent, rules: Rules, totals: ClosedTotals) -> Non
     captured = captured_lane(len(intent.servings.partition), len(unit.joins))
     out = Outcome(
         totals.sums.partitions, totals.sums.responses, totals.timeline, totals.sent, totals.finished, totals.catch_up,
-        captured, no_responses(len(totals.sent)),
+        captured, totals.kept,
     )  # fmt: skip
     simulate(unit, rules, intent.pace, intent.course, out)
     np.add.at(totals.backlog, unit.number, unit.starts[unit.backlog_end] - unit.starts[unit.first])

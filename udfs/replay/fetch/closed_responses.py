@@ -6,21 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.replay.fetch.closed_unit import Unit, Work
+from udfs.replay.fetch.closed_unit import Unit, Work, first_above
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.wire.arrays import Ints, Record
+from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
 
 
 class Kept(NamedTuple):
-    """Responses by lane in time order, int64[lanes, room] each; what there is no room for is counted alone.
+    """Responses by lane, int64[lanes, room] each, those of a connection in time order.
 
-    asked, came: when the fetch was sent and its response was there (us). drained: when the client had taken all of it
-    and could ask again for the last of its partitions, or NEVER where it gave one of them up. bytes: of records.
-    records: that the client got on by. partitions: with records. total, read: int64[lanes], responses so far, and
-    records.
+    connection: its number. asked, came: when the fetch was sent and its response was there (us). drained: when the
+    client had taken all of it and could ask again for the last of its partitions, or NEVER where it gave one of them
+    up. bytes: of records. records: that the client got on by. partitions: with records. total: int64[lanes],
+    responses, also those that there was no room for. at_hand: int64[1], the connection.
     """
 
+    connection: Ints
     asked: Ints
     came: Ints
     drained: Ints
@@ -28,34 +29,43 @@ class Kept(NamedTuple):
     records: Ints
     partitions: Ints
     total: Ints
-    read: Ints
+    at_hand: Ints
 
 
 def no_responses(lanes: int, room: int = 0) -> Kept:
     """Before any response has come."""
     columns = [np.zeros((lanes, room), np.int64) for _ in Kept._fields[:-2]]
-    return Kept._make([*columns, np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)])
+    return Kept._make([*columns, np.zeros(lanes, np.int64), np.zeros(1, np.int64)])
 
 
 @kernel
-def keep(kept: Kept, unit: Unit, lane: int, work: Work, state: Record, came: int, size: int, following: int) -> None:
-    """Keep a response that the client has just been given; it asks again at `following`."""
+def keep(kept: Kept, unit: Unit, lane: int, work: Work, asked: int, sent_at: int, came: int) -> None:
+    """Keep a response before the client takes it. asked: how many partitions the request has."""
     at = kept.total[lane]
+    kept.total[lane] += 1
     if at >= kept.asked.shape[1]:
-        kept.total[lane] += 1
         return
-    drained, partitions, given_up = following if size > 0 else came, 0, False
-    for i in range(state.asked):
+    size = records = partitions = 0
+    for i in range(asked):
+        p, got = work.request[i], work.got[i]
+        if got > 0:
+            begin = work.position[p]
+            end = first_above(unit.starts, begin, unit.end[p] + 1, unit.starts[begin] + got) - 1
+            size, partitions = size + got, partitions + 1
+            records += unit.records[end] - unit.records[begin]
+    kept.connection[lane, at], kept.asked[lane, at], kept.came[lane, at] = kept.at_hand[0], sent_at, came
+    kept.bytes[lane, at], kept.records[lane, at], kept.partitions[lane, at] = size, records, partitions
+
+
+@kernel
+def keep_drained(kept: Kept, unit: Unit, lane: int, work: Work, asked: int, following: int) -> None:
+    """Note when the response that was kept last is drained; the client asks again at `following`."""
+    at = kept.total[lane] - 1
+    if at >= kept.asked.shape[1]:
+        return
+    drained = following if kept.partitions[lane, at] > 0 else kept.came[lane, at]
+    for i in range(asked):
         p = work.request[i]
         if work.got[i] > 0:
-            partitions += 1
-            drained = max(drained, work.taken_at[p])
-            given_up |= work.taken_at[p] > unit.leaves[p]
-    read = 0
-    for p in range(len(unit.joins)):
-        read += unit.records[work.position[p]] - unit.records[unit.first[p]]
-    kept.asked[lane, at], kept.came[lane, at], kept.bytes[lane, at] = state.now, came, size
-    kept.drained[lane, at] = NEVER if given_up else drained
-    kept.records[lane, at], kept.partitions[lane, at] = max(read - kept.read[lane], 0), partitions
-    kept.read[lane] = read
-    kept.total[lane] += 1
+            drained = NEVER if work.taken_at[p] > unit.leaves[p] else max(drained, work.taken_at[p])
+    kept.drained[lane, at] = drained

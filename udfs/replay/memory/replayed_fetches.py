@@ -11,21 +11,17 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS, READS
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.replay.fetch import fairness
-from udfs.replay.fetch.closed_fidelity import captured_lane, why_unchecked
-from udfs.replay.fetch.closed_intent import Intent, intent_of, rules_of
-from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
-from udfs.replay.fetch.closed_reader import ClosedReader
-from udfs.replay.fetch.closed_responses import Kept, no_responses
-from udfs.replay.fetch.closed_unit import Rules
+from udfs.replay.fetch.closed_fidelity import UNCHECKED
+from udfs.replay.fetch.closed_reader import ClosedReader, closed_totals
+from udfs.replay.fetch.closed_responses import Kept
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_replay import FETCH, READER, boundaries, whole_fetches
 from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.replay.fetch.timeline import new_timeline
 from udfs.replay.key_numbers import key_numbers
-from udfs.replay.memory.memory_trace import CONSUMER, MOST_EXCHANGES, RESPONSE
+from udfs.replay.memory.closed_traces import MOST_RESPONSES
+from udfs.replay.memory.memory_trace import CONSUMER, RESPONSE
 from udfs.wire.arrays import Ints
 
 
@@ -72,50 +68,38 @@ def replayed_fetches(batches: Iterable[pa.RecordBatch], lanes: FetchLanes) -> It
 
 
 def rows_of_reader(done: Reading, lanes: FetchLanes) -> Iterator[pa.RecordBatch]:
-    """Every response of a reader in every lane, one connection and lane after the other."""
-    keys, kind, n = list(done.index), done.reader[2], len(lanes.names)
-    for connection, seen in done.closed.connections.items():
-        if not seen.fetches:
-            continue
-        intent = intent_of(seen, keys, kind)
-        rules = rules_of(intent, lanes.of(kind), lanes.client_of(kind), np.zeros(n, np.int64))
-        for lane in range(n):
-            kept = responses_of(intent, Rules._make(column[lane : lane + 1] for column in rules), len(keys))
-            yield response_rows(done.reader, connection, lane, kept, why_unchecked(intent))
+    """Every response of a reader, one lane after the other.
 
-
-def responses_of(intent: Intent, rules: Rules, partitions: int) -> Kept:
-    """The responses of one connection in one lane.
-
-    One with records completes a batch at least; the others are what the capture has, or little more.
+    A response with records completes a batch at least; of the others there are as many as captured, or little more.
     """
-    unit, course = intent.unit, intent.course
-    kept = no_responses(1, min(len(unit.visible) + 2 * intent.seen.count + 16, MOST_EXCHANGES))
-    sums = fairness.no_sums(1)
-    out = Outcome(
-        fairness.with_room(sums.partitions, partitions), sums.responses,
-        new_timeline(1, partitions, course.begin, course.horizon), np.zeros(1, np.int64), np.ones(1, np.int64),
-        np.full((partitions, 1), NO_BACKLOG), captured_lane(len(intent.servings.partition), len(unit.joins)), kept,
-    )  # fmt: skip
-    simulate(unit, rules, intent.pace, course, out)
-    return kept
+    seen = {connection: seen for connection, seen in done.closed.connections.items() if seen.fetches}
+    needed = sum(of.batches + 2 * of.count + 16 for of in seen.values())
+    room = min(needed, MOST_RESPONSES // len(lanes.names))
+    totals = closed_totals(done.closed, list(done.index), done.reader[2], lanes, "/".join(done.reader), room)
+    if totals is not None:
+        unchecked = sorted({drift for _, _, drift in totals.verdicts if drift in UNCHECKED})
+        for lane in range(len(lanes.names)):
+            yield response_rows(done.reader, np.array(list(seen)), lane, totals.kept, next(iter(unchecked), None))
 
 
 def response_rows(
-    reader: tuple[str, str, str], connection: int, lane: int, kept: Kept, unchecked: str | None
+    reader: tuple[str, str, str], connections: Ints, lane: int, kept: Kept, unchecked: str | None
 ) -> pa.RecordBatch:
-    """Rows of MEMORY_EVENTS; the first one tells how many responses there was no room for."""
-    t, count = MEMORY_EVENTS, int(kept.total[0])
-    n = min(count, kept.asked.shape[1])
-    asked, came, drained, size, records, partitions = (column[0, :n] for column in kept[:6])
+    """Rows of MEMORY_EVENTS; the first one tells how many responses there was no room for.
+
+    connections: int64[connections], their ids by number. unchecked: why the closed loop cannot be checked, if so.
+    """
+    t, total = MEMORY_EVENTS, int(kept.total[lane])
+    n = min(total, kept.asked.shape[1])
+    connection, asked, came, drained, size, records, partitions = (column[lane, :n] for column in kept[:7])
     left_out = np.zeros(n, np.int64)
-    left_out[:1] = count - n
+    left_out[:1] = total - n
     columns: dict[str, pa.Array[Any] | Ints] = {
         t.shard: np.zeros(n, np.int64),
         t.side: pa.repeat(CONSUMER, n),
         t.unit: pa.repeat(reader[0], n),
         t.unit_address: pa.repeat(reader[1], n),
-        t.connection_id: np.full(n, connection),
+        t.connection_id: connections[connection],
         t.exchange_no: np.arange(n),
         t.kind: np.full(n, RESPONSE),
         t.lane: np.full(n, lane),
@@ -125,7 +109,7 @@ def response_rows(
         t.returned_bytes: size,
         t.records: records,
         t.partitions: partitions,
-        t.unchecked: pa.array([None if unchecked is None else str(unchecked)] * n, pa.string()),
+        t.unchecked: pa.array([unchecked] * n, pa.string()),
         t.left_out: left_out,
     }
     return rows_of(t, {**columns, **nulls_besides(t, columns, n)})
