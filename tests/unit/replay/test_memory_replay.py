@@ -82,6 +82,18 @@ def test_the_tables_are_the_same_whatever_the_cuts(cut: int) -> None:
     assert tables(EVENTS, cut) == tables(EVENTS, 10_000)
 
 
+@pytest.mark.parametrize("cut", [1, 7])
+def test_who_gets_memory_first_does_not_depend_on_the_cuts(cut: int) -> None:
+    """Connections 9, 5 and 2 come in this order and wait for the first; they race in the order of their ids."""
+    held = [fetch(t, 10 + t, 100 + 10 * t, [(c, 0, 1)], connection=c) for t, c in enumerate((7, 9, 5, 2))]
+    again = [fetch(900 + c, 950 + c, 10, [(c, 1, 0)], connection=c) for c in (2, 5, 7, 9)]
+    rows = [row for part in (*held, *again) for row in part]
+    lanes = replace(LANES, consumer=bounds_of(UNBOUNDED, 140, strict=True))
+    found = tables(rows, 10_000, lanes)
+    assert found[CONSUMER_MEMORY.name][1][CONSUMER_MEMORY.waits] >= 3
+    assert tables(rows, cut, lanes) == found
+
+
 def test_a_consumer_process_is_one_over_its_connections() -> None:
     c = CONSUMER_MEMORY
     captured, small = rows_of(c)

@@ -34,7 +34,10 @@ MOST_RESPONSES = 4 * MOST_EXCHANGES
 
 
 class Responses(NamedTuple):
-    """Responses of the closed loop in the order of their requests, int64[n] each; held: NEVER for not given back."""
+    """Responses of the closed loop in the order of their requests, int64[n] each.
+
+    connection: its id. held: NEVER for not given back.
+    """
 
     connection: Ints
     asked: Ints
@@ -57,12 +60,12 @@ class ClosedLoop:
     left_out: Counter[int] = field(default_factory=Counter)
     unchecked: set[str] = field(default_factory=set)
 
-    def add(self, batch: pa.RecordBatch, connection: Ints) -> None:
-        """Take some rows of MEMORY_EVENTS of kind RESPONSE. connection: the numbers of their connections."""
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take some rows of MEMORY_EVENTS of kind RESPONSE."""
         t = MEMORY_EVENTS
         lane, left_out = numbers_of(batch, t.lane, 0), numbers_of(batch, t.left_out, 0)
-        names = (t.time, t.came, t.held, t.returned_bytes, t.records, t.partitions)
-        rows = Responses(connection, *(numbers_of(batch, name, NEVER) for name in names))
+        names = (t.connection_id, t.time, t.came, t.held, t.returned_bytes, t.records, t.partitions)
+        rows = Responses(*(numbers_of(batch, name, NEVER) for name in names))
         room = max(MOST_RESPONSES - self.count, 0)
         for number in np.unique(lane).tolist():
             mine = lane == number

@@ -35,7 +35,7 @@ class Consumed:
         self.captured.add(batch)
         responses = batch.filter(pa.array(numbers_of(batch, MEMORY_EVENTS.kind, 0) == RESPONSE))
         if responses.num_rows:
-            self.closed.add(responses, self.captured.connections(responses))
+            self.closed.add(responses)
 
     @property
     def has_responses(self) -> bool:

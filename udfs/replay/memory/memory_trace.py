@@ -63,7 +63,7 @@ _BEFORE, _BEYOND = CODES[Reason.FETCHED_BEFORE_END], CODES[Reason.FETCHED_BEYOND
 class Exchanges(NamedTuple):
     """int64[room] a column, in the order of the requests."""
 
-    connection: Ints
+    connection: Ints  # its id
     asked: Ints
     started: Ints  # when its size was known
     came: Ints
@@ -158,7 +158,6 @@ class Gathered:
     count: int = 0
     left_out: int = 0
     partitions: Partitions = field(default_factory=lambda: Partitions(*(np.zeros(0, np.int64) for _ in range(2))))
-    connection_index: dict[int, int] = field(default_factory=dict)
     partition_index: dict[int, int] = field(default_factory=dict)
     brokers: set[int] = field(default_factory=set)
     verdicts: Ints = field(default_factory=lambda: np.zeros(len(CODES) + 1, np.int64))
@@ -185,17 +184,13 @@ class Gathered:
         columns = (numbers_of(batch, name, UNKNOWN) for name in names)
         asked, started, came, size, held, max_bytes, api_key, released, released_by = columns
         e = self.exchanges
-        e.connection[rows] = self.connections(batch)
+        e.connection[rows] = numbers_of(batch, t.connection_id, 0)
         e.asked[rows], e.came[rows] = asked, np.where(came == UNKNOWN, UNKNOWN, np.maximum(asked, came))
         e.started[rows] = np.where(started == UNKNOWN, came, started)
         e.size[rows], e.held[rows] = np.maximum(size, 0), np.maximum(held, 0)
         e.released[rows], e.released_by[rows] = released, released_by
         e.max_bytes[rows], e.api_key[rows], e.drained[rows] = np.maximum(max_bytes, 0), api_key, UNKNOWN
         self.count += n
-
-    def connections(self, batch: pa.RecordBatch) -> Ints:
-        """The numbers of the rows' connections."""
-        return numbered(self.connection_index, numbers_of(batch, MEMORY_EVENTS.connection_id, 0))
 
     def _add_parts(self, batch: pa.RecordBatch, exchange: Ints) -> None:
         t = MEMORY_EVENTS
@@ -238,7 +233,7 @@ def answered(gathered: Gathered) -> Exchanges:
 
 
 def chained(rows: Exchanges) -> tuple[Exchanges, Ints]:
-    """The exchanges with connections numbered anew, and the next one of each on its connection."""
+    """The exchanges with connections numbered in the order of their ids, and the next one of each on its connection."""
     rows = rows._replace(connection=numbered({}, rows.connection))
     order = np.argsort(rows.connection, kind="stable")
     follows = rows.connection[order][1:] == rows.connection[order][:-1]
