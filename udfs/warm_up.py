@@ -49,7 +49,9 @@ from udfs.replay.memory.memory_replay import replay_memory
 from udfs.replay.memory.memory_report import ALGORITHM as CONSUMER_MEMORY
 from udfs.replay.memory.memory_report import MemoryLanes
 from udfs.replay.memory.memory_state import Bounds
+from udfs.replay.memory.memory_trace import CONSUMER, PRODUCER
 from udfs.replay.memory.producer_memory import BufferBounds
+from udfs.replay.memory.replayed_fetches import replayed_fetches
 from udfs.replay.sessions.session_cache import CacheSettings
 from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
 from udfs.replay.sessions.session_report import ALGORITHM as SESSION_CACHE
@@ -126,15 +128,21 @@ def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.Record
 
 def replay_fetch_limits() -> None:
     """A batch, a witness and a read of one partition, in two lanes."""
-    events = zeros(LOG_EVENTS, 3, kind=np.array([BATCH, WITNESS, READ]), size_bytes=np.full(3, 100))
-    one, two = np.full(1, AS_CAPTURED), np.full(1, 1 << 20)
-    limits = np.concatenate([one, two])
+    for _ in replay_fetches(reads([log_and_read()], 1 << 20), two_fetch_lanes(), ""):
+        pass
+
+
+def log_and_read() -> pa.RecordBatch:
+    """A batch, a witness and a read of one partition."""
+    return zeros(LOG_EVENTS, 3, kind=np.array([BATCH, WITNESS, READ]), size_bytes=np.full(3, 100))
+
+
+def two_fetch_lanes() -> FetchLanes:
+    """The captured limits and others."""
+    limits = np.array([AS_CAPTURED, 1 << 20])
     lanes = Lanes(limits, limits, np.full(2, 1 << 20), np.zeros(2, np.int64))
     clients = as_captured_clients(2)
-    for _ in replay_fetches(
-        reads([events], 1 << 20), FetchLanes(("captured", "other"), lanes, lanes, clients, clients), ""
-    ):
-        pass
+    return FetchLanes(("captured", "other"), lanes, lanes, clients, clients)
 
 
 def replay_partition_limits() -> None:
@@ -156,10 +164,14 @@ def replay_consumer_memory() -> None:
     """A fetch of one partition, and a produced batch, in one lane."""
     one, none = np.full(1, 1 << 20), np.zeros(1, np.int64)
     bounds = Bounds(one, one, none, none, -np.ones(1, np.int64), one, none)
-    lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one))
-    fetched = zeros(MEMORY_EVENTS, 3, kind=np.arange(3), size=np.full(3, 100), returned_bytes=np.full(3, 100))
-    produced = zeros(MEMORY_EVENTS, 1, size=np.full(1, 100), side=pa.array(["producer"]))
+    lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one), none, two_fetch_lanes())
+    hundred = np.full(3, 100)
+    sides = {side: pa.array([side] * 3) for side in (CONSUMER, PRODUCER)}
+    fetched = zeros(MEMORY_EVENTS, 3, kind=np.arange(3), size=hundred, returned_bytes=hundred, side=sides[CONSUMER])
+    produced = zeros(MEMORY_EVENTS, 3, size=hundred, side=sides[PRODUCER])
     for _ in replay_memory([fetched, produced], lanes, ""):
+        pass
+    for _ in replayed_fetches(reads([log_and_read()], 1 << 20), two_fetch_lanes()):
         pass
 
 

@@ -13,6 +13,7 @@ from jobs.lake import rows_of
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.memory_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.memory_events import memory_events
+from jobs.replays.memory_fetches import fetch_limits, replayed_responses
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.run import Run
 from jobs.scenarios.scenario import Lane
@@ -62,7 +63,8 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
         np.maximum(column("producer.batch.size"), 1),
         column("producer.max.block.ms") * 1000,
     )
-    return MemoryLanes(tuple(lane.name for lane in lanes), consumer, broker, producer)
+    numbers, limits = fetch_limits(lanes, captured)
+    return MemoryLanes(tuple(lane.name for lane in lanes), consumer, broker, producer, numbers, limits)
 
 
 def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
@@ -73,7 +75,10 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
         rows_of(spark, run.lake, table, capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
     )
     shards = shards_of(spark)
-    return replayed(memory_events(exchanges, fetches, batches, shards), lanes, run_id, shards)
+    responses = None
+    if lanes.fetch_number.any():
+        responses = replayed_responses(exchanges, fetches, batches, lanes.fetch_limits, shards)
+    return replayed(memory_events(exchanges, fetches, batches, responses, shards), lanes, run_id, shards)
 
 
 def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) -> DataFrame:
@@ -84,8 +89,8 @@ def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) ->
         yield from replay_memory(rows, lanes, run_id)
 
     order = (
-        t.side, t.unit, t.unit_address, t.time, t.connection_id, t.exchange_no, t.kind, t.partition_key, t.end_offset,
-        t.size, t.held,
+        t.side, t.unit, t.unit_address, t.time, t.connection_id, t.exchange_no, t.kind, t.lane, t.partition_key,
+        t.end_offset, t.size, t.held,
     )  # fmt: skip
     return packed_in_order(events, shards, order, replay)
 

@@ -28,12 +28,14 @@ from udfs.replay.fetch.client_order import ORDERS, PROFILES
 from udfs.replay.fetch.client_pace import ClientLanes
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch.fetch_replay import replay_fetches
+from udfs.replay.fetch.fetch_replay import READER, replay_fetches
 from udfs.replay.fetch.fetch_report import ALGORITHM
 from udfs.replay.fetch.log_reads import reads
 
 # A partition with lanes that ask for more gets no more batch sizes than these bytes: the replay counts it as unknown.
 MOST_BYTES = 64 << 20
+READER_ORDER = (*READER, READS.request_time, READS.connection_id, READS.exchange_no, READS.read_position)
+"""In which order rows of READS come to what replays a reader."""
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
 MAX_POLL_RECORDS = "consumer.max.poll.records"
 PROCESSING = "processing.us.per.record"
@@ -104,13 +106,19 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
 
 def replayed(fetches: DataFrame, batches: DataFrame, lanes: FetchLanes, run_id: str, shards: int) -> DataFrame:
     """Packed rows of the gold tables: one shuffle by partition, to know the logs, and one by reader, to replay."""
-    t, r = LOG_EVENTS, READS
-
-    def read_logs(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from reads(rows, MOST_BYTES)
 
     def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from replay_fetches(rows, lanes, run_id)
+
+    return packed_in_order(known_reads(fetches, batches, shards), shards, READER_ORDER, replay)
+
+
+def known_reads(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
+    """Rows of READS with the shard of their reader: one shuffle by partition."""
+    t = LOG_EVENTS
+
+    def read_logs(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from reads(rows, MOST_BYTES)
 
     found = (
         log_events(fetches, batches, shards)
@@ -118,9 +126,7 @@ def replayed(fetches: DataFrame, batches: DataFrame, lanes: FetchLanes, run_id: 
         .sortWithinPartitions(t.topic_key, t.partition, t.kind, t.position, t.connection_id, t.exchange_no)
         .mapInArrow(read_logs, spark_schema(READS))
     )
-    unit = (r.client_id, r.client_address, r.reader)
-    order = (*unit, r.request_time, r.connection_id, r.exchange_no, r.read_position)
-    return packed_in_order(found.withColumn(SHARD, shard(shards, *unit)), shards, order, replay)
+    return found.withColumn(SHARD, shard(shards, *READER))
 
 
 TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY)

@@ -14,32 +14,50 @@ from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_
 from schemas.tables.table import Table
 
 TITLE = "Memory: buffer.memory of consumers (KIP-81, a proposal), queued.max.request.bytes, buffer.memory of producers"
-HEAD = ("of", "lane", "p99", "most", "no wait from*", "waits", "longest wait", "depleted", "throughput", "stuck")
+HEAD = (
+    "of", "lane", "p99", "most", "bound", "no wait from*", "waits", "longest wait", "depleted", "throughput", "starved",
+    "stuck", "why",
+)  # fmt: skip
 NOTES = (
-    "  * the smallest pool in which nobody waits. All columns: of the worst client or broker. Capture times tell when",
-    "    memory was held; a bound delays what comes behind it. stuck: connections, with nothing left to free memory.",
+    "  * the smallest pool in which nobody waits. All columns: of the worst client or broker. Times of the capture, or",
+    "    of the closed loop under other fetch limits, tell when memory is held; a pool delays what comes behind it.",
+    "    bound: KIP-74's. starved: connections passed over again and again. stuck: connections that nothing will free",
+    "    memory for, or that are closed because a message is larger than the pool.",
 )
+WHY = {
+    "response_larger_than_pool": "larger than the pool",
+    "buffer_below_fetch_max_bytes": "pool below fetch.max.bytes",
+    "pinned_responses": "pinned by paused partitions",
+}
+"""The column `deadlock` in words."""
 
 
-def worst(rows: DataFrame, side: str, smallest: Column, depleted: Column, ratio: Column, stuck: Column) -> DataFrame:
-    """A row per lane of one side's table."""
+def worst(rows: DataFrame, side: str, smallest: Column, stuck: Column, *, is_pool: bool) -> DataFrame:
+    """A row per lane of one side's table. is_pool: it has the columns of a pool, which producers have not."""
     t: Table = CONSUMER_MEMORY
+    is_consumer, none = str(t.memory_bound_bytes) in rows.columns, F.lit(None)
+    depleted, ratio, starved = (
+        F.col(name) if is_pool else none.cast("double")
+        for name in (t.depleted_share, t.throughput_ratio, t.starved_connections)
+    )
+    bound = F.col(t.memory_bound_bytes) if is_consumer else none.cast("bigint")
+    why = F.col(t.deadlock) if is_consumer else none.cast("string")
     return rows.groupBy(t.scenario).agg(
         F.lit(side).alias("of"), F.max(t.used_bytes_p99).alias("p99"), F.max(t.used_bytes_max).alias("most"),
         F.max(smallest).alias("smallest"), F.sum(t.waits).alias("waits"), F.max(t.wait_ms_max).alias("longest"),
         F.max(depleted).alias("depleted"), F.min(ratio).alias("ratio"), F.sum(stuck).alias("stuck"),
+        F.max(bound).alias("bound"), F.sum(starved).alias("starved"), F.max(why).alias("why"),
     )  # fmt: skip
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
     """A row per side and lane."""
     c, b, p = CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY
-    none = F.lit(None).cast("double")
-    pool = (F.col(c.smallest_pool_bytes), F.col(c.depleted_share), F.col(c.throughput_ratio))
-    consumers = worst(own_rows(c), "consumers", *pool, F.col(c.stuck_connections) + F.col(c.larger_than_pool))
-    brokers = worst(own_rows(b), "brokers", *pool, F.col(b.larger_than_limit))
+    stuck, pool = F.col(c.stuck_connections) + F.col(c.larger_than_pool), F.col(c.smallest_pool_bytes)
+    consumers = worst(own_rows(c), "consumers", pool, stuck, is_pool=True)
+    brokers = worst(own_rows(b), "brokers", pool, F.col(b.larger_than_limit), is_pool=True)
     refused = F.col(p.exhausted) + F.col(p.larger_than_buffer)
-    producers = worst(own_rows(p), "producers", F.col(p.used_bytes_max), none, none, refused)
+    producers = worst(own_rows(p), "producers", F.col(p.used_bytes_max), refused, is_pool=False)
     return consumers.unionByName(brokers).unionByName(producers)
 
 
@@ -50,7 +68,7 @@ SIDES = ("consumers", "brokers", "producers")
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per side and lane, in the order of the lanes, without lanes that change nothing for their side."""
     ordered = sorted(in_lane_order(rows, lane_names), key=lambda row: SIDES.index(row["of"]))
-    return Grid(HEAD, distinct_lanes([answer_row(row) for row in ordered]), ("of", "lane"), NOTES)
+    return Grid(HEAD, distinct_lanes([answer_row(row) for row in ordered]), ("of", "lane", "why"), NOTES)
 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -64,6 +82,8 @@ def answer_row(row: Row) -> list[str]:
     depleted = "-" if row["depleted"] is None else f"{100 * row['depleted']:.1f} %"
     ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
     return [
-        row["of"], lane, size(row["p99"]), size(row["most"]), size(row["smallest"]), f"{row['waits']:,}",
-        f"{row['longest']:,.0f} ms", depleted, ratio, f"{row['stuck']:,}",
+        row["of"], lane, size(row["p99"]), size(row["most"]), size(row["bound"]), size(row["smallest"]),
+        f"{row['waits']:,}", f"{row['longest']:,.0f} ms", depleted, ratio,
+        "-" if row["starved"] is None else f"{row['starved']:,.0f}", f"{row['stuck']:,}",
+        WHY.get(row["why"], "-"),
     ]  # fmt: skip

@@ -5,23 +5,29 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.replays.memory_releases import with_releases
 from jobs.replays.one_shuffle import shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
-from udfs.replay.memory.memory_replay import BROKER, CONSUMER, PRODUCER
-from udfs.replay.memory.memory_trace import BATCH, EXCHANGE, PARTITION
+from udfs.replay.memory.memory_trace import BATCH, BROKER, CONSUMER, EXCHANGE, PARTITION, PRODUCER
 
 SIZE_BYTES = 4  # the size field of a message, which no pool counts
 DELIVERY_TIMEOUT_MS = 120_000  # delivery.timeout.ms: no batch waits longer between its first record and its request
 
 
-def memory_events(exchanges: DataFrame, fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
-    """Rows of MEMORY_EVENTS: clients' responses, brokers' requests, producers' batches."""
+def memory_events(
+    exchanges: DataFrame, fetches: DataFrame, batches: DataFrame, replayed: DataFrame | None, shards: int
+) -> DataFrame:
+    """Rows of MEMORY_EVENTS: clients' responses, brokers' requests, producers' batches.
+
+    replayed: rows of clients' responses under other fetch limits.
+    """
     t = MEMORY_EVENTS
-    parts = (
-        response_events(exchanges), partition_events(fetches), fetched_batches(batches), request_events(exchanges),
-        produced_batches(batches),
-    )  # fmt: skip
+    parts = [
+        response_events(exchanges), partition_events(fetches), fetched_batches(batches),
+        request_events(with_releases(exchanges, batches)),
+        produced_batches(batches), *([] if replayed is None else [replayed]),
+    ]  # fmt: skip
     events = parts[0]
     for part in parts[1:]:
         events = events.unionByName(part, allowMissingColumns=True)
@@ -56,6 +62,7 @@ def response_events(exchanges: DataFrame) -> DataFrame:
         *of_client(CONSUMER),
         kind(EXCHANGE),
         F.unix_micros(x.request_time).alias(t.time),
+        F.unix_micros(x.response_first_time).alias(t.started),
         F.when(F.col(x.status) == "answered", F.unix_micros(x.response_time)).alias(t.came),
         (F.col(x.response_bytes) - SIZE_BYTES).alias(t.size),
         F.col(x.fetch_max_bytes).alias(t.max_bytes),
@@ -103,10 +110,10 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
 
 
 def request_events(exchanges: DataFrame) -> DataFrame:
-    """Every broker's requests, held until their responses; what of that counts is for the replay to say."""
+    """Every broker's requests with their releases; what of that counts is for the replay to say."""
     t, x = MEMORY_EVENTS, EXCHANGES
     asked, answered = F.unix_micros(x.request_time), F.unix_micros(x.response_time)
-    return exchanges.where(F.col(x.request_time).isNotNull()).select(
+    return exchanges.select(
         F.lit(BROKER).alias(t.side),
         F.col(x.broker).alias(t.unit),
         F.lit("").alias(t.unit_address),
@@ -114,9 +121,12 @@ def request_events(exchanges: DataFrame) -> DataFrame:
         F.col(x.exchange_no).alias(t.exchange_no),
         kind(EXCHANGE),
         asked.alias(t.time),
+        F.unix_micros(x.request_first_time).alias(t.started),
         asked.alias(t.came),
         (F.col(x.request_bytes) - SIZE_BYTES).alias(t.size),
         F.when(F.col(x.status) == "answered", answered - asked).otherwise(F.lit(0)).alias(t.held),
+        t.released,
+        t.released_by,
         F.col(x.api_key).alias(t.api_key),
     )
 
@@ -133,6 +143,13 @@ def produced_batches(batches: DataFrame) -> DataFrame:
         *of_client(PRODUCER),
         kind(BATCH),
         appended.alias(t.time),
+        asked.alias(t.started),
+        F.unix_micros(b.response_time).alias(t.came),
         F.coalesce(b.size_bytes, b.available_bytes).alias(t.size),
-        (F.coalesce(F.unix_micros(b.response_time), asked) - appended).alias(t.held),
+        F.xxhash64(b.topic, b.partition, b.producer_id, b.producer_epoch).alias(t.partition_key),
+        F.col(b.base_sequence).alias(t.sequence),
+        F.col(b.record_count).alias(t.records),
+        F.col(b.error_code).alias(t.error_code),
+        F.col(b.base_timestamp).alias(t.first_timestamp),
+        F.col(b.max_timestamp).alias(t.last_timestamp),
     )

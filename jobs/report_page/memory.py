@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.replays.lane_rows import in_lane_order
-from jobs.replays.memory_answers import lanes, lanes_table
+from jobs.replays.memory_answers import WHY, lanes, lanes_table
 from jobs.report_page.fairness import NO_CONSUMER, captured_of, consumers_in_closed_loop
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report_page.wording import changed, duration, elapsed, lane_heading, lane_label, lane_said, name_of, percent
@@ -96,16 +96,19 @@ def uncompressed(row: Row) -> str:
 
 def under_other_limits(found: Findings) -> str:
     """The most that a consumer would hold in the lane of the closed loop where that is most, and least."""
-    rows = consumers_in_closed_loop(found)
-    if len(rows) < 2:
+    held = {row["scenario"]: row["held"] for row in consumers_in_closed_loop(found)}
+    what = "records"
+    if len(held) < 2:
+        rows = [row for row in consumers_by_lane(found) if pool_bytes(row[CONSUMER_MEMORY.scenario]) is None]
+        held, what = {row[CONSUMER_MEMORY.scenario]: row["most"] for row in rows}, "responses"
+    if len(held) < 2:
         return ""
-    most = max(rows, key=lambda row: row["held"])
-    least = min(rows, key=lambda row: row["held"])
-    if most["held"] == least["held"]:
-        return f"; in closed loop a consumer holds at most {size(most['held'])} of records in every lane"
+    most, least = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
+    if held[most] == held[least]:
+        return f"; in closed loop a consumer holds at most {size(held[most])} of {what} in every lane"
     return (
-        f"; in closed loop a consumer holds at most {size(most['held'])} of records {lane_said(most['scenario'])}, "
-        f"{size(least['held'])} {lane_said(least['scenario'])}"
+        f"; in closed loop a consumer holds at most {size(held[most])} of {what} {lane_said(most)}, "
+        f"{size(held[least])} {lane_said(least)}"
     )
 
 
@@ -209,7 +212,7 @@ def pool_bytes(lane: str) -> int | None:
 
 
 def bounded(found: Findings) -> str:
-    """Question 12: the smallest pool in which nobody waits, and what the smallest one replayed costs."""
+    """Question 12: the smallest pool in which nobody waits, and what the worst one replayed costs."""
     rows = consumers_by_lane(found)
     captured = captured_of(rows)
     if captured is None or not found.of(hungry_consumers):
@@ -218,6 +221,12 @@ def bounded(found: Findings) -> str:
     pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
     if not pools:
         return f"{told}; what a smaller pool costs --set=consumer.buffer.memory=16MiB,64MiB replays."
+    stuck = max(pools, key=lambda row: row["stuck"])
+    if stuck["stuck"]:
+        return (
+            f"{told}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} connections get stuck ({stuck['stuck']:,}): "
+            f"{WHY.get(stuck['why'], 'nothing frees memory')}."
+        )
     worst = min(pools, key=lambda row: (row["ratio"] is not None, row["ratio"] or 0, -row["longest"]))
     if not worst["waits"]:
         return f"{told}: in none of the pools replayed, from {least_pool(pools)} on, anybody would wait."
@@ -261,7 +270,7 @@ def memory_grid(found: Findings) -> Grid:
 
 NEEDED = Question(
     1, "How much memory will my consumers need under these fetch limits?", "KIP-74, KIP-81", (ALGORITHM,),
-    (hungry_consumers, exceedance), needed, exceedance_curves, hungry_table, ("drained_partitions",),
+    (hungry_consumers, exceedance, lanes), needed, exceedance_curves, hungry_table, ("drained_partitions",),
     {FETCH_LIMITS: (closed_lanes,)},
 )  # fmt: skip
 CATCH_UP = Question(
@@ -270,6 +279,7 @@ CATCH_UP = Question(
 )  # fmt: skip
 BOUNDED = Question(
     12, "Would a bounded buffer (buffer.memory of consumers) cost throughput?", "KIP-81", (ALGORITHM,),
-    (lanes, hungry_consumers, memory_over_time), bounded, memory_curves, memory_grid, ("drained_partitions",),
+    (lanes, hungry_consumers, memory_over_time), bounded, memory_curves, memory_grid,
+    ("drained_partitions", "closed_loop_held"),
     is_proposal=True,
 )  # fmt: skip

@@ -26,7 +26,12 @@ _WAITS = {
 }
 _PACE = {
     "span_ms": C("double", "From the first request to the last event", "ms"),
-    "throughput_ratio": C("double", "Bytes per second, of those of the captured lane", nullable=True),
+    "throughput_ratio": C(
+        "double",
+        "Bytes per second, of those of the captured lane; in closed loop records, of those "
+        "of the closed loop at the captured settings",
+        nullable=True,
+    ),
 }
 
 CONSUMER_MEMORY = table(
@@ -37,6 +42,8 @@ CONSUMER_MEMORY = table(
     **_CLIENT,
     variant=C("string", "memory_pool: SimpleMemoryPool as KIP-81's prototype uses it; in_flight_estimate: the KIP's "
                         "earlier text; rejected ones: requests_in_flight, completed_as_max"),
+    responses_of=C("string", "capture: the captured responses; closed_loop: those that it would get under the lane's "
+                             "limits, by the closed loop of fetch_max_bytes"),
     pool_bytes=C("bigint", "buffer.memory; null for no bound", "bytes", nullable=True),
     config_refused=C("boolean", "buffer.memory is not above fetch.max.bytes: the prototype would not start"),
     responses=C("bigint", "Responses read"),
@@ -45,11 +52,12 @@ CONSUMER_MEMORY = table(
     brokers=C("bigint", "Brokers fetched from"),
     partitions=C("bigint", "Partitions fetched from"),
     **_USED,
-    records=C("bigint", "Records of whole batches in the responses of the capture"),
+    records=C("bigint", "Records of whole batches in the responses; in closed loop offsets that it got on by"),
     record_bytes=C("bigint", "Record bytes in them", "bytes"),
     decompressed_bytes=C("bigint", "... uncompressed; null where a batch is compressed", "bytes", nullable=True),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
-                                   "max.partition.fetch.bytes), by the largest limits asked for", "bytes"),
+                                   "max.partition.fetch.bytes), by the lane's limits, else the largest asked for",
+                         "bytes"),
     reckoned_bytes_max=C("bigint", "Most bytes that the variant took for used", "bytes"),
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane without "
                                     "waits", "bytes"),
@@ -66,7 +74,8 @@ CONSUMER_MEMORY = table(
     stuck_connections=C("bigint", "Connections that wait when nothing is left that would free memory"),
     deadlock=C("string", "Why they are stuck: response_larger_than_pool, buffer_below_fetch_max_bytes, "
                          "pinned_responses; null where none is", nullable=True),
-    left_out=C("bigint", "Exchanges beyond the first 1,048,576 of the process: not replayed"),
+    left_out=C("bigint", "Exchanges beyond the first 1,048,576 of the process, or responses of the closed loop beyond "
+                         "what memory allows: not replayed"),
 )  # fmt: skip
 
 CONSUMER_MEMORY_TIMELINE = table(
@@ -93,8 +102,8 @@ CONSUMER_MEMORY_EXCEEDANCE = table(
 
 BROKER_MEMORY = table(
     "broker_memory", "gold",
-    "What a broker's requests would hold of queued.max.request.bytes (KIP-72), from their last byte until they are "
-    "parsed, or for requests with delayed release until they are handled, of which the capture tells the response.",
+    "What a broker's requests would hold of queued.max.request.bytes (KIP-72), from their first byte until they are "
+    "parsed, or for requests with delayed release (Produce, JoinGroup, SyncGroup, what may be forwarded) handled.",
     ("run_id", "scenario", "broker"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -112,6 +121,10 @@ BROKER_MEMORY = table(
     **_PACE,
     starved_connections=C("bigint", "Connections that saw others served, while waiting once, as often as there are "
                                     "connections"),
+    held_until_response=C("bigint", "Requests with delayed release of which only the response tells that they were "
+                                    "handled: at most so long"),
+    held_until_fetched=C("bigint", "... acks=all, of which a fetch of all that they appended tells it"),
+    held_as_logged=C("bigint", "... of which a request log tells it: requestQueueTimeMs + localTimeMs"),
     larger_than_limit=C("bigint", "Requests above socket.request.max.bytes: the connection is closed"),
     left_out=C("bigint", "Requests beyond the first 1,048,576: not replayed"),
 )  # fmt: skip
@@ -124,11 +137,13 @@ PRODUCER_MEMORY = table(
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),
     batch_size=C("int", "batch.size: what a batch takes at least", "bytes"),
-    batches=C("bigint", "Batches sent"),
+    batches=C("bigint", "Batches sent, each once"),
     batch_bytes=C("bigint", "... their bytes", "bytes"),
     **_USED,
     waits=C("bigint", "Batches whose first record had to wait for memory"),
     **_WAITS,
+    resent=C("bigint", "Sendings of a batch again: it keeps its memory until the last answer"),
+    split_parts=C("bigint", "Parts of batches that were too large: split, they take memory beside the pool"),
     exhausted=C("bigint", "... longer than max.block.ms: BufferExhaustedException"),
     larger_than_buffer=C("bigint", "Batches larger than buffer.memory: refused"),
     span_ms=_PACE["span_ms"],

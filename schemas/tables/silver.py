@@ -117,6 +117,10 @@ EXCHANGES = table(
     correlation_id=C("int", "Correlation id of both"),
     request_time=REQUEST_TIME,
     response_time=RESPONSE_TIME,
+    request_first_time=C("timestamp", "When the first byte of the request, and so its size, was captured; in a request "
+                                      "log as request_time", "UTC", nullable=True),
+    response_first_time=C("timestamp", "When the first byte of the response, and so its size, was captured; in a "
+                                       "request log as response_time", "UTC", nullable=True),
     request_packet=C("bigint", "Packet that completed the request, or log line: file_no << 40 | number", nullable=True),
     response_packet=C("bigint", "Packet that completed the response, or log line: file_no << 40 | number",
                       nullable=True),

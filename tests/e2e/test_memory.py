@@ -20,6 +20,11 @@ def mixed(captured: Callable[[str], CapturedLake]) -> CapturedLake:
     return captured("mixed")
 
 
+@pytest.fixture(scope="module")
+def starve(captured: Callable[[str], CapturedLake]) -> CapturedLake:
+    return captured("starve")
+
+
 def test_every_response_of_a_consumer_is_counted(mixed: CapturedLake) -> None:
     c, x = CONSUMER_MEMORY, EXCHANGES
     expected: Counter[str] = Counter()
@@ -67,3 +72,44 @@ def test_every_broker_has_its_requests(mixed: CapturedLake) -> None:
     b, x = BROKER_MEMORY, EXCHANGES
     expected = Counter(row[x.broker] for row in mixed.rows(x) if row[x.request_time] is not None)
     assert {row[b.broker]: row[b.requests] for row in mixed.rows(b)} == expected
+
+
+def test_other_fetch_limits_bring_other_responses_and_kip_74_bounds_what_is_held(starve: CapturedLake) -> None:
+    c = CONSUMER_MEMORY
+    rows = starve.rows(c)
+    assert {row[c.responses_of] for row in rows if row[c.scenario] == "captured"} == {"capture"}
+    limited = [row for row in rows if row[c.scenario] != "captured"]
+    assert {row[c.responses_of] for row in limited} == {"closed_loop"}
+    by_limit = {row[c.scenario]: row for row in limited if row[c.client_id] == "perf-consumer-client"}
+    small, large = by_limit["consumer.fetch.max.bytes=32KiB"], by_limit["consumer.fetch.max.bytes=50MiB"]
+    assert small[c.used_bytes_max] < large[c.used_bytes_max]
+    assert small[c.responses] > large[c.responses]
+    assert small[c.records] == large[c.records] > 0
+    assert small[c.memory_bound_bytes] == 32 * 1024 * small[c.brokers]
+
+
+def test_the_closed_loop_at_the_captured_settings_holds_what_the_capture_shows(starve: CapturedLake) -> None:
+    f = FIDELITY
+    rows = starve.rows(f, where=f"{f.metric} = 'closed_loop_held'")
+    assert sum(row[f.checked] for row in rows) > 50
+    assert sum(row[f.agreed] for row in rows) >= 0.9 * sum(row[f.checked] for row in rows)
+
+
+def test_a_message_has_its_first_byte_no_later_than_its_last(starve: CapturedLake) -> None:
+    x = EXCHANGES
+    rows = starve.rows(x, where=f"{x.status} = 'answered'")
+    assert all(row[x.request_first_time] <= row[x.request_time] for row in rows)
+    assert all(row[x.response_first_time] <= row[x.response_time] for row in rows)
+    took = [row for row in rows if row[x.response_first_time] < row[x.response_time]]
+    assert took
+    assert min(row[x.response_bytes] for row in took) > 4
+    assert max(row[x.response_bytes] for row in rows) == max(row[x.response_bytes] for row in took)
+
+
+def test_what_brokers_hold_until_it_is_replicated_is_told_by_the_fetch_that_returns_it(starve: CapturedLake) -> None:
+    b, r = BROKER_MEMORY, RECORD_BATCHES
+    rows = starve.rows(b, where=f"{b.scenario} = 'captured'")
+    delayed = sum(row[b.held_until_response] + row[b.held_until_fetched] + row[b.held_as_logged] for row in rows)
+    produced = {(row[r.connection_id], row[r.exchange_no]) for row in starve.rows(r, where=f"{r.source} = 'produce'")}
+    assert delayed >= len(produced) > 0
+    assert sum(row[b.held_as_logged] for row in rows) == 0

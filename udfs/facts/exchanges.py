@@ -260,10 +260,13 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
     is_request = exchanges.request != UNKNOWN
     correlation = np.where(is_request, exchanges.of_request("correlation_id"), exchanges.of_response("correlation_id"))
     request_missing, response_missing = exchanges.of_request("missing", 0), exchanges.of_response("missing", 0)
+    first = exchanges.of_request("first_time"), exchanges.of_response("first_time")
     return rows_of(
         EXCHANGES,
         shared_columns(exchanges, np.arange(len(exchanges)))
         | {
+            EXCHANGES.request_first_time: timestamps(first[0], first[0] != UNKNOWN),
+            EXCHANGES.response_first_time: timestamps(first[1], first[1] != UNKNOWN),
             EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
             EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
             EXCHANGES.api_key: array_of(keys, is_request),

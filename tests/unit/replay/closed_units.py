@@ -13,6 +13,7 @@ from udfs.replay.fetch.client_pace import Curves, Pace
 from udfs.replay.fetch.closed_changes import LEAVE, REOPEN
 from udfs.replay.fetch.closed_fidelity import PIECES
 from udfs.replay.fetch.closed_loop import NO_BACKLOG, CapturedLane, Outcome, simulate
+from udfs.replay.fetch.closed_responses import no_responses
 from udfs.replay.fetch.closed_unit import Course, Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.partition_log import NEVER
@@ -24,11 +25,12 @@ MS = 1000
 
 @dataclass(frozen=True)
 class Times:
-    """How long things take on every connection (us); nothing for records and bytes."""
+    """How long things take on every connection (us)."""
 
     gap: float = 1.0 * MS
     answer: float = 1.0 * MS
     late: float = 0.0
+    byte: float = 0.0
     taking: Sequence[tuple[int, float]] = ()  # (records, time) so far
 
     def pace(self, nodes: int) -> Pace:
@@ -38,9 +40,11 @@ class Times:
             np.array([0, len(points)], np.int64), np.array([n for n, _ in points], np.int64),
             np.array([time for _, time in points], np.float64),
         )  # fmt: skip
-        none = Curves(np.arange(nodes + 1), np.zeros(nodes, np.int64), np.zeros(nodes))
+        sending = Curves(
+            2 * np.arange(nodes + 1), np.tile(np.array([0, MOST]), nodes), np.tile([0.0, MOST * self.byte], nodes)
+        )  # fmt: skip
         by_node = (np.full(nodes, time) for time in (self.gap, self.answer, self.late))
-        return Pace(*by_node, taking, none)
+        return Pace(*by_node, taking, sending)
 
 
 PACE = Times()
@@ -154,7 +158,7 @@ def replayed(
     )  # fmt: skip
     out = Outcome(
         fairness.with_room(sums.partitions, m), sums.responses, new_timeline(n, m, 1, max(horizon, 1000)),
-        np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG), captured,
+        np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG), captured, no_responses(n, 1000),
     )  # fmt: skip
     starts = [np.searchsorted(of, np.arange(nodes + 1)) for of in ([part.node for part in parts], node_of_change)]
     same = (np.full(nodes, value) for value in (1, horizon, 100_000))

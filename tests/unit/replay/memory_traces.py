@@ -15,9 +15,13 @@ MOST = (1 << 31) - 1
 
 
 def trace_of(
-    exchanges: Iterable[Exchange], privileged: Iterable[int] = (), max_bytes: int = 0, records: int = 0
+    exchanges: Iterable[Exchange],
+    privileged: Iterable[int] = (),
+    max_bytes: int = 0,
+    records: int = 0,
+    started: Iterable[int] | None = None,
 ) -> Trace:
-    """The exchanges as a trace; connections are numbered from 0."""
+    """The exchanges as a trace; connections are numbered from 0. started: by default a message comes at once."""
     rows = sorted(exchanges, key=lambda exchange: (exchange[1], exchange[0]))
     connection, asked, came, size, held = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     n = len(rows)
@@ -31,8 +35,9 @@ def trace_of(
         last[c] = i
     is_privileged = np.isin(np.arange(len(first)), list(privileged)).astype(np.int64)
     return Trace(
-        connection, behind, asked, came, size, held, np.full(n, records), np.full(n, max_bytes), first, is_privileged
-    )
+        connection, behind, asked, came if started is None else np.array(list(started), np.int64), came, size, held,
+        np.full(n, records), np.full(n, max_bytes), first, is_privileged,
+    )  # fmt: skip
 
 
 def bounds_of(

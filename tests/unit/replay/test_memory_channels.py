@@ -50,6 +50,28 @@ def test_what_comes_behind_on_a_connection_is_as_late_as_the_connection() -> Non
     assert replay_unit(trace_of(later), bounds_of(900)).waits[0].sum() == 3
 
 
+def test_a_message_takes_its_memory_when_its_size_is_known_and_is_there_with_its_last_byte() -> None:
+    slow = trace_of([(0, 0, 110, 900, 100)], started=[10])
+    sim = replay_unit(slow, bounds_of(UNBOUNDED))
+    assert int(sim.spent.time[0, 1:].sum()) == 100 + 100  # on its way, and held
+    assert run(sim)["end"] == 210
+
+
+def test_a_message_that_waited_takes_as_long_to_come_as_it_took() -> None:
+    sim = replay_unit(trace_of([(0, 0, 10, 900, 100), (1, 0, 60, 900, 0)], started=[10, 20]), bounds_of(900))
+    found = run(sim)
+    assert (found["waits"], found["longest_us"], found["end"]) == (1, 110 - 20, 110 + 40)
+
+
+def test_a_message_behind_one_that_still_comes_is_read_after_it() -> None:
+    """The broker answers two requests of a connection at once; the first answer takes from 10 to 60 us."""
+    pipelined = trace_of([(0, 0, 60, 900, 0), (0, 1, 60, 50, 0)], started=[10, 60])
+    assert run(replay_unit(pipelined, bounds_of(UNBOUNDED)))["end"] == 60
+    late = trace_of([(1, 0, 5, 900, 35), (0, 0, 60, 900, 0), (0, 1, 60, 50, 0)], started=[10, 5, 60])
+    found = run(replay_unit(late, bounds_of(900)))
+    assert (found["read"], found["longest_us"], found["end"]) == (3, 40 - 10, 40 + 50)
+
+
 def test_a_coordinator_is_never_blocked() -> None:
     found = run(replay_unit(trace_of(PAIR, privileged=[1]), bounds_of(900)))
     assert (found["read"], found["waits"], found["unpooled"], found["end"]) == (2, 0, 1, 110)

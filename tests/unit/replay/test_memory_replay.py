@@ -19,19 +19,28 @@ from schemas.tables.gold_memory import (
 )
 from schemas.tables.table import Table
 from tests.unit.replay.memory_events import PRODUCE, Row, batches, fetch, row
-from tests.unit.replay.memory_traces import bounds_of, trace_of
+from tests.unit.replay.memory_traces import bounds_of
 from udfs.facts.arrow_tables import unpack
-from udfs.replay.memory.memory_channels import replay_unit
+from udfs.replay.fetch.client_pace import as_captured_clients
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_replay import replay_memory
 from udfs.replay.memory.memory_report import MemoryLanes
+from udfs.replay.memory.memory_state import IN_FLIGHT_ESTIMATE, Bounds
 from udfs.replay.memory.producer_memory import BufferBounds
 
+UNCHANGED = Lanes(*(np.full(1, value, np.int64) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0)))
+AS_CAPTURED_FETCHES = FetchLanes(
+    ("captured",), UNCHANGED, UNCHANGED, as_captured_clients(1), as_captured_clients(1)
+)  # fmt: skip
 LANES = MemoryLanes(
     ("captured", "small"),
     bounds_of(UNBOUNDED, 150),
     bounds_of(UNBOUNDED, 15),
     BufferBounds(np.array([1 << 20, 30]), np.array([10, 10]), np.array([1000, 1000])),
+    np.zeros(2, np.int64),
+    AS_CAPTURED_FETCHES,
 )
 # Two brokers answer with 100 and 90 bytes at the same time; both responses are drained 100 ms later.
 TWO_BROKERS = [
@@ -51,7 +60,7 @@ EVENTS = [
     *(broker_row(time, connection) for time, connection in ((0, 1), (10, 2), (20, 3), (30, 4))),
     *TWO_BROKERS,
     row("consumer", "no fetches", time=5, came=6, size=10, api_key=18),
-    *(row("producer", "p", time=time, size=15, held=100, kind=2) for time in (0, 10, 20)),
+    *(row("producer", "p", time=time, started=time, came=time + 100, size=15, kind=2) for time in (0, 10, 20)),
 ]
 
 
@@ -71,6 +80,18 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("cut", [1, 7])
 def test_the_tables_are_the_same_whatever_the_cuts(cut: int) -> None:
     assert tables(EVENTS, cut) == tables(EVENTS, 10_000)
+
+
+@pytest.mark.parametrize("cut", [1, 7])
+def test_who_gets_memory_first_does_not_depend_on_the_cuts(cut: int) -> None:
+    """Connections 9, 5 and 2 come in this order and wait for the first; they race in the order of their ids."""
+    held = [fetch(t, 10 + t, 100 + 10 * t, [(c, 0, 1)], connection=c) for t, c in enumerate((7, 9, 5, 2))]
+    again = [fetch(900 + c, 950 + c, 10, [(c, 1, 0)], connection=c) for c in (2, 5, 7, 9)]
+    rows = [row for part in (*held, *again) for row in part]
+    lanes = replace(LANES, consumer=bounds_of(UNBOUNDED, 140, strict=True))
+    found = tables(rows, 10_000, lanes)
+    assert found[CONSUMER_MEMORY.name][1][CONSUMER_MEMORY.waits] >= 3
+    assert tables(rows, cut, lanes) == found
 
 
 def test_a_consumer_process_is_one_over_its_connections() -> None:
@@ -125,24 +146,41 @@ def test_fidelity_tells_for_each_what_was_checked() -> None:
     assert (produced[f.checked], produced[f.agreed], produced[f.reader]) == (3, 3, "producer")
 
 
-def test_the_example_of_the_kip_81_pull_request() -> None:
-    """PR #4934: 6 brokers with 2 partitions each, fetch.max.bytes 10 MB, max.partition.fetch.bytes 5 MB, messages of
-    100 kB, a poll a second of at most 500 records. It needed a heap of 200 MB, and 120 MB with a pool of 30 MB.
+def consumer_in(bounds: Bounds, events: list[Row] | None = None) -> dict[str, Any]:
+    """The consumer's row of the first lane under these settings."""
+    lanes = replace(LANES, consumer=bounds)
+    return tables(events or EVENTS, 10_000, lanes)[CONSUMER_MEMORY.name][0]
 
-    What the model tells is the memory of responses: 60 MB without a pool, 30 MB with it, and no response is lost. It
-    does not tell the heap: records that the application holds, their copies and the JVM's own part are not in the pool.
-    """
-    response, rounds = 10_000_000 + 200, 3
-    exchanges = [
-        (broker, turn * 2_000_000 + broker, turn * 2_000_000 + 50_000 + broker, response, 1_000_000)
-        for broker in range(6)
-        for turn in range(rounds)
-    ]
-    trace = trace_of(exchanges, max_bytes=10_000_000, records=100)
-    sim = replay_unit(trace, bounds_of(UNBOUNDED, 30_000_000, record_us=2000))
-    assert sim.usages["most"].tolist() == [6 * response, 3 * response]
-    assert sim.runs["read"].tolist() == [18, 18]
-    assert int(sim.runs[1]["waits"]) > 0
-    assert sim.runs["stuck"].tolist() == [0, 0]
-    saved_of_heap, saved_of_pool = 200_000_000 - 120_000_000, 3 * response
-    assert saved_of_pool < saved_of_heap < 3 * saved_of_pool
+
+def test_a_response_larger_than_the_pool_is_named_as_what_stops_its_connection() -> None:
+    """SimpleMemoryPool throws, and the Selector closes the connection: 100 bytes do not go into 95, 90 do."""
+    c, found = CONSUMER_MEMORY, consumer_in(bounds_of(95, 95))
+    assert (found[c.deadlock], found[c.larger_than_pool], found[c.stuck_connections]) == (
+        "response_larger_than_pool", 1, 0,
+    )  # fmt: skip
+    assert (found[c.responses], found[c.config_refused]) == (2, True)
+
+
+def test_a_buffer_below_fetch_max_bytes_is_named_where_it_lets_no_fetch_go_out() -> None:
+    c, found = CONSUMER_MEMORY, consumer_in(bounds_of(999, 999, variant=IN_FLIGHT_ESTIMATE))
+    assert (found[c.deadlock], found[c.stuck_connections], found[c.responses]) == ("buffer_below_fetch_max_bytes", 2, 0)
+
+
+def test_paused_partitions_are_named_where_their_responses_use_up_the_pool() -> None:
+    """Partition 1 is fetched once and never again: its 100 bytes stay, and the other broker's response never comes."""
+    c, paused = CONSUMER_MEMORY, [row for row in TWO_BROKERS if row["time"] != 110_000]
+    found = consumer_in(bounds_of(100, 100), paused)
+    assert (found[c.deadlock], found[c.pinned_responses], found[c.stuck_connections]) == ("pinned_responses", 1, 1)
+    assert consumer_in(bounds_of(101, 101), paused)[c.deadlock] is None
+
+
+def test_a_connection_passed_over_again_and_again_is_starved() -> None:
+    """One of three gets nothing while the other two take turns, each as soon as the other gives back."""
+    c = CONSUMER_MEMORY
+    turns = [fetch(t * 100, t * 100 + 10, 100, [(t % 2, t, 1)], connection=t % 2) for t in range(10)]
+    last = [fetch(5, 15, 100, [(7, 0, 1)], connection=2), fetch(2000, 2010, 100, [(7, 1, 0)], connection=2)]
+    ends = [fetch(2000 + c, 2010 + c, 10, [(c, 10, 0)], connection=c) for c in (0, 1)]
+    rows = sorted((row for part in (*turns, *last, *ends) for row in part), key=lambda row: (row["time"], row["kind"]))
+    found = {size: consumer_in(bounds_of(size, size), rows) for size in (100, 10_000)}
+    assert found[10_000][c.starved_connections] == 0
+    assert (found[100][c.starved_connections], found[100][c.stuck_connections]) == (1, 0)

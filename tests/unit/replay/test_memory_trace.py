@@ -7,7 +7,17 @@ import numpy as np
 from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, batches, fetch, row
 from udfs.replay.memory import memory_trace
 from udfs.replay.memory.memory_state import NEVER, NONE
-from udfs.replay.memory.memory_trace import AGREED, CODES, Gathered, Reason, request_trace, response_trace
+from udfs.replay.memory.memory_trace import (
+    AGREED,
+    BY_LOG,
+    BY_REPLICATION,
+    CODES,
+    Gathered,
+    Reason,
+    releases,
+    request_trace,
+    response_trace,
+)
 
 
 def gathered(rows: list[Row]) -> Gathered:
@@ -82,6 +92,29 @@ def test_a_request_is_held_until_it_is_parsed_or_handled() -> None:
 def test_a_request_that_comes_before_the_answer_to_the_last_is_read_after_it() -> None:
     trace = request_trace(gathered([request(0, 50, PRODUCE), request(10, 70, PRODUCE), request(90, 95, PRODUCE)]))
     assert (trace.came.tolist(), trace.held.tolist()) == ([0, 50, 90], [50, 20, 5])
+
+
+def test_a_request_is_held_no_longer_than_it_was_handled_where_something_tells() -> None:
+    rows = [request(0, 50, PRODUCE, 1), request(5, 90, PRODUCE, 2), request(6, 80, PRODUCE, 3), request(7, 9, FETCH, 4)]
+    rows[1] |= {"released": 25, "released_by": BY_REPLICATION}
+    rows[2] |= {"released": 500, "released_by": BY_LOG}
+    assert request_trace(gathered(rows)).held.tolist() == [50, 20, 74, 0]
+    assert releases(gathered(rows)).tolist() == [1, 1, 1]
+
+
+def test_a_request_takes_its_memory_with_its_first_byte_and_not_before_the_answer_to_the_last() -> None:
+    rows = [request(20, 50, PRODUCE), request(60, 70, PRODUCE), request(90, 95, PRODUCE)]
+    for asked, started in zip(rows, (5, 40, 80), strict=True):
+        asked["started"] = started
+    trace = request_trace(gathered(rows))
+    assert (trace.started.tolist(), trace.came.tolist()) == ([5, 50, 80], [20, 60, 90])
+
+
+def test_a_response_takes_its_memory_with_its_first_byte() -> None:
+    rows = fetch(0, 60, 100, [(1, 0, 3)])
+    rows[0]["started"] = 25
+    trace = response_trace(gathered([*rows, *fetch(70, 90, 80, [(1, 3, 0)])]))
+    assert (trace.started.tolist(), trace.held.tolist()) == ([25, 90], [10, 0])
 
 
 def test_exchanges_beyond_what_memory_allows_are_counted(monkeypatch) -> None:  # type: ignore[no-untyped-def]

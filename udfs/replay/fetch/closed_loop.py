@@ -16,6 +16,7 @@ from udfs.replay.fetch.client_order import LIBRDKAFKA
 from udfs.replay.fetch.client_pace import Curves, Pace, time_of
 from udfs.replay.fetch.closed_broker import answered_at, most_of, read
 from udfs.replay.fetch.closed_client import APP, STATE, ask, change, take, want
+from udfs.replay.fetch.closed_responses import Kept, keep, keep_drained
 from udfs.replay.fetch.closed_unit import (
     Course,
     Rules,
@@ -65,6 +66,7 @@ class Outcome(NamedTuple):
     finished: Ints
     catch_up: Ints
     captured: CapturedLane
+    kept: Kept
 
 
 class Whole(NamedTuple):
@@ -181,12 +183,14 @@ def receive(
     captured, time = out.captured, state.now
     a, b = captured.order_from[node], captured.order_from[node + 1]
     size = note(unit, rules, lane, work, state, out, captured.order[a:b], captured.ordered[node : node + 1])
+    keep(out.kept, unit, lane, work, state, node)
     change(unit, lane, work, state, time, captured.at_change[course.changes_from[node] : course.changes_from[node + 1]])
     which = node if len(pace.taking.begin) > 2 else 0
     app = apps[0] if course.shares[0] == 1 and rules.profile[lane] < LIBRDKAFKA else apps[node]
     following = take(unit, rules, lane, work, state, pace.taking, which, app, time + round(pace.gap[node]))
     if size > 0:
         hold_buffered(out.timeline, lane, whole.work, apps[0], time)
+    keep_drained(out.kept, unit, lane, work, state, following)
     if lane == 0:
         note_time(captured, course, node, state, size)
     state.in_flight = 0

@@ -17,6 +17,7 @@ from udfs.replay.fetch.client_pace import measured_pace
 from udfs.replay.fetch.closed_fidelity import Verdicts, captured_lane, judge, lane_of_node
 from udfs.replay.fetch.closed_intent import Intent, intent_of, rules_of
 from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
+from udfs.replay.fetch.closed_responses import Kept, no_responses
 from udfs.replay.fetch.closed_unit import Course, Rules, Unit
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.observed import Observed, columns_of, note_log, note_reads
@@ -61,7 +62,7 @@ class ClosedTotals:
     """What all connections of a reader come to.
 
     sent: int64[lanes] requests. finished: int64[lanes], 1 where all was read. catch_up: int64[partitions, lanes] in us,
-    NO_BACKLOG or NEVER. backlog: int64[partitions] bytes.
+    NO_BACKLOG or NEVER. backlog: int64[partitions] bytes. kept: the responses, as far as there was room.
     """
 
     sums: fairness.ReaderSums
@@ -71,12 +72,16 @@ class ClosedTotals:
     catch_up: Ints
     backlog: Ints
     verdicts: Verdicts
+    kept: Kept
 
 
 def closed_totals(
-    reader: ClosedReader, keys: list[str], kind: str, lanes: FetchLanes, seed: str
+    reader: ClosedReader, keys: list[str], kind: str, lanes: FetchLanes, seed: str, room: int = 0
 ) -> ClosedTotals | None:
-    """Replay every connection of a reader; None where none of its fetches was answered. keys: partitions by number."""
+    """Replay every connection of a reader; None where none of its fetches was answered. keys: partitions by number.
+
+    room: so many responses are kept in each lane.
+    """
     seen = [observed for observed in reader.connections.values() if observed.fetches]
     if not seen:
         return None
@@ -88,7 +93,7 @@ def closed_totals(
     totals = ClosedTotals(
         fairness.ReaderSums(fairness.with_room(sums.partitions, m), sums.responses),
         new_timeline(n, m, begin, end), np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG),
-        np.zeros(m, np.int64), Counter(),
+        np.zeros(m, np.int64), Counter(), no_responses(n, room),
     )  # fmt: skip
     seeds = np.array([zlib.crc32(f"{name}/{seed}".encode()) for name in lanes.names], np.int64)
     by_node = [rules_of(intent, settings, lanes.client_of(kind), seeds) for intent in intents]
@@ -105,7 +110,7 @@ def replay_reader(intents: list[Intent], rules: Rules, totals: ClosedTotals) -> 
     captured = captured_lane(intents)
     out = Outcome(
         totals.sums.partitions, totals.sums.responses, totals.timeline, totals.sent, totals.finished, totals.catch_up,
-        captured,
+        captured, totals.kept,
     )  # fmt: skip
     polls_for_all = one and all(intent.profile < LIBRDKAFKA for intent in intents)
     simulate(unit, rules, measured_pace([intent.fetches for intent in intents], polls_for_all), course, out)

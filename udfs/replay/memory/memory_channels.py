@@ -1,8 +1,9 @@
 """Connections that share a memory pool: who may read, who has to wait, and what that does to everything behind.
 
-A message is read once the pool gives its size (NetworkReceive, KafkaChannel.read and Selector of Kafka 4.4; KIP-72 for
-brokers and, in the prototype of KIP-81, a proposal, for consumers). A refused connection is muted until memory is given
-back; then all muted ones race: in the order of their ids, or shuffled while less than a tenth of the pool is free.
+A message is read once the pool gives its size, which its first bytes tell (NetworkReceive, KafkaChannel.read and
+Selector of Kafka 4.4; KIP-72 for brokers and, in the prototype of KIP-81, a proposal, for consumers): it takes its
+memory then, and is there when its last byte has come. A refused connection is muted until memory is given back; then
+all muted ones race: in the order of their ids, or shuffled while less than a tenth of the pool is free.
 Three variants of the proposal hold requests back instead. A connection that had to wait keeps the distances in time
 that the capture shows: everything behind comes later by as much.
 """
@@ -13,9 +14,20 @@ from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.histogram import bucket_of
 from udfs.replay.memory.event_heap import pop, push
 from udfs.replay.memory.memory_pool import GRANTED, ILLEGAL, UNBOUNDED, end_dry_spell, fill_pool, release, try_allocate
+from udfs.replay.memory.memory_requests import (
+    INDEX,
+    POLL,
+    READ,
+    RELEASE,
+    REQUEST,
+    complete,
+    end_waiting,
+    on_request,
+    reckoned,
+    resume,
+    start_waiting,
+)
 from udfs.replay.memory.memory_state import (
-    COMPLETED_AS_MAX,
-    IN_FLIGHT_ESTIMATE,
     MEMORY_POOL,
     NEVER,
     NONE,
@@ -26,84 +38,6 @@ from udfs.replay.memory.memory_state import (
 )
 from udfs.replay.memory.memory_usage import advance, begin, use
 from udfs.wire.kernel import kernel
-
-RELEASE, POLL, REQUEST, ARRIVE = (kind << 40 for kind in range(4))  # beside the index of an exchange in a code
-INDEX = (1 << 40) - 1
-
-
-@kernel
-def reckoned(sim: Sim, lane: int) -> int:
-    """Bytes that the lane's variant takes for used."""
-    run, variant = sim.runs[lane], sim.bounds.variant[lane]
-    if variant == MEMORY_POOL:
-        return int(sim.usages[lane].used)
-    if variant == IN_FLIGHT_ESTIMATE:
-        return int(run.completed + run.in_flight)
-    return int(run.in_flight + (run.completed_max if variant == COMPLETED_AS_MAX else 0))
-
-
-@kernel
-def may_send(sim: Sim, lane: int, i: int) -> bool:
-    """Whether (buffer.memory - used) / fetch.max.bytes allows one more fetch (KIP-81's earlier text)."""
-    if sim.bounds.variant[lane] == MEMORY_POOL or sim.trace.max_bytes[i] == 0:
-        return True
-    return bool(sim.bounds.size[lane] - reckoned(sim, lane) >= sim.trace.max_bytes[i])
-
-
-@kernel
-def start_waiting(sim: Sim, lane: int, connection: int, time: int) -> None:
-    """A connection's message or request has to wait."""
-    sim.work.waiting_since[connection], sim.work.overtaken[connection] = time, 0
-    sim.usages[lane].waiting += 1
-    sim.runs[lane].waits += 1
-    use(sim.usages[lane], sim.spent, lane, 0)
-
-
-@kernel
-def end_waiting(sim: Sim, lane: int, connection: int, i: int, time: int) -> None:
-    """It need not wait any longer."""
-    waited = time - sim.work.waiting_since[connection]
-    sim.work.waiting_since[connection] = NONE
-    sim.work.waited[i] = waited
-    sim.usages[lane].waiting -= 1
-    sim.runs[lane].wait_us += waited
-    sim.runs[lane].longest_us = max(sim.runs[lane].longest_us, waited)
-
-
-@kernel
-def send(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A request goes out; its answer takes as long as it took, and so does a request sent without waiting for that."""
-    trace, run = sim.trace, sim.runs[lane]
-    run.in_flight += trace.max_bytes[i]
-    run.reckoned = max(run.reckoned, reckoned(sim, lane))
-    lag = time - trace.asked[i]
-    push(sim.heap, trace.came[i] + lag, ARRIVE | i)
-    behind = trace.behind[i]
-    if behind != NONE and trace.asked[behind] < trace.came[i]:
-        push(sim.heap, trace.asked[behind] + lag, REQUEST | behind)
-
-
-@kernel
-def on_request(sim: Sim, lane: int, i: int, time: int) -> None:
-    """Send a request, or hold it back."""
-    if may_send(sim, lane, i):
-        send(sim, lane, i, time)
-        return
-    sim.work.parked[sim.trace.connection[i]] = i
-    start_waiting(sim, lane, sim.trace.connection[i], time)
-
-
-@kernel
-def resume(sim: Sim, lane: int, time: int) -> None:
-    """Send the requests held back that may go now, in the order of their connections."""
-    if sim.usages[lane].waiting == 0 or sim.bounds.variant[lane] == MEMORY_POOL:
-        return
-    for connection in range(len(sim.work.parked)):
-        i = sim.work.parked[connection]
-        if i != NONE and may_send(sim, lane, i):
-            sim.work.parked[connection] = NONE
-            end_waiting(sim, lane, connection, i, time)
-            send(sim, lane, i, time)
 
 
 @kernel
@@ -126,15 +60,12 @@ def take(sim: Sim, lane: int, i: int, granted: bool) -> None:
     run, usage, size = sim.runs[lane], sim.usages[lane], sim.trace.size[i]
     run.read += 1
     run.bytes += size
+    run.records += sim.trace.records[i]
     if granted and size > 0:
         needed = usage.used + size if sim.bounds.strict[lane] else max(usage.used + 1, size)
         run.smallest = max(run.smallest, needed)
         sim.work.pooled[i] = size
         use(usage, sim.spent, lane, size)
-    if sim.trace.max_bytes[i] > 0:
-        run.in_flight -= sim.trace.max_bytes[i]
-        run.completed += size
-        run.completed_max += sim.trace.max_bytes[i]
     run.reckoned = max(run.reckoned, reckoned(sim, lane))
 
 
@@ -161,10 +92,11 @@ def is_paced(sim: Sim, lane: int, i: int) -> bool:
 
 @kernel
 def go_on(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A message was read: say when its memory comes back, and when the connection's next request goes out."""
+    """A message is there: say when its memory comes back, and when the connection's next request goes out."""
     trace = sim.trace
     connection, behind = trace.connection[i], trace.behind[i]
-    sim.work.head[connection] = behind
+    sim.work.head[connection], sim.work.reading[connection] = behind, 0
+    complete(sim, lane, i)
     if sim.trace.privileged[connection] == 0:
         sim.waits[lane, bucket_of(sim.work.waited[i])] += 1
     if is_paced(sim, lane, i):
@@ -180,7 +112,10 @@ def go_on(sim: Sim, lane: int, i: int, time: int) -> None:
 
 @kernel
 def read(sim: Sim, lane: int, i: int, time: int) -> bool:
-    """Try to read a message; whether it is done with, which it is not where the pool refuses."""
+    """Try to take a message's memory; whether it could, or the connection is closed.
+
+    What is left of the message takes as long to come as it took.
+    """
     connection = sim.trace.connection[i]
     outcome = try_allocate(sim.pools[lane], sim.trace.size[i], time) if sim.trace.size[i] > 0 else GRANTED
     if outcome == ILLEGAL:
@@ -193,7 +128,12 @@ def read(sim: Sim, lane: int, i: int, time: int) -> bool:
         sim.runs[lane].unpooled += 1
     take(sim, lane, i, outcome == GRANTED)
     note_overtaken(sim, lane, connection)
-    go_on(sim, lane, i, time)
+    left = sim.trace.came[i] - sim.trace.started[i]
+    if left > 0:
+        sim.work.reading[connection] = 1
+        push(sim.heap, time + left, READ | i)
+    else:
+        go_on(sim, lane, i, time)
     return True
 
 
@@ -201,18 +141,30 @@ def read(sim: Sim, lane: int, i: int, time: int) -> bool:
 def has_come(sim: Sim, connection: int) -> bool:
     """Whether the connection's next message waits to be read."""
     head = sim.work.head[connection]
-    return bool(head != NONE and sim.work.here[head] == 1)
+    return bool(head != NONE and sim.work.here[head] == 1 and sim.work.reading[connection] == 0)
 
 
 @kernel
-def on_arrival(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A message has come: read it, and those behind it that have."""
-    connection = sim.trace.connection[i]
-    sim.work.here[i] = 1
+def read_on(sim: Sim, lane: int, connection: int, time: int) -> None:
+    """Read what has come on the connection, as far as there is memory."""
     while sim.work.waiting_since[connection] == NONE and has_come(sim, connection):
         if not read(sim, lane, sim.work.head[connection], time):
             start_waiting(sim, lane, connection, time)
     resume(sim, lane, time)
+
+
+@kernel
+def on_arrival(sim: Sim, lane: int, i: int, time: int) -> None:
+    """The size of a message has come."""
+    sim.work.here[i] = 1
+    read_on(sim, lane, sim.trace.connection[i], time)
+
+
+@kernel
+def on_last_byte(sim: Sim, lane: int, i: int, time: int) -> None:
+    """All of a message is there: what came behind it on the connection is read next."""
+    go_on(sim, lane, i, time)
+    read_on(sim, lane, sim.trace.connection[i], time)
 
 
 @kernel
@@ -301,12 +253,12 @@ def start_lane(sim: Sim, lane: int) -> None:
         fill_pool(sim.pools[lane], bounds.size[lane], bounds.max_single[lane], bounds.strict[lane])
     else:
         fill_pool(sim.pools[lane], UNBOUNDED, UNBOUNDED, 0)
-    begin(sim.usages[lane], sim.trace.asked[0])
     for connection in range(len(work.head)):
         first = sim.trace.first[connection]
         work.head[connection], work.starved[connection] = first, 0
-        work.waiting_since[connection], work.parked[connection] = NONE, NONE
+        work.waiting_since[connection], work.parked[connection], work.reading[connection] = NONE, NONE, 0
         push(sim.heap, sim.trace.asked[first], REQUEST | first)
+    begin(sim.usages[lane], sim.heap.time[0])
 
 
 @kernel
@@ -318,7 +270,9 @@ def replay_lane(sim: Sim, lane: int) -> None:
         time = max(due, sim.usages[lane].now)  # however the capture's clocks went
         advance(sim.usages[lane], sim.spent, lane, time)
         kind, i = code & ~INDEX, code & INDEX
-        if kind == RELEASE:
+        if kind == READ:
+            on_last_byte(sim, lane, i, time)
+        elif kind == RELEASE:
             on_release(sim, lane, i, time)
         elif kind == POLL:
             on_poll(sim, lane, time)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -13,43 +12,32 @@ from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import pack
 from udfs.replay.fetch.fetch_replay import boundaries
-from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.memory.consumer_lanes import Consumed, replays_of
 from udfs.replay.memory.memory_channels import replay_unit
-from udfs.replay.memory.memory_report import MemoryLanes, Unit, broker_rows, consumer_rows, producer_rows
+from udfs.replay.memory.memory_report import (
+    MemoryLanes,
+    Unit,
+    broker_rows,
+    consumer_fidelity,
+    consumer_rows,
+    producer_rows,
+)
 from udfs.replay.memory.memory_state import Bounds
-from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, request_trace, response_trace
-from udfs.replay.memory.producer_memory import Batches, replay_producer
+from udfs.replay.memory.memory_trace import BROKER, CONSUMER, PRODUCER, Gathered, request_trace
+from udfs.replay.memory.produced import Produced
+from udfs.replay.memory.producer_memory import replay_producer
 from udfs.wire.arrays import Ints
 
-CONSUMER, BROKER, PRODUCER = "consumer", "broker", "producer"
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
 
 
-@dataclass
-class Produced:
-    """A producer's batches so far; those beyond MOST_EXCHANGES are counted in `left_out`."""
-
-    parts: list[Batches]
-    count: int = 0
-    left_out: int = 0
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take some batches, which follow those before in time."""
-        t, room = MEMORY_EVENTS, MOST_EXCHANGES - self.count
-        columns = (numbers_of(batch, name, 0)[:room] for name in (t.time, t.size, t.held))
-        self.parts.append(Batches(*columns))
-        self.count += len(self.parts[-1].time)
-        self.left_out += batch.num_rows - len(self.parts[-1].time)
-
-    def batches(self) -> Batches:
-        """All of them."""
-        time, size, held = (np.concatenate(column) for column in zip(*self.parts, strict=True))
-        return Batches(time, size, np.maximum(held, 0))
+Sources = Consumed | Gathered | Produced
+"""What a consumer, a broker or a producer is replayed from."""
 
 
 def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of MEMORY_EVENTS, sorted by its key."""
-    now: tuple[Unit, Gathered | Produced] | None = None
+    now: tuple[Unit, Sources] | None = None
     for batch in batches:
         starts = boundaries(batch, UNIT) if batch.num_rows else np.zeros(1, np.int64)
         for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
@@ -58,7 +46,7 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
             if now is None or now[0] != unit:
                 if now is not None:
                     yield from packed(rows_of_unit(*now, lanes))
-                now = unit, Produced([]) if unit.side == PRODUCER else Gathered()
+                now = unit, {CONSUMER: Consumed, BROKER: Gathered, PRODUCER: Produced}[unit.side]()
             now[1].add(batch.slice(first, end - first))
     if now is not None:
         yield from packed(rows_of_unit(*now, lanes))
@@ -81,19 +69,17 @@ def seeded(bounds: Bounds, unit: Unit, names: Sequence[str]) -> Bounds:
     return bounds._replace(seed=seeds(unit, names))
 
 
-def rows_of_unit(
-    unit: Unit, gathered: Gathered | Produced, lanes: MemoryLanes
-) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def rows_of_unit(unit: Unit, gathered: Sources, lanes: MemoryLanes) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a unit that is complete. A client that fetched nothing, or as a follower, is no consumer."""
     if isinstance(gathered, Produced):
-        sim = replay_producer(gathered.batches(), lanes.producer)
-        yield from producer_rows(unit, sim, lanes, gathered.left_out)
+        sent = gathered.sent()
+        yield from producer_rows(unit, replay_producer(sent.batches, lanes.producer), lanes, sent, gathered.left_out)
         return
-    if unit.side == BROKER:
+    if isinstance(gathered, Gathered):
         replayed = replay_unit(request_trace(gathered), seeded(lanes.broker, unit, lanes.names))
         yield from broker_rows(unit, replayed, gathered, lanes)
-    elif gathered.brokers:
-        trace = response_trace(gathered)
-        if len(trace.asked):
-            replayed = replay_unit(trace, seeded(lanes.consumer, unit, lanes.names))
-            yield from consumer_rows(unit, replayed, gathered, lanes)
+    elif gathered.captured.brokers and gathered.has_responses:
+        bounds = seeded(lanes.consumer, unit, lanes.names)
+        for done in replays_of(gathered, lanes.names, bounds, lanes.fetch_number, lanes.fetch_limits):
+            yield from consumer_rows(unit, done, gathered.captured)
+        yield from consumer_fidelity(unit, gathered, lanes)

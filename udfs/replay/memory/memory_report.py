@@ -20,13 +20,25 @@ from schemas.tables.gold_memory import (
 )
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_report import texts, within
 from udfs.replay.histogram import bucket_floor
+from udfs.replay.memory import memory_fidelity
+from udfs.replay.memory.consumer_lanes import (
+    CAPTURED,
+    Consumed,
+    LanesReplayed,
+    closed_as_captured,
+    ratio,
+    span_us,
+    speeds,
+)
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds, Sim
-from udfs.replay.memory.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason
+from udfs.replay.memory.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason, releases, response_trace
+from udfs.replay.memory.produced import Sent
 from udfs.replay.memory.producer_memory import BufferBounds, Buffered
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Floats, Ints
 
 ALGORITHM = "consumer_memory"
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
@@ -40,12 +52,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MemoryLanes:
-    """The lanes of a replay: names, and settings for each side; lane 0 is the captured one."""
+    """The lanes of a replay: names, and settings for each side; lane 0 is the captured one.
+
+    fetch_limits: what consumers ask of a fetch, by number, 0 as captured. fetch_number: int64[lanes], that of each.
+    """
 
     names: tuple[str, ...]
     consumer: Bounds
     broker: Bounds
     producer: BufferBounds
+    fetch_number: Ints
+    fetch_limits: FetchLanes
 
 
 @dataclass(frozen=True)
@@ -98,16 +115,9 @@ def used_and_waits(sim: Sim | Buffered) -> dict[str, Cell]:
     }
 
 
-def span_us(sim: Sim | Buffered) -> Ints:
-    """How long each lane took."""
-    found: Ints = sim.runs["end"] - sim.usages["start"]
-    return found
-
-
-def pool_columns(sim: Sim) -> dict[str, Cell]:
+def pool_columns(sim: Sim, speed: Floats) -> dict[str, Cell]:
     """The columns of a pool that consumers and brokers have."""
     span = np.maximum(span_us(sim), 1)
-    speed = sim.runs["bytes"] / span
     return {
         **used_and_waits(sim),
         "pool_bytes": pa.array(sim.bounds.size, mask=sim.bounds.size == UNBOUNDED),
@@ -115,7 +125,7 @@ def pool_columns(sim: Sim) -> dict[str, Cell]:
         "smallest_pool_bytes": sim.runs["smallest"],
         "depleted_share": sim.pools["dry_us"] / span,
         "starved_connections": sim.runs["starved"],
-        "throughput_ratio": pa.array(speed / max(speed[0], 1e-12), mask=np.full(len(span), speed[0] == 0)),
+        "throughput_ratio": pa.array(speed, mask=np.isnan(speed)),
     }
 
 
@@ -137,40 +147,38 @@ def deadlock(sim: Sim, lane: int) -> str | None:
     return "pinned_responses"
 
 
-def consumer_rows(unit: Unit, sim: Sim, gathered: Gathered, lanes: MemoryLanes) -> Rows:
-    """All rows of a consumer process."""
-    n, t, numbers = len(lanes.names), CONSUMER_MEMORY, gathered.numbers
-    brokers, partitions = len(gathered.brokers), len(gathered.partition_index)
-    bound = min(brokers * gathered.max_bytes, partitions * numbers["partition_max_bytes"])
-    plain = numbers["compressed_bytes"] == 0
+def consumer_rows(unit: Unit, done: LanesReplayed, gathered: Gathered) -> Rows:
+    """Rows of some lanes of a consumer process."""
+    n, t, sim = len(done.names), CONSUMER_MEMORY, done.sim
+    plain = gathered.numbers["compressed_bytes"] == 0
     columns: Mapping[str, Cell] = {
-        **whose(unit, t, lanes.names),
-        **pool_columns(sim),
+        **whose(unit, t, done.names),
+        **pool_columns(sim, done.speed),
+        t.responses_of: texts("capture" if done.number == CAPTURED else "closed_loop", n),
         t.variant: pa.array([VARIANTS[code] for code in sim.bounds.variant]),
         t.config_refused: (sim.bounds.size <= largest_fetch(sim)),
         t.responses: sim.runs["read"],
         t.response_bytes: sim.runs["bytes"],
-        t.brokers: np.full(n, brokers),
-        t.partitions: np.full(n, partitions),
+        t.brokers: np.full(n, len(gathered.brokers)),
+        t.partitions: np.full(n, len(gathered.partition_index)),
         t.records: np.full(n, int(sim.trace.records.sum())),
-        t.record_bytes: np.full(n, numbers["record_bytes"]),
-        t.decompressed_bytes: pa.array([numbers["record_bytes"] if plain else None] * n, pa.int64()),
-        t.memory_bound_bytes: np.full(n, bound),
+        t.record_bytes: np.full(n, done.record_bytes),
+        t.decompressed_bytes: pa.array([done.record_bytes if plain else None] * n, pa.int64()),
+        t.memory_bound_bytes: np.full(n, done.bound),
         t.reckoned_bytes_max: sim.runs["reckoned"],
         t.pinned_responses: sim.runs["pinned"],
         t.unpooled_responses: sim.runs["unpooled"],
         t.larger_than_pool: sim.runs["larger"],
         t.stuck_connections: sim.runs["stuck"],
         t.deadlock: pa.array([deadlock(sim, lane) for lane in range(n)], pa.string()),
-        t.left_out: np.full(n, gathered.left_out),
+        t.left_out: np.full(n, done.left_out),
     }
     yield t, rows_of(t, columns)
-    yield CONSUMER_MEMORY_TIMELINE, timeline_rows(unit, sim, lanes)
-    yield CONSUMER_MEMORY_EXCEEDANCE, exceedance_rows(unit, sim, lanes)
-    yield FIDELITY, drained_rows(unit, gathered)
+    yield CONSUMER_MEMORY_TIMELINE, timeline_rows(unit, sim, done.names)
+    yield CONSUMER_MEMORY_EXCEEDANCE, exceedance_rows(unit, sim, done.names)
 
 
-def timeline_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
+def timeline_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatch:
     """Rows of `consumer_memory_timeline`: the slots up to each lane's end."""
     t, slot_us = CONSUMER_MEMORY_TIMELINE, sim.usages["slot_us"]
     slots = span_us(sim) // slot_us + 1
@@ -180,7 +188,7 @@ def timeline_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            **whose(unit, t, [lanes.names[number] for number in lane.tolist()]),
+            **whose(unit, t, [names[number] for number in lane.tolist()]),
             t.slot_start: pa.array(starts, pa.int64()).cast(TYPES["timestamp"]),
             t.slot_ms: slot_us[lane] / 1000,
             t.used_bytes_max: sim.spent.most[lane, slot],
@@ -189,7 +197,7 @@ def timeline_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
     )
 
 
-def exceedance_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
+def exceedance_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatch:
     """Rows of `consumer_memory_exceedance`: a step wherever time was spent."""
     t, span = CONSUMER_MEMORY_EXCEEDANCE, np.maximum(span_us(sim), 1)
     lane, bucket = np.nonzero(sim.spent.time)
@@ -197,7 +205,7 @@ def exceedance_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            **whose(unit, t, [lanes.names[number] for number in lane.tolist()]),
+            **whose(unit, t, [names[number] for number in lane.tolist()]),
             t.bytes: np.array([bucket_floor(number) for number in bucket.tolist()], np.int64),
             t.time_above_ms: above[lane, bucket] / 1000,
             t.share_above: above[lane, bucket] / span[lane],
@@ -207,19 +215,23 @@ def exceedance_rows(unit: Unit, sim: Sim, lanes: MemoryLanes) -> pa.RecordBatch:
 
 def broker_rows(unit: Unit, sim: Sim, gathered: Gathered, lanes: MemoryLanes) -> Rows:
     """All rows of a broker."""
-    t = BROKER_MEMORY
+    t, n = BROKER_MEMORY, len(lanes.names)
+    by_response, by_replication, by_log = releases(gathered).tolist()
     columns: Mapping[str, Cell] = {
         **whose(unit, t, lanes.names),
-        **pool_columns(sim),
+        **pool_columns(sim, ratio(speeds(sim, "bytes"), speeds(sim, "bytes")[0])),
         t.requests: sim.runs["read"],
         t.request_bytes: sim.runs["bytes"],
+        t.held_until_response: np.full(n, by_response),
+        t.held_until_fetched: np.full(n, by_replication),
+        t.held_as_logged: np.full(n, by_log),
         t.larger_than_limit: sim.runs["larger"],
-        t.left_out: np.full(len(lanes.names), gathered.left_out),
+        t.left_out: np.full(n, gathered.left_out),
     }
     yield t, rows_of(t, columns)
 
 
-def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, left_out: int) -> Rows:
+def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, sent: Sent, left_out: int) -> Rows:
     """All rows of a producer process."""
     t, n, batches = PRODUCER_MEMORY, len(lanes.names), len(sim.batches.time)
     columns: Mapping[str, Cell] = {
@@ -229,6 +241,8 @@ def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, left_out: int) 
         t.batch_size: sim.bounds.poolable,
         t.batches: np.full(n, batches),
         t.batch_bytes: np.full(n, int(sim.batches.size.sum())),
+        t.resent: np.full(n, sent.resent),
+        t.split_parts: np.full(n, sent.split_parts),
         t.exhausted: sim.runs["exhausted"],
         t.larger_than_buffer: sim.runs["larger"],
         t.left_out: np.full(n, left_out),
@@ -236,6 +250,24 @@ def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, left_out: int) 
     yield t, rows_of(t, columns)
     waited = int(sim.runs["waits"][0] + sim.runs["larger"][0])
     yield FIDELITY, fidelity_row(unit, "batches_without_wait", batches, batches - waited, 0, {WAITED: waited})
+
+
+def consumer_fidelity(unit: Unit, consumed: Consumed, lanes: MemoryLanes) -> Rows:
+    """Rows of `fidelity` on a consumer process."""
+    yield FIDELITY, drained_rows(unit, consumed.captured)
+    if consumed.closed.count:
+        yield FIDELITY, closed_loop_row(unit, consumed, lanes.fetch_limits)
+
+
+def closed_loop_row(unit: Unit, consumed: Consumed, limits: FetchLanes) -> pa.RecordBatch:
+    """The row of `fidelity` on the memory of the closed loop at the captured settings."""
+    metric, obstacles = "closed_loop_held", sorted(consumed.closed.unchecked)
+    if obstacles:
+        pieces = memory_fidelity.PIECES
+        return fidelity_row(unit, metric, 0, 0, pieces, {obstacles[0]: pieces})
+    found = memory_fidelity.held_alike(response_trace(consumed.captured), closed_as_captured(consumed, limits))
+    agreed = found.pop(memory_fidelity.AGREED, 0)
+    return fidelity_row(unit, metric, found.total() + agreed, agreed, 0, found)
 
 
 def drained_rows(unit: Unit, gathered: Gathered) -> pa.RecordBatch:

@@ -23,7 +23,8 @@ class Trace(NamedTuple):
     connection: Ints
     behind: Ints  # the next one on the connection, or NONE
     asked: Ints  # us
-    came: Ints  # us; not before asked
+    started: Ints  # us: its size is known; not before asked
+    came: Ints  # us: its last byte; not before started
     size: Ints  # bytes to be allocated
     held: Ints  # us from came on, or NEVER
     records: Ints
@@ -57,6 +58,7 @@ class Work(NamedTuple):
     overtaken: Ints
     starved: Ints
     parked: Ints  # request that is held back, or NONE
+    reading: Ints  # 1: a message has its memory and is not there yet
     racing: Ints
 
 
@@ -66,6 +68,7 @@ RUN = np.dtype(
         for name in (
             "read",  # messages read
             "bytes",
+            "records",  # in the messages read
             "waits",  # messages or requests that had to wait
             "wait_us",
             "longest_us",
@@ -106,14 +109,14 @@ class Sim(NamedTuple):
 
 def no_work(n: int, connections: int) -> Work:
     """Working memory for so many exchanges and connections."""
-    of_connections = ("head", "waiting_since", "overtaken", "starved", "parked", "racing")
+    of_connections = ("head", "waiting_since", "overtaken", "starved", "parked", "reading", "racing")
     return Work(*(np.zeros(connections if name in of_connections else n, np.int64) for name in Work._fields))
 
 
 def new_sim(trace: Trace, bounds: Bounds) -> Sim:
     """The replay of a unit, before anything has happened."""
     n, lanes = len(trace.connection), len(bounds.size)
-    room = 2 * n + 2  # an exchange is asked for or on its way, and to be given back; and the application polls
+    room = 2 * n + 2  # an exchange is asked for, on its way, or to be given back; and the application polls
     return Sim(
         Trace(*map(read_only, trace)),
         Bounds(*map(read_only, bounds)),

@@ -4,6 +4,8 @@ A response's memory is held until the client fetches again every partition of wh
 consumer asks for more of a partition once it has taken what it got (AbstractFetch.fetchablePartitions, Kafka 4.4). One
 that is not asked for again (paused, taken away, or the capture ends) pins its response.
 
+Both take their memory when their size is known, which is the time of their first byte where packets tell it.
+
 A request's memory is held until it is parsed, or handled. A channel is muted from a request until its response: what
 came meanwhile is read then (SocketServer.Processor).
 """
@@ -24,7 +26,10 @@ from udfs.replay.memory.memory_state import NEVER, NONE, Trace
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel
 
-EXCHANGE, PARTITION, BATCH = 0, 1, 2
+CONSUMER, BROKER, PRODUCER = "consumer", "broker", "producer"
+EXCHANGE, PARTITION, BATCH, RESPONSE = range(4)
+BY_RESPONSE, BY_REPLICATION, BY_LOG = range(3)
+"""What tells when a request was handled."""
 UNKNOWN = -1
 MOST_EXCHANGES = 1 << 20  # of a unit: some 250 bytes of working memory each
 FETCH = 1
@@ -58,8 +63,9 @@ _BEFORE, _BEYOND = CODES[Reason.FETCHED_BEFORE_END], CODES[Reason.FETCHED_BEYOND
 class Exchanges(NamedTuple):
     """int64[room] a column, in the order of the requests."""
 
-    connection: Ints
+    connection: Ints  # its id
     asked: Ints
+    started: Ints  # when its size was known
     came: Ints
     size: Ints
     held: Ints  # as the capture's times tell without any fetch
@@ -68,6 +74,10 @@ class Exchanges(NamedTuple):
     api_key: Ints
     undrained: Ints  # partitions with records that were not fetched again
     drained: Ints  # when the last of the others was, or UNKNOWN
+    released: Ints  # when a request was handled, or UNKNOWN
+    released_by: Ints
+    returned: Ints  # record bytes
+    served: Ints  # partitions with records
 
 
 class Partitions(NamedTuple):
@@ -144,11 +154,10 @@ def numbered(index: dict[int, int], keys: Ints) -> Ints:
 class Gathered:
     """A unit's rows so far; at most MOST_EXCHANGES exchanges, the others are counted in `left_out`."""
 
-    exchanges: Exchanges = field(default_factory=lambda: Exchanges(*(np.zeros(0, np.int64) for _ in range(10))))
+    exchanges: Exchanges = field(default_factory=lambda: Exchanges(*(np.zeros(0, np.int64) for _ in Exchanges._fields)))
     count: int = 0
     left_out: int = 0
     partitions: Partitions = field(default_factory=lambda: Partitions(*(np.zeros(0, np.int64) for _ in range(2))))
-    connection_index: dict[int, int] = field(default_factory=dict)
     partition_index: dict[int, int] = field(default_factory=dict)
     brokers: set[int] = field(default_factory=set)
     verdicts: Ints = field(default_factory=lambda: np.zeros(len(CODES) + 1, np.int64))
@@ -162,7 +171,7 @@ class Gathered:
         kept = place < MOST_EXCHANGES
         self._add_exchanges(batch.filter(pa.array((kind == EXCHANGE) & kept)))
         self.left_out += int(((kind == EXCHANGE) & ~kept).sum())
-        parts = (kind != EXCHANGE) & kept
+        parts = ((kind == PARTITION) | (kind == BATCH)) & kept
         if parts.any():
             self._add_parts(batch.filter(pa.array(parts)), place[parts])
 
@@ -171,12 +180,15 @@ class Gathered:
         grown = with_room(tuple(self.exchanges), self.count, n, 0)
         self.exchanges = Exchanges(*grown)
         rows = slice(self.count, self.count + n)
-        names = (t.time, t.came, t.size, t.held, t.max_bytes, t.api_key)
-        asked, came, size, held, max_bytes, api_key = (numbers_of(batch, name, UNKNOWN) for name in names)
+        names = (t.time, t.started, t.came, t.size, t.held, t.max_bytes, t.api_key, t.released, t.released_by)
+        columns = (numbers_of(batch, name, UNKNOWN) for name in names)
+        asked, started, came, size, held, max_bytes, api_key, released, released_by = columns
         e = self.exchanges
-        e.connection[rows] = numbered(self.connection_index, numbers_of(batch, t.connection_id, 0))
+        e.connection[rows] = numbers_of(batch, t.connection_id, 0)
         e.asked[rows], e.came[rows] = asked, np.where(came == UNKNOWN, UNKNOWN, np.maximum(asked, came))
+        e.started[rows] = np.where(started == UNKNOWN, came, started)
         e.size[rows], e.held[rows] = np.maximum(size, 0), np.maximum(held, 0)
+        e.released[rows], e.released_by[rows] = released, released_by
         e.max_bytes[rows], e.api_key[rows], e.drained[rows] = np.maximum(max_bytes, 0), api_key, UNKNOWN
         self.count += n
 
@@ -197,6 +209,8 @@ class Gathered:
         rows = Rows(kind, exchange, partition, offset, returned, end, records)
         follow_partitions(Rows(*map(read_only, rows)), self.exchanges, self.partitions, self.verdicts)
         is_batch = kind == BATCH
+        np.add.at(self.exchanges.returned, exchange[~is_batch], returned[~is_batch])
+        np.add.at(self.exchanges.served, exchange[~is_batch], returned[~is_batch] > 0)
         self.brokers.update(np.unique(numbers_of(batch, t.broker_key, 0)[~is_batch]).tolist())
         self.numbers["partition_max_bytes"] = max(self.numbers["partition_max_bytes"], int(limit.max(initial=0)))
         self.numbers["record_bytes"] += int(returned.sum())
@@ -212,10 +226,14 @@ class Gathered:
         return int((self.partitions.holder != NONE).sum())
 
 
-def answered(gathered: Gathered) -> tuple[Exchanges, Ints]:
-    """The exchanges whose message is there, connections numbered anew; and the next one of each on its connection."""
+def answered(gathered: Gathered) -> Exchanges:
+    """The exchanges whose message is there."""
     rows = Exchanges(*(column[: gathered.count] for column in gathered.exchanges))
-    rows = Exchanges(*(column[rows.came != UNKNOWN] for column in rows))
+    return Exchanges(*(column[rows.came != UNKNOWN] for column in rows))
+
+
+def chained(rows: Exchanges) -> tuple[Exchanges, Ints]:
+    """The exchanges with connections numbered in the order of their ids, and the next one of each on its connection."""
     rows = rows._replace(connection=numbered({}, rows.connection))
     order = np.argsort(rows.connection, kind="stable")
     follows = rows.connection[order][1:] == rows.connection[order][:-1]
@@ -235,24 +253,42 @@ def first_of(behind: Ints, connection: Ints) -> Ints:
 
 def response_trace(gathered: Gathered) -> Trace:
     """A client's responses as the replay takes them."""
-    rows, behind = answered(gathered)
+    return trace_of_responses(answered(gathered))
+
+
+def trace_of_responses(exchanges: Exchanges) -> Trace:
+    """Responses, in the order of their requests, as the replay takes them."""
+    rows, behind = chained(exchanges)
     first = first_of(behind, rows.connection)
     fetches = np.bincount(rows.connection, rows.api_key == FETCH, len(first)) > 0
     of_group = np.bincount(rows.connection, np.isin(rows.api_key, GROUP_APIS), len(first)) > 0
     held = np.where(rows.drained == UNKNOWN, 0, np.maximum(rows.drained - rows.came, 0))
     held = np.where(rows.undrained > 0, NEVER, held)
+    started = np.clip(rows.started, rows.asked, rows.came)
     return Trace(
-        rows.connection, behind, rows.asked, rows.came, rows.size, held, rows.records, rows.max_bytes, first,
+        rows.connection, behind, rows.asked, started, rows.came, rows.size, held, rows.records, rows.max_bytes, first,
         (of_group & ~fetches).astype(np.int64),
     )  # fmt: skip
 
 
 def request_trace(gathered: Gathered) -> Trace:
-    """A broker's requests as the replay takes them."""
-    rows, behind = answered(gathered)
-    first, done, came = first_of(behind, rows.connection), rows.asked + rows.held, rows.asked.copy()
+    """A broker's requests as the replay takes them: they come when their size is known."""
+    rows, behind = chained(answered(gathered))
+    first, done, free = first_of(behind, rows.connection), rows.asked + rows.held, np.zeros_like(rows.asked)
     follows = behind != NONE
-    came[behind[follows]] = np.maximum(rows.asked[behind[follows]], done[follows])
-    held = np.where(np.isin(rows.api_key, DELAYED_APIS), np.maximum(done - came, 0), 0)
+    free[behind[follows]] = done[follows]
+    started = np.maximum(np.minimum(rows.started, rows.asked), free)
+    came = np.maximum(rows.asked, free)
+    released = np.where(rows.released == UNKNOWN, done, np.minimum(rows.released, done))
+    held = np.where(np.isin(rows.api_key, DELAYED_APIS), np.maximum(released - came, 0), 0)
     none = np.zeros(len(came), np.int64)
-    return Trace(rows.connection, behind, came, came, rows.size, held, none, none, first, np.zeros_like(first))
+    return Trace(
+        rows.connection, behind, started, started, came, rows.size, held, none, none, first, np.zeros_like(first)
+    )
+
+
+def releases(gathered: Gathered) -> Ints:
+    """int64[3]: of a broker's requests whose memory is held while they are handled, how many each source tells of."""
+    rows = answered(gathered)
+    told = rows.released_by[np.isin(rows.api_key, DELAYED_APIS)]
+    return np.bincount(np.maximum(told, BY_RESPONSE), minlength=BY_LOG + 1)

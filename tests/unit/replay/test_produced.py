@@ -1,0 +1,45 @@
+"""What a producer sent: which sendings are one batch, and how long each holds its memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.replay.fetch.partition_log import NEVER
+from udfs.replay.memory.produced import Sendings, Sent, batches_of
+
+Sending = tuple[int, int, int, int, int, int, int]  # appended, sent, answered, size, sequence, records, error
+
+
+def sent(*sendings: Sending, stream: int = 7) -> Sent:
+    appended, at, answered, size, sequence, records, error = (
+        np.array(column) for column in zip(*sendings, strict=True)
+    )
+    return batches_of(
+        Sendings(
+            appended, at, answered, size, np.full(len(at), stream), sequence, records, error, appended, appended + 5
+        )
+    )
+
+
+def test_a_batch_holds_its_memory_from_its_first_record_until_its_answer() -> None:
+    found = sent((0, 10, 30, 100, 0, 5, 0), (20, 40, NEVER, 50, 5, 3, 0))
+    assert found.batches.time.tolist() == [0, 20]
+    assert found.batches.held.tolist() == [30, 20]  # without an answer until it was sent
+
+
+def test_a_batch_that_is_sent_again_keeps_its_memory() -> None:
+    found = sent((0, 10, 30, 100, 0, 5, 6), (0, 130, 150, 100, 0, 5, 0), (20, 40, 60, 50, 5, 3, 0))
+    assert (found.batches.time.tolist(), found.batches.held.tolist(), found.resent) == ([0, 20], [150, 40], 1)
+
+
+def test_without_sequences_a_batch_is_sent_again_when_it_failed_and_has_the_same_times() -> None:
+    again = sent((0, 10, 30, 100, -1, 5, 6), (0, 130, 150, 100, -1, 5, 0))
+    assert (again.batches.held.tolist(), again.resent) == ([150], 1)
+    two = sent((0, 10, 30, 100, -1, 5, 0), (0, 130, 150, 100, -1, 5, 0))
+    assert (two.batches.held.tolist(), two.resent) == ([30, 150], 0)
+
+
+def test_parts_of_a_batch_that_was_too_large_take_nothing_of_the_pool() -> None:
+    found = sent((0, 10, 30, 100, 0, 5, 10), (0, 40, 50, 60, 0, 3, 0), (0, 41, 51, 40, 3, 2, 0))
+    assert (found.batches.held.tolist(), found.batches.size.tolist()) == ([30], [100])
+    assert (found.resent, found.split_parts) == (0, 2)

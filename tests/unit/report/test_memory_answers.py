@@ -1,0 +1,67 @@
+"""The answers on memory: what each lane costs, and why nothing goes on where nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Row
+
+from jobs.replays.memory_answers import HEAD, lanes, lanes_table
+from jobs.report_page.memory import bounded, hungry_consumers, needed
+from jobs.report_page.question import Findings
+from schemas.tables.gold_memory import CONSUMER_MEMORY
+from tests.unit.report.findings import findings, row_of
+from udfs.replay.memory.memory_report import ALGORITHM
+
+LANES = ("captured", "consumer.buffer.memory=1KiB", "consumer.fetch.max.bytes=1MiB,consumer.buffer.memory=1KiB")
+
+
+def row(of: str, lane: str, **columns: object) -> Row:
+    """A row of the query."""
+    usual = {
+        "p99": 100, "most": 200, "smallest": 101, "waits": 0, "longest": 0.0, "depleted": 0.0, "ratio": 1.0, "stuck": 0,
+        "bound": 4096, "starved": 0, "why": None,
+    }  # fmt: skip
+    return Row(scenario=lane, of=of, **usual | columns)
+
+
+def cells(*rows: Row) -> list[dict[str, str]]:
+    return [dict(zip(HEAD, found, strict=True)) for found in lanes_table(list(rows), LANES).rows]
+
+
+def test_it_says_why_connections_are_stuck() -> None:
+    _, small, other = cells(
+        row("consumers", LANES[0]),
+        row("consumers", LANES[1], stuck=1, why="response_larger_than_pool"),
+        row("consumers", LANES[2], stuck=2, starved=1, why="pinned_responses"),
+    )
+    assert (small["stuck"], small["why"], small["starved"]) == ("1", "larger than the pool", "0")
+    assert (other["stuck"], other["why"], other["starved"]) == ("2", "pinned by paused partitions", "1")
+    assert other["lane"] == "fetch.max.bytes=1MiB  buffer.memory=1KiB"
+    assert small["bound"] == "4.0 KiB"
+
+
+def test_a_producer_has_neither_bound_nor_depleted_time() -> None:
+    none = {"bound": None, "depleted": None, "ratio": None, "starved": None}
+    (found,) = cells(row("producers", LANES[0], **none))
+    assert {found[name] for name in ("bound", "depleted", "throughput", "starved", "why")} == {"-"}
+
+
+def answer(question: Callable[[Findings], str], *rows: Row, names: tuple[str, ...] = LANES) -> str:
+    found = {lanes: list(rows), hungry_consumers: [row_of(CONSUMER_MEMORY, client_id="app")]}
+    return question(findings(found, {ALGORITHM: names}))
+
+
+def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
+    rows = (
+        row("consumers", LANES[0]), row("consumers", LANES[1], stuck=1, why="response_larger_than_pool", waits=5),
+        row("consumers", LANES[2], waits=9, ratio=0.1),
+    )  # fmt: skip
+    assert "connections get stuck (1): larger than the pool." in answer(bounded, *rows)
+    assert "stuck" not in answer(bounded, rows[0], rows[2])
+
+
+def test_what_is_held_under_other_fetch_limits_is_told_without_the_replay_of_them() -> None:
+    limited = ("captured", "consumer.fetch.max.bytes=1MiB")
+    told = answer(needed, row("consumers", limited[0]), row("consumers", limited[1], most=4096), names=limited)
+    assert "holds at most 4.0 KiB of responses with fetch.max.bytes=1 MiB, 200 B" in told

@@ -1,0 +1,66 @@
+"""Does the closed loop at the captured settings hold as much memory as the capture shows, and when?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.replay.memory.memory_state import NEVER, Trace
+from udfs.wire.arrays import Bools, Ints
+
+PIECES = 32
+"""The captured time is cut into so many pieces."""
+TOLERANCE, SMALL, SPAN_TOLERANCE, LEAST_TIME_US = 0.1, 0.01, 0.02, 100_000
+
+
+class Drift(StrEnum):
+    """How the closed loop departed from the capture."""
+
+    MORE_HELD = "more_held"
+    LESS_HELD = "less_held"
+
+
+AGREED = ""
+
+
+class Levels(NamedTuple):
+    """Bytes in use from each time (us) on, int64[n] each, in the order of time."""
+
+    time: Ints
+    level: Ints
+
+    def most(self, begin: Ints, end: Ints) -> Ints:
+        """The most bytes in use at any time from begin to end, of several spans of time."""
+        first, last = (np.searchsorted(self.time, ends, side="right") for ends in (begin, end))
+        level = np.concatenate([np.zeros(1, np.int64), self.level])
+        return np.array([level[a : b + 1].max() for a, b in zip(first.tolist(), last.tolist(), strict=True)])
+
+
+def levels_of(trace: Trace) -> Levels:
+    """What would be in use without a bound: what is given back as soon as it is there is in use at that time."""
+    back = trace.held != NEVER
+    time = np.concatenate([(trace.came + trace.held)[back], trace.started])
+    change = np.concatenate([-trace.size[back], trace.size])
+    order = np.lexsort((-change, time))
+    return Levels(time[order], np.cumsum(change[order]))
+
+
+def held_alike(captured: Trace, replayed: Trace) -> Counter[str]:
+    """Of each piece of the captured time, whether both hold as much at most, a little earlier or later: drifts."""
+    begin, end = int(captured.asked.min()), int(captured.came.max())
+    ends = begin + np.arange(PIECES + 1) * (end - begin) // PIECES
+    near = max(round(SPAN_TOLERANCE * (end - begin)), LEAST_TIME_US)
+    ours, theirs = levels_of(replayed), levels_of(captured)
+    some = SMALL * theirs.level.max(initial=0)
+
+    def exceeds(one: Levels, other: Levels) -> Bools:
+        most = one.most(ends[:-1], ends[1:])
+        found: Bools = most > (1 + TOLERANCE) * other.most(ends[:-1] - near, ends[1:] + near) + some
+        return found
+
+    more, less = exceeds(ours, theirs), exceeds(theirs, ours) & ~exceeds(ours, theirs)
+    counts = {Drift.MORE_HELD: int(more.sum()), Drift.LESS_HELD: int(less.sum()), AGREED: int((~more & ~less).sum())}
+    return Counter({str(drift): count for drift, count in counts.items()})

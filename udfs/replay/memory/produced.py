@@ -1,0 +1,102 @@
+"""What a producer process sent, gathered row by row: its batches from their first record on until their last answer.
+
+A batch that is sent again keeps its memory. The parts of one that was too large do not take any of the pool, which got
+that of the whole back when it was split (RecordAccumulator.splitAndReenqueue and deallocate, Kafka 4.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import MEMORY_EVENTS
+from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.fetch.partition_log import NEVER
+from udfs.replay.memory.memory_trace import MOST_EXCHANGES
+from udfs.replay.memory.producer_memory import Batches
+from udfs.replay.splits.resent import NONE, Rows, mark_resent
+from udfs.wire.arrays import Ints, read_only
+
+
+class Sendings(NamedTuple):
+    """Batches in produce requests, int64[n] each; times in us, `answered` NEVER where it is not known."""
+
+    appended: Ints
+    sent: Ints
+    answered: Ints
+    size: Ints
+    stream: Ints  # a number for the partition and the producer
+    sequence: Ints
+    records: Ints
+    error: Ints
+    first_timestamp: Ints
+    last_timestamp: Ints
+
+
+class Sent(NamedTuple):
+    """The batches that took memory, in the order of time; how many were sent again, and how many parts of splits."""
+
+    batches: Batches
+    resent: int
+    split_parts: int
+
+
+@dataclass
+class Produced:
+    """A producer's sendings so far; those beyond MOST_EXCHANGES are counted in `left_out`."""
+
+    parts: list[Sendings] = field(default_factory=list)
+    count: int = 0
+    left_out: int = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take some sendings, which follow those before in time."""
+        t, room = MEMORY_EVENTS, MOST_EXCHANGES - self.count
+        columns = (
+            numbers_of(batch, name, missing)[:room]
+            for name, missing in (
+                (t.time, 0), (t.started, 0), (t.came, NEVER), (t.size, 0), (t.partition_key, 0), (t.sequence, NONE),
+                (t.records, 0), (t.error_code, 0), (t.first_timestamp, 0), (t.last_timestamp, 0),
+            )
+        )  # fmt: skip
+        self.parts.append(Sendings(*columns))
+        self.count += len(self.parts[-1].sent)
+        self.left_out += batch.num_rows - len(self.parts[-1].sent)
+
+    def sent(self) -> Sent:
+        """What all of them come to."""
+        rows = Sendings(*map(np.concatenate, zip(*self.parts, strict=True)))
+        order = np.lexsort((rows.sent, rows.appended))
+        return batches_of(Sendings(*(column[order] for column in rows)))
+
+
+def batches_of(rows: Sendings) -> Sent:
+    """The batches of sendings in the order of their first records, those of one batch in the order of their sending."""
+    parent, offset = parents(rows)
+    is_again, original = parent != NONE, np.maximum(parent, 0)
+    is_whole = is_again & (offset == 0) & (rows.records == rows.records[original])
+    end = np.where(rows.answered == NEVER, rows.sent, rows.answered)
+    np.maximum.at(end, original[is_whole], end[is_whole])
+    own = ~is_again
+    held = np.maximum(end - rows.appended, 0)[own]
+    batches = Batches(rows.appended[own], rows.size[own], held)
+    return Sent(batches, int(is_whole.sum()), int((is_again & ~is_whole).sum()))
+
+
+def parents(rows: Sendings) -> tuple[Ints, Ints]:
+    """(the sending of the same records before, NONE for the first; the place of the first record in that)."""
+    n, none = len(rows.sent), np.zeros(len(rows.sent), np.int64)
+    streams, stream = np.unique(rows.stream, return_inverse=True)
+    numbers = Rows(
+        rows.sent, rows.answered, rows.size, none, rows.records, rows.sequence, rows.error, none,
+        rows.first_timestamp, rows.last_timestamp,
+    )  # fmt: skip
+    parent, offset = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    mark_resent(
+        read_only(stream.astype(np.int64)), Rows(*map(read_only, numbers)), np.zeros(n, np.int64),
+        np.full(len(streams), NONE), parent, offset,
+    )  # fmt: skip
+    return parent, offset
