@@ -42,8 +42,8 @@ NOTHING_CAPTURED = Exchanges(*(np.zeros(0, np.int64) for _ in Exchanges._fields)
 def example(profile: int) -> Trace:
     """The closed loop's responses of all brokers, by the rules of a client before 4.0, as it was, or since."""
     client = Client(
-        FETCH_MAX_BYTES, partition_max_bytes=OF_PARTITION, max_poll_records=POLL_RECORDS, profile=profile, in_session=False,
-        record_us=float(RECORD_US),
+        FETCH_MAX_BYTES, partition_max_bytes=OF_PARTITION, max_poll_records=POLL_RECORDS, profile=profile,
+        in_session=False, record_us=float(RECORD_US),
     )  # fmt: skip
     parts = [Part([MESSAGE] * MESSAGES, node=broker) for broker in range(BROKERS) for _ in range(2)]
     kept = replayed(parts, [client], pace=PACE).kept
