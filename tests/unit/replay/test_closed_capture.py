@@ -178,6 +178,21 @@ def test_a_segments_end_is_told_by_a_read_that_ends_below_its_limits() -> None:
         assert [row["catch_up_ms"] for row in rows if row["mode"] == "closed"] == took
 
 
+@pytest.mark.parametrize(("broker", "processes"), [("2", 1), ("1", 2)])
+def test_a_process_has_one_connection_to_a_broker_and_works_on_the_records_of_all(broker: str, processes: int) -> None:
+    """Two connections of one name and address: to two brokers they are one process's, to one they are of two."""
+    other = {"topic": "u", "topic_key": "u", "connection_id": 6, "broker": broker}
+    events = EVENTS + [row | (other if row["kind"] == READ else {"topic": "u", "topic_key": "u"}) for row in EVENTS]
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+    lanes = lanes_of(AS_CAPTURED, AS_CAPTURED)
+    lanes = replace(
+        lanes, consumer_client=lanes.consumer_client._replace(us_per_record=np.array([AS_CAPTURED, 1 * MS]))
+    )
+    closed = [row for row in gold(events, lanes)["fetch_consumers"] if row["mode"] == "closed"]
+    # 640 records at 1 ms, by one application or by two.
+    assert closed[1]["catch_up_ms"] == pytest.approx(640 / processes, rel=0.25)
+
+
 def test_another_order_than_the_clients_is_told() -> None:
     """The capture of a client that always names its partitions in the same order, and says it has a session."""
     assert closed_fidelity(batch_rows() + catch_up(rotates=False))["order"] == (32, 20, 0, [("other_partition", 12)])

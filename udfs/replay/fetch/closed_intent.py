@@ -1,13 +1,8 @@
-"""From the captured fetches of a connection to what it would read in any lane: who wants which partitions, and when.
-
-A batch can be read from when a response first showed it, or a high watermark above it, and from the beginning where
-the first response did.
-"""
+"""From the captured fetches of a connection to what it would read in any lane: who wants which partitions, and when."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +10,9 @@ from schemas.tables.steps import READS
 from udfs.replay.fetch.client_order import FOLLOWER, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.client_pace import ClientLanes, Fetches
 from udfs.replay.fetch.closed_changes import STOP, UNKNOWN, Changes, Moves, Placed, Times, changes_of
+from udfs.replay.fetch.closed_logs import Log, known_log, read_from_to, records_of
 from udfs.replay.fetch.closed_unit import Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch.known_logs import LISTS
 from udfs.replay.fetch.observed import FETCHED, SERVED, TOLD, UNSET, Columns, FirstRead, Observed, joined
 from udfs.replay.fetch.partition_log import ALWAYS, NEVER
 from udfs.wire.arrays import Ints
@@ -25,20 +20,6 @@ from udfs.wire.arrays import Ints
 REQUESTS_A_FETCH = 64
 FIRST_WITH_MAX_BYTES = 3
 """The version of Fetch that brought max_bytes (KIP-74)."""
-
-
-class Log(NamedTuple):
-    """A partition's known batches from the one at the lowest fetch offset to the first gap, int64[n] each.
-
-    start: index of the one at the first fetch offset.
-    """
-
-    base: Ints
-    last: Ints
-    size: Ints
-    visible: Ints
-    start: int
-    is_known: bool
 
 
 @dataclass(frozen=True)
@@ -114,49 +95,6 @@ def profile_of(seen: Observed, reader: str) -> int:
     return JAVA_4 if seen.limits[READS.in_session] == 1 else LIBRDKAFKA
 
 
-def known_log(seen: Observed, key: str, number: int, told: Columns, moves: Moves, horizon: int) -> Log:
-    """What can be read of a partition until the capture's end."""
-    parts = joined(seen.logs.get(key, []), tuple(LISTS))
-    base, rows = np.unique(parts["base"], return_index=True)
-    last, size, after, before = (parts[name][rows] for name in ("last", "size", "after", "before"))
-    of_partition = told[READS.partition] == number
-    bounds = np.maximum.accumulate(told[READS.told_bound][of_partition])
-    shown_at = shown(last, bounds, told[READS.response_time][of_partition])
-    visible = np.maximum(after, np.minimum(before, shown_at))
-    breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
-    start = int(np.searchsorted(last, seen.first[number].fetch_offset))
-    lowest = moves.fetch_offset[moves.partition == number]
-    first = lowest_known(base, last, breaks, start, lowest)
-    later = breaks[breaks > first]
-    end = int(later[0]) if len(later) else len(base)
-    holds = start == len(base) or base[start] <= seen.first[number].fetch_offset
-    rising = np.maximum.accumulate(visible[first:end]) if holds else visible[:0]
-    count = int(np.searchsorted(rising, horizon, side="right"))
-    kept = slice(first, first + count)
-    return Log(
-        base[kept], last[kept], np.maximum(size[kept], 1), rising[:count], min(start - first, count),
-        bool(holds and not len(later)),
-    )  # fmt: skip
-
-
-def lowest_known(base: Ints, last: Ints, breaks: Ints, start: int, offsets: Ints) -> int:
-    """The batch at the lowest of the offsets that were asked for, of those that lead to `start` without a gap."""
-    before = breaks[breaks <= start]
-    least = int(before[-1]) if len(before) else 0
-    at = np.searchsorted(last, offsets)
-    known = (at >= least) & (at < start)
-    known[known] &= base[at[known]] <= offsets[known]
-    return int(at[known].min(initial=start))
-
-
-def shown(last: Ints, bounds: Ints, times: Ints) -> Ints:
-    """When a response first told a bound above each offset: ALWAYS where the first did, NEVER where none did."""
-    place = np.searchsorted(bounds, last, side="right")
-    at = np.append(times, NEVER)[place]
-    found: Ints = np.where((place == 0) & (len(times) > 0), ALWAYS, at)
-    return found
-
-
 def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log]) -> Unit:
     """The partitions with their logs, one behind the other, without changes and in one segment."""
     counts = np.array([len(log.base) for log in logs], np.int64)
@@ -185,11 +123,6 @@ def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log]) -> Unit
     )
 
 
-def records_of(log: Log) -> Ints:
-    """Records by batch, as far as offsets tell."""
-    return log.last - log.base + 1
-
-
 def places_of(numbers: list[int], of: Ints) -> Ints:
     """The places in the unit of partitions by their numbers."""
     place = np.full(max(numbers) + 1, 0)
@@ -204,18 +137,6 @@ def servings_of(kept: Columns, numbers: list[int], logs: list[Log], unit: Unit) 
     offset, size = kept[READS.fetch_offset], kept[READS.returned_bytes]
     begin, end = read_from_to(logs, unit, partition, offset, size)
     return Servings(partition, kept[READS.request_time], kept[READS.response_time], size, begin, end)
-
-
-def read_from_to(logs: list[Log], unit: Unit, partition: Ints, offset: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """The batches at these offsets, and those behind the last one that so many bytes hold whole."""
-    begin, end = np.zeros_like(offset), np.zeros_like(offset)
-    for p, log in enumerate(logs):
-        rows = np.flatnonzero(partition == p)
-        first, n = int(unit.first[p]), len(log.base)
-        begin[rows] = first + np.searchsorted(log.last, offset[rows])
-        until = unit.starts[np.minimum(begin[rows], first + n)] + size[rows]
-        end[rows] = np.searchsorted(unit.starts[first : first + n + 1], until, side="right") - 1 + first
-    return begin, end
 
 
 def placed(moves: Moves, numbers: list[int], logs: list[Log], unit: Unit) -> Placed:

@@ -15,6 +15,7 @@ from schemas.tables.steps import READS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import pack
 from udfs.replay.fetch import fairness
+from udfs.replay.fetch.closed_intent import FIRST_WITH_MAX_BYTES
 from udfs.replay.fetch.closed_reader import ClosedReader, closed_totals
 from udfs.replay.fetch.closed_report import closed_rows
 from udfs.replay.fetch.fetch_lanes import FetchLanes
@@ -26,8 +27,6 @@ from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.key_numbers import key_numbers
 
 Ints = npt.NDArray[np.int64]
-FIRST_WITH_MAX_BYTES = 3
-"""The version of Fetch that brought max_bytes (KIP-74)."""
 READER = (READS.client_id, READS.client_address, READS.reader)
 FETCH = (READS.connection_id, READS.exchange_no)
 
