@@ -16,13 +16,14 @@ from schemas.tables.table import Table
 TITLE = "Memory: buffer.memory of consumers (KIP-81, a proposal), queued.max.request.bytes, buffer.memory of producers"
 HEAD = (
     "of", "lane", "p99", "most", "bound", "no wait from*", "waits", "longest wait", "depleted", "throughput", "starved",
-    "stuck", "why",
+    "stuck", "remarks",
 )  # fmt: skip
 NOTES = (
     "  * the smallest pool in which nobody waits. All columns: of the worst client or broker. Times of the capture, or",
     "    of the closed loop under other fetch limits, tell when memory is held; a pool delays what comes behind it.",
     "    bound: KIP-74's. starved: connections passed over again and again. stuck: connections that nothing will free",
-    "    memory for, or that are closed because a message is larger than the pool.",
+    "    memory for, or that are closed because a message is larger than the pool. counts: what a variant takes for",
+    "    used where that is more than what is.",
 )
 WHY = {
     "response_larger_than_pool": "larger than the pool",
@@ -41,12 +42,14 @@ def worst(rows: DataFrame, side: str, smallest: Column, stuck: Column, *, is_poo
         for name in (t.depleted_share, t.throughput_ratio, t.starved_connections)
     )
     bound = F.col(t.memory_bound_bytes) if is_consumer else none.cast("bigint")
+    reckoned = F.col(t.reckoned_bytes_max) if is_consumer else none.cast("bigint")
     why = F.col(t.deadlock) if is_consumer else none.cast("string")
     return rows.groupBy(t.scenario).agg(
         F.lit(side).alias("of"), F.max(t.used_bytes_p99).alias("p99"), F.max(t.used_bytes_max).alias("most"),
         F.max(smallest).alias("smallest"), F.sum(t.waits).alias("waits"), F.max(t.wait_ms_max).alias("longest"),
         F.max(depleted).alias("depleted"), F.min(ratio).alias("ratio"), F.sum(stuck).alias("stuck"),
         F.max(bound).alias("bound"), F.sum(starved).alias("starved"), F.max(why).alias("why"),
+        F.max(reckoned).alias("reckoned"),
     )  # fmt: skip
 
 
@@ -68,7 +71,7 @@ SIDES = ("consumers", "brokers", "producers")
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per side and lane, in the order of the lanes, without lanes that change nothing for their side."""
     ordered = sorted(in_lane_order(rows, lane_names), key=lambda row: SIDES.index(row["of"]))
-    return Grid(HEAD, distinct_lanes([answer_row(row) for row in ordered]), ("of", "lane", "why"), NOTES)
+    return Grid(HEAD, distinct_lanes([answer_row(row) for row in ordered]), ("of", "lane", "remarks"), NOTES)
 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -85,5 +88,12 @@ def answer_row(row: Row) -> list[str]:
         row["of"], lane, size(row["p99"]), size(row["most"]), size(row["bound"]), size(row["smallest"]),
         f"{row['waits']:,}", f"{row['longest']:,.0f} ms", depleted, ratio,
         "-" if row["starved"] is None else f"{row['starved']:,.0f}", f"{row['stuck']:,}",
-        WHY.get(row["why"], "-"),
+        remarks(row),
     ]  # fmt: skip
+
+
+def remarks(row: Row) -> str:
+    """Why connections of a lane are stuck, and how much a variant of the proposal over-estimates."""
+    counts = row["reckoned"] is not None and row["reckoned"] > row["most"]
+    told = [WHY[row["why"]]] if row["why"] else []
+    return ", ".join([*told, *([f"counts {size(row['reckoned'])}"] if counts else [])]) or "-"

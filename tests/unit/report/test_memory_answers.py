@@ -20,7 +20,7 @@ def row(of: str, lane: str, **columns: object) -> Row:
     """A row of the query."""
     usual = {
         "p99": 100, "most": 200, "smallest": 101, "waits": 0, "longest": 0.0, "depleted": 0.0, "ratio": 1.0, "stuck": 0,
-        "bound": 4096, "starved": 0, "why": None,
+        "bound": 4096, "starved": 0, "why": None, "reckoned": 200,
     }  # fmt: skip
     return Row(scenario=lane, of=of, **usual | columns)
 
@@ -35,16 +35,23 @@ def test_it_says_why_connections_are_stuck() -> None:
         row("consumers", LANES[1], stuck=1, why="response_larger_than_pool"),
         row("consumers", LANES[2], stuck=2, starved=1, why="pinned_responses"),
     )
-    assert (small["stuck"], small["why"], small["starved"]) == ("1", "larger than the pool", "0")
-    assert (other["stuck"], other["why"], other["starved"]) == ("2", "pinned by paused partitions", "1")
+    assert (small["stuck"], small["remarks"], small["starved"]) == ("1", "larger than the pool", "0")
+    assert (other["stuck"], other["remarks"], other["starved"]) == ("2", "pinned by paused partitions", "1")
     assert other["lane"] == "fetch.max.bytes=1MiB  buffer.memory=1KiB"
     assert small["bound"] == "4.0 KiB"
 
 
+def test_it_says_how_much_a_variant_takes_for_used_beyond_what_is() -> None:
+    _, rejected = cells(row("consumers", LANES[0]), row("consumers", LANES[1], reckoned=4096, waits=1))
+    assert rejected["remarks"] == "counts 4.0 KiB"
+    (stuck,) = cells(row("consumers", LANES[1], reckoned=4096, stuck=1, why="buffer_below_fetch_max_bytes"))
+    assert stuck["remarks"] == "pool below fetch.max.bytes, counts 4.0 KiB"
+
+
 def test_a_producer_has_neither_bound_nor_depleted_time() -> None:
-    none = {"bound": None, "depleted": None, "ratio": None, "starved": None}
+    none = {"bound": None, "depleted": None, "ratio": None, "starved": None, "reckoned": None}
     (found,) = cells(row("producers", LANES[0], **none))
-    assert {found[name] for name in ("bound", "depleted", "throughput", "starved", "why")} == {"-"}
+    assert {found[name] for name in ("bound", "depleted", "throughput", "starved", "remarks")} == {"-"}
 
 
 def answer(question: Callable[[Findings], str], *rows: Row, names: tuple[str, ...] = LANES) -> str:

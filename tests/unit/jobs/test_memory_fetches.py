@@ -1,0 +1,36 @@
+"""Which lanes of memory take their responses from the closed loop, and which of them share it."""
+
+from __future__ import annotations
+
+from jobs.replays.memory_fetches import fetch_limits
+from jobs.scenarios.scenario_file import resolve_scenario
+from udfs.replay.fetch.fetch_read import AS_CAPTURED
+
+MIB = 1 << 20
+
+
+def limits(*sets: str) -> tuple[list[int], list[int], list[int], list[int]]:
+    """(number of each lane; by number fetch.max.bytes, max.poll.records and the time for a record)."""
+    scenario = resolve_scenario(None, sets)
+    numbers, found = fetch_limits(scenario.lanes("consumer_memory"), scenario.captured)
+    clients = found.consumer_client
+    of = (numbers, found.consumer.max_bytes, clients.max_poll_records, clients.us_per_record)
+    return tuple(values.tolist() for values in of)  # type: ignore[return-value]  # four lists
+
+
+def test_lanes_that_leave_the_fetch_as_it_was_take_the_captured_responses() -> None:
+    numbers, max_bytes, _, _ = limits("consumer.buffer.memory=1MiB,2MiB", "memory.pool=strict", "batch.size=1,2")
+    assert (set(numbers), max_bytes) == ({0}, [AS_CAPTURED])
+
+
+def test_a_grid_of_pools_and_fetch_limits_is_one_closed_loop_for_each_limit() -> None:
+    numbers, max_bytes, polls, _ = limits("consumer.buffer.memory=8MiB,9MiB", "consumer.fetch.max.bytes=1MiB,2MiB")
+    assert max_bytes == [AS_CAPTURED, MIB, 2 * MIB]
+    assert numbers == [0, 1, 1, 2, 2]
+    assert polls == [500, 500, 500]
+
+
+def test_a_pace_is_the_closed_loops_only_where_something_else_changes_the_fetch() -> None:
+    assert limits("processing.us.per.record=7")[0] == [0, 0]
+    numbers, _, polls, pace = limits("processing.us.per.record=7", "max.poll.records=10")
+    assert (numbers, polls, pace) == ([0, 1], [500, 10], [AS_CAPTURED, 7])
