@@ -41,10 +41,11 @@ def counted(shared_captures: Path) -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def exact(lake: CapturedLake) -> CapturedLake:
+def exact(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> CapturedLake:
     """The same lake, replayed with the sizes that the very records take, in codecs too that are not in the capture."""
-    asked, in_force = ["producer.compression.type=snappy,zstd"], [*IN_FORCE["split"], "recut.sizes=exact"]
-    scenario = resolve_scenario(None, asked, [*in_force, "recompress=all"])
+    asked = tmp_path_factory.mktemp("exact") / "scenario.yaml"  # for this replay alone
+    asked.write_text("replay:\n  batch_split:\n    producer.compression.type: [snappy, zstd]\n")
+    scenario = resolve_scenario(asked, [], [*IN_FORCE["split"], "recut.sizes=exact", "recompress=all"])
     run = Run(scenario, (lake.capture,), lake.path, RUN_AT)
     return replace(lake, run_id=replay(lake.spark, run, lake.capture_id).run_id, _read={})
 

@@ -12,8 +12,8 @@ from tests.unit.wire.encoding import record
 from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
 from udfs.wire.records import HEADER_BYTES
 
-OFF_BY = {"none": 0.0, "gzip": 0.002, "snappy": 0.002, "lz4": 0.002, "zstd": 0.002}
-"""Of a batch's size: the codecs of the JVM and of Python are of other versions."""
+OFF_BY = {"none": 0.0, "gzip": 0.002, "snappy": 0.015, "lz4": 0.002, "zstd": 0.002}
+"""Of a batch's size: the codecs of the JVM and of Python are of other versions, snappy's of another hash table."""
 
 
 def values(seed: int) -> list[bytes]:

@@ -58,6 +58,10 @@ def test_requests_to_two_brokers_do_not_tell_the_order_of_their_closes() -> None
     assert verdicts([(10, 9)], [(12, 15), (16, 25)]) == [MORE]
 
 
+def test_more_orders_than_can_be_followed_leave_it_open() -> None:
+    assert verdicts([(10, 8), (20, 9), (200, 9)], [(0, 100)] * 40) == [UNKNOWN] * 3
+
+
 def test_a_request_is_made_when_the_one_before_is_written_and_the_fifth_before_is_answered() -> None:
     time = np.array([10, 20, 30, 40, 50, 60, 60, 61])
     response = np.array([55, 56, 57, 58, 59, 70, 70, 71])

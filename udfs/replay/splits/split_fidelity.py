@@ -136,6 +136,9 @@ def add_closes(
 ) -> int:  # fmt: skip
     """... by one close more: any that may have been by then, and before all that are not yet behind the state."""
     estimate, base, ahead, s = states.estimate[at], states.base[at], states.ahead[at], states.splits[at]
+    may_split = s < len(splits.latest) and splits.earliest[s] <= till
+    if estimate < 0 and not may_split:  # which were, makes no difference
+        return count
     for bit in range(len(closes.latest) - base):
         close = base + bit
         if closes.none_before[close] > till:
@@ -153,6 +156,14 @@ def add_closes(
             next_base, left = next_base + 1, left >> 1
         count = add_state(states, count, after, next_base, left, s)
     return count
+
+
+@kernel
+def skip_closes(states: States, closes: Closes, now: int) -> None:
+    """Have the first state, whose estimate is not known, leave behind it what surely was closed by now."""
+    while states.base[0] < len(closes.latest) and closes.latest[states.base[0]] <= now:
+        states.base[0] += 1
+        states.ahead[0] >>= 1
 
 
 @kernel
@@ -244,6 +255,8 @@ def judge_batches(
     count = 1
     for batch in range(len(made.created)):
         created = made.created[batch]
+        if count == 1 and now.estimate[0] < 0:
+            skip_closes(now, closes, created)
         count = go_on(now, count, closes, splits, created + MS, lanes)
         if count <= MOST_STATES:
             count = without_overdue(now, count, closes, splits, created)
