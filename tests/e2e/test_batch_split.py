@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,12 +43,14 @@ def counted(shared_captures: Path) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def exact(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> CapturedLake:
-    """The same lake, replayed with the sizes that the very records take, in codecs too that are not in the capture."""
-    asked = tmp_path_factory.mktemp("exact") / "scenario.yaml"  # for this replay alone
+    """The same capture, replayed with the sizes that the very records take, in codecs too that are not in it."""
+    home = tmp_path_factory.mktemp("exact")  # other tests look at the newest run of the lake that they share
+    shutil.copytree(f"{lake.path}/silver", home / "silver")
+    asked = home / "scenario.yaml"  # for this replay alone
     asked.write_text("replay:\n  batch_split:\n    producer.compression.type: [snappy, zstd]\n")
     scenario = resolve_scenario(asked, [], [*IN_FORCE["split"], "recut.sizes=exact", "recompress=all"])
-    run = Run(scenario, (lake.capture,), lake.path, RUN_AT)
-    return replace(lake, run_id=replay(lake.spark, run, lake.capture_id).run_id, _read={})
+    run = Run(scenario, (lake.capture,), str(home), RUN_AT)
+    return replace(lake, path=str(home), run_id=replay(lake.spark, run, lake.capture_id).run_id, _read={})
 
 
 def verdicts(lake: CapturedLake, metric: str) -> dict[str, dict[str, Any]]:
