@@ -60,6 +60,12 @@ def verdicts(lake: CapturedLake, metric: str) -> dict[str, dict[str, Any]]:
     return {row[f.client_id]: row for row in rows if row[f.metric] == metric}
 
 
+def replayed_splits(lake: CapturedLake) -> dict[str, int]:
+    """Splits of the captured lane by client id."""
+    g = BATCH_SPLIT
+    return {row[g.client_id]: row[g.splits] for row in lake.rows(g, where=f"{g.scenario} = 'captured'")}
+
+
 def test_splits_are_as_many_as_brokers_refused_and_clients_counted(
     lake: CapturedLake, counted: dict[str, int]
 ) -> None:  # fmt: skip
@@ -75,9 +81,7 @@ def test_splits_are_as_many_as_brokers_refused_and_clients_counted(
 def test_the_captured_lane_goes_its_own_way_and_splits_about_as_often(
     lake: CapturedLake, counted: dict[str, int]
 ) -> None:
-    g = BATCH_SPLIT
-    replayed = {row[g.client_id]: row[g.splits] for row in lake.rows(g, where=f"{g.scenario} = 'captured'")}
-    assert replayed == pytest.approx(counted, rel=0.25)
+    assert replayed_splits(lake) == pytest.approx(counted, rel=0.25)
 
 
 def test_batches_end_where_the_replay_ends_them(lake: CapturedLake) -> None:
@@ -125,9 +129,7 @@ def test_every_batch_of_a_lane_is_measured_in_any_codec_and_the_model_is_held_ag
 def test_with_measured_sizes_the_captured_lane_splits_as_often_as_clients_counted(
     exact: CapturedLake, counted: dict[str, int]
 ) -> None:
-    g = BATCH_SPLIT
-    replayed = {row[g.client_id]: row[g.splits] for row in exact.rows(g, where=f"{g.scenario} = 'captured'")}
-    assert replayed == pytest.approx(counted, rel=0.1)
+    assert replayed_splits(exact) == pytest.approx(counted, rel=0.1)
 
 
 def test_smaller_batches_split_less(lake: CapturedLake) -> None:

@@ -69,16 +69,6 @@ public class AccumulatorOfRecords {
         public void waitObject(Object of, Supplier<Boolean> done, long deadline) { throw new UnsupportedOperationException(); }
     }
 
-    private static Compression compression(String codec) {
-        switch (codec) {
-            case "gzip": return Compression.gzip().build();
-            case "snappy": return Compression.snappy().build();
-            case "lz4": return Compression.lz4().build();
-            case "zstd": return Compression.zstd().build();
-            default: return Compression.NONE;
-        }
-    }
-
     private final Clock clock = new Clock();
     private final StringBuilder out;
     private final int limit;
@@ -90,7 +80,7 @@ public class AccumulatorOfRecords {
         this.out = out;
         this.limit = limit;
         Metrics metrics = new Metrics(clock);
-        accumulator = new RecordAccumulator(new LogContext(), batchSize, compression(codec), linger, 0L, 0L, 1 << 30, metrics,
+        accumulator = new RecordAccumulator(new LogContext(), batchSize, Compression.of(codec).build(), linger, 0L, 0L, 1 << 30, metrics,
             "group", clock, null, new BufferPool(1L << 26, batchSize, metrics, clock, "group"));
         Node node = new Node(0, "localhost", 1);
         List<Integer> replicas = List.of(0);

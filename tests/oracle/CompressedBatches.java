@@ -8,16 +8,6 @@ import org.apache.kafka.common.record.SimpleRecord;
 
 /** What batches take. Lines in: `CODEC HEX...`, the values of a batch's records, a ms apart. Lines out: bytes of the batch. */
 public class CompressedBatches {
-    private static Compression compression(String codec) {
-        switch (codec) {
-            case "gzip": return Compression.gzip().build();
-            case "snappy": return Compression.snappy().build();
-            case "lz4": return Compression.lz4().build();
-            case "zstd": return Compression.zstd().build();
-            default: return Compression.NONE;
-        }
-    }
-
     public static void main(String[] args) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null && !line.isEmpty(); line = in.readLine()) {
@@ -25,7 +15,7 @@ public class CompressedBatches {
             SimpleRecord[] records = new SimpleRecord[words.length - 1];
             for (int i = 0; i < records.length; i++)
                 records[i] = new SimpleRecord(1000L + i, null, HexFormat.of().parseHex(words[i + 1]));
-            System.out.println(MemoryRecords.withRecords(compression(words[0]), records).sizeInBytes());
+            System.out.println(MemoryRecords.withRecords(Compression.of(words[0]).build(), records).sizeInBytes());
         }
     }
 }
