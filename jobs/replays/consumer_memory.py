@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.captures.told_by_packets import check_packets
 from jobs.lake import rows_of
 from jobs.replays.algorithm import Algorithm
+from jobs.replays.fetch_limits import MAX_POLL_RECORDS, PROCESSING
 from jobs.replays.memory_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.memory_events import memory_events
 from jobs.replays.memory_fetches import fetch_limits, replayed_responses
@@ -50,8 +51,8 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
         np.where(buffer == UNBOUNDED, UNBOUNDED, np.minimum(buffer, MOST_CONSUMER_ALLOCATION)),
         np.array([value == "strict" for value in texts("memory.pool")]).astype(np.int64),
         np.array([VARIANTS.index(str(value)) for value in texts("memory.variant")], np.int64),
-        column("processing.us.per.record", AS_CAPTURED),
-        column("consumer.max.poll.records"),
+        column(PROCESSING, AS_CAPTURED),
+        column(MAX_POLL_RECORDS),
         none,
     )
     broker = Bounds(

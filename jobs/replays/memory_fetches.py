@@ -11,7 +11,15 @@ from pyspark.sql import functions as F
 
 from jobs.lake import spark_schema
 from jobs.replays.fetch_events import with_profiles
-from jobs.replays.fetch_limits import READER_ORDER, fetch_lanes, known_reads
+from jobs.replays.fetch_limits import (
+    BROKER_MAX_BYTES,
+    MAX_POLL_RECORDS,
+    PROCESSING,
+    READER_ORDER,
+    SETTINGS,
+    fetch_lanes,
+    known_reads,
+)
 from jobs.replays.one_shuffle import SHARD
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane
 from jobs.scenarios.settings import Value
@@ -21,12 +29,8 @@ from udfs.replay.memory.memory_trace import CONSUMER
 from udfs.replay.memory.replayed_fetches import replayed_fetches
 from udfs.wire.arrays import Ints
 
-LIMITS = (
-    "consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes", "consumer.max.poll.records",
-    "broker.fetch.max.bytes",
-)  # fmt: skip
+LIMITS = (*SETTINGS["consumer"], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
 """Settings by which other responses come: a lane that changes one takes them from the closed loop."""
-PACE = "processing.us.per.record"
 
 
 def fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> tuple[Ints, FetchLanes]:
@@ -42,7 +46,7 @@ def limits_of(lane: Lane) -> Lane:
     """What of the lane concerns the closed loop; a pace alone does not."""
     if not any(key in lane.settings for key in LIMITS):
         return Lane(CAPTURED_LANE, {})
-    changed = {key: lane.settings[key] for key in (*LIMITS, PACE) if key in lane.settings}
+    changed = {key: lane.settings[key] for key in (*LIMITS, PROCESSING) if key in lane.settings}
     return Lane(",".join(f"{key}={value}" for key, value in changed.items()), changed)
 
 
