@@ -1,7 +1,8 @@
 """Benchmarks, each beside its peer in the same run: medians of five rounds, on one core.
 
-    python -m tests.bench [decode] [capture] [sessions] [closed_loop]
+    python -m tests.bench [decode] [capture] [sessions] [closed_loop] [ingest]
 
+ingest is the job whole: one round, on all cores, of a capture of 1 GB, and of 4 GB; it takes half an hour and 10 GB.
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
 that is not there is left out.
 """
@@ -13,13 +14,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import capture, closed_loop, decode, sessions
+from tests.bench import capture, closed_loop, decode, ingest, sessions
 from tests.bench.capture_frames import fetches, full_fetches, packets
 from udfs.capture.chunks import frames
 
 CAPTURES = Path(__file__).resolve().parents[3] / "shared" / "captures"
 SESSIONS, SPLIT = CAPTURES / "sessions.pcap", CAPTURES / "split.pcap"
 PORTS = (29092, 29093, 29094)
+GIGABYTE = 1_000_000_000
+CORES = os.sched_getaffinity(0)
 
 
 def kafka_frames(path: Path) -> int:
@@ -53,13 +56,21 @@ def replaying_closed_loop() -> Iterator[str]:
         yield closed_loop.compare_lanes(partitions, batches, 32)
 
 
+def ingesting() -> Iterator[str]:
+    """Many small frames, and few large ones."""
+    os.sched_setaffinity(0, CORES)
+    for path in (SESSIONS, SPLIT):
+        yield from ingest.compare(path, GIGABYTE, PORTS, kafka_frames(path))
+
+
 BENCHMARKS = {
     "decode": decoding, "capture": reading, "sessions": replaying_sessions, "closed_loop": replaying_closed_loop,
+    "ingest": ingesting,
 }  # fmt: skip
 
 if __name__ == "__main__":
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # children inherit it
     for name in sys.argv[1:] or BENCHMARKS:
+        os.sched_setaffinity(0, {max(CORES)})  # children inherit it
         for lines in BENCHMARKS[name]():
             sys.stdout.write(lines + "\n\n")
             sys.stdout.flush()

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.capture_frames import packets
-from tests.bench.table import Timing, timed, told
+from tests.bench.table import ROUNDS, Timing, timed, told
 from udfs.facts.build import facts
 
 # What tshark is asked for; it decodes the whole message, as refetch does.
@@ -22,11 +22,11 @@ def compare(capture: Path, ports: tuple[int, ...], frames: int) -> str:
     return told(title, frames, "frames", ours, [tshark(capture, ports)] if shutil.which("tshark") else [])
 
 
-def tshark(capture: Path, ports: tuple[int, ...]) -> Timing:
+def tshark(capture: Path, ports: tuple[int, ...], rounds: int = ROUNDS) -> Timing:
     """tshark told which ports are Kafka's: it does not recognise the protocol by itself."""
     command = ["tshark", "-r", str(capture), "-Y", "kafka", "-T", "fields"]
     command += [part for port in ports for part in ("-d", f"tcp.port=={port},kafka")]
     command += [part for field in FIELDS for part in ("-e", field)]
     version = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
     run = partial(subprocess.run, command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    return timed(f"tshark {version.rstrip('.')} -T fields", run, warm_up=0)
+    return timed(f"tshark {version.rstrip('.')} -T fields", run, warm_up=0, rounds=rounds)

@@ -23,10 +23,10 @@ class Timing:
         return statistics.median(self.seconds)
 
 
-def timed(name: str, work: Callable[[], object], *, warm_up: int = 1) -> Timing:
-    """Run the work ROUNDS times after `warm_up` rounds that do not count."""
+def timed(name: str, work: Callable[[], object], *, warm_up: int = 1, rounds: int = ROUNDS) -> Timing:
+    """Run the work so many times after `warm_up` rounds that do not count."""
     seconds = []
-    for _ in range(warm_up + ROUNDS):
+    for _ in range(warm_up + rounds):
         start = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - start)

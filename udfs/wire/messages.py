@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,6 +105,11 @@ class _Buffer:
     def capacity(self) -> Ints:
         return self.levels[CAPACITY::LEVEL_WIDTH]
 
+    def used_cells(self, layout: Layout) -> Iterator[tuple[int, int]]:
+        """First cell of each column and the cell behind its last row."""
+        ends = self.cells + np.repeat(self.used, np.diff(layout.first_column))
+        return zip(self.cells.tolist(), ends.tolist(), strict=True)
+
 
 def _as(values: Ints) -> Ints:
     return np.ascontiguousarray(values, np.int64)
@@ -128,15 +134,13 @@ def _grow(layout: Layout, old: _Buffer, level: int, share_done: float) -> _Buffe
     capacity[level] = max(2 * capacity[level], int(_MARGIN * old.used[level] / max(share_done, _LEAST_SHARE)))
     new = _allocate(layout, capacity)
     new.used[:] = old.used
-    rows = np.repeat(old.used, np.diff(layout.first_column))
-    for to, origin, count in zip(new.cells, old.cells, rows, strict=True):
-        new.out[to : to + count] = old.out[origin : origin + count]
+    for to, (first, end) in zip(new.cells.tolist(), old.used_cells(layout), strict=True):
+        new.out[to : to + end - first] = old.out[first:end]
     return new
 
 
 def _columns(layout: Layout, buffer: _Buffer) -> dict[str, Level]:
     found: dict[str, Level] = {path: Level(path, {}) for path in layout.levels}
-    rows = np.repeat(buffer.used, np.diff(layout.first_column))
-    for column, start, count in zip(layout.columns, buffer.cells, rows, strict=True):
-        found[column.level].columns[column.name] = buffer.out[start : start + count]
+    for column, (first, end) in zip(layout.columns, buffer.used_cells(layout), strict=True):
+        found[column.level].columns[column.name] = buffer.out[first:end]
     return found

@@ -1,0 +1,81 @@
+"""The ingest job as a user runs it, JVM start included, beside tshark; one core beside two; memory at two sizes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from tests.bench.capture import tshark
+from tests.bench.repeated_capture import repeat
+from tests.bench.table import timed, told
+
+ROUNDS = 1
+"""Minutes each: a longer median would say no more."""
+SECONDS_APART = 0.2
+
+
+@dataclass
+class Peak:
+    """The most memory that one process of Python workers had, in bytes of its own pages."""
+
+    size: int = 0
+
+    def watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Look at a job's workers until it has ended."""
+        while process.poll() is None:
+            for worker in workers_of(process):
+                self.size = max(self.size, worker)
+            threading.Event().wait(SECONDS_APART)
+
+
+def workers_of(process: subprocess.Popen[bytes]) -> Iterator[int]:
+    """The memory of each Python process beneath a job's JVM."""
+    try:
+        for child in psutil.Process(process.pid).children(recursive=True):
+            if child.name().startswith("python"):
+                memory = child.memory_info()
+                yield memory.rss - memory.shared
+    except psutil.NoSuchProcess:
+        return
+
+
+def ingest(capture: Path, cores: int) -> Peak:
+    """Ingest a capture into a lake that is thrown away; how much memory its workers took."""
+    peak = Peak()
+    with tempfile.TemporaryDirectory() as lake:
+        command = [sys.executable, "-P", "-m", "jobs", "ingest", f"--captures={capture}", f"--lake={lake}"]
+        job = subprocess.Popen([*command, f"--master=local[{cores}]"], stdout=subprocess.DEVNULL)
+        peak.watch(job)
+        if job.returncode:
+            raise subprocess.CalledProcessError(job.returncode, command)
+    return peak
+
+
+def compare(source: Path, size: int, ports: tuple[int, ...], frames_each: int) -> Iterator[str]:
+    """A capture of at least `size` bytes by two cores, by one, and by tshark; then one of four times as many."""
+    with tempfile.TemporaryDirectory() as folder:
+        capture = Path(folder) / source.name
+        repeat(source, capture, size)
+        frames = frames_each * (capture.stat().st_size // source.stat().st_size)
+        peaks: dict[str, Peak] = {}
+
+        def by(cores: int, name: str) -> None:
+            peaks[name] = ingest(capture, cores)
+
+        two = timed("refetch ingest, local[2]", lambda: by(2, "once"), warm_up=0, rounds=ROUNDS)
+        one = timed("refetch ingest, local[1]", lambda: by(1, "one core"), warm_up=0, rounds=ROUNDS)
+        others = [tshark(capture, ports, ROUNDS)] if shutil.which("tshark") else []
+        title = f"{source.name} repeated to {capture.stat().st_size / 1e9:.2f} GB, to Delta, JVM start included"
+        yield told(title, frames, "frames", two, [one, *others])
+        repeat(source, capture, 4 * size)
+        by(2, "four times")
+        told_sizes = ", ".join(f"{name} {peak.size / 1e6:,.0f} MB" for name, peak in peaks.items())
+        yield f"  largest worker: {told_sizes}"
