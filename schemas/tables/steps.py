@@ -106,6 +106,7 @@ TOPIC_EVENTS = table(
     produce_requests=C("bigint", "Produce requests with batches for the topic, from a change to the next one of it",
                        nullable=True),
     fetch_requests=C("bigint", "... Fetch requests of consumers that want it", nullable=True),
+    metadata_requests=C("bigint", "... Metadata requests that name it", nullable=True),
     num_partitions=C("int", "As in topic_changes", nullable=True),
     replication_factor=C("smallint", "As in topic_changes", nullable=True),
     assignments=C("array<string>", "As in topic_changes", nullable=True),

@@ -7,15 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from schemas.tables.silver import (
-    CLUSTER_METADATA,
-    CONNECTIONS,
-    EXCHANGES,
-    FETCH_PARTITIONS,
-    QUARANTINE,
-    RECORD_BATCHES,
-    TOPIC_CHANGES,
-)
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from schemas.wire.declared import API_VERSIONS, METADATA
 from udfs.capture.chunks import Frames, frames

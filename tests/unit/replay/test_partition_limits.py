@@ -248,17 +248,19 @@ RICH = [
 
 def test_requests_on_a_topic_that_was_refused_fail_until_it_is_made() -> None:
     rows = [
-        created(1, "a", 3, produce_requests=5, fetch_requests=2), created(2, "b", 1, produce_requests=9),
-        grown(3, "a", 6, produce_requests=1), created(4, "a", 1, produce_requests=30, fetch_requests=40),
+        created(1, "a", 3, produce_requests=5, fetch_requests=2, metadata_requests=3),
+        created(2, "b", 1, produce_requests=9, metadata_requests=8), grown(3, "a", 6, produce_requests=1),
+        created(4, "a", 1, produce_requests=30, fetch_requests=40),
         asked(5, "delete_topic", "a", fetch_requests=50),
     ]  # fmt: skip
     found = replay(rows, LimitLane("two", total=limit(2)))
-    refused = [(row["topic"], row["kind"], row["produces_failed"], row["fetches_failed"]) for row in found[R]]
-    assert refused == [("a", "create_topic", 5, 2), ("a", "create_partitions", 1, 0)]
-    names = ("scenario", "kind", "topic_prefix", "produces_failed", "fetches_failed")
+    failed = ("produces_failed", "fetches_failed", "metadata_failed")
+    refused = [tuple(row[name] for name in ("topic", "kind", *failed)) for row in found[R]]
+    assert refused == [("a", "create_topic", 5, 2, 3), ("a", "create_partitions", 1, 0, 0)]
+    names = ("scenario", "kind", "topic_prefix", *failed)
     failing = [row for row in found[PARTITION_LIMITS] if row["produces_failed"]]
     assert sorted(tuple(row[name] for name in names) for row in failing) == [
-        ("two", "create_partitions", "a", 1, 0), ("two", "create_topic", "a", 5, 2),
+        ("two", "create_partitions", "a", 1, 0, 0), ("two", "create_topic", "a", 5, 2, 3),
     ]  # fmt: skip
 
 

@@ -111,6 +111,7 @@ def consequences(rows: pa.Table, absent: Ints) -> dict[str, Ints]:
     return {
         t.produces_failed: numbers(rows[e.produce_requests], 0) * absent,
         t.fetches_failed: numbers(rows[e.fetch_requests], 0) * absent,
+        t.metadata_failed: numbers(rows[e.metadata_requests], 0) * absent,
     }
 
 
