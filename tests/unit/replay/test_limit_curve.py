@@ -13,9 +13,10 @@ from schemas.tables.steps import TOPIC_EVENTS
 from tests.unit.replay.test_partition_limits import asked, created, grown, limit, seen
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.limits.asked_changes import Defaults
-from udfs.replay.limits.limit_curve import NONE_FAILS, limit_curves
+from udfs.replay.limits.limit_curve import limit_curves
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS
 from udfs.replay.limits.limit_replay import LimitLane, replayed
+from udfs.replay.limits.limit_side_pass import NONE_FAILS
 from udfs.replay.limits.topic_history import BROKER, History, history_of
 
 CHANGES = 30
