@@ -54,7 +54,11 @@ CONSUMER_MEMORY = table(
     **_USED,
     records=C("bigint", "Records of whole batches in the responses; in closed loop offsets that it got on by"),
     record_bytes=C("bigint", "Record bytes in them", "bytes"),
-    decompressed_bytes=C("bigint", "... uncompressed; null where a batch is compressed", "bytes", nullable=True),
+    decompressed_bytes=C("bigint", "... uncompressed, but for cut batches, of which nothing is; null where that is not "
+                                   "known of a batch",
+                         "bytes", nullable=True),
+    unmeasured_batches=C("bigint", "Compressed batches of which it is not known: all where batch_split was not asked "
+                                   "for at ingest, and of the closed loop; else those that could not be read"),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
                                    "max.partition.fetch.bytes), by the lane's limits, else the largest asked for",
                          "bytes"),

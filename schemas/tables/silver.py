@@ -235,10 +235,13 @@ RECORD_BATCHES = table(
     crc_valid=C("boolean", "The checksum fits; null where the batch is cut", nullable=True),
     error_code=C("smallint", "The partition's error: a produced batch is in the log only with 0", nullable=True),
     acks=C("smallint", "acks of the produce request", nullable=True),
-    uncompressed_bytes=C("bigint", "Bytes of the records without compression: of wrappers, and as what follows of "
-                                   "produced batches where batch_split was asked for at ingest",
+    uncompressed_bytes=C("bigint", "Bytes of the records without compression: of wrappers; where batch_split was "
+                                   "asked for at ingest, of produced batches and compressed ones that consumers "
+                                   "fetched",
                          "bytes", nullable=True),
-    keyless_records=C("int", "Records without key, which the client's partitioner places", nullable=True),
+    keyless_records=C("int", "Of produced batches, as what follows but for the fault: records without key, which the "
+                             "client's partitioner places",
+                      nullable=True),
     record_sizes=C("array<int>", "Of each record, key, value and headers with their lengths: what it takes in any "
                                  "batch, but for its own length, attributes and deltas", "bytes", nullable=True),
     create_times=C("array<bigint>", "Timestamp of each record", "ms since 1970", nullable=True),

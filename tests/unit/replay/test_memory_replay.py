@@ -105,6 +105,25 @@ def test_a_consumer_process_is_one_over_its_connections() -> None:
     assert (captured[c.config_refused], small[c.config_refused]) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "decompressed", "unmeasured"),
+    [((None, None), None, 2), ((75, None), None, 1), ((75, 40), 75 + 40, 0)],
+)
+def test_decompressed_bytes_are_told_where_every_compressed_batch_was_measured(
+    sizes: tuple[int | None, ...], decompressed: int | None, unmeasured: int
+) -> None:
+    found, c = iter(sizes), CONSUMER_MEMORY
+    events = [
+        event | {"compressed": True, "uncompressed": next(found)}
+        if (event["side"], event["kind"]) == ("consumer", 2)
+        else event
+        for event in EVENTS
+    ]
+    for lane in tables(events, 10_000)[c.name]:
+        told = (lane[c.record_bytes], lane[c.decompressed_bytes], lane[c.unmeasured_batches])
+        assert told == (50, decompressed, unmeasured)
+
+
 def test_a_pool_below_the_smallest_that_suffices_makes_somebody_wait() -> None:
     c = CONSUMER_MEMORY
     _, small = tables(EVENTS, 10_000, replace(LANES, consumer=bounds_of(UNBOUNDED, 100)))[c.name]

@@ -150,7 +150,8 @@ def deadlock(sim: Sim, lane: int) -> str | None:
 def consumer_rows(unit: Unit, done: LanesReplayed, gathered: Gathered) -> Rows:
     """Rows of some lanes of a consumer process."""
     n, t, sim = len(done.names), CONSUMER_MEMORY, done.sim
-    plain = gathered.numbers["compressed_bytes"] == 0
+    unmeasured = gathered.numbers["unmeasured_batches" if done.number == CAPTURED else "compressed_batches"]
+    decompressed = done.record_bytes + gathered.numbers["bytes_saved"]
     columns: Mapping[str, Cell] = {
         **whose(unit, t, done.names),
         **pool_columns(sim, done.speed),
@@ -163,7 +164,8 @@ def consumer_rows(unit: Unit, done: LanesReplayed, gathered: Gathered) -> Rows:
         t.partitions: np.full(n, len(gathered.partition_index)),
         t.records: np.full(n, int(sim.trace.records.sum())),
         t.record_bytes: np.full(n, done.record_bytes),
-        t.decompressed_bytes: pa.array([done.record_bytes if plain else None] * n, pa.int64()),
+        t.decompressed_bytes: pa.array([None if unmeasured else decompressed] * n, pa.int64()),
+        t.unmeasured_batches: np.full(n, unmeasured),
         t.memory_bound_bytes: np.full(n, done.bound),
         t.reckoned_bytes_max: sim.runs["reckoned"],
         t.pinned_responses: sim.runs["pinned"],
