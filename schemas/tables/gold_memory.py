@@ -96,10 +96,10 @@ CONSUMER_MEMORY_TIMELINE = table(
 CONSUMER_MEMORY_EXCEEDANCE = table(
     "consumer_memory_exceedance", "gold",
     "For how long a consumer process would hold more than so many bytes (KIP-81, a proposal): a row a step of the "
-    "curve.",
+    "curve. Steps are exact; of those within 1 % of each other there is the last.",
     (*_CLIENT_KEY, "bytes"), "run_id",
     **_CLIENT,
-    bytes=C("bigint", "Bytes in use, within 1 % but for 0", "bytes"),
+    bytes=C("bigint", "Bytes in use", "bytes"),
     time_above_ms=C("double", "Time with more than that in use", "ms"),
     share_above=C("double", "... of span_ms"),
 )  # fmt: skip

@@ -143,6 +143,16 @@ def test_the_timeline_and_the_curve_tell_when_and_for_how_long() -> None:
     assert curve == pytest.approx({0: 110.001, 90: 100.0, 100: 90.0, 190: 0.0})
 
 
+def test_the_curve_ends_with_the_most_in_use_to_the_byte() -> None:
+    e, c = CONSUMER_MEMORY_EXCEEDANCE, CONSUMER_MEMORY
+    events = [event | {"size": 100_003} if event["size"] == 100 else event for event in TWO_BROKERS]
+    found = tables(events, 10_000)
+    steps = {step[e.bytes]: step[e.time_above_ms] for step in found[e.name] if step[e.scenario] == "captured"}
+    # 100,003 and 100,093 are within 1 %: one step, above which nothing is.
+    assert steps == pytest.approx({0: 110.001, 90: 100.0, 100_093: 0.0})
+    assert found[c.name][0][c.used_bytes_max] == 100_093
+
+
 def test_a_brokers_requests_share_one_pool() -> None:
     b = BROKER_MEMORY
     captured, small = rows_of(b)

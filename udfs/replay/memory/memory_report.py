@@ -22,7 +22,6 @@ from schemas.tables.table import Table
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_report import texts, within
-from udfs.replay.histogram import bucket_floor
 from udfs.replay.memory import memory_fidelity
 from udfs.replay.memory.consumer_lanes import (
     CAPTURED,
@@ -200,7 +199,7 @@ def timeline_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def exceedance_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatch:
-    """Rows of `consumer_memory_exceedance`: a step wherever time was spent."""
+    """Rows of `consumer_memory_exceedance`: a step wherever time was spent, at the most bytes in use there."""
     t, span = CONSUMER_MEMORY_EXCEEDANCE, np.maximum(span_us(sim), 1)
     lane, bucket = np.nonzero(sim.spent.time)
     above = span_us(sim)[:, None] - np.cumsum(sim.spent.time, axis=1)
@@ -208,7 +207,7 @@ def exceedance_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatc
         t,
         {
             **whose(unit, t, [names[number] for number in lane.tolist()]),
-            t.bytes: np.array([bucket_floor(number) for number in bucket.tolist()], np.int64),
+            t.bytes: sim.spent.highest[lane, bucket],
             t.time_above_ms: above[lane, bucket] / 1000,
             t.share_above: above[lane, bucket] / span[lane],
         },
