@@ -102,7 +102,8 @@ def asked_changes(changes: DataFrame, exchanges: DataFrame, uses: DataFrame) -> 
     versions = exchanges.select(x.connection_id, x.exchange_no, x.api_version, principal)
     same = (
         c.partition, c.kind, c.connection_id, c.exchange_no, c.position, c.num_partitions, c.replication_factor,
-        c.assignments, c.validate_only, c.error_code, c.answered_num_partitions, c.answered_replication_factor,
+        c.assignments, c.configs, c.validate_only, c.error_code, c.answered_num_partitions,
+        c.answered_replication_factor,
     )  # fmt: skip
     asked = changes.select(
         F.lit(CHANGE).alias(t.entry),

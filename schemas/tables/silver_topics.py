@@ -72,6 +72,7 @@ TOPIC_CHANGES = table(
     assignments=C("array<string>", "PARTITION:BROKER,BROKER,... of each partition that the request places itself; null "
                                    "where Kafka is to place them, or a move is to be cancelled",
                   nullable=True),
+    configs=C("int", "How many configurations a topic to be made is given", nullable=True),
     validate_only=C("boolean", "Nothing is to be done, only checked", nullable=True),
     error_code=C("smallint", "The error of the topic or partition, else of the whole response; null without an answer",
                  nullable=True),

@@ -110,6 +110,7 @@ TOPIC_EVENTS = table(
     num_partitions=C("int", "As in topic_changes", nullable=True),
     replication_factor=C("smallint", "As in topic_changes", nullable=True),
     assignments=C("array<string>", "As in topic_changes", nullable=True),
+    configs=C("int", "As in topic_changes", nullable=True),
     validate_only=C("boolean", "As in topic_changes", nullable=True),
     error_code=C("smallint", "As in topic_changes", nullable=True),
     answered_num_partitions=C("int", "As in topic_changes", nullable=True),

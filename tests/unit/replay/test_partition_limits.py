@@ -173,6 +173,8 @@ def test_a_topic_made_by_a_metadata_request_is_refused_as_any_other() -> None:
         ("4.3", created(2, "b", 10_001), ("b", 44, "partitions per request")),
         ("4.3", created(2, "b", 10_000), ("b", 44, "records per request")),
         ("4.3", created(2, "b", 9_999), None),
+        ("4.3", created(2, "b", 9_999, configs=1), ("b", 44, "records per request")),
+        ("4.3", created(2, "b", 9_998, configs=1), None),
         ("4.3", grown(2, "a", 10_012), ("a", -1, "records per request")),
         ("4.4", grown(2, "a", 10_012), ("a", 44, "partitions per request")),
         ("4.4", grown(2, "a", 10_001), None),

@@ -155,14 +155,14 @@ def named(names: dict[int, str], numbers: Ints) -> pa.Array[Any]:
 
 def messages(outcomes: Outcomes, refused: Ints, node: Ints) -> pa.Array[Any]:
     """What each refusal says: the limit, what is there and what was asked for, as KIP-578 wants it."""
-    where = pc.if_else(
-        pa.array(outcomes.broker[refused] >= 0), joined([" on broker ", pa.array(node).cast(pa.string())]), ""
-    )
+    reason = outcomes.reason[refused]
+    no_broker = pc.if_else(pa.array(reason == MAX_BROKER_PARTITIONS), " on all brokers", "")
+    one_broker = joined([" on broker ", pa.array(node).cast(pa.string())])
+    where = pc.if_else(pa.array(outcomes.broker[refused] >= 0), one_broker, no_broker)
     counts = [
         pa.array(values[refused]).cast(pa.string()) for values in (outcomes.limit, outcomes.present, outcomes.asked)
     ]
     tail = joined([": limit ", counts[0], ", present ", counts[1], ", asked ", counts[2], where])
-    reason = outcomes.reason[refused]
     is_limit = pa.array(reason != REFUSED_BEFORE)
     return joined([named(MESSAGES, reason), pc.if_else(is_limit, tail, "")])
 
