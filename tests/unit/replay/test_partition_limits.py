@@ -93,6 +93,7 @@ def test_brokers_are_filled_up_to_the_limit_and_no_further() -> None:
     rows = [created(time, f"t{time}", 1, 1) for time in range(1, 9)]
     found = replay(rows, LimitLane("two", broker=limit(2)))
     assert [row["topic"] for row in found[R]] == ["t7", "t8"]
+    assert {row["message"].rpartition(": ")[2] for row in found[R]} == {"limit 2, present 6, asked 1 on all brokers"}
     last = [row["partitions"] for row in found[PARTITIONS_PER_BROKER] if row["scenario"] == "two"][-3:]
     assert last == [2, 2, 2]
 
