@@ -31,7 +31,6 @@ from jobs.version import decoder
 from schemas.tables.silver import (
     CAPTURE_QUALITY,
     CAPTURES,
-    CLUSTER_METADATA,
     CONNECTIONS,
     DECODED,
     EXCHANGES,
@@ -39,8 +38,8 @@ from schemas.tables.silver import (
     LOG_AGREEMENT,
     QUARANTINE,
     SILVER,
-    TOPIC_CHANGES,
 )
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import REPEATED_LINES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import unpack

@@ -60,7 +60,7 @@ class Run:
 
     @property
     def records(self) -> Asked | None:
-        """What ingest is to learn of produced records: nothing, unless a replay of the scenario needs it."""
+        """What ingest is to learn of records: nothing, unless a replay of the scenario needs it."""
         if not ON_REQUEST & set(self.scenario.algorithms):
             return None
         return Asked(every=1) if self.scenario.captured.get("recompress") == "all" else Asked()

@@ -106,7 +106,7 @@ lake.sql("""
 #
 # [conf/settings.yaml](../conf/settings.yaml) has the settings with `consumer_memory` among their algorithms,
 # [docs/tables.md](../docs/tables.md) the columns. Two questions that the report does not ask: how much larger are the
-# records once decompressed (null where a batch is compressed, for its records are not unpacked), and when was most
+# records once decompressed (null where a compressed batch was not measured), and when was most
 # held?
 
 # %%

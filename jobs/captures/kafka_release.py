@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from jobs.lake import rows_of
 from jobs.scenarios.settings import settings
-from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from schemas.tables.silver_topics import CLUSTER_METADATA
 from udfs.facts.releases import ENTRY
 
 KAFKA = "kafka"

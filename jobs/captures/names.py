@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, TOPIC_CHANGES
+from schemas.tables.silver import CONNECTIONS
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 
 

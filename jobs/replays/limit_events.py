@@ -5,11 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, TOPIC_CHANGES
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
 
-BEGINS, ENDS, AT, IS_PRODUCE, REQUEST = "begins", "ends", "at", "is_produce", "request"
+BEGINS, ENDS, AT, API, REQUEST = "begins", "ends", "at", "api", "request"
+PRODUCE, FETCH, METADATA = 0, 1, 3
 
 
 def topic_events(
@@ -17,7 +19,7 @@ def topic_events(
 ) -> DataFrame:
     """Rows of TOPIC_EVENTS, in no order; no more than the cluster has partitions and was asked for changes."""
     t = TOPIC_EVENTS
-    uses = uses_of_changed(changes, produced(batches).unionByName(fetched(fetches)))
+    uses = uses_of_changed(changes, produced(batches).unionByName(fetched(fetches)).unionByName(named(metadata)))
     parts = (brokers(metadata), sightings(metadata), asked_changes(changes, exchanges, uses))
     known = parts[0].unionByName(parts[1], allowMissingColumns=True).unionByName(parts[2], allowMissingColumns=True)
     return known.select(*(F.col(column).cast(column.type) for column in t.columns))
@@ -53,7 +55,7 @@ def produced(batches: DataFrame) -> DataFrame:
     request = F.struct(b.connection_id, b.exchange_no).alias(REQUEST)
     topic = F.coalesce(b.topic, b.topic_id).alias(t.topic)
     of_requests = batches.where(F.col(b.source) == "produce")
-    return of_requests.select(topic, request, F.col(b.request_time).alias(AT), F.lit(True).alias(IS_PRODUCE))
+    return of_requests.select(topic, request, F.col(b.request_time).alias(AT), F.lit(PRODUCE).alias(API))
 
 
 def fetched(fetches: DataFrame) -> DataFrame:
@@ -62,26 +64,34 @@ def fetched(fetches: DataFrame) -> DataFrame:
     request = F.struct(f.connection_id, f.exchange_no).alias(REQUEST)
     topic = F.coalesce(f.topic, f.topic_id).alias(t.topic)
     wanted = fetches.where((F.col(f.reader) == "consumer") & F.col(f.read_position).isNotNull())
-    return wanted.select(topic, request, F.col(f.request_time).alias(AT), F.lit(False).alias(IS_PRODUCE))
+    return wanted.select(topic, request, F.col(f.request_time).alias(AT), F.lit(FETCH).alias(API))
+
+
+def named(metadata: DataFrame) -> DataFrame:
+    """The topics that each Metadata request names, as far as it was answered."""
+    m, t = CLUSTER_METADATA, TOPIC_EVENTS
+    request = F.struct(m.connection_id, m.exchange_no).alias(REQUEST)
+    topic = F.coalesce(m.topic, m.topic_id).alias(t.topic)
+    return metadata.where(m.is_named).select(
+        topic, request, F.col(m.request_time).alias(AT), F.lit(METADATA).alias(API)
+    )
 
 
 def uses_of_changed(changes: DataFrame, uses: DataFrame) -> DataFrame:
-    """By change, how many requests use its topic from then until the next change of the topic."""
+    """By change, how many requests use its topic between it and the next change of the topic."""
     c, t = TOPIC_CHANGES, TOPIC_EVENTS
     topic = F.coalesce(c.topic, c.topic_id).alias(t.topic)
     key = (c.connection_id, c.exchange_no, c.position)
     in_order = Window.partitionBy(F.coalesce(c.topic, c.topic_id)).orderBy(c.request_time, *key)
     ends = F.lead(c.request_time).over(in_order).alias(ENDS)
     spans = changes.select(topic, *key, F.col(c.request_time).alias(BEGINS), ends)
-    is_within = (F.col(AT) > F.col(BEGINS)) & (F.col(ENDS).isNull() | (F.col(AT) <= F.col(ENDS)))
+    is_within = (F.col(AT) > F.col(BEGINS)) & (F.col(ENDS).isNull() | (F.col(AT) < F.col(ENDS)))
+    counts = {PRODUCE: t.produce_requests, FETCH: t.fetch_requests, METADATA: t.metadata_requests}
     return (
         uses.join(F.broadcast(spans), str(t.topic))
         .where(is_within)
         .groupBy(*key)
-        .agg(
-            F.count_distinct(F.when(F.col(IS_PRODUCE), F.col(REQUEST))).alias(t.produce_requests),
-            F.count_distinct(F.when(~F.col(IS_PRODUCE), F.col(REQUEST))).alias(t.fetch_requests),
-        )
+        .agg(*(F.count_distinct(F.when(F.col(API) == api, F.col(REQUEST))).alias(c) for api, c in counts.items()))
     )
 
 
@@ -92,7 +102,8 @@ def asked_changes(changes: DataFrame, exchanges: DataFrame, uses: DataFrame) -> 
     versions = exchanges.select(x.connection_id, x.exchange_no, x.api_version, principal)
     same = (
         c.partition, c.kind, c.connection_id, c.exchange_no, c.position, c.num_partitions, c.replication_factor,
-        c.assignments, c.validate_only, c.error_code, c.answered_num_partitions, c.answered_replication_factor,
+        c.assignments, c.configs, c.validate_only, c.error_code, c.answered_num_partitions,
+        c.answered_replication_factor,
     )  # fmt: skip
     asked = changes.select(
         F.lit(CHANGE).alias(t.entry),

@@ -10,8 +10,10 @@ from jobs.replays.one_shuffle import shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.memory.memory_trace import BATCH, BROKER, CONSUMER, EXCHANGE, PARTITION, PRODUCER
+from udfs.wire.records import HEADER_BYTES
 
 SIZE_BYTES = 4  # the size field of a message, which no pool counts
+MAGIC = 2  # the format of batches that have a header; in wrappers before it, every message has its own
 DELIVERY_TIMEOUT_MS = 120_000  # delivery.timeout.ms: no batch waits longer between its first record and its request
 
 
@@ -95,6 +97,8 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
     """The batches in fetch responses; of one that is cut only how much of it came counts."""
     t, b = MEMORY_EVENTS, RECORD_BATCHES
     is_whole = ~F.col(b.is_cut)
+    is_compressed = is_whole & (F.col(b.codec) != "none")
+    header = F.when(F.col(b.magic) == MAGIC, HEADER_BYTES).otherwise(0)
     behind = F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta).cast("bigint") + 1)
     fetched = batches.where((F.col(b.source) == "fetch") & F.col(b.request_time).isNotNull())
     return fetched.select(
@@ -105,7 +109,8 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
         partition_key(b.topic, b.partition),
         F.when(is_whole, behind).alias(t.end_offset),
         F.when(is_whole, F.col(b.record_count)).alias(t.records),
-        (F.col(b.codec) == "none").alias(t.plain),
+        F.when(is_compressed, F.col(b.uncompressed_bytes) + header).alias(t.uncompressed),
+        is_compressed.alias(t.compressed),
     )
 
 

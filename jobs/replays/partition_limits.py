@@ -23,7 +23,8 @@ from jobs.run import Run
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_limits import LIMIT_TABLES
-from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, TOPIC_CHANGES
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_fidelity import ALGORITHM
 from udfs.replay.limits.limit_replay import LimitLane, replay_topics

@@ -16,6 +16,11 @@ PRODUCES_FAILED = C(
     "the next change to the topic; when they would be tried again is not followed",
 )
 FETCHES_FAILED = C("bigint", "Likewise Fetch requests of consumers")
+METADATA_FAILED = C(
+    "bigint",
+    "Likewise Metadata requests that name the topic; whether a broker with auto.create.topics.enable would make it for "
+    "one that allows that is not followed",
+)
 CONNECTION_ID = C("bigint", "The request's connection")
 EXCHANGE_NO = C("bigint", "The request's number on its connection")
 POSITION = C("int", "Place in the request among its topics")
@@ -43,6 +48,7 @@ PARTITION_LIMITS = table(
     replicas_refused=C("bigint", "... by changes that were refused by a limit"),
     produces_failed=PRODUCES_FAILED,
     fetches_failed=FETCHES_FAILED,
+    metadata_failed=METADATA_FAILED,
 )  # fmt: skip
 
 PARTITION_LIMIT_REFUSALS = table(
@@ -70,6 +76,7 @@ PARTITION_LIMIT_REFUSALS = table(
     message=C("string", "The message of the refusal"),
     produces_failed=PRODUCES_FAILED,
     fetches_failed=FETCHES_FAILED,
+    metadata_failed=METADATA_FAILED,
     captured_error_code=C("smallint", "What the cluster answered; null where the capture has no answer", nullable=True),
 )  # fmt: skip
 

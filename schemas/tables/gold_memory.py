@@ -54,7 +54,11 @@ CONSUMER_MEMORY = table(
     **_USED,
     records=C("bigint", "Records of whole batches in the responses; in closed loop offsets that it got on by"),
     record_bytes=C("bigint", "Record bytes in them", "bytes"),
-    decompressed_bytes=C("bigint", "... uncompressed; null where a batch is compressed", "bytes", nullable=True),
+    decompressed_bytes=C("bigint", "... uncompressed, but for cut batches, of which nothing is; null where that is not "
+                                   "known of a batch",
+                         "bytes", nullable=True),
+    unmeasured_batches=C("bigint", "Compressed batches of which it is not known: all where batch_split was not asked "
+                                   "for at ingest, and of the closed loop; else those that could not be read"),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
                                    "max.partition.fetch.bytes), by the lane's limits, else the largest asked for",
                          "bytes"),
@@ -92,10 +96,10 @@ CONSUMER_MEMORY_TIMELINE = table(
 CONSUMER_MEMORY_EXCEEDANCE = table(
     "consumer_memory_exceedance", "gold",
     "For how long a consumer process would hold more than so many bytes (KIP-81, a proposal): a row a step of the "
-    "curve.",
+    "curve. Steps are exact; of those within 1 % of each other there is the last.",
     (*_CLIENT_KEY, "bytes"), "run_id",
     **_CLIENT,
-    bytes=C("bigint", "Bytes in use, within 1 % but for 0", "bytes"),
+    bytes=C("bigint", "Bytes in use", "bytes"),
     time_above_ms=C("double", "Time with more than that in use", "ms"),
     share_above=C("double", "... of span_ms"),
 )  # fmt: skip

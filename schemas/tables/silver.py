@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
+from schemas.tables.silver_columns import (
+    BROKER,
+    CAPTURE_ID,
+    CLIENT_ADDRESS,
+    CLIENT_ID,
+    CONNECTION_ID,
+    EXCHANGE_NO,
+    PARTITION,
+    REQUEST_TIME,
+    RESPONSE_TIME,
+    TOPIC,
+    TOPIC_ID,
+)
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
-
-CAPTURE_ID = C("string", "The capture set: a hash of the content of its files")
-CONNECTION_ID = C(
-    "bigint",
-    "The TCP connection: a hash of its endpoints and of how often they had connected before, or "
-    "of a request log's name for it",
-)
-EXCHANGE_NO = C("bigint", "The request's number in its connection from 0; responses nobody asked for are -1, -2, ...")
-BROKER = C(
-    "string", "The broker's node id where Metadata responses tell it, else its address and port", names="endpoint"
-)
-CLIENT_ID = C("string", "client.id of the request", nullable=True, names="client")
-CLIENT_ADDRESS = C("string", "The client's IP address", names="host")
-REQUEST_TIME = C(
-    "timestamp",
-    "When the last byte of the request was captured, or had come as the broker logged it",
-    "UTC",
-    nullable=True,
-)
-RESPONSE_TIME = C(
-    "timestamp",
-    "When the last byte of the response was captured, or had been sent as the broker logged it",
-    "UTC",
-    nullable=True,
-)
-TOPIC = C("string", "Topic name; the topic id where no response of the capture set names it", names="topic")
-TOPIC_ID = C("string", "Topic id as Kafka prints it (url-safe base64)", nullable=True)
-PARTITION = C("int", "Partition of the topic")
 
 CAPTURES = table(
     "captures", "silver", "One row a capture file.", ("capture_id", "file_no"), "capture_id",
@@ -249,10 +235,13 @@ RECORD_BATCHES = table(
     crc_valid=C("boolean", "The checksum fits; null where the batch is cut", nullable=True),
     error_code=C("smallint", "The partition's error: a produced batch is in the log only with 0", nullable=True),
     acks=C("smallint", "acks of the produce request", nullable=True),
-    uncompressed_bytes=C("bigint", "Bytes of the records without compression: of wrappers, and as what follows of "
-                                   "produced batches where batch_split was asked for at ingest",
+    uncompressed_bytes=C("bigint", "Bytes of the records without compression: of wrappers; where batch_split was "
+                                   "asked for at ingest, of produced batches and compressed ones that consumers "
+                                   "fetched",
                          "bytes", nullable=True),
-    keyless_records=C("int", "Records without key, which the client's partitioner places", nullable=True),
+    keyless_records=C("int", "Of produced batches, as what follows but for the fault: records without key, which the "
+                             "client's partitioner places",
+                      nullable=True),
     record_sizes=C("array<int>", "Of each record, key, value and headers with their lengths: what it takes in any "
                                  "batch, but for its own length, attributes and deltas", "bytes", nullable=True),
     create_times=C("array<bigint>", "Timestamp of each record", "ms since 1970", nullable=True),
@@ -260,67 +249,6 @@ RECORD_BATCHES = table(
                                        "first two, ..., all, by gzip, then by snappy, lz4 and zstd, at Kafka's levels",
                          "bytes", nullable=True),
     records_fault=C("string", "Why the records could not be read: see udfs.wire.records", nullable=True),
-)  # fmt: skip
-
-CLUSTER_METADATA = table(
-    "cluster_metadata", "silver",
-    "One row a broker or partition in a Metadata response, or an ApiVersions response that tells the broker's release.",
-    ("capture_id", "connection_id", "exchange_no", "entry", "position"), "capture_id",
-    capture_id=CAPTURE_ID,
-    connection_id=CONNECTION_ID,
-    exchange_no=EXCHANGE_NO,
-    response_time=RESPONSE_TIME,
-    entry=C("string", "broker or partition; topic for a topic without partitions; release"),
-    position=C("int", "Place in the response among entries of its kind, from 0"),
-    node_id=C("int", "The broker's node id", nullable=True),
-    host=C("string", "The host the broker advertises", nullable=True, names="host"),
-    port=C("int", "The port the broker advertises", nullable=True),
-    rack=C("string", "The broker's rack", nullable=True, names="host"),
-    topic=C("string", "Topic name", nullable=True, names="topic"),
-    topic_id=TOPIC_ID,
-    is_internal=C("boolean", "An internal topic of Kafka", nullable=True),
-    partition=C("int", "Partition of the topic", nullable=True),
-    leader_id=C("int", "Node id of the leader, -1 for none", nullable=True),
-    leader_epoch=C("int", "The leader's epoch", nullable=True),
-    replica_nodes=C("array<int>", "Node ids of the replicas", nullable=True),
-    isr_nodes=C("array<int>", "Node ids of the replicas in sync", nullable=True),
-    error_code=C("smallint", "The entry's error", nullable=True),
-    release=C("string", "Kafka release of the broker that answers: the newest one of schemas/wire/releases.py of which "
-                        "it offers the APIs", nullable=True),
-)  # fmt: skip
-
-TOPIC_CHANGES = table(
-    "topic_changes", "silver",
-    "One row a topic that a request asks to make, delete or grow, or a partition that it asks to move; also those that "
-    "were refused.",
-    ("capture_id", "connection_id", "exchange_no", "position"), "capture_id",
-    capture_id=CAPTURE_ID,
-    connection_id=CONNECTION_ID,
-    exchange_no=EXCHANGE_NO,
-    broker=BROKER,
-    client_address=CLIENT_ADDRESS,
-    client_id=CLIENT_ID,
-    request_time=REQUEST_TIME,
-    response_time=RESPONSE_TIME,
-    kind=C("string", "create_topic, delete_topic, create_partitions, reassign_partition, or auto_create: a Metadata "
-                     "request that names the topic and allows to make it, and a response that does not show it"),
-    position=C("int", "Place in the request among its topics, or partitions to be moved, from 0"),
-    topic=TOPIC,
-    topic_id=TOPIC_ID,
-    partition=C("int", "Partition to be moved", nullable=True),
-    num_partitions=C("int", "Partitions asked for, -1 for the broker's default; all there shall be where some are "
-                            "added",
-                     nullable=True),
-    replication_factor=C("smallint", "Replication factor asked for, -1 for the broker's default", nullable=True),
-    assignments=C("array<string>", "PARTITION:BROKER,BROKER,... of each partition that the request places itself; null "
-                                   "where Kafka is to place them, or a move is to be cancelled",
-                  nullable=True),
-    validate_only=C("boolean", "Nothing is to be done, only checked", nullable=True),
-    error_code=C("smallint", "The error of the topic or partition, else of the whole response; null without an answer",
-                 nullable=True),
-    answered_num_partitions=C("int", "Partitions of the new topic as the response says", nullable=True),
-    answered_replication_factor=C("smallint", "Replication factor of the new topic as the response says",
-                                  nullable=True),
 )  # fmt: skip
 
 QUARANTINE = table(

@@ -10,15 +10,8 @@ from typing import Any
 import pytest
 
 from schemas.tables.gold import FETCH_CONSUMERS, FIDELITY, RUNS
-from schemas.tables.silver import (
-    CAPTURES,
-    CLUSTER_METADATA,
-    CONNECTIONS,
-    EXCHANGES,
-    FETCH_PARTITIONS,
-    QUARANTINE,
-    RECORD_BATCHES,
-)
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA
 from tests.e2e.conftest import CapturedLake, Rows
 from tests.e2e.request_log import (
     LoggedRequest,

@@ -16,14 +16,8 @@ from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import RUNS
-from schemas.tables.silver import (
-    CAPTURES,
-    CLUSTER_METADATA,
-    EXCHANGES,
-    FETCH_PARTITIONS,
-    QUARANTINE,
-    RECORD_BATCHES,
-)
+from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA
 from tests.e2e.conftest import RUN_AT, CapturedLake, Rows
 from tests.e2e.request_log import Key, read_request_logs
 from tests.lakes import queried

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from schemas.tables.silver import TOPIC_CHANGES
+from schemas.tables.silver_topics import TOPIC_CHANGES
 from tests.e2e.conftest import CapturedLake
 from tests.e2e.request_log import LoggedRequest
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from jobs.replays.limit_events import topic_events
 from jobs.replays.partition_limits import replayed
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS
-from schemas.tables.silver import CLUSTER_METADATA, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, TOPIC_CHANGES
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from tests.spark.test_split_events import row_of
@@ -24,6 +26,7 @@ from udfs.facts.build_from_log import READ_KEYS, log_facts
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_replay import LimitLane, Schedule
 from udfs.replay.limits.limited_placer import UNLIMITED
+from udfs.replay.limits.topic_history import CHANGE
 
 Rows = list[dict[str, Any]]
 READ = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
@@ -51,13 +54,21 @@ def test_uses_of_a_topic_belong_to_the_change_before_them(spark: SparkSession) -
         at(FETCH_PARTITIONS, 13, 4, reader="follower", read_position=0),
         at(FETCH_PARTITIONS, 14, 7, reader="consumer"),
     ]
-    exchanges = [at_exchange(1, principal="User:ann"), at_exchange(5)]
-    rows = {"topic_changes": changes, "record_batches": batches, "fetch_partitions": fetches, "exchanges": exchanges}
+    metadata = [
+        at(CLUSTER_METADATA, second, number, entry="partition", partition=partition, is_named=is_named)
+        for second, number, partition, is_named in (
+            (15, 8, 0, True), (15, 8, 1, True), (16, 9, 0, False), (20, 5, 0, True),
+        )
+    ]  # fmt: skip
+    rows = {
+        "topic_changes": changes, "record_batches": batches, "fetch_partitions": fetches, "cluster_metadata": metadata,
+        "exchanges": [at_exchange(1, principal="User:ann"), at_exchange(5)],
+    }  # fmt: skip
     t = TOPIC_EVENTS
-    found = topic_events(*frames(spark, rows)).orderBy(t.time)
-    told = (t.kind, t.principal, t.produce_requests, t.fetch_requests)
+    found = topic_events(*frames(spark, rows)).where(F.col(t.entry) == CHANGE).orderBy(t.time)
+    told = (t.kind, t.principal, t.produce_requests, t.fetch_requests, t.metadata_requests)
     assert [tuple(row) for row in found.select(*told).collect()] == [
-        ("create_topic", "User:ann", 1, 1), ("delete_topic", "", 1, 0),
+        ("create_topic", "User:ann", 1, 1, 1), ("delete_topic", "", 1, 0, 0),
     ]  # fmt: skip
 
 

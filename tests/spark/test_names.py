@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.captures.names import Names, learn_names, name_brokers, with_names
 from jobs.lake import spark_schema
-from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, TOPIC_CHANGES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 
 KNOWN = Names({"id-orders": "orders"}, {"orders": "id-orders"}, {"10.0.0.1:9092": "1"})

@@ -14,9 +14,9 @@ from udfs.arrow import array_of
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
-from udfs.facts.fetches import FetchMessages, pick
+from udfs.facts.fetches import FetchMessages, of_consumers, pick
 from udfs.facts.record_sizes import Asked, record_columns
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Bools, Ints
 from udfs.wire.message_sets import unwrapped
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import RecordBatches, walk
@@ -25,7 +25,9 @@ NOT_ASSIGNED = -1  # the base offset of a produced batch that is not in the log
 
 
 class Fields(NamedTuple):
-    """Record fields of messages, int64[n] a column: where they are, and what is known of their partition."""
+    """Record fields of messages, int64[n] a column but for the last: where they are, and what is known of their
+    partition.
+    """
 
     exchange: Ints
     topic: Ints
@@ -35,6 +37,7 @@ class Fields(NamedTuple):
     base_offset: Ints  # of a produce request as its response says, NOT_ASSIGNED or UNKNOWN
     error_code: Ints
     acks: Ints
+    is_learnt: Bools  # where a replay asks for what is in batches, it is to be learned of these
 
 
 def fetched_fields(messages: FetchMessages) -> Fields:
@@ -42,10 +45,10 @@ def fetched_fields(messages: FetchMessages) -> Fields:
     level = messages.response.levels["responses.partitions"]
     frame = messages.response.levels["responses"].parent[level.parent]
     starts, lengths = level.span("records")
-    unknown = np.full(level.rows, UNKNOWN)
+    unknown, exchange = np.full(level.rows, UNKNOWN), messages.answered[frame]
     return Fields(
-        messages.answered[frame], messages.returned.topic, messages.returned.partition, starts, lengths,
-        unknown, level.column("error_code"), unknown,
+        exchange, messages.returned.topic, messages.returned.partition, starts, lengths,
+        unknown, level.column("error_code"), unknown, np.isin(exchange, of_consumers(messages)),
     )  # fmt: skip
 
 
@@ -84,7 +87,7 @@ def produced_fields(exchanges: Exchanges, which: Ints) -> Fields:
     return Fields(
         asked[frame], topic, level.column("index"), starts, lengths,
         pick(answer.column("base_offset"), row, UNKNOWN), pick(errors, row, UNKNOWN),
-        request.levels[""].column("acks")[frame],
+        request.levels[""].column("acks")[frame], np.full(level.rows, True),
     )  # fmt: skip
 
 
@@ -135,7 +138,7 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
             t.error_code: array_of(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
             t.acks: array_of(fields.acks[parent], fields.acks[parent] != UNKNOWN),
             **header_columns(found, source),
-            **record_columns(arena, content, records),
+            **record_columns(arena, content, source, fields.is_learnt[parent], records),
         },
     )
 

@@ -7,15 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from schemas.tables.silver import (
-    CLUSTER_METADATA,
-    CONNECTIONS,
-    EXCHANGES,
-    FETCH_PARTITIONS,
-    QUARANTINE,
-    RECORD_BATCHES,
-    TOPIC_CHANGES,
-)
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from schemas.wire.declared import API_VERSIONS, METADATA
 from udfs.capture.chunks import Frames, frames
@@ -55,7 +48,7 @@ def facts(
     """Rows of PACKED from packet batches that come sorted by connection and in the order of PACKETS.
 
     pseudonyms: what to call topics, clients and hosts; as the capture does where there are none.
-    records: what to learn of what is in produced batches; nothing where it is None.
+    records: what to learn of what is in batches; nothing where it is None.
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.chunks.frames`; the rows do not depend on them.
     """
     carried = Carried(records=records)
@@ -76,7 +69,7 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH))
     for rows in fetch_rows(exchanges, messages, carried.session):
         yield FETCH_PARTITIONS, rows
-    yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), "fetch")
+    yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), "fetch", carried.records)
     if len(produces := exchanges.of_api(PRODUCE)):
         fields = produced_fields(exchanges, produces)
         yield RECORD_BATCHES, batch_rows(exchanges, fields, "produce", carried.records)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.silver import CLUSTER_METADATA, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, TOPIC_CHANGES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import REPEATED_LINES
 from schemas.tables.table import Table
 from schemas.wire.declared import (

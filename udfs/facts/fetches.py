@@ -168,13 +168,25 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
     carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE
 
 
+def replica_ids(messages: FetchMessages) -> Ints:
+    """The follower that sends each request, -1 for a consumer: int64[requests]."""
+    top = messages.request.levels[""]
+    replica = top.column("replica_id")
+    return np.where(replica == -1, top.column("replica_state.replica_id"), replica)
+
+
+def of_consumers(messages: FetchMessages) -> Ints:
+    """The exchanges whose request was decoded and is a consumer's."""
+    found: Ints = messages.asked[(messages.asked != UNKNOWN) & (replica_ids(messages) < 0)]
+    return found
+
+
 def request_columns(
     exchanges: Exchanges, messages: FetchMessages, rows: Ints, exchange: Ints
 ) -> dict[str, pa.Array[Any] | Ints]:
     """Columns that are the same for all partitions of a request; rows: request of each row."""
     top = messages.request.levels[""]
-    replica = top.column("replica_id")
-    replica = np.where(replica == -1, top.column("replica_state.replica_id"), replica)[rows]
+    replica = replica_ids(messages)[rows]
     epoch = top.column("session_epoch")[rows]
     kinds = pa.array([FULL, INCREMENTAL, SESSIONLESS])
     return {

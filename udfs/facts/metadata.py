@@ -9,29 +9,38 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.silver import CLUSTER_METADATA
+from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Column
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import position_in_message
 from udfs.facts.messages import Messages
 from udfs.facts.names import ABSENT
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Bools, Ints
 from udfs.wire.messages import Decoded, Level
 
 SHARED = (
     CLUSTER_METADATA.capture_id,
     CLUSTER_METADATA.connection_id,
     CLUSTER_METADATA.exchange_no,
+    CLUSTER_METADATA.request_time,
     CLUSTER_METADATA.response_time,
 )
 
 
 def metadata_rows(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
     """Rows of `cluster_metadata` for decoded Metadata exchanges."""
+    named = naming(exchanges, messages)
     yield broker_rows(exchanges, messages.answered, messages.response)
-    yield topic_rows(exchanges, messages.answered, messages.response)
-    yield partition_rows(exchanges, messages.answered, messages.response)
+    yield topic_rows(exchanges, messages.answered, messages.response, named)
+    yield partition_rows(exchanges, messages.answered, messages.response, named)
+
+
+def naming(exchanges: Exchanges, messages: Messages) -> Bools:
+    """By exchange, whether the request names topics: bool[exchanges]. One that names none asks for all, or for none."""
+    asked = messages.asked[messages.request.levels["topics"].parent]
+    found: Bools = np.bincount(asked, minlength=len(exchanges)) > 0
+    return found
 
 
 def entry_rows(
@@ -70,24 +79,25 @@ def topic_columns(exchanges: Exchanges, topics: Level, rows: Ints) -> dict[Colum
     }
 
 
-def topic_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.RecordBatch:
+def topic_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named: Bools) -> pa.RecordBatch:
     """A row a topic that has no partitions in the response: errors, mostly."""
     level = decoded.levels["topics"]
     rows = np.flatnonzero(level.column("partitions.count") <= 0)
+    exchange = answered[level.parent[rows]]
     columns = topic_columns(exchanges, level, rows) | {
+        CLUSTER_METADATA.is_named: pa.array(named[exchange]),
         CLUSTER_METADATA.error_code: level.column("error_code")[rows],
     }
-    return entry_rows(
-        exchanges, "topic", answered[level.parent[rows]], position_in_message(level, level.parent)[rows], columns
-    )
+    return entry_rows(exchanges, "topic", exchange, position_in_message(level, level.parent)[rows], columns)
 
 
-def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.RecordBatch:
+def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named: Bools) -> pa.RecordBatch:
     """A row a partition."""
     topics, level = decoded.levels["topics"], decoded.levels["topics.partitions"]
     frame = topics.parent[level.parent]
     t = CLUSTER_METADATA
     columns = topic_columns(exchanges, topics, level.parent) | {
+        t.is_named: pa.array(named[answered[frame]]),
         t.partition: level.column("partition_index"),
         t.leader_id: level.column("leader_id"),
         t.leader_epoch: level.column("leader_epoch"),

@@ -1,4 +1,7 @@
-"""Sizes and times of produced records as columns of `record_batches`, for a replay that asks for them."""
+"""What is in batches as columns of `record_batches`, for a replay that asks for it.
+
+Of produced ones the sizes and times of their records, of those that consumers fetched only their size uncompressed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pyarrow as pa
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.arrow import array_of, compute
 from udfs.facts.arrow_tables import TYPES
-from udfs.wire.arrays import Bytes
+from udfs.wire.arrays import Bools, Bytes
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
 from udfs.wire.record_batches import UNKNOWN, RecordBatches
@@ -29,11 +32,12 @@ MOST_BYTES_A_CHUNK = 1 << 30
 SAMPLE_EVERY = 4
 """One batch of so many, by its checksum, is compressed anew, unless all are asked for."""
 CRC_AT = 17
+MAGIC = 2
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be learned of produced records. every: compress each so-many-th batch anew in all codecs."""
+    """What is to be learned of records. every: compress each so-many-th produced batch anew in all codecs."""
 
     every: int = SAMPLE_EVERY
 
@@ -50,12 +54,16 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def record_columns(arena: Bytes, content: Unwrapped, asked: Asked | None) -> dict[str, pa.Array[Any]]:
+def record_columns(
+    arena: Bytes, content: Unwrapped, source: str, is_learnt: Bools, asked: Asked | None
+) -> dict[str, pa.Array[Any]]:
     """The columns of COLUMNS. Of wrappers there is what was found in them; of other batches what is asked for, null
     where nothing is or, with the fault, where a batch cannot be read.
+
+    source: produce or fetch. is_learnt: bool[batches], those to learn of.
     """
     t = RECORD_BATCHES
-    columns = asked_columns(arena, content.batches, asked)
+    columns = asked_columns(arena, content.batches, source, is_learnt, asked)
     of_wrappers = {
         t.uncompressed_bytes: array_of(content.uncompressed, content.uncompressed != UNKNOWN),
         t.records_fault: FAULT_NAMES.take(np.where(content.fault == UNKNOWN, len(FAULTS), content.fault)),
@@ -66,22 +74,32 @@ def record_columns(arena: Bytes, content: Unwrapped, asked: Asked | None) -> dic
 FAULT_NAMES = pa.array([*(fault.value for fault in FAULTS), None])
 
 
-def asked_columns(arena: Bytes, found: RecordBatches, asked: Asked | None) -> dict[str, pa.Array[Any]]:
+def asked_columns(
+    arena: Bytes, found: RecordBatches, source: str, is_learnt: Bools, asked: Asked | None
+) -> dict[str, pa.Array[Any]]:
     """The columns of COLUMNS as far as they are asked for, of batches of magic 2."""
     n = len(found.parent)
     types = {str(column): TYPES[column.type] for column in COLUMNS}
-    if asked is None:
-        return {name: pa.array([None] * n, kind) for name, kind in types.items()}
-    rows: list[dict[str, Any]] = []
-    left = MOST_BYTES_A_CHUNK
-    for row in range(n):  # a batch, not a record: what is in it is one call of a codec and one of a kernel
-        rows.append(_batch(arena, found, row, left, asked))
-        left -= rows[-1].get(RECORD_BATCHES.uncompressed_bytes, 0)
+    rows: list[dict[str, Any]] = [{}] * n
+    if asked is not None:
+        left = MOST_BYTES_A_CHUNK
+        for row in learnt(found, source, is_learnt):  # a batch, not a record: one call of a codec and one of a kernel
+            is_fetched = source == "fetch"
+            rows[row] = _fetched(arena, found, row, left) if is_fetched else _produced(arena, found, row, left, asked)
+            left -= rows[row].get(RECORD_BATCHES.uncompressed_bytes, 0)
     return {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
 
 
-def _batch(arena: Bytes, found: RecordBatches, row: int, left: int, asked: Asked) -> dict[str, Any]:
-    """What there is to know of one batch; of one that cannot be read, why."""
+def learnt(found: RecordBatches, source: str, is_learnt: Bools) -> list[int]:
+    """The batches to learn of; a consumer decompresses what is compressed and not cut."""
+    if source == "fetch":
+        is_learnt = is_learnt & (found.codec > 0) & (found.is_cut == 0) & (found.magic == MAGIC)
+    rows: list[int] = np.flatnonzero(is_learnt).tolist()
+    return rows
+
+
+def _produced(arena: Bytes, found: RecordBatches, row: int, left: int, asked: Asked) -> dict[str, Any]:
+    """What there is to know of a produced batch; of one that cannot be read, why."""
     t = RECORD_BATCHES
     try:
         records, sizes = read_records(arena, found, row, left)
@@ -99,19 +117,33 @@ def _batch(arena: Bytes, found: RecordBatches, row: int, left: int, asked: Asked
     }
 
 
+def _fetched(arena: Bytes, found: RecordBatches, row: int, left: int) -> dict[str, Any]:
+    """What a fetched batch is without compression; of one that cannot be read, why."""
+    t = RECORD_BATCHES
+    try:
+        return {t.uncompressed_bytes: len(read_bytes(arena, found, row, left))}
+    except RecordsError as fault:
+        return {t.records_fault: fault.fault.value}
+
+
 def read_records(arena: Bytes, found: RecordBatches, row: int, most: int) -> tuple[bytes, RecordSizes]:
     """A batch's records without compression, no more than `most` bytes, and their sizes. Raises RecordsError."""
+    records = read_bytes(arena, found, row, most)
+    return records, sizes_of(records, int(found.record_count[row]))
+
+
+def read_bytes(arena: Bytes, found: RecordBatches, row: int, most: int) -> bytes:
+    """A batch's records without compression, no more than `most` bytes. Raises RecordsError."""
     _check(found, row)
     start, size = int(found.start[row]), int(found.size[row])
-    records = uncompressed(int(found.codec[row]), arena[start + HEADER_BYTES : start + size].tobytes(), most)
-    return records, sizes_of(records, int(found.record_count[row]))
+    return uncompressed(int(found.codec[row]), arena[start + HEADER_BYTES : start + size].tobytes(), most)
 
 
 def _check(found: RecordBatches, row: int) -> None:
     """Raises RecordsError where the batch is not whole, or not of magic 2."""
     if found.fault[row] != 0 or found.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)
-    if found.magic[row] != 2:
+    if found.magic[row] != MAGIC:
         raise RecordsError(RecordsFault.OLD_FORMAT)
     if found.crc_valid[row] != 1:
         raise RecordsError(RecordsFault.CORRUPT)

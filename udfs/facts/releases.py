@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.silver import CLUSTER_METADATA
+from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.wire.releases import BROKERS_ONLY, MARKS
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.messages import Messages

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables.silver import TOPIC_CHANGES
+from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.table import Column
 from schemas.wire.declared import ALTER_PARTITION_REASSIGNMENTS, CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from udfs.arrow import array_of
@@ -65,6 +65,7 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
         t.num_partitions: topics.column("num_partitions"),
         t.replication_factor: topics.column("replication_factor"),
         t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
+        t.configs: topics.column("configs.count"),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
         t.error_code: known(pick(answer.column("error_code"), row, UNKNOWN)),
         t.answered_num_partitions: counts(answer, "num_partitions", row),

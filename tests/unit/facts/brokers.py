@@ -13,6 +13,7 @@ from tests.unit.capture.conversations import OPENING, Connection, Segment, answe
 from tests.unit.wire.reference import default, encode, within
 from udfs.facts.arrow_tables import unpack
 from udfs.facts.build import facts
+from udfs.facts.record_sizes import Asked
 
 TOPIC_ID = bytes(range(16))
 API_VERSIONS = 18  # its response header never has tags
@@ -54,16 +55,18 @@ def turns(*frames: bytes) -> list[Segment]:
 
 
 def tables(
-    *segments: Segment, connection: Connection | None = None, rows: int = 50_000
+    *segments: Segment, connection: Connection | None = None, rows: int = 50_000, records: Asked | None = None
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows of each silver table from one opened connection."""
     packet_rows = batch(packets([*OPENING, *segments], connection))
-    return tables_of(cut(packet_rows, rows), rows=rows, payload_bytes=1 << 24 if rows > 100 else 1)
+    return tables_of(cut(packet_rows, rows), records, rows=rows, payload_bytes=1 << 24 if rows > 100 else 1)
 
 
-def tables_of(batches: list[pa.RecordBatch], **chunk_size: int) -> dict[str, list[dict[str, Any]]]:
+def tables_of(
+    batches: list[pa.RecordBatch], records: Asked | None = None, **chunk_size: int
+) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for packed in facts(batches, "capture", **chunk_size):
+    for packed in facts(batches, "capture", records=records, **chunk_size):
         for content in unpack([packed]):
             found[packed["table"][0].as_py()] += content.to_pylist()
     for lines in found.values():

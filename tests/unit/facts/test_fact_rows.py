@@ -283,6 +283,22 @@ def test_metadata_is_a_row_a_broker_a_partition_and_a_topic_without_any() -> Non
     )
 
 
+def test_a_topic_is_named_where_the_request_asks_for_some_and_not_for_all() -> None:
+    topics = [{"name": b"t", "partitions": [{"partition_index": 0}]}, {"name": b"gone", "error_code": 3}]
+    some, everything = [{"name": b"t"}, {"name": b"gone"}], None
+    exchanges = [
+        turn
+        for number, names in enumerate((some, everything))
+        for turn in (
+            asked(METADATA_REQUEST, 9, number, topics=names), answered(METADATA_RESPONSE, 9, number, topics=topics)
+        )
+    ]  # fmt: skip
+    rows = tables(*turns(*exchanges))["cluster_metadata"]
+    assert {(row["exchange_no"], row["topic"], row["is_named"]) for row in rows} == {
+        (0, "t", True), (0, "gone", True), (1, "t", False), (1, "gone", False),
+    }  # fmt: skip
+
+
 def test_the_client_software_is_known_from_the_first_request_that_tells_it_on() -> None:
     versions = turns(
         asked(API_VERSIONS_REQUEST, 3, 1, client_software_name=b"librdkafka", client_software_version=b"2.6"),

@@ -43,7 +43,10 @@ CREATION = exchange(
     7,
     {
         "topics": [
-            {"name": b"clicks", "num_partitions": 12, "replication_factor": 3},
+            {
+                "name": b"clicks", "num_partitions": 12, "replication_factor": 3,
+                "configs": [{"name": b"retention.ms", "value": b"1"}, {"name": b"cleanup.policy", "value": None}],
+            },
             {"name": b"taken", "num_partitions": -1, "replication_factor": -1},
             {
                 "name": b"placed", "num_partitions": -1, "replication_factor": -1,
@@ -75,6 +78,7 @@ def test_a_creation_is_a_row_a_topic_with_what_was_asked_and_what_was_answered()
     answers = values(rows, "topic_id", "error_code", "answered_num_partitions", "answered_replication_factor")
     assert answers == [(TOPIC_ID_TEXT, 0, 12, 3), (None, TOPIC_EXISTS, None, None), (None, 0, 2, 2)]
     assert {(row["client_id"], row["partition"]) for row in rows} == {("app", None)}
+    assert values(rows, "configs") == [(2,), (0,), (0,)]
 
 
 def test_assignments_name_partition_and_brokers_and_are_null_where_kafka_is_to_place() -> None:

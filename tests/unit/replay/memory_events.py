@@ -35,7 +35,7 @@ def fetch(
         limits = {"partition_key": partition, "broker_key": connection, "partition_max_bytes": 500}
         rows.append(row("consumer", unit, **at, kind=1, **limits, fetch_offset=offset, returned_bytes=10 * records))
         if records:
-            batch = {"end_offset": offset + records, "records": records, "plain": True, "size": 10 * records}
+            batch = {"end_offset": offset + records, "records": records, "compressed": False, "size": 10 * records}
             rows.append(row("consumer", unit, **at, kind=2, partition_key=partition, **batch))
     return rows  # fmt: skip
 

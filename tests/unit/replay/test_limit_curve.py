@@ -13,9 +13,10 @@ from schemas.tables.steps import TOPIC_EVENTS
 from tests.unit.replay.test_partition_limits import asked, created, grown, limit, seen
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.limits.asked_changes import Defaults
-from udfs.replay.limits.limit_curve import NONE_FAILS, limit_curves
+from udfs.replay.limits.limit_curve import limit_curves
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS
 from udfs.replay.limits.limit_replay import LimitLane, replayed
+from udfs.replay.limits.limit_side_pass import NONE_FAILS
 from udfs.replay.limits.topic_history import BROKER, History, history_of
 
 CHANGES = 30
@@ -59,14 +60,35 @@ def first_refusal(found: History, most: int) -> int:
     return int(refused[0]) if len(refused) else NONE_FAILS
 
 
+def growing(seed: int) -> History:
+    """One topic after the other on seven brokers of three racks, now and then one that grows or goes."""
+    chance = random.Random(seed)  # noqa: S311  (not for secrets)
+    rows = []
+    for time in range(1, 400):
+        kind, old = chance.choice(["create"] * 8 + ["grow", "delete"]), f"t{chance.randint(1, time)}"
+        partitions, factor = chance.randint(1, 9), chance.randint(1, 3)
+        rows.append({
+            "create": created(time, f"t{time}", partitions, factor),
+            "grow": grown(time, old, partitions * 2),
+            "delete": asked(time, "delete_topic", old),
+        }[kind])  # fmt: skip
+    return history(rows, {node: "abc"[node % 3] for node in range(7)})
+
+
+def refusals_in_curve(found: History) -> int:
+    """Hold each limit of the curve against a lane of its own; how many steps the curve has."""
+    steps = limit_curves(found.changes, found.brokers, len(found.topics))[MAX_BROKER_PARTITIONS]
+    for most in range(1, int(steps.limit_from[-1]) + 3):
+        step = int(np.searchsorted(steps.limit_from, most, side="right")) - 1
+        assert steps.change[step] == first_refusal(found, most), most
+    return len(steps.change) - 1
+
+
 @pytest.mark.parametrize("names_brokers", [False, True])
 def test_every_limit_refuses_first_what_a_lane_of_its_own_does(names_brokers: bool) -> None:
-    refusing = 0
-    for seed in range(60):
-        found = drawn(seed, names_brokers)
-        steps = limit_curves(found.changes, found.brokers, len(found.topics))[MAX_BROKER_PARTITIONS]
-        for most in range(1, int(steps.limit_from[-1]) + 3):
-            step = int(np.searchsorted(steps.limit_from, most, side="right")) - 1
-            assert steps.change[step] == first_refusal(found, most), (seed, most)
-        refusing += len(steps.change) - 1
-    assert refusing > 300
+    assert sum(refusals_in_curve(drawn(seed, names_brokers)) for seed in range(60)) > 300
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_so_it_does_while_a_cluster_grows(seed: int) -> None:
+    assert refusals_in_curve(growing(seed)) > 100

@@ -105,6 +105,25 @@ def test_a_consumer_process_is_one_over_its_connections() -> None:
     assert (captured[c.config_refused], small[c.config_refused]) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "decompressed", "unmeasured"),
+    [((None, None), None, 2), ((75, None), None, 1), ((75, 40), 75 + 40, 0)],
+)
+def test_decompressed_bytes_are_told_where_every_compressed_batch_was_measured(
+    sizes: tuple[int | None, ...], decompressed: int | None, unmeasured: int
+) -> None:
+    found, c = iter(sizes), CONSUMER_MEMORY
+    events = [
+        event | {"compressed": True, "uncompressed": next(found)}
+        if (event["side"], event["kind"]) == ("consumer", 2)
+        else event
+        for event in EVENTS
+    ]
+    for lane in tables(events, 10_000)[c.name]:
+        told = (lane[c.record_bytes], lane[c.decompressed_bytes], lane[c.unmeasured_batches])
+        assert told == (50, decompressed, unmeasured)
+
+
 def test_a_pool_below_the_smallest_that_suffices_makes_somebody_wait() -> None:
     c = CONSUMER_MEMORY
     _, small = tables(EVENTS, 10_000, replace(LANES, consumer=bounds_of(UNBOUNDED, 100)))[c.name]
@@ -122,6 +141,16 @@ def test_the_timeline_and_the_curve_tell_when_and_for_how_long() -> None:
     curve = {step[e.bytes]: step[e.time_above_ms] for step in rows_of(e) if step[e.scenario] == "captured"}
     # Nothing until 10 ms, 100 bytes until 20, 190 until 110, 90 until 120.001, then nothing.
     assert curve == pytest.approx({0: 110.001, 90: 100.0, 100: 90.0, 190: 0.0})
+
+
+def test_the_curve_ends_with_the_most_in_use_to_the_byte() -> None:
+    e, c = CONSUMER_MEMORY_EXCEEDANCE, CONSUMER_MEMORY
+    events = [event | {"size": 100_003} if event["size"] == 100 else event for event in TWO_BROKERS]
+    found = tables(events, 10_000)
+    steps = {step[e.bytes]: step[e.time_above_ms] for step in found[e.name] if step[e.scenario] == "captured"}
+    # 100,003 and 100,093 are within 1 %: one step, above which nothing is.
+    assert steps == pytest.approx({0: 110.001, 90: 100.0, 100_093: 0.0})
+    assert found[c.name][0][c.used_bytes_max] == 100_093
 
 
 def test_a_brokers_requests_share_one_pool() -> None:

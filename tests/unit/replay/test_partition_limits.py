@@ -93,6 +93,7 @@ def test_brokers_are_filled_up_to_the_limit_and_no_further() -> None:
     rows = [created(time, f"t{time}", 1, 1) for time in range(1, 9)]
     found = replay(rows, LimitLane("two", broker=limit(2)))
     assert [row["topic"] for row in found[R]] == ["t7", "t8"]
+    assert {row["message"].rpartition(": ")[2] for row in found[R]} == {"limit 2, present 6, asked 1 on all brokers"}
     last = [row["partitions"] for row in found[PARTITIONS_PER_BROKER] if row["scenario"] == "two"][-3:]
     assert last == [2, 2, 2]
 
@@ -173,6 +174,8 @@ def test_a_topic_made_by_a_metadata_request_is_refused_as_any_other() -> None:
         ("4.3", created(2, "b", 10_001), ("b", 44, "partitions per request")),
         ("4.3", created(2, "b", 10_000), ("b", 44, "records per request")),
         ("4.3", created(2, "b", 9_999), None),
+        ("4.3", created(2, "b", 9_999, configs=1), ("b", 44, "records per request")),
+        ("4.3", created(2, "b", 9_998, configs=1), None),
         ("4.3", grown(2, "a", 10_012), ("a", -1, "records per request")),
         ("4.4", grown(2, "a", 10_012), ("a", 44, "partitions per request")),
         ("4.4", grown(2, "a", 10_001), None),
@@ -248,17 +251,19 @@ RICH = [
 
 def test_requests_on_a_topic_that_was_refused_fail_until_it_is_made() -> None:
     rows = [
-        created(1, "a", 3, produce_requests=5, fetch_requests=2), created(2, "b", 1, produce_requests=9),
-        grown(3, "a", 6, produce_requests=1), created(4, "a", 1, produce_requests=30, fetch_requests=40),
+        created(1, "a", 3, produce_requests=5, fetch_requests=2, metadata_requests=3),
+        created(2, "b", 1, produce_requests=9, metadata_requests=8), grown(3, "a", 6, produce_requests=1),
+        created(4, "a", 1, produce_requests=30, fetch_requests=40),
         asked(5, "delete_topic", "a", fetch_requests=50),
     ]  # fmt: skip
     found = replay(rows, LimitLane("two", total=limit(2)))
-    refused = [(row["topic"], row["kind"], row["produces_failed"], row["fetches_failed"]) for row in found[R]]
-    assert refused == [("a", "create_topic", 5, 2), ("a", "create_partitions", 1, 0)]
-    names = ("scenario", "kind", "topic_prefix", "produces_failed", "fetches_failed")
+    failed = ("produces_failed", "fetches_failed", "metadata_failed")
+    refused = [tuple(row[name] for name in ("topic", "kind", *failed)) for row in found[R]]
+    assert refused == [("a", "create_topic", 5, 2, 3), ("a", "create_partitions", 1, 0, 0)]
+    names = ("scenario", "kind", "topic_prefix", *failed)
     failing = [row for row in found[PARTITION_LIMITS] if row["produces_failed"]]
     assert sorted(tuple(row[name] for name in names) for row in failing) == [
-        ("two", "create_partitions", "a", 1, 0), ("two", "create_topic", "a", 5, 2),
+        ("two", "create_partitions", "a", 1, 0, 0), ("two", "create_topic", "a", 5, 2, 3),
     ]  # fmt: skip
 
 

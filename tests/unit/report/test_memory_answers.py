@@ -68,6 +68,18 @@ def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
     assert "stuck" not in answer(bounded, rows[0], rows[2])
 
 
+def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
+    def told(**columns: int | None) -> str:
+        most = row_of(CONSUMER_MEMORY, record_bytes=100, **columns)
+        return needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
+
+    assert "what 7 compressed batches are uncompressed was not measured" in told(
+        unmeasured_batches=7, decompressed_bytes=None
+    )
+    assert "uncompressed 2.5 times as much" in told(decompressed_bytes=250)
+    assert "none of it compressed" in told(decompressed_bytes=100)
+
+
 def test_what_is_held_under_other_fetch_limits_is_told_without_the_replay_of_them() -> None:
     limited = ("captured", "consumer.fetch.max.bytes=1MiB")
     told = answer(needed, row("consumers", limited[0]), row("consumers", limited[1], most=4096), names=limited)

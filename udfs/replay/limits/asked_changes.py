@@ -102,7 +102,7 @@ class Asked(NamedTuple):
             assigned.width, numbers(asked[t.replication_factor], -1),
             numbers(asked[t.answered_replication_factor], -1), seen.factor[topic], defaults.replication_factor,
         )  # fmt: skip
-        records = request_records(requests(asked), partitions)
+        records = request_records(requests(asked), partitions, numbers(asked[t.configs], 0))
         error, reason = taken_as_captured(kind, captured, records, NO_ANSWER, mutation_quota_known)
         untold = unseen_before(asked, kind, topic, captured, made, seen)
         return cls(

@@ -12,8 +12,6 @@ from udfs.replay.limits.topic_state import CREATE
 from udfs.wire.arrays import Ints
 
 POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED = 44, 89
-SURELY_SMALL = MOST_PER_REQUEST - 1000
-"""A request with so few records, those of topics' configurations left out, is below the cap on records."""
 
 
 class Reason(StrEnum):
@@ -37,9 +35,9 @@ BY_ERROR = {
 }  # fmt: skip
 
 
-def request_records(request: Ints, partitions: Ints) -> Ints:
-    """For each change the metadata records that its whole request would make, without configurations."""
-    sums = np.bincount(request, np.maximum(partitions, 0) + 1)
+def request_records(request: Ints, partitions: Ints, configs: Ints) -> Ints:
+    """For each change the metadata records that its whole request would make."""
+    sums = np.bincount(request, np.maximum(partitions, 0) + configs + 1)
     records: Ints = sums[request].astype(np.int64)
     return records
 
@@ -55,7 +53,8 @@ def taken_as_captured(
     reason[captured == no_answer] = Reason.NO_RESPONSE
     for code, why in BY_ERROR.items():
         reason[captured == code] = why
-    reason[(captured == POLICY_VIOLATION) & (kind == CREATE) & (records < SURELY_SMALL)] = Reason.CREATE_TOPIC_POLICY
+    within_cap = (kind == CREATE) & (records <= MOST_PER_REQUEST)
+    reason[(captured == POLICY_VIOLATION) & within_cap] = Reason.CREATE_TOPIC_POLICY
     if not mutation_quota_known:
         reason[captured == THROTTLING_QUOTA_EXCEEDED] = Reason.QUOTA_NOT_KNOWN
     taken = (reason != "") & (captured != no_answer)

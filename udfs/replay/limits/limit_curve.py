@@ -3,7 +3,8 @@
 Up to its first refusal a lane with a limit of N has what the lane without a limit has, but for where replicas were put
 once a broker was full. So the changes are done once without a limit; for max.partitions = N the first change that needs
 more than N is the first refusal, and for max.broker.partitions = N a side pass begins at the change by which a broker
-would get its Nth replica, ends with the first refusal, or where there can be none any more, and is undone.
+would get its Nth replica, ends with the first refusal, or where there can be none any more, and is undone
+(limit_side_pass).
 """
 
 from __future__ import annotations
@@ -24,13 +25,12 @@ from udfs.replay.limits.limit_lane import (
     unlimited,
     workspace,
 )
+from udfs.replay.limits.limit_side_pass import NONE_FAILS, NOT_PLACED, Placed, first_refusal, nothing_placed
 from udfs.replay.limits.limited_placer import UNLIMITED
 from udfs.replay.limits.partition_limits import apply_change, replay_lane
 from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, Changes, Topics, count, no_topics, undo
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel
-
-NONE_FAILS = -1
 
 
 class Steps(NamedTuple):
@@ -70,32 +70,6 @@ def refusable_from(changes: Changes, brokers: Brokers, outcomes: Outcomes) -> In
 
 
 @kernel
-def first_refusal(
-    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes,
-    first: int, limit: int, refusable: Ints, held: Ints,
-) -> int:  # fmt: skip
-    """The first change from `first` on that max.broker.partitions = limit refuses; the state is left as it was.
-
-    refusable: as `refusable_from` has it. held: int64[brokers], working memory.
-    """
-    for broker in range(len(held)):
-        held[broker] = topics.counts[broker]
-    total, found, change = topics.total[0], NONE_FAILS, first
-    while change < len(changes.time) and found == NONE_FAILS and limit <= refusable[change]:
-        limits.broker[change] = limit
-        apply_change(changes, topics, brokers, limits, work, outcomes, change)
-        if outcomes.reason[change] == MAX_BROKER_PARTITIONS:
-            found = change
-        change += 1
-    for done in range(change - 1, first - 1, -1):
-        undo(changes, topics, done)
-    for broker in range(len(held)):
-        topics.counts[broker] = held[broker]
-    topics.total[0] = total
-    return found
-
-
-@kernel
 def highest(counts: Ints) -> int:
     """The largest count, 0 for none."""
     most = 0
@@ -118,7 +92,7 @@ def highest_with(changes: Changes, topics: Topics, outcomes: Outcomes, change: i
 @kernel
 def fill_broker_curve(
     changes: Changes, topics: Topics, brokers: Brokers, free: Limits, limited: Limits, work: Workspace,
-    side: Outcomes, outcomes: Outcomes, refusable: Ints, before: Ints, held: Ints, curve: Curve,
+    side: Outcomes, outcomes: Outcomes, refusable: Ints, before: Ints, held: Ints, placed: Placed, curve: Curve,
 ) -> int:  # fmt: skip
     """Do all changes without a limit (free) and fill the curve of max.broker.partitions; returns its last limit.
 
@@ -130,6 +104,7 @@ def fill_broker_curve(
             before[broker] = topics.counts[broker]
         total = topics.total[0]
         apply_change(changes, topics, brokers, free, work, outcomes, change)
+        placed.full[change] = NOT_PLACED
         most = min(highest_with(changes, topics, outcomes, change), len(curve.change) - 1)
         if most <= done or changes.kind[change] == APPEAR:
             continue
@@ -138,7 +113,7 @@ def fill_broker_curve(
             topics.counts[broker] = before[broker]
         topics.total[0] = total
         for limit in range(done + 1, most + 1):
-            found = first_refusal(changes, topics, brokers, limited, work, side, change, limit, refusable, held)
+            found = first_refusal(changes, topics, brokers, limited, work, side, change, limit, refusable, held, placed)
             curve.change[limit] = found
             if found != NONE_FAILS:
                 curve.present[limit], curve.asked[limit] = side.present[found], side.asked[found]
@@ -159,7 +134,8 @@ def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, S
     held = np.zeros((2, nodes), np.int64)
     last = fill_broker_curve(
         changes, no_topics(changes, nodes, topics), brokers, unlimited(n), unlimited(n), workspace(brokers, changes),
-        no_outcomes(changes), no_outcomes(changes), refusable_from(changes, brokers, outcomes), held[0], held[1], curve,
+        no_outcomes(changes), no_outcomes(changes), refusable_from(changes, brokers, outcomes), held[0], held[1],
+        nothing_placed(n, nodes), curve,
     )  # fmt: skip
     broker = steps(curve.change[1 : last + 1], curve.present[1 : last + 1], curve.asked[1 : last + 1])
     return {MAX_BROKER_PARTITIONS: broker, MAX_PARTITIONS: cluster_steps(changes, outcomes)}

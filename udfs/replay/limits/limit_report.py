@@ -14,7 +14,7 @@ from udfs.arrow import array_of
 from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.limits.asked_changes import NO_ANSWER
-from udfs.replay.limits.limit_curve import NONE_FAILS, Steps
+from udfs.replay.limits.limit_curve import Steps
 from udfs.replay.limits.limit_lane import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
@@ -25,6 +25,7 @@ from udfs.replay.limits.limit_lane import (
     REQUEST_RECORDS,
     Outcomes,
 )
+from udfs.replay.limits.limit_side_pass import NONE_FAILS
 from udfs.replay.limits.topic_history import History
 from udfs.replay.limits.topics_seen import numbers
 from udfs.wire.arrays import Bools, Ints
@@ -111,6 +112,7 @@ def consequences(rows: pa.Table, absent: Ints) -> dict[str, Ints]:
     return {
         t.produces_failed: numbers(rows[e.produce_requests], 0) * absent,
         t.fetches_failed: numbers(rows[e.fetch_requests], 0) * absent,
+        t.metadata_failed: numbers(rows[e.metadata_requests], 0) * absent,
     }
 
 
@@ -153,14 +155,14 @@ def named(names: dict[int, str], numbers: Ints) -> pa.Array[Any]:
 
 def messages(outcomes: Outcomes, refused: Ints, node: Ints) -> pa.Array[Any]:
     """What each refusal says: the limit, what is there and what was asked for, as KIP-578 wants it."""
-    where = pc.if_else(
-        pa.array(outcomes.broker[refused] >= 0), joined([" on broker ", pa.array(node).cast(pa.string())]), ""
-    )
+    reason = outcomes.reason[refused]
+    no_broker = pc.if_else(pa.array(reason == MAX_BROKER_PARTITIONS), " on all brokers", "")
+    one_broker = joined([" on broker ", pa.array(node).cast(pa.string())])
+    where = pc.if_else(pa.array(outcomes.broker[refused] >= 0), one_broker, no_broker)
     counts = [
         pa.array(values[refused]).cast(pa.string()) for values in (outcomes.limit, outcomes.present, outcomes.asked)
     ]
     tail = joined([": limit ", counts[0], ", present ", counts[1], ", asked ", counts[2], where])
-    reason = outcomes.reason[refused]
     is_limit = pa.array(reason != REFUSED_BEFORE)
     return joined([named(MESSAGES, reason), pc.if_else(is_limit, tail, "")])
 

@@ -58,7 +58,7 @@ def start_request(changes: Changes, topics: Topics, brokers: Brokers, limits: Li
         there = changes.error[change] == 0 and invalid(changes, topics, brokers, change) == 0
         new = additional(changes, topics, change)
         partitions += new if kind != GROW or there else 0
-        records += new + 1 if there else 0
+        records += new + 1 + changes.configs[change] if there else 0
         change += 1
     work.request[0], work.request[1], work.request[2] = request, NO_LIMIT, 0
     if limits.per_request[0] and (kind != GROW or limits.growth_checked[0]):

@@ -133,6 +133,7 @@ def merged(
         both(there.topic, asked.topic),
         both(there.size, asked.partitions),
         both(there.width, asked.factor),
+        both(0, numbers(rows[t.configs], 0)),
         both(there.partition, numbers(rows[t.partition], 0)),
         both(appeared[:-1], at),
         both(there.size * there.width, named),

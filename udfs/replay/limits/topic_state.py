@@ -26,6 +26,7 @@ class Changes(NamedTuple):
     topic: Ints  # number of the topic
     partitions: Ints  # asked for; of GROW all that shall be there
     factor: Ints  # replication factor asked for; of MOVE the replicas named
+    configs: Ints  # configurations of a topic to be made
     partition: Ints  # of MOVE the partition, of APPEAR the first one
     assigned_at: Ints  # the brokers that the request names are assigned[assigned_at:]; -1: Kafka is to place them
     assigned_size: Ints  # how many brokers it names

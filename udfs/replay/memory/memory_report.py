@@ -22,7 +22,6 @@ from schemas.tables.table import Table
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_report import texts, within
-from udfs.replay.histogram import bucket_floor
 from udfs.replay.memory import memory_fidelity
 from udfs.replay.memory.consumer_lanes import (
     CAPTURED,
@@ -150,7 +149,8 @@ def deadlock(sim: Sim, lane: int) -> str | None:
 def consumer_rows(unit: Unit, done: LanesReplayed, gathered: Gathered) -> Rows:
     """Rows of some lanes of a consumer process."""
     n, t, sim = len(done.names), CONSUMER_MEMORY, done.sim
-    plain = gathered.numbers["compressed_bytes"] == 0
+    unmeasured = gathered.numbers["unmeasured_batches" if done.number == CAPTURED else "compressed_batches"]
+    decompressed = done.record_bytes + gathered.numbers["bytes_saved"]
     columns: Mapping[str, Cell] = {
         **whose(unit, t, done.names),
         **pool_columns(sim, done.speed),
@@ -163,7 +163,8 @@ def consumer_rows(unit: Unit, done: LanesReplayed, gathered: Gathered) -> Rows:
         t.partitions: np.full(n, len(gathered.partition_index)),
         t.records: np.full(n, int(sim.trace.records.sum())),
         t.record_bytes: np.full(n, done.record_bytes),
-        t.decompressed_bytes: pa.array([done.record_bytes if plain else None] * n, pa.int64()),
+        t.decompressed_bytes: pa.array([None if unmeasured else decompressed] * n, pa.int64()),
+        t.unmeasured_batches: np.full(n, unmeasured),
         t.memory_bound_bytes: np.full(n, done.bound),
         t.reckoned_bytes_max: sim.runs["reckoned"],
         t.pinned_responses: sim.runs["pinned"],
@@ -198,7 +199,7 @@ def timeline_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def exceedance_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatch:
-    """Rows of `consumer_memory_exceedance`: a step wherever time was spent."""
+    """Rows of `consumer_memory_exceedance`: a step wherever time was spent, at the most bytes in use there."""
     t, span = CONSUMER_MEMORY_EXCEEDANCE, np.maximum(span_us(sim), 1)
     lane, bucket = np.nonzero(sim.spent.time)
     above = span_us(sim)[:, None] - np.cumsum(sim.spent.time, axis=1)
@@ -206,7 +207,7 @@ def exceedance_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatc
         t,
         {
             **whose(unit, t, [names[number] for number in lane.tolist()]),
-            t.bytes: np.array([bucket_floor(number) for number in bucket.tolist()], np.int64),
+            t.bytes: sim.spent.highest[lane, bucket],
             t.time_above_ms: above[lane, bucket] / 1000,
             t.share_above: above[lane, bucket] / span[lane],
         },

@@ -199,11 +199,11 @@ class Gathered:
         used = len(self.partitions.holder)
         more = max(len(self.partition_index) - used, 0)
         self.partitions = Partitions(*with_room(tuple(self.partitions), used, more, NONE))
-        offset, returned, end, records, limit, size, plain = (
+        offset, returned, end, records, limit, size, compressed, uncompressed = (
             numbers_of(batch, name, missing)
             for name, missing in (
                 (t.fetch_offset, UNKNOWN), (t.returned_bytes, 0), (t.end_offset, UNKNOWN), (t.records, 0),
-                (t.partition_max_bytes, 0), (t.size, 0), (t.plain, 0),
+                (t.partition_max_bytes, 0), (t.size, 0), (t.compressed, 0), (t.uncompressed, UNKNOWN),
             )
         )  # fmt: skip
         rows = Rows(kind, exchange, partition, offset, returned, end, records)
@@ -214,7 +214,10 @@ class Gathered:
         self.brokers.update(np.unique(numbers_of(batch, t.broker_key, 0)[~is_batch]).tolist())
         self.numbers["partition_max_bytes"] = max(self.numbers["partition_max_bytes"], int(limit.max(initial=0)))
         self.numbers["record_bytes"] += int(returned.sum())
-        self.numbers["compressed_bytes"] += int(size[is_batch & (plain == 0)].sum())
+        is_compressed, is_measured = is_batch & (compressed == 1), uncompressed != UNKNOWN
+        self.numbers["compressed_batches"] += int(is_compressed.sum())
+        self.numbers["unmeasured_batches"] += int((is_compressed & ~is_measured).sum())
+        self.numbers["bytes_saved"] += int((uncompressed - size)[is_compressed & is_measured].sum())
 
     @property
     def max_bytes(self) -> int:

@@ -30,18 +30,19 @@ USAGE = np.dtype(
 
 
 class Spent(NamedTuple):
-    """By lane: us[lanes, BUCKETS] spent at so many bytes; [lanes, SLOTS] most bytes and waiting ones in each slot."""
+    """By lane: us[lanes, BUCKETS] spent at so many bytes, and the most of those bytes; [lanes, SLOTS] most bytes and
+    waiting ones in each slot.
+    """
 
     time: Ints
+    highest: Ints
     most: Ints
     waiting: Ints
 
 
 def nothing_spent(lanes: int) -> Spent:
     """Before anything was used."""
-    return Spent(
-        np.zeros((lanes, BUCKETS), np.int64), np.zeros((lanes, SLOTS), np.int64), np.zeros((lanes, SLOTS), np.int64)
-    )
+    return Spent(*(np.zeros((lanes, columns), np.int64) for columns in (BUCKETS, BUCKETS, SLOTS, SLOTS)))
 
 
 @kernel
@@ -72,7 +73,10 @@ def note(usage: Record, spent: Spent, lane: int, slot: int) -> None:
 @kernel
 def advance(usage: Record, spent: Spent, lane: int, time: int) -> None:
     """Go on to a time, up to which nothing changes."""
-    spent.time[lane, bucket_of(usage.used)] += time - usage.now
+    if time > usage.now:
+        bucket = bucket_of(usage.used)
+        spent.time[lane, bucket] += time - usage.now
+        spent.highest[lane, bucket] = max(spent.highest[lane, bucket], usage.used)
     while (time - usage.start) // usage.slot_us >= SLOTS:
         fold(usage, spent, lane)
     first = (usage.now - usage.start) // usage.slot_us

@@ -1,0 +1,82 @@
+"""The silver tables of a cluster's topics: what Metadata responses show of them, and who asks for which changes."""
+
+from __future__ import annotations
+
+from schemas.tables.silver_columns import (
+    BROKER,
+    CAPTURE_ID,
+    CLIENT_ADDRESS,
+    CLIENT_ID,
+    CONNECTION_ID,
+    EXCHANGE_NO,
+    REQUEST_TIME,
+    RESPONSE_TIME,
+    TOPIC,
+    TOPIC_ID,
+)
+from schemas.tables.table import Spec as C
+from schemas.tables.table import table
+
+CLUSTER_METADATA = table(
+    "cluster_metadata", "silver",
+    "One row a broker or partition in a Metadata response, or an ApiVersions response that tells the broker's release.",
+    ("capture_id", "connection_id", "exchange_no", "entry", "position"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    exchange_no=EXCHANGE_NO,
+    request_time=REQUEST_TIME,
+    response_time=RESPONSE_TIME,
+    entry=C("string", "broker or partition; topic for a topic without partitions; release"),
+    position=C("int", "Place in the response among entries of its kind, from 0"),
+    node_id=C("int", "The broker's node id", nullable=True),
+    host=C("string", "The host the broker advertises", nullable=True, names="host"),
+    port=C("int", "The port the broker advertises", nullable=True),
+    rack=C("string", "The broker's rack", nullable=True, names="host"),
+    topic=C("string", "Topic name", nullable=True, names="topic"),
+    topic_id=TOPIC_ID,
+    is_internal=C("boolean", "An internal topic of Kafka", nullable=True),
+    is_named=C("boolean", "The request names the topic; false where it asks for all topics", nullable=True),
+    partition=C("int", "Partition of the topic", nullable=True),
+    leader_id=C("int", "Node id of the leader, -1 for none", nullable=True),
+    leader_epoch=C("int", "The leader's epoch", nullable=True),
+    replica_nodes=C("array<int>", "Node ids of the replicas", nullable=True),
+    isr_nodes=C("array<int>", "Node ids of the replicas in sync", nullable=True),
+    error_code=C("smallint", "The entry's error", nullable=True),
+    release=C("string", "Kafka release of the broker that answers: the newest one of schemas/wire/releases.py of which "
+                        "it offers the APIs", nullable=True),
+)  # fmt: skip
+
+TOPIC_CHANGES = table(
+    "topic_changes", "silver",
+    "One row a topic that a request asks to make, delete or grow, or a partition that it asks to move; also those that "
+    "were refused.",
+    ("capture_id", "connection_id", "exchange_no", "position"), "capture_id",
+    capture_id=CAPTURE_ID,
+    connection_id=CONNECTION_ID,
+    exchange_no=EXCHANGE_NO,
+    broker=BROKER,
+    client_address=CLIENT_ADDRESS,
+    client_id=CLIENT_ID,
+    request_time=REQUEST_TIME,
+    response_time=RESPONSE_TIME,
+    kind=C("string", "create_topic, delete_topic, create_partitions, reassign_partition, or auto_create: a Metadata "
+                     "request that names the topic and allows to make it, and a response that does not show it"),
+    position=C("int", "Place in the request among its topics, or partitions to be moved, from 0"),
+    topic=TOPIC,
+    topic_id=TOPIC_ID,
+    partition=C("int", "Partition to be moved", nullable=True),
+    num_partitions=C("int", "Partitions asked for, -1 for the broker's default; all there shall be where some are "
+                            "added",
+                     nullable=True),
+    replication_factor=C("smallint", "Replication factor asked for, -1 for the broker's default", nullable=True),
+    assignments=C("array<string>", "PARTITION:BROKER,BROKER,... of each partition that the request places itself; null "
+                                   "where Kafka is to place them, or a move is to be cancelled",
+                  nullable=True),
+    configs=C("int", "How many configurations a topic to be made is given", nullable=True),
+    validate_only=C("boolean", "Nothing is to be done, only checked", nullable=True),
+    error_code=C("smallint", "The error of the topic or partition, else of the whole response; null without an answer",
+                 nullable=True),
+    answered_num_partitions=C("int", "Partitions of the new topic as the response says", nullable=True),
+    answered_replication_factor=C("smallint", "Replication factor of the new topic as the response says",
+                                  nullable=True),
+)  # fmt: skip
