@@ -64,6 +64,28 @@ def test_at_the_captured_settings_the_closed_loop_goes_as_the_capture_did() -> N
     }
 
 
+def test_a_response_that_is_empty_for_a_quota_has_the_client_wait_in_every_lane() -> None:
+    """ClientQuotaManager.throttle: the records of fetch 3 come when the client asks again, 2 s later."""
+    later = 2_000 * MS
+    events = [row if row.get("exchange_no", 0) < 3 else behind(row, later) for row in EVENTS]
+    held = [
+        row | {"throttled": True, "returned_bytes": 0, "response_record_bytes": 0}
+        for row in EVENTS
+        if row.get("exchange_no") == 3
+    ]
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity([*events, *held]).values())
+    rows = gold([*events, *held], lanes_of(AS_CAPTURED, 100 * SIZE))["fetch_fairness"]
+    took = [row["catch_up_ms"] for row in rows if row["mode"] == "closed"]
+    assert min(took[:PARTITIONS]) >= 2000
+    assert min(took[PARTITIONS:]) >= 2000
+
+
+def behind(row: dict[str, Any], later: int) -> dict[str, Any]:
+    """A fetch's row as the one of a fetch that came one fetch and so much time later."""
+    times = {name: row[name] + later for name in ("position", "request_time", "response_time")}
+    return row | times | {"exchange_no": row["exchange_no"] + 1}
+
+
 def test_a_partition_that_the_first_fetch_leaves_out_is_not_asked_for_in_it() -> None:
     events = [row for row in EVENTS if (row.get("exchange_no"), row["partition"]) != (0, 3)]
     assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())

@@ -12,7 +12,9 @@ Told by the fetches alone, in every lane at the captured time:
   had committed. Where that batch is not known, it is left out from then on, and counted as `position_moved`;
 - a full fetch in a session opens it anew, in the client's order (FetchSessionHandler: it was evicted, or the
   connection broke);
-- where any of these follows on a silence of GIVEN_UP_US, such as a rebalance, the reader stands still as long.
+- where any of these follows on a silence of GIVEN_UP_US, such as a rebalance, the reader stands still as long;
+- a response that is empty for a quota stands for nothing read (kafka-semantics 1.4): from the response before until
+  the client asks again, having waited for throttle_time_ms (KIP-219), the reader stands still.
 
 A reader's next connection begins as captured; partitions that go from one broker to another are not followed.
 """
@@ -72,11 +74,14 @@ class Placed(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Of a connection's fetches, int64[fetches] each; opens: bool[fetches], a full fetch that asks for a session."""
+    """Of a connection's fetches, int64[fetches] each; bool[fetches] of those that ask for a session, being full, and of
+    those whose response is empty for a quota.
+    """
 
     request: Ints
     response: Ints
     opens: Bools
+    throttled: Bools
 
 
 class Group(NamedTuple):
@@ -107,9 +112,11 @@ def changes_of(
     since_before = just_after(times.request, times, moves.fetch)
     answered = just_after(times.response, times, moves.fetch)
     stops = silences(times, np.concatenate([moves.fetch[absent | sought | joins], left[absent], gone[1], opened]))
+    held = np.flatnonzero(times.throttled[:-1])
     groups = (
         # At one time: the reader's own, then what leaves, then what comes, in the order in which it was read.
         group(just_after(times.response, times, stops), STOP, times.request[stops]),
+        group(just_after(times.response, times, held), STOP, times.request[held + 1]),
         group(just_after(times.response, times, opened), REOPEN, 0),
         group(times.request[left[absent]], p[absent], LEAVE, placed.expected[absent]),
         group(times.request[gone[1]], gone[0], LEAVE),

@@ -145,7 +145,8 @@ def poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, recor
 
     FetchCollector.collectFetch: one poll() returns at most max.poll.records of all that is buffered, of whatever node,
     in the order in which it came; the next poll() is called when those have been worked on. They leave the buffer with
-    the poll() that returns the last of them, or, where work does not overlap, when they have been worked on.
+    the poll() that looks for more behind the last of them: that which returns it, unless it may return no more. Where
+    work does not overlap, they leave it when they have been worked on.
     """
     if app.room == 0 or ready > app.poll_at:
         app.poll_at, app.room = max(ready, app.busy_until), rules.max_poll_records[lane]
@@ -158,7 +159,7 @@ def poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, recor
     app.room -= records
     app.busy_until = begin + work_on(rules, lane, taking, which, app, records)
     app.done += records
-    out_of_buffer: int = app.poll_at if rules.overlaps[lane] == 1 else app.busy_until
+    out_of_buffer: int = app.poll_at if rules.overlaps[lane] == 1 and app.room > 0 else app.busy_until
     return out_of_buffer
 
 

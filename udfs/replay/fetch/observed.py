@@ -25,14 +25,14 @@ UNSET = -1
 
 Columns = dict[str, Ints]
 """Columns of READS by name, as int64: UNSET where null."""
-FETCHED = (READS.request_time, READS.response_time, READS.opens_session, READS.returned_bytes)
+FETCHED = (READS.request_time, READS.response_time, READS.opens_session, READS.throttled, READS.returned_bytes)
 SERVED = (
     READS.partition, READS.request_time, READS.response_time, READS.fetch_offset, READS.returned_bytes,
     READS.partition_max_bytes, READS.told_bound,
 )  # fmt: skip
 TOLD = (READS.partition, READS.response_time, READS.told_bound)
 FIRST = (READS.request_time, READS.fetch_offset, READS.partition_max_bytes)
-FLAGS = (READS.session_known, READS.throttled, READS.refused, READS.redirected)
+FLAGS = (READS.session_known, READS.refused, READS.redirected)
 
 
 @dataclass
