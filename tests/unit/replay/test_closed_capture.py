@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from tests.unit.replay.captured_reader import (
     BATCHES,
+    BEGIN,
     MS,
     PARTITIONS,
+    READER,
     SIZE,
     Rows,
     batch_rows,
@@ -62,6 +64,29 @@ def test_at_the_captured_settings_the_closed_loop_goes_as_the_capture_did() -> N
         "order": (PARTITIONS * BATCHES, PARTITIONS * BATCHES, 0, []),
         "requests": (1, 1, 0, []),
     }
+
+
+def test_a_connection_that_is_opened_anew_goes_on_from_what_the_lane_has_read() -> None:
+    """Half as much fits into a response of the second lane: it is half behind when the connection breaks."""
+    events = batch_rows() + catch_up(reconnects=8)
+    found = gold(events, lanes_of(AS_CAPTURED, SIZE))
+    closed = [row for row in found["fetch_fairness"] if row["mode"] == "closed"]
+    assert [row["bytes"] for row in closed] == [BATCHES * SIZE] * PARTITIONS * 2
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"max_bytes": 3 * SIZE}, {"fetch_offset": 0}, {"request_time": 10**9 * MS, "response_time": 10**9 * MS}],
+    ids=["other limits", "starts over", "comes long after"],
+)
+def test_a_connection_that_another_process_may_have_opened_begins_as_captured(other: dict[str, int]) -> None:
+    moved = {name: value + (BEGIN if "time" in name else 0) for name, value in other.items()}
+    events = batch_rows() + [
+        row | (moved if row["connection_id"] != READER["connection_id"] else {}) for row in catch_up(reconnects=8)
+    ]
+    closed = [row for row in gold(events, lanes_of(AS_CAPTURED, SIZE))["fetch_fairness"] if row["mode"] == "closed"]
+    assert min(row["bytes"] for row in closed[PARTITIONS:]) > BATCHES * SIZE
 
 
 def test_a_response_that_is_empty_for_a_quota_has_the_client_wait_in_every_lane() -> None:

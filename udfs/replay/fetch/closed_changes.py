@@ -16,7 +16,8 @@ Told by the fetches alone, in every lane at the captured time:
 - a response that is empty for a quota stands for nothing read (kafka-semantics 1.4): from the response before until
   the client asks again, having waited for throttle_time_ms (KIP-219), the reader stands still.
 
-A reader's next connection begins as captured; partitions that go from one broker to another are not followed.
+A connection that is opened anew goes on as the one before (see `reconnects`). Partitions that go from one broker to
+another are not followed: at the other they begin as captured.
 """
 
 from __future__ import annotations
