@@ -32,7 +32,7 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     """The kernel as Python calls it, which other kernels call in a form of their own.
 
     That has neither of the wrappers by which Python and C would call it: these unpack every array of every argument,
-    and took longer to compile than the kernels. It is part of its callers' machine code, and not cached itself.
+    which is a third of what there is to compile. It is part of its callers' machine code, and not cached itself.
     """
     called_by_python = _njit(cache=True, nogil=True, **options)(function)
     if not hasattr(called_by_python, "get_call_template"):
