@@ -57,22 +57,22 @@ def read_row(
 
 
 def catch_up(
-    rotates: bool = True, partitions: int = PARTITIONS, batches: int = BATCHES, reconnects: int | None = None
-) -> Rows:
+    rotates: bool = True, partitions: int = PARTITIONS, batches: int = BATCHES, reconnects: int | None = None,
+    broker: str = "1",
+) -> Rows:  # fmt: skip
     """A Java consumer's catch-up: two partitions fit into a response, and the session's order is Kafka's.
 
-    reconnects: this fetch, which opens a session, is the first of a connection that was opened anew.
+    reconnects: this fetch, which opens a session, is the first of another connection, to that broker.
     """
     order, read, rows = list(range(partitions)), [0] * partitions, []
-    client, connection = order, READER["connection_id"]
+    client, node = order, {"connection_id": READER["connection_id"], "broker": READER["broker"]}
     for fetch in range(batches * partitions // 2):
         opens = fetch in (0, reconnects)
         if fetch == reconnects:
-            order, connection = client, connection + 1
+            order, node = client, {"connection_id": READER["connection_id"] + 1, "broker": broker}
         served = [p for p in order if read[p] < batches][:2]
         rows += [
-            read_row(fetch, i, p, read[p], SIZE if p in served else 0, batches)
-            | {"connection_id": connection, "opens_session": opens}
+            read_row(fetch, i, p, read[p], SIZE if p in served else 0, batches) | node | {"opens_session": opens}
             for i, p in enumerate(order)
         ]
         for p in served:

@@ -117,6 +117,8 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int]) -> tuple[Unit, list[i
         ends,
         ends - counts + backlog,
         np.ones(len(parts), np.int64),
+        np.full(len(parts), -1),
+        np.zeros(len(parts), np.int64),
         *(np.array([change[i] for change in changes], np.int64) for i in (1, 2, 3)),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         np.concatenate([[0], np.cumsum(records)]).astype(np.int64),

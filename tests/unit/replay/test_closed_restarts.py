@@ -79,10 +79,11 @@ def test_only_a_client_that_never_leaves_a_wanted_partition_out_gives_it_up_in_o
     moves = Moves(*(np.array(column) for column in ([0, 0], [0, 3], [-1, 0], [7, 7], [-1, 7], [0, 0])))
     placed = Placed(np.zeros(2, np.int64), np.array([4, 4]), np.array([4, 4]))
     since = np.zeros(1, np.int64)
-    surely = changes_of(times, moves, placed, [3], since, names_all=True)
+    stays = np.full(1, NEVER)
+    surely = changes_of(times, moves, placed, [3], since, stays, names_all=True)
     assert surely.time.tolist() == [0, 10 * MS, 20 * MS + 1]
     assert surely.to.tolist() == [4, LEAVE, GO_ON]
-    assert changes_of(times, moves, placed, [3], since, names_all=False).to.tolist() == [4]
+    assert changes_of(times, moves, placed, [3], since, stays, names_all=False).to.tolist() == [4]
 
 
 @pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])

@@ -58,8 +58,16 @@ def change(unit: Unit, lane: int, work: Work, state: Record, time: int, at_chang
             state.resume = to
         else:
             at_change[state.changed] = work.position[p] if lane == 0 else at_change[state.changed]
-            turn_to(work, state, p, to)
+            turn_to(work, state, p, begins_at(unit, work, p, to))
         state.changed += 1
+
+
+@kernel
+def begins_at(unit: Unit, work: Work, p: int, to: int) -> int:
+    """What a partition's change leads to: where it comes from another broker, where it had been read to there."""
+    if to >= 0 and unit.follows[p] >= 0 and work.assigned[p] == 0 and work.asked_at[p] == NEVER:
+        to = min(max(work.everywhere[unit.follows[p]] + unit.shift[p], unit.first[p]), unit.end[p])
+    return to
 
 
 @kernel

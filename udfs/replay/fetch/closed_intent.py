@@ -42,7 +42,7 @@ class Intent:
     """One connection, ready to be replayed, and what the capture shows of it.
 
     unit: of this connection alone. begin, horizon: of its capture (us). most_records: of any response. throttled:
-    responses that were empty for a quota; is_delayed: others were held back.
+    responses that were empty for a quota; is_delayed: others were held back. logs: of the unit's partitions.
     """
 
     unit: Unit
@@ -56,6 +56,7 @@ class Intent:
     throttled: int
     is_delayed: bool
     servings: Servings
+    logs: list[Log]
     seen: Observed
 
 
@@ -77,7 +78,8 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
     times = Times(request, response, opens_session, throttled)
     changes = changes_of(
         times, moves, placed(moves, numbers, logs, unit), [seen.last[n].fetch for n in numbers],
-        np.array([seen.first[n].since for n in numbers], np.int64), seen.limits[READS.profile] == JAVA_4,
+        np.array([seen.first[n].since for n in numbers], np.int64),
+        np.array([seen.moved_away.get(n, NEVER) for n in numbers], np.int64), seen.limits[READS.profile] == JAVA_4,
     )  # fmt: skip
     unit = unit._replace(change_time=changes.time, change_what=changes.what, change_to=changes.to)
     records, ready = by_fetch(fetches, servings, unit)
@@ -86,7 +88,8 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
     return Intent(
         unit, begin, horizon, REQUESTS_A_FETCH * (len(request) + len(unit.visible)) + 1000, changes,
         Fetches(request, response, records, size, ready, stopped, wait_us), profile_of(seen, reader),
-        int(records.max(initial=0)), int(throttled.sum()), bool(((is_late == 1) & ~throttled).any()), servings, seen,
+        int(records.max(initial=0)), int(throttled.sum()), bool(((is_late == 1) & ~throttled).any()), servings, logs,
+        seen,
     )  # fmt: skip
 
 
@@ -118,6 +121,8 @@ def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log]) -> Unit
         ends,
         ends - counts + np.array(there, np.int64),
         np.array([log.is_known for log in logs]).astype(np.int64),
+        np.full(len(logs), -1),
+        np.zeros(len(logs), np.int64),
         none,
         none,
         none,

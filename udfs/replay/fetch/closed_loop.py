@@ -276,8 +276,8 @@ def unwritable(pace: Pace) -> Pace:
 def simulate(unit: Unit, rules: Rules, pace: Pace, course: Course, out: Outcome) -> None:
     """Replay one unit in every lane, into the sums of its reader."""
     partitions, nodes = len(unit.number), len(course.begin)
-    arrays = [np.zeros(partitions, np.int64) for _ in Work._fields[:-1]]
-    work = Work._make([*arrays, np.zeros(1, np.int64)])
+    arrays = [np.zeros(partitions, np.int64) for _ in Work._fields[:-2]]
+    work = Work._make([*arrays, arrays[0], np.zeros(1, np.int64)])
     fixed: list[Any] = [*map(read_only, rules[:-1]), read_only(rules.record_us)]
     whole = Whole(
         Unit(*map(read_only, unit)), work, Course(*map(read_only, course)), unwritable(pace), out

@@ -19,6 +19,7 @@ from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
 from udfs.replay.fetch.closed_responses import Kept, no_responses
 from udfs.replay.fetch.closed_unit import Course, Rules, Unit
 from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.moved_partitions import Move, follow, moves_between, with_moves
 from udfs.replay.fetch.observed import Observed, columns_of, note_log, note_reads
 from udfs.replay.fetch.reconnects import is_one_process, nodes_of
 from udfs.replay.fetch.timeline import Timeline, align, new_timeline
@@ -94,7 +95,10 @@ def closed_totals(
     if not nodes:
         return None
     settings = lanes.of(kind)
-    intents = [intent_of(observed, keys, kind, int(settings.broker_max_bytes[0])) for observed in nodes.values()]
+    seen = list(nodes.values())
+    moves = moves_between(seen, keys) if is_one_process(seen) else []
+    most = int(settings.broker_max_bytes[0])
+    intents = [intent_of(observed, keys, kind, most) for observed in with_moves(seen, moves, keys)]
     n, m = len(lanes.names), len(keys)
     sums = fairness.no_sums(n)
     begin, end = min(intent.begin for intent in intents), max(intent.horizon for intent in intents)
@@ -105,14 +109,15 @@ def closed_totals(
     )  # fmt: skip
     seeds = np.array([zlib.crc32(f"{name}/{seed}".encode()) for name in lanes.names], np.int64)
     by_node = [rules_of(intent, settings, lanes.client_of(kind), seeds) for intent in intents]
-    replay_reader(intents, Rules(*(np.stack(column) for column in zip(*by_node, strict=True))), totals)
+    replay_reader(intents, moves, Rules(*(np.stack(column) for column in zip(*by_node, strict=True))), totals)
     align(totals.timeline)
     return totals
 
 
-def replay_reader(intents: list[Intent], rules: Rules, totals: ClosedTotals) -> None:
+def replay_reader(intents: list[Intent], moves: list[Move], rules: Rules, totals: ClosedTotals) -> None:
     """Replay the connections together, into the totals."""
     unit, batches = whole_unit(intents)
+    unit = follow(unit, intents, moves)
     one = is_one_process(intent.seen for intent in intents)
     course = course_of(intents, one)
     captured = captured_lane(intents)

@@ -67,6 +67,8 @@ class Observed:
     logs: by partition's key the pieces of its log, in the columns of LISTS. limits: LIMITS of the first fetch. flags:
     how many reads have each of FLAGS. bounds: the highest told by partition. moves: reads that do not repeat the one
     before. count: fetches; reads: of partitions in them; batches: in the logs. last_sent: when the last fetch was (us).
+    moved_away: by partition, when it was asked for at another broker (us). moved_here: by partition, the offset that
+    was asked for first at the brokers before.
     """
 
     broker: str
@@ -84,6 +86,8 @@ class Observed:
     reads: int = 0
     batches: int = 0
     last_sent: int | None = None
+    moved_away: dict[int, int] = field(default_factory=dict)
+    moved_here: dict[int, int] = field(default_factory=dict)
 
 
 def joined(pieces: list[Columns], names: tuple[str, ...]) -> Columns:
