@@ -94,6 +94,13 @@ def test_partitions_that_move_to_another_broker_are_read_on_from_where_the_lane_
     assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
 
 
+def test_a_backlog_that_is_read_at_two_brokers_takes_from_the_first_fetch_at_one_to_the_last_at_the_other() -> None:
+    for broker in ("1", "2"):
+        rows = gold(batch_rows() + catch_up(reconnects=8, broker=broker), lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))
+        took = [row["catch_up_ms"] for row in rows["fetch_consumers"] if row["mode"] == "closed"]
+        assert took == pytest.approx([152, 312, 72], abs=30), broker
+
+
 @pytest.mark.parametrize("broker", ["1", "2"])
 @pytest.mark.parametrize(
     "other",

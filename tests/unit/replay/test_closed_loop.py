@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.replay.closed_units import MOST, MS, PACE, Client, Part, replayed, turns
 from udfs.replay.fetch.client_order import CLIENT, FIRST_EMPTY, FIXED, FOLLOWER, JAVA_3, LIBRDKAFKA, SHUFFLE
-from udfs.replay.fetch.closed_loop import NO_BACKLOG
+from udfs.replay.fetch.closed_unit import NO_BACKLOG
 from udfs.replay.fetch.partition_log import NEVER
 
 TWO_FIT = Client(max_bytes=200)

@@ -17,7 +17,7 @@ from udfs.replay.fetch.client_order import (
 )
 from udfs.replay.fetch.client_pace import Curves, time_of
 from udfs.replay.fetch.closed_changes import GO_ON, LEAVE, REOPEN, STOP
-from udfs.replay.fetch.closed_unit import Rules, Unit, Work, first_above
+from udfs.replay.fetch.closed_unit import NO_BACKLOG, Rules, Unit, Work, first_above
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.wire.arrays import Ints, Record
 from udfs.wire.kernel import kernel
@@ -58,15 +58,19 @@ def change(unit: Unit, lane: int, work: Work, state: Record, time: int, at_chang
             state.resume = to
         else:
             at_change[state.changed] = work.position[p] if lane == 0 else at_change[state.changed]
-            turn_to(work, state, p, begins_at(unit, work, p, to))
+            turn_to(work, state, p, come_from(unit, work, p, to))
         state.changed += 1
 
 
 @kernel
-def begins_at(unit: Unit, work: Work, p: int, to: int) -> int:
-    """What a partition's change leads to: where it comes from another broker, where it had been read to there."""
+def come_from(unit: Unit, work: Work, p: int, to: int) -> int:
+    """What a partition's change leads to: for one that comes from another broker, to where it had been read there.
+
+    What is left of its backlog is its backlog here.
+    """
     if to >= 0 and unit.follows[p] >= 0 and work.assigned[p] == 0 and work.asked_at[p] == NEVER:
         to = min(max(work.everywhere[unit.follows[p]] + unit.shift[p], unit.first[p]), unit.end[p])
+        work.catch_up[p] = NEVER if to < unit.backlog_end[p] else NO_BACKLOG
     return to
 
 

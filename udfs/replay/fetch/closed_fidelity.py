@@ -14,8 +14,8 @@ import numpy as np
 from schemas.tables.steps import READS
 from udfs.replay.fetch.closed_changes import UNCHECKED as NOT_COMPARED
 from udfs.replay.fetch.closed_intent import Intent, Servings
-from udfs.replay.fetch.closed_loop import NO_BACKLOG, CapturedLane
-from udfs.replay.fetch.closed_unit import Course
+from udfs.replay.fetch.closed_loop import CapturedLane
+from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.wire.arrays import Ints
 

@@ -18,6 +18,7 @@ from udfs.replay.fetch.closed_broker import answered_at, most_of, read
 from udfs.replay.fetch.closed_client import APP, STATE, ask, change, take, want
 from udfs.replay.fetch.closed_responses import Kept, keep, keep_drained
 from udfs.replay.fetch.closed_unit import (
+    NO_BACKLOG,
     Course,
     Rules,
     Unit,
@@ -77,9 +78,6 @@ class Whole(NamedTuple):
     course: Course
     pace: Pace
     out: Outcome
-
-
-NO_BACKLOG = -1
 
 
 @kernel
@@ -262,9 +260,20 @@ def end_lane(whole: Whole, lane: int, states: Records) -> None:
     """Sum up what the lane came to."""
     catch_up, out = whole.work.catch_up, whole.out
     out.sent[lane] += states["sent"].sum()
-    np.maximum.at(out.catch_up[:, lane], whole.unit.number, catch_up)
     if lane == 0:
         out.captured.catch_up[:] = catch_up
+    hand_on(whole.unit, whole.work)
+    np.maximum.at(out.catch_up[:, lane], whole.unit.number, catch_up)
+
+
+def hand_on(unit: Unit, work: Work) -> None:
+    """Have a backlog that was not read where its partition came from be that of where it went, from the beginning."""
+    moved = np.flatnonzero(unit.follows >= 0)
+    for p in moved[np.argsort(work.asked_at[moved], kind="stable")].tolist():
+        before = unit.follows[p]
+        if work.catch_up[before] == NEVER and work.asked_at[p] != NEVER:
+            work.catch_up[p] += work.asked_at[p] - work.asked_at[before] if work.catch_up[p] != NEVER else 0
+            work.asked_at[p], work.catch_up[before] = work.asked_at[before], NO_BACKLOG
 
 
 def unwritable(pace: Pace) -> Pace:

@@ -15,9 +15,9 @@ from udfs.replay.fetch.client_order import LIBRDKAFKA
 from udfs.replay.fetch.client_pace import measured_pace
 from udfs.replay.fetch.closed_fidelity import Verdicts, captured_lane, judge, lane_of_node
 from udfs.replay.fetch.closed_intent import Intent, intent_of, rules_of
-from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
+from udfs.replay.fetch.closed_loop import Outcome, simulate
 from udfs.replay.fetch.closed_responses import Kept, no_responses
-from udfs.replay.fetch.closed_unit import Course, Rules, Unit
+from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course, Rules, Unit
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.moved_partitions import Move, follow, moves_between, with_moves
 from udfs.replay.fetch.observed import Observed, columns_of, note_log, note_reads

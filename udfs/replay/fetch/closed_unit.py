@@ -11,6 +11,9 @@ from typing import NamedTuple
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.kernel import kernel
 
+NO_BACKLOG = -1
+"""In place of how long a partition's backlog took."""
+
 
 class Unit(NamedTuple):
     """What is read: int64[partitions] in the order in which a node first asked for them, int64[batches].
@@ -38,7 +41,7 @@ class Unit(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Working memory of a lane, int64[partitions] each but for `random`, int64[1]."""
+    """Working memory of a lane: int64[partitions] of a node each, but for `everywhere` and `random`, int64[1]."""
 
     position: Ints
     taken_at: Ints  # when the client has taken all that it got of it
