@@ -20,24 +20,31 @@ def kernel(function: _Function) -> _Function:
     than half of the decoder's time. Without it a kernel cannot allocate: its output and working memory are arguments.
     A call hands over each array as seven words; inlined, the decoder takes a third of the time.
     """
-    return cast(_Function, _once_for_literals(_njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function)))
+    return cast(_Function, _compiled(function, _nrt=False, forceinline=True))
 
 
 def allocating_kernel(function: _Function) -> _Function:
     """As `kernel`, with the runtime: for the few functions that make arrays and those that call them."""
-    return cast(_Function, _once_for_literals(_njit(cache=True, nogil=True)(function)))
+    return cast(_Function, _compiled(function))
 
 
-def _once_for_literals(dispatcher: Any) -> Any:
-    """The same, compiled once for a call with 0, with 1 and with a variable: numba would take each literal for a type
-    of its own, which is a sixth of the time that all kernels take.
+def _compiled(function: Callable[..., Any], **options: bool) -> Any:
+    """The kernel as Python calls it, which other kernels call in a form of their own.
+
+    That has neither of the wrappers by which Python and C would call it: these unpack every array of every argument,
+    which is a third of what there is to compile. It is part of its callers' machine code, and not cached itself.
     """
-    if not hasattr(dispatcher, "get_call_template"):
-        return dispatcher  # the plain function, where NUMBA_DISABLE_JIT is set
-    resolved = dispatcher.get_call_template
+    called_by_python = _njit(cache=True, nogil=True, **options)(function)
+    if not hasattr(called_by_python, "get_call_template"):
+        return function  # where NUMBA_DISABLE_JIT is set
+    called_by_kernels = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
 
     def get_call_template(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
-        return resolved([_unliteral(a) for a in args], {name: _unliteral(a) for name, a in kws.items()})
+        """Compiled once for a call with 0, with 1 and with a variable: numba would take each literal for a type."""
+        return called_by_kernels.get_call_template(
+            [_unliteral(a) for a in args], {name: _unliteral(a) for name, a in kws.items()}
+        )
 
-    dispatcher.get_call_template = get_call_template
-    return dispatcher
+    called_by_python.get_call_template = get_call_template
+    called_by_python.get_overload = called_by_kernels.get_overload
+    return called_by_python

@@ -56,15 +56,29 @@ def read_row(
     }  # fmt: skip
 
 
-def catch_up(rotates: bool = True, partitions: int = PARTITIONS, batches: int = BATCHES) -> Rows:
-    """A Java consumer's catch-up: two partitions fit into a response, and the session's order is Kafka's."""
+def catch_up(
+    rotates: bool = True, partitions: int = PARTITIONS, batches: int = BATCHES, reconnects: int | None = None,
+    broker: str = "1",
+) -> Rows:  # fmt: skip
+    """A Java consumer's catch-up: two partitions fit into a response, and the session's order is Kafka's.
+
+    reconnects: this fetch, which opens a session, is the first of another connection, to that broker.
+    """
     order, read, rows = list(range(partitions)), [0] * partitions, []
+    client, node = order, {"connection_id": READER["connection_id"], "broker": READER["broker"]}
     for fetch in range(batches * partitions // 2):
+        opens = fetch in (0, reconnects)
+        if fetch == reconnects:
+            order, node = client, {"connection_id": READER["connection_id"] + 1, "broker": broker}
         served = [p for p in order if read[p] < batches][:2]
-        rows += [read_row(fetch, i, p, read[p], SIZE if p in served else 0, batches) for i, p in enumerate(order)]
+        rows += [
+            read_row(fetch, i, p, read[p], SIZE if p in served else 0, batches) | node | {"opens_session": opens}
+            for i, p in enumerate(order)
+        ]
         for p in served:
             read[p] += 1
-        if rotates and fetch > 0:  # the response that opens the session moves nothing
+        client = [p for p in client if p not in served] + served
+        if rotates and not opens:  # the response that opens the session moves nothing
             order = [p for p in order if p not in served] + served
     return rows
 

@@ -12,9 +12,9 @@ from udfs.replay.fetch.client_order import CLIENT, JAVA_4
 from udfs.replay.fetch.client_pace import Curves, Pace
 from udfs.replay.fetch.closed_changes import LEAVE, REOPEN
 from udfs.replay.fetch.closed_fidelity import PIECES
-from udfs.replay.fetch.closed_loop import NO_BACKLOG, CapturedLane, Outcome, simulate
+from udfs.replay.fetch.closed_loop import CapturedLane, Outcome, simulate
 from udfs.replay.fetch.closed_responses import no_responses
-from udfs.replay.fetch.closed_unit import Course, Rules, Unit
+from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course, Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import align, new_timeline
@@ -117,6 +117,8 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int]) -> tuple[Unit, list[i
         ends,
         ends - counts + backlog,
         np.ones(len(parts), np.int64),
+        np.full(len(parts), -1),
+        np.zeros(len(parts), np.int64),
         *(np.array([change[i] for change in changes], np.int64) for i in (1, 2, 3)),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         np.concatenate([[0], np.cumsum(records)]).astype(np.int64),

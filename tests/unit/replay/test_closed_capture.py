@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from tests.unit.replay.captured_reader import (
     BATCHES,
+    BEGIN,
     MS,
     PARTITIONS,
+    READER,
     SIZE,
     Rows,
     batch_rows,
@@ -62,6 +64,81 @@ def test_at_the_captured_settings_the_closed_loop_goes_as_the_capture_did() -> N
         "order": (PARTITIONS * BATCHES, PARTITIONS * BATCHES, 0, []),
         "requests": (1, 1, 0, []),
     }
+
+
+def closed_bytes(events: Rows, *max_bytes: int) -> dict[tuple[str, str], int]:
+    """What the closed loop reads, by lane and broker."""
+    read: dict[tuple[str, str], int] = defaultdict(int)
+    for row in gold(events, lanes_of(*max_bytes))["fetch_fairness"]:
+        if row["mode"] == "closed":
+            read[row["scenario"], row["broker"]] += row["bytes"]
+    return read
+
+
+ALL = BATCHES * SIZE * PARTITIONS
+
+
+def test_a_connection_that_is_opened_anew_goes_on_from_what_the_lane_has_read() -> None:
+    """Half as much fits into a response of the second lane: it is half behind when the connection breaks."""
+    events = batch_rows() + catch_up(reconnects=8)
+    assert closed_bytes(events, AS_CAPTURED, SIZE) == {("lane 0", "1"): ALL, ("lane 1", "1"): ALL}
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+
+
+def test_partitions_that_move_to_another_broker_are_read_on_from_where_the_lane_is() -> None:
+    """Half as much fits into a response of the second lane: it is half behind when they move."""
+    events = batch_rows() + catch_up(reconnects=8, broker="2")
+    assert closed_bytes(events, AS_CAPTURED, SIZE) == {
+        ("lane 0", "1"): ALL // 2, ("lane 0", "2"): ALL // 2, ("lane 1", "1"): ALL // 4, ("lane 1", "2"): ALL * 3 // 4,
+    }  # fmt: skip
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+
+
+def test_a_backlog_that_is_read_at_two_brokers_takes_from_the_first_fetch_at_one_to_the_last_at_the_other() -> None:
+    for broker in ("1", "2"):
+        rows = gold(batch_rows() + catch_up(reconnects=8, broker=broker), lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))
+        took = [row["catch_up_ms"] for row in rows["fetch_consumers"] if row["mode"] == "closed"]
+        assert took == pytest.approx([152, 312, 72], abs=30), broker
+
+
+@pytest.mark.parametrize("broker", ["1", "2"])
+@pytest.mark.parametrize(
+    "other",
+    [{"max_bytes": 3 * SIZE}, {"fetch_offset": 0}, {"request_time": 10**9 * MS, "response_time": 10**9 * MS}],
+    ids=["other limits", "starts over", "comes long after"],
+)
+def test_a_connection_that_another_process_may_have_opened_begins_as_captured(
+    other: dict[str, int], broker: str
+) -> None:
+    """Where the lane is behind the capture it reads the same records in both connections."""
+    moved = {name: value + (BEGIN if "time" in name else 0) for name, value in other.items()}
+    events = batch_rows() + [
+        row | (moved if row["connection_id"] != READER["connection_id"] else {})
+        for row in catch_up(reconnects=8, broker=broker)
+    ]
+    assert sum(closed_bytes(events, SIZE).values()) > ALL
+
+
+def test_a_response_that_is_empty_for_a_quota_has_the_client_wait_in_every_lane() -> None:
+    """ClientQuotaManager.throttle: the records of fetch 3 come when the client asks again, 2 s later."""
+    later = 2_000 * MS
+    events = [row if row.get("exchange_no", 0) < 3 else behind(row, later) for row in EVENTS]
+    held = [
+        row | {"throttled": True, "returned_bytes": 0, "response_record_bytes": 0}
+        for row in EVENTS
+        if row.get("exchange_no") == 3
+    ]
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity([*events, *held]).values())
+    rows = gold([*events, *held], lanes_of(AS_CAPTURED, 100 * SIZE))["fetch_fairness"]
+    took = [row["catch_up_ms"] for row in rows if row["mode"] == "closed"]
+    assert min(took[:PARTITIONS]) >= 2000
+    assert min(took[PARTITIONS:]) >= 2000
+
+
+def behind(row: dict[str, Any], later: int) -> dict[str, Any]:
+    """A fetch's row as the one of a fetch that came one fetch and so much time later."""
+    times = {name: row[name] + later for name in ("position", "request_time", "response_time")}
+    return row | times | {"exchange_no": row["exchange_no"] + 1}
 
 
 def test_a_partition_that_the_first_fetch_leaves_out_is_not_asked_for_in_it() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.replay.closed_units import MOST, MS, PACE, Client, Part, replayed, turns
 from udfs.replay.fetch.client_order import CLIENT, FIRST_EMPTY, FIXED, FOLLOWER, JAVA_3, LIBRDKAFKA, SHUFFLE
-from udfs.replay.fetch.closed_loop import NO_BACKLOG
+from udfs.replay.fetch.closed_unit import NO_BACKLOG
 from udfs.replay.fetch.partition_log import NEVER
 
 TWO_FIT = Client(max_bytes=200)
@@ -119,12 +119,17 @@ def test_min_bytes_is_no_more_than_the_response_may_have() -> None:
 
 
 def test_records_are_worked_on_before_the_next_fetch_or_beside_it() -> None:
-    """Of 30 records in polls of 10, the last 10 are worked on while the next fetch is under way."""
-    parts = [Part([100, 100], records=30, max_bytes=100)]
+    """Of 25 records in polls of 10, the last 5 are worked on while the next fetch is under way.
+
+    A poll() that may return no more does not see that nothing is left (CompletedFetch.fetchRecords): the next one does.
+    """
+    parts = [Part([100, 100], records=25, max_bytes=100)]
     client = Client(record_us=100.0, max_poll_records=10)
-    out = replayed(parts, [client, replace(client, overlaps=True), replace(client, overlaps=True, max_poll_records=30)])
+    beside = replace(client, overlaps=True)
+    polls = [replace(beside, max_poll_records=most) for most in (10, 25, 26)]
+    out = replayed(parts, [client, *polls])
     before = 1 * MS + 1 * MS  # the response, and what passes until the client turns to it
-    assert out.catch_up[0].tolist() == [before + wait + 1 * MS for wait in (3 * MS, 2 * MS, 0)]
+    assert out.catch_up[0].tolist() == [before + wait + 1 * MS for wait in (2500, 2000, 2500, 0)]
 
 
 def test_before_kafka_4_a_fetch_leaves_out_what_is_not_taken_yet() -> None:

@@ -63,25 +63,27 @@ def test_one_application_takes_the_records_of_all_brokers_in_turn() -> None:
 def test_a_poll_returns_what_is_buffered_of_all_brokers_up_to_max_poll_records() -> None:
     """FetchCollector.collectFetch: the second poll() has the rest of the first response and all of the second."""
     parts = [Part([100, 100], records=15, max_bytes=100), Part([100, 100], records=5, max_bytes=100, node=1)]
-    client = Client(record_us=1.0 * MS, overlaps=True, max_poll_records=10)
-    out = replayed(parts, [client, replace(client, max_poll_records=20), replace(client, max_poll_records=5)])
+    clients = [Client(record_us=1.0 * MS, overlaps=True, max_poll_records=most) for most in (11, 21, 6, 10)]
+    out = replayed(parts, clients)
     ready = 1 * MS + 1 * MS
-    # Both are asked again when the poll() is called that empties the buffer: after 10 of 20 records, 0, or 10 and 15.
-    assert out.catch_up[0].tolist() == [ready + wait + 1 * MS for wait in (10 * MS, 0, 10 * MS)]
-    assert out.catch_up[1].tolist() == [ready + wait + 1 * MS for wait in (10 * MS, 0, 15 * MS)]
+    # Each is asked again when the poll() is called that empties the buffer of it: after 11 of 20 records, 0, or 12 and
+    # 18; of 10 and 10 the second poll() may return no more, and only a third one sees the end.
+    assert out.catch_up[0].tolist() == [ready + wait * MS + 1 * MS for wait in (11, 0, 12, 10)]
+    assert out.catch_up[1].tolist() == [ready + wait * MS + 1 * MS for wait in (11, 0, 18, 20)]
 
 
 def test_only_a_client_that_never_leaves_a_wanted_partition_out_gives_it_up_in_one_fetch() -> None:
     """Others leave out what is buffered. Read in fetches 0 and 3, with no records between."""
     request = np.array([0, 10, 20, 30]) * MS
-    times = Times(request, request + 2 * MS, np.zeros(4, np.bool_))
+    times = Times(request, request + 2 * MS, *np.zeros((2, 4), np.bool_))
     moves = Moves(*(np.array(column) for column in ([0, 0], [0, 3], [-1, 0], [7, 7], [-1, 7], [0, 0])))
     placed = Placed(np.zeros(2, np.int64), np.array([4, 4]), np.array([4, 4]))
     since = np.zeros(1, np.int64)
-    surely = changes_of(times, moves, placed, [3], since, names_all=True)
+    stays = np.full(1, NEVER)
+    surely = changes_of(times, moves, placed, [3], since, stays, names_all=True)
     assert surely.time.tolist() == [0, 10 * MS, 20 * MS + 1]
     assert surely.to.tolist() == [4, LEAVE, GO_ON]
-    assert changes_of(times, moves, placed, [3], since, names_all=False).to.tolist() == [4]
+    assert changes_of(times, moves, placed, [3], since, stays, names_all=False).to.tolist() == [4]
 
 
 @pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])

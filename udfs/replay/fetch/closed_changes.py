@@ -12,9 +12,12 @@ Told by the fetches alone, in every lane at the captured time:
   had committed. Where that batch is not known, it is left out from then on, and counted as `position_moved`;
 - a full fetch in a session opens it anew, in the client's order (FetchSessionHandler: it was evicted, or the
   connection broke);
-- where any of these follows on a silence of GIVEN_UP_US, such as a rebalance, the reader stands still as long.
+- where any of these follows on a silence of GIVEN_UP_US, such as a rebalance, the reader stands still as long;
+- a response that is empty for a quota stands for nothing read (kafka-semantics 1.4): from the response before until
+  the client asks again, having waited for throttle_time_ms (KIP-219), the reader stands still.
 
-A reader's next connection begins as captured; partitions that go from one broker to another are not followed.
+A connection that is opened anew goes on as the one before (see `reconnects`). Partitions that go from one broker to
+another go on there (see `moved_partitions`).
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.replay.fetch.partition_log import NEVER
 from udfs.wire.arrays import Bools, Ints
 
 GIVEN_UP_US = 1_000_000
@@ -72,11 +76,14 @@ class Placed(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Of a connection's fetches, int64[fetches] each; opens: bool[fetches], a full fetch that asks for a session."""
+    """Of a connection's fetches, int64[fetches] each; bool[fetches] of those that ask for a session, being full, and of
+    those whose response is empty for a quota.
+    """
 
     request: Ints
     response: Ints
     opens: Bools
+    throttled: Bools
 
 
 class Group(NamedTuple):
@@ -89,12 +96,12 @@ class Group(NamedTuple):
 
 
 def changes_of(
-    times: Times, moves: Moves, placed: Placed, last: Sequence[int], since: Ints, names_all: bool
+    times: Times, moves: Moves, placed: Placed, last: Sequence[int], since: Ints, away: Ints, names_all: bool
 ) -> Changes:  # fmt: skip
     """The changes of one connection.
 
-    last: each partition's last fetch. since: int64[partitions], when it may join. names_all: the client leaves nothing
-    out that it wants.
+    last: each partition's last fetch. since, away: int64[partitions], when it may join, and when it is asked for at
+    another broker, or NEVER. names_all: the client leaves nothing out that it wants.
     """
     joins, lost = moves.before < 0, (moves.before >= 0) & (placed.begin == UNKNOWN)
     left = np.minimum(moves.before + 1, len(times.request) - 1)
@@ -107,12 +114,15 @@ def changes_of(
     since_before = just_after(times.request, times, moves.fetch)
     answered = just_after(times.response, times, moves.fetch)
     stops = silences(times, np.concatenate([moves.fetch[absent | sought | joins], left[absent], gone[1], opened]))
+    held, moved = np.flatnonzero(times.throttled[:-1]), np.flatnonzero(away != NEVER)
     groups = (
         # At one time: the reader's own, then what leaves, then what comes, in the order in which it was read.
         group(just_after(times.response, times, stops), STOP, times.request[stops]),
+        group(just_after(times.response, times, held), STOP, times.request[held + 1]),
         group(just_after(times.response, times, opened), REOPEN, 0),
         group(times.request[left[absent]], p[absent], LEAVE, placed.expected[absent]),
         group(times.request[gone[1]], gone[0], LEAVE),
+        group(away[moved], moved, LEAVE),
         group(answered[lost], p[lost], LEAVE),
         group(since[p[joins]], p[joins], placed.begin[joins]),
         group(since_before[absent], p[absent], np.where(sought, placed.begin, GO_ON)[absent]),

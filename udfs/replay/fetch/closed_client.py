@@ -17,7 +17,7 @@ from udfs.replay.fetch.client_order import (
 )
 from udfs.replay.fetch.client_pace import Curves, time_of
 from udfs.replay.fetch.closed_changes import GO_ON, LEAVE, REOPEN, STOP
-from udfs.replay.fetch.closed_unit import Rules, Unit, Work, first_above
+from udfs.replay.fetch.closed_unit import NO_BACKLOG, Rules, Unit, Work, first_above
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.wire.arrays import Ints, Record
 from udfs.wire.kernel import kernel
@@ -58,8 +58,20 @@ def change(unit: Unit, lane: int, work: Work, state: Record, time: int, at_chang
             state.resume = to
         else:
             at_change[state.changed] = work.position[p] if lane == 0 else at_change[state.changed]
-            turn_to(work, state, p, to)
+            turn_to(work, state, p, come_from(unit, work, p, to))
         state.changed += 1
+
+
+@kernel
+def come_from(unit: Unit, work: Work, p: int, to: int) -> int:
+    """What a partition's change leads to: for one that comes from another broker, to where it had been read there.
+
+    What is left of its backlog is its backlog here.
+    """
+    if to >= 0 and unit.follows[p] >= 0 and work.assigned[p] == 0 and work.asked_at[p] == NEVER:
+        to = min(max(work.everywhere[unit.follows[p]] + unit.shift[p], unit.first[p]), unit.end[p])
+        work.catch_up[p] = NEVER if to < unit.backlog_end[p] else NO_BACKLOG
+    return to
 
 
 @kernel
@@ -145,7 +157,8 @@ def poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, recor
 
     FetchCollector.collectFetch: one poll() returns at most max.poll.records of all that is buffered, of whatever node,
     in the order in which it came; the next poll() is called when those have been worked on. They leave the buffer with
-    the poll() that returns the last of them, or, where work does not overlap, when they have been worked on.
+    the poll() that looks for more behind the last of them: that which returns it, unless it may return no more. Where
+    work does not overlap, they leave it when they have been worked on.
     """
     if app.room == 0 or ready > app.poll_at:
         app.poll_at, app.room = max(ready, app.busy_until), rules.max_poll_records[lane]
@@ -158,7 +171,7 @@ def poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, recor
     app.room -= records
     app.busy_until = begin + work_on(rules, lane, taking, which, app, records)
     app.done += records
-    out_of_buffer: int = app.poll_at if rules.overlaps[lane] == 1 else app.busy_until
+    out_of_buffer: int = app.poll_at if rules.overlaps[lane] == 1 and app.room > 0 else app.busy_until
     return out_of_buffer
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from schemas.tables.steps import READS
 from udfs.replay.fetch.closed_changes import UNCHECKED as NOT_COMPARED
 from udfs.replay.fetch.closed_intent import Intent, Servings
-from udfs.replay.fetch.closed_loop import NO_BACKLOG, CapturedLane
-from udfs.replay.fetch.closed_unit import Course
+from udfs.replay.fetch.closed_loop import CapturedLane
+from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.wire.arrays import Ints
 
@@ -39,7 +39,7 @@ class Drift(StrEnum):
     """Why a connection could not be checked, or how the closed loop departed from the capture."""
 
     SESSION_UNKNOWN = "session_unknown"  # fetches of a session that the capture does not show whole
-    THROTTLED = "throttled"  # a quota held responses back: quotas are not modelled
+    THROTTLED = "throttled"  # a quota held responses with records back: when it does is not modelled
     RESPONSE_ERROR = "response_error"  # fetches were refused
     PARTITION_REFUSED = "partition_refused"  # an error or another replica took partitions away
     LOG_UNKNOWN = "log_content_unknown"  # batches that the reader had to read are not in the capture
@@ -98,11 +98,11 @@ def why_unchecked(intent: Intent) -> Drift | None:
     flags = intent.seen.flags
     if flags[READS.session_known] < intent.seen.reads:
         return Drift.SESSION_UNKNOWN
-    for name, drift in (
-        (READS.throttled, Drift.THROTTLED), (READS.refused, Drift.RESPONSE_ERROR),
-        (READS.redirected, Drift.PARTITION_REFUSED),
+    for was_seen, drift in (
+        (intent.is_delayed, Drift.THROTTLED), (flags[READS.refused], Drift.RESPONSE_ERROR),
+        (flags[READS.redirected], Drift.PARTITION_REFUSED),
     ):  # fmt: skip
-        if flags[name]:
+        if was_seen:
             return drift
     if not intent.unit.is_known.all():
         return Drift.LOG_UNKNOWN
@@ -171,9 +171,10 @@ def captured_catch_up(intent: Intent) -> Ints:
 
 
 def requests_drift(intent: Intent, replayed: CapturedLane) -> str:
-    """Whether as many requests were sent."""
-    more = int(replayed.requests[0]) - intent.seen.count
-    if abs(more) <= max(REQUESTS_TOLERANCE * intent.seen.count, LEAST_REQUESTS):
+    """Whether as many requests were sent, but for those that a quota left without an answer."""
+    count = intent.seen.count - intent.throttled
+    more = int(replayed.requests[0]) - count
+    if abs(more) <= max(REQUESTS_TOLERANCE * count, LEAST_REQUESTS):
         return AGREED
     return Drift.MORE_REQUESTS if more > 0 else Drift.FEWER_REQUESTS
 

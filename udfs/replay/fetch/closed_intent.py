@@ -41,7 +41,8 @@ class Servings:
 class Intent:
     """One connection, ready to be replayed, and what the capture shows of it.
 
-    unit: of this connection alone. begin, horizon: of its capture (us). most_records: of any response.
+    unit: of this connection alone. begin, horizon: of its capture (us). most_records: of any response. throttled:
+    responses that were empty for a quota; is_delayed: others were held back. logs: of the unit's partitions.
     """
 
     unit: Unit
@@ -52,14 +53,18 @@ class Intent:
     fetches: Fetches
     profile: int
     most_records: int
+    throttled: int
+    is_delayed: bool
     servings: Servings
+    logs: list[Log]
     seen: Observed
 
 
 def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: int) -> Intent:
     """The intent of a connection with answered fetches. keys: the partitions' keys by their numbers."""
     fetches = joined(seen.fetches, FETCHED)
-    request, response, opens, size = (fetches[str(name)] for name in FETCHED)
+    request, response, opens, is_late, size = (fetches[str(name)] for name in FETCHED)
+    throttled = (is_late == 1) & (size == 0)
     begin, horizon = int(request[0]), max(int(request[0]), int(response.max()))
     numbers, told = list(seen.first), joined(seen.told, TOLD)
     moves = Moves(*(np.concatenate(columns) for columns in zip(*seen.moves, strict=True)))
@@ -69,10 +74,12 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
     servings = servings_of(kept, numbers, logs, unit)
     most = seen.limits[READS.max_bytes]
     unit = unit._replace(segment_end=segment_ends(kept, servings, unit, logs, min(most, broker_max_bytes)))
-    times = Times(request, response, (opens == 1) & ((seen.limits[READS.in_session] == 1) | (request == request[0])))
+    opens_session = (opens == 1) & ((seen.limits[READS.in_session] == 1) | (request == request[0]))
+    times = Times(request, response, opens_session, throttled)
     changes = changes_of(
         times, moves, placed(moves, numbers, logs, unit), [seen.last[n].fetch for n in numbers],
-        np.array([seen.first[n].since for n in numbers], np.int64), seen.limits[READS.profile] == JAVA_4,
+        np.array([seen.first[n].since for n in numbers], np.int64),
+        np.array([seen.moved_away.get(n, NEVER) for n in numbers], np.int64), seen.limits[READS.profile] == JAVA_4,
     )  # fmt: skip
     unit = unit._replace(change_time=changes.time, change_what=changes.what, change_to=changes.to)
     records, ready = by_fetch(fetches, servings, unit)
@@ -81,7 +88,8 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
     return Intent(
         unit, begin, horizon, REQUESTS_A_FETCH * (len(request) + len(unit.visible)) + 1000, changes,
         Fetches(request, response, records, size, ready, stopped, wait_us), profile_of(seen, reader),
-        int(records.max(initial=0)), servings, seen,
+        int(records.max(initial=0)), int(throttled.sum()), bool(((is_late == 1) & ~throttled).any()), servings, logs,
+        seen,
     )  # fmt: skip
 
 
@@ -113,6 +121,8 @@ def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log]) -> Unit
         ends,
         ends - counts + np.array(there, np.int64),
         np.array([log.is_known for log in logs]).astype(np.int64),
+        np.full(len(logs), -1),
+        np.zeros(len(logs), np.int64),
         none,
         none,
         none,

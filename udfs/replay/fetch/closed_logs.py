@@ -45,7 +45,8 @@ def known_log(seen: Observed, key: str, number: int, told: Columns, moves: Moves
     visible = np.maximum(after, np.minimum(before, shown_at))
     breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
     start = int(np.searchsorted(last, seen.first[number].fetch_offset))
-    lowest = moves.fetch_offset[moves.partition == number]
+    before = np.array([seen.moved_here[number]] if number in seen.moved_here else [], np.int64)
+    lowest = np.concatenate([moves.fetch_offset[moves.partition == number], before])
     first = lowest_known(base, last, breaks, start, lowest)
     later = breaks[breaks > first]
     end = int(later[0]) if len(later) else len(base)

@@ -18,6 +18,7 @@ from udfs.replay.fetch.closed_broker import answered_at, most_of, read
 from udfs.replay.fetch.closed_client import APP, STATE, ask, change, take, want
 from udfs.replay.fetch.closed_responses import Kept, keep, keep_drained
 from udfs.replay.fetch.closed_unit import (
+    NO_BACKLOG,
     Course,
     Rules,
     Unit,
@@ -77,9 +78,6 @@ class Whole(NamedTuple):
     course: Course
     pace: Pace
     out: Outcome
-
-
-NO_BACKLOG = -1
 
 
 @kernel
@@ -198,16 +196,11 @@ def receive(
 
 
 @kernel
-def go_on(
-    whole: Whole, unit: Unit, rules: Rules, lane: int, work: Work, state: Record, apps: Records, node: int
-) -> None:  # fmt: skip
-    """The next thing that happens at a node: from the first captured fetch until the capture's end, and on until all
-    that it shows is read.
+def go_on(whole: Whole, unit: Unit, rules: Rules, lane: int, work: Work, state: Record, node: int) -> None:
+    """What a node does that waits for no response: from the first captured fetch until the capture's end, and on until
+    all that it shows is read.
     """
     course, time = whole.course, state.now
-    if state.in_flight == 1:
-        receive(whole, unit, rules, lane, work, state, apps, node)
-        return
     at_change = whole.out.captured.at_change
     change(unit, lane, work, state, time, at_change[course.changes_from[node] : course.changes_from[node + 1]])
     if time > course.horizon[node] and not unread(unit, work):
@@ -236,59 +229,51 @@ def first_node(states: Records) -> int:
 @kernel
 def run_lane(whole: Whole, rules: Rules, lane: int, states: Records, apps: Records) -> None:
     """All nodes of the reader, one event after the other."""
-    node, course = first_node(states), whole.course
+    node, course, out = first_node(states), whole.course, whole.out
     while states[node].now != NEVER:
-        advance(whole.unit, whole.work, whole.out.sums, whole.out.timeline, lane, states[node].now)
-        go_on(
-            whole, unit_of_node(whole.unit, course, node), rules_of_node(rules, node), lane,
-            work_of_node(whole.work, course, node), states[node], apps, node,
-        )  # fmt: skip
+        advance(whole.unit, whole.work, out.sums, out.timeline, lane, states[node].now)
+        unit, work = unit_of_node(whole.unit, course, node), work_of_node(whole.work, course, node)
+        if states[node].in_flight == 1:
+            receive(whole, unit, rules_of_node(rules, node), lane, work, states[node], apps, node)
+        else:
+            go_on(whole, unit, rules_of_node(rules, node), lane, work, states[node], node)
         node = first_node(states)
+    hold_buffered(out.timeline, lane, whole.work, apps[0], NEVER)
 
 
-@kernel
 def begin_lane(whole: Whole, rules: Rules, lane: int, states: Records, apps: Records) -> None:
     """Set the lane's memory to what is captured first."""
-    unit, work, out = whole.unit, whole.work, whole.out
+    unit, work, sums, line = whole.unit, whole.work, whole.out.sums, whole.out.timeline
+    for memory in (states, apps, *work):
+        memory[...] = 0
+    states["now"] = whole.course.begin
+    line.bucket[lane] = (whole.course.begin.min() - line.begin[0]) // line.width[lane]
     work.random[0] = rules.seed[0, lane]
-    for node in range(len(states)):
-        state, app = states[node], apps[node]
-        state.now, state.opens = whole.course.begin[node], 0
-        state.in_flight = state.resume = state.changed = state.sent = state.bytes = 0
-        state.known = state.in_session = state.turn = 0
-        app.busy_until = app.poll_at = app.room = app.done = app.held = 0
-    out.timeline.bucket[lane] = (states[first_node(states)].now - out.timeline.begin[0]) // out.timeline.width[lane]
-    for p in range(len(unit.number)):
-        work.position[p] = unit.start[p]
-        work.asked_at[p] = NEVER
-        work.taken_at[p] = work.spare[p] = work.assigned[p] = 0
-        work.catch_up[p] = NEVER if unit.backlog_end[p] > unit.start[p] else NO_BACKLOG
-        out.sums.waiting[unit.number[p], lane] = 0
-        out.sums.waiting_since[unit.number[p], lane] = fairness.SERVED
+    work.position[:] = unit.start
+    work.asked_at[:] = NEVER
+    work.catch_up[:] = np.where(unit.backlog_end > unit.start, NEVER, NO_BACKLOG)
+    sums.waiting[unit.number, lane] = 0
+    sums.waiting_since[unit.number, lane] = fairness.SERVED
 
 
-@kernel
-def end_lane(whole: Whole, lane: int, states: Records, apps: Records) -> None:
+def end_lane(whole: Whole, lane: int, states: Records) -> None:
     """Sum up what the lane came to."""
-    unit, work, out = whole.unit, whole.work, whole.out
-    hold_buffered(out.timeline, lane, work, apps[0], NEVER)
-    for node in range(len(states)):
-        out.sent[lane] += states[node].sent
-    for p in range(len(unit.number)):
-        took = work.catch_up[p]
-        if lane == 0:
-            out.captured.catch_up[p] = took
-        row = unit.number[p]
-        out.catch_up[row, lane] = max(out.catch_up[row, lane], took)
+    catch_up, out = whole.work.catch_up, whole.out
+    out.sent[lane] += states["sent"].sum()
+    if lane == 0:
+        out.captured.catch_up[:] = catch_up
+    hand_on(whole.unit, whole.work)
+    np.maximum.at(out.catch_up[:, lane], whole.unit.number, catch_up)
 
 
-@kernel
-def run_lanes(whole: Whole, rules: Rules, states: Records, apps: Records) -> None:
-    """Every lane, one after the other: none knows of another."""
-    for lane in range(rules.limit.shape[1]):
-        begin_lane(whole, rules, lane, states, apps)
-        run_lane(whole, rules, lane, states, apps)
-        end_lane(whole, lane, states, apps)
+def hand_on(unit: Unit, work: Work) -> None:
+    """Have a backlog that was not read where its partition came from be that of where it went, from the beginning."""
+    moved = np.flatnonzero(unit.follows >= 0)
+    for p in moved[np.argsort(work.asked_at[moved], kind="stable")].tolist():
+        before = unit.follows[p]
+        if work.catch_up[before] == NEVER and work.asked_at[p] != NEVER:
+            work.catch_up[p] += work.asked_at[p] - work.asked_at[before] if work.catch_up[p] != NEVER else 0
+            work.asked_at[p], work.catch_up[before] = work.asked_at[before], NO_BACKLOG
 
 
 def unwritable(pace: Pace) -> Pace:
@@ -300,10 +285,15 @@ def unwritable(pace: Pace) -> Pace:
 def simulate(unit: Unit, rules: Rules, pace: Pace, course: Course, out: Outcome) -> None:
     """Replay one unit in every lane, into the sums of its reader."""
     partitions, nodes = len(unit.number), len(course.begin)
-    arrays = [np.zeros(partitions, np.int64) for _ in Work._fields[:-1]]
-    work = Work._make([*arrays, np.zeros(1, np.int64)])
+    arrays = [np.zeros(partitions, np.int64) for _ in Work._fields[:-2]]
+    work = Work._make([*arrays, arrays[0], np.zeros(1, np.int64)])
     fixed: list[Any] = [*map(read_only, rules[:-1]), read_only(rules.record_us)]
     whole = Whole(
         Unit(*map(read_only, unit)), work, Course(*map(read_only, course)), unwritable(pace), out
     )  # fmt: skip
-    run_lanes(whole, Rules._make(fixed), np.zeros(nodes, STATE), np.zeros(nodes, APP))
+    lanes = Rules._make(fixed)
+    states, apps = np.zeros(nodes, STATE), np.zeros(nodes, APP)
+    for lane in range(rules.limit.shape[1]):  # none knows of another
+        begin_lane(whole, lanes, lane, states, apps)
+        run_lane(whole, lanes, lane, states, apps)
+        end_lane(whole, lane, states)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +15,13 @@ from udfs.replay.fetch.client_order import LIBRDKAFKA
 from udfs.replay.fetch.client_pace import measured_pace
 from udfs.replay.fetch.closed_fidelity import Verdicts, captured_lane, judge, lane_of_node
 from udfs.replay.fetch.closed_intent import Intent, intent_of, rules_of
-from udfs.replay.fetch.closed_loop import NO_BACKLOG, Outcome, simulate
+from udfs.replay.fetch.closed_loop import Outcome, simulate
 from udfs.replay.fetch.closed_responses import Kept, no_responses
-from udfs.replay.fetch.closed_unit import Course, Rules, Unit
+from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course, Rules, Unit
 from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.moved_partitions import Move, follow, moves_between, with_moves
 from udfs.replay.fetch.observed import Observed, columns_of, note_log, note_reads
+from udfs.replay.fetch.reconnects import is_one_process, nodes_of
 from udfs.replay.fetch.timeline import Timeline, align, new_timeline
 from udfs.wire.arrays import Ints
 
@@ -56,6 +57,14 @@ class ClosedReader:
             first = int(np.flatnonzero(rows)[0])
             note_reads(self.observed(reads, first), {k: v[rows] for k, v in columns.items()}, kept)
 
+    def nodes(self) -> dict[int, Observed]:
+        """What was seen of each broker's connection, those that it was opened anew for among it; by the first one's id.
+
+        Of several processes it is not told which connection another one was opened for.
+        """
+        seen = {connection: of for connection, of in self.connections.items() if of.fetches}
+        return nodes_of(seen) if is_one_process(seen.values()) else seen
+
 
 @dataclass(frozen=True)
 class ClosedTotals:
@@ -82,11 +91,14 @@ def closed_totals(
 
     room: so many responses are kept in each lane.
     """
-    seen = [observed for observed in reader.connections.values() if observed.fetches]
-    if not seen:
+    nodes = reader.nodes()
+    if not nodes:
         return None
     settings = lanes.of(kind)
-    intents = [intent_of(observed, keys, kind, int(settings.broker_max_bytes[0])) for observed in seen]
+    seen = list(nodes.values())
+    moves = moves_between(seen, keys) if is_one_process(seen) else []
+    most = int(settings.broker_max_bytes[0])
+    intents = [intent_of(observed, keys, kind, most) for observed in with_moves(seen, moves, keys)]
     n, m = len(lanes.names), len(keys)
     sums = fairness.no_sums(n)
     begin, end = min(intent.begin for intent in intents), max(intent.horizon for intent in intents)
@@ -97,15 +109,16 @@ def closed_totals(
     )  # fmt: skip
     seeds = np.array([zlib.crc32(f"{name}/{seed}".encode()) for name in lanes.names], np.int64)
     by_node = [rules_of(intent, settings, lanes.client_of(kind), seeds) for intent in intents]
-    replay_reader(intents, Rules(*(np.stack(column) for column in zip(*by_node, strict=True))), totals)
+    replay_reader(intents, moves, Rules(*(np.stack(column) for column in zip(*by_node, strict=True))), totals)
     align(totals.timeline)
     return totals
 
 
-def replay_reader(intents: list[Intent], rules: Rules, totals: ClosedTotals) -> None:
+def replay_reader(intents: list[Intent], moves: list[Move], rules: Rules, totals: ClosedTotals) -> None:
     """Replay the connections together, into the totals."""
     unit, batches = whole_unit(intents)
-    one = is_one_process(intents)
+    unit = follow(unit, intents, moves)
+    one = is_one_process(intent.seen for intent in intents)
     course = course_of(intents, one)
     captured = captured_lane(intents)
     out = Outcome(
@@ -155,13 +168,3 @@ def course_of(intents: list[Intent], is_one: bool) -> Course:
         ends([len(intent.unit.change_time) for intent in intents]),
         np.full(1, int(is_one), np.int64),
     )
-
-
-def is_one_process(intents: list[Intent]) -> bool:
-    """Whether the connections can be one process's, which has one to a broker at a time.
-
-    Where two overlap, several processes share name and address: the capture does not tell whose connections to
-    different brokers belong together, and each has an application of its own.
-    """
-    spans = sorted((intent.seen.broker, intent.begin, intent.horizon) for intent in intents)
-    return all(broker != other or end <= begin for (broker, _, end), (other, begin, _) in pairwise(spans))

@@ -14,7 +14,7 @@ from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, F
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch.closed_fidelity import AGREED, UNCHECKED
-from udfs.replay.fetch.closed_loop import NO_BACKLOG
+from udfs.replay.fetch.closed_unit import NO_BACKLOG
 from udfs.replay.fetch.fetch_report import (
     ALGORITHM,
     CLOSED_LOOP,

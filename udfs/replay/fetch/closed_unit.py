@@ -11,6 +11,9 @@ from typing import NamedTuple
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.kernel import kernel
 
+NO_BACKLOG = -1
+"""In place of how long a partition's backlog took."""
+
 
 class Unit(NamedTuple):
     """What is read: int64[partitions] in the order in which a node first asked for them, int64[batches].
@@ -26,6 +29,8 @@ class Unit(NamedTuple):
     end: Ints
     backlog_end: Ints  # behind the last batch that was there when the capture first asked for the partition
     is_known: Ints  # 1: no batch is missing behind `end`
+    follows: Ints  # place in the whole unit of the same partition at the broker that it moved from; -1 for none
+    shift: Ints  # from a batch's index there to its index here
     change_time: Ints
     change_what: Ints
     change_to: Ints
@@ -36,7 +41,7 @@ class Unit(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Working memory of a lane, int64[partitions] each but for `random`, int64[1]."""
+    """Working memory of a lane: int64[partitions] of a node each, but for `everywhere` and `random`, int64[1]."""
 
     position: Ints
     taken_at: Ints  # when the client has taken all that it got of it
@@ -52,6 +57,7 @@ class Work(NamedTuple):
     served: Ints
     spare: Ints
     catch_up: Ints
+    everywhere: Ints  # `position` of all nodes
     random: Ints
 
 
@@ -95,8 +101,8 @@ def unit_of_node(unit: Unit, course: Course, node: int) -> Unit:
     c, d = course.changes_from[node], course.changes_from[node + 1]
     return Unit(
         unit.number[a:b], unit.partition_max_bytes[a:b], unit.first[a:b], unit.start[a:b], unit.end[a:b],
-        unit.backlog_end[a:b], unit.is_known[a:b], unit.change_time[c:d], unit.change_what[c:d], unit.change_to[c:d],
-        unit.starts, unit.records, unit.visible, unit.segment_end,
+        unit.backlog_end[a:b], unit.is_known[a:b], unit.follows[a:b], unit.shift[a:b], unit.change_time[c:d],
+        unit.change_what[c:d], unit.change_to[c:d], unit.starts, unit.records, unit.visible, unit.segment_end,
     )  # fmt: skip
 
 
@@ -107,7 +113,7 @@ def work_of_node(work: Work, course: Course, node: int) -> Work:
     return Work(
         work.position[a:b], work.taken_at[a:b], work.held[a:b], work.asked_at[a:b], work.assigned[a:b],
         work.moved[a:b], work.wanted[a:b], work.client[a:b], work.session[a:b], work.request[a:b], work.got[a:b],
-        work.served[a:b], work.spare[a:b], work.catch_up[a:b], work.random,
+        work.served[a:b], work.spare[a:b], work.catch_up[a:b], work.everywhere, work.random,
     )  # fmt: skip
 
 

@@ -25,14 +25,14 @@ UNSET = -1
 
 Columns = dict[str, Ints]
 """Columns of READS by name, as int64: UNSET where null."""
-FETCHED = (READS.request_time, READS.response_time, READS.opens_session, READS.returned_bytes)
+FETCHED = (READS.request_time, READS.response_time, READS.opens_session, READS.throttled, READS.returned_bytes)
 SERVED = (
     READS.partition, READS.request_time, READS.response_time, READS.fetch_offset, READS.returned_bytes,
     READS.partition_max_bytes, READS.told_bound,
 )  # fmt: skip
 TOLD = (READS.partition, READS.response_time, READS.told_bound)
 FIRST = (READS.request_time, READS.fetch_offset, READS.partition_max_bytes)
-FLAGS = (READS.session_known, READS.throttled, READS.refused, READS.redirected)
+FLAGS = (READS.session_known, READS.refused, READS.redirected)
 
 
 @dataclass
@@ -67,6 +67,8 @@ class Observed:
     logs: by partition's key the pieces of its log, in the columns of LISTS. limits: LIMITS of the first fetch. flags:
     how many reads have each of FLAGS. bounds: the highest told by partition. moves: reads that do not repeat the one
     before. count: fetches; reads: of partitions in them; batches: in the logs. last_sent: when the last fetch was (us).
+    moved_away: by partition, when it was asked for at another broker (us). moved_here: by partition, the offset that
+    was asked for first at the brokers before.
     """
 
     broker: str
@@ -84,6 +86,8 @@ class Observed:
     reads: int = 0
     batches: int = 0
     last_sent: int | None = None
+    moved_away: dict[int, int] = field(default_factory=dict)
+    moved_here: dict[int, int] = field(default_factory=dict)
 
 
 def joined(pieces: list[Columns], names: tuple[str, ...]) -> Columns:

@@ -72,14 +72,14 @@ def rows_of_reader(done: Reading, lanes: FetchLanes) -> Iterator[pa.RecordBatch]
 
     A response with records completes a batch at least; of the others there are as many as captured, or little more.
     """
-    seen = {connection: seen for connection, seen in done.closed.connections.items() if seen.fetches}
-    needed = sum(of.batches + 2 * of.count + 16 for of in seen.values())
+    nodes = done.closed.nodes()
+    needed = sum(of.batches + 2 * of.count + 16 for of in nodes.values())
     room = min(needed, MOST_RESPONSES // len(lanes.names))
     totals = closed_totals(done.closed, list(done.index), done.reader[2], lanes, "/".join(done.reader), room)
     if totals is not None:
         unchecked = sorted({drift for _, _, drift in totals.verdicts if drift in UNCHECKED})
         for lane in range(len(lanes.names)):
-            yield response_rows(done.reader, np.array(list(seen)), lane, totals.kept, next(iter(unchecked), None))
+            yield response_rows(done.reader, np.array(list(nodes)), lane, totals.kept, next(iter(unchecked), None))
 
 
 def response_rows(

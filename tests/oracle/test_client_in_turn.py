@@ -1,0 +1,101 @@
+"""The closed loop's client asks for what Kafka's fetcher asks for, at the same time, and takes it as poll() does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.oracle.conftest import Jar, RunJava
+from tests.unit.replay.closed_units import Client, Part, Times, replayed
+from udfs.replay.fetch.closed_loop import Outcome
+
+KAFKA = "4.3.1"
+SEED, CONSUMERS = 74, 60
+BEGIN = 1
+"""When the closed loop of `replayed` begins (us)."""
+
+Request = tuple[int, int, tuple[tuple[int, int], ...]]
+"""Node, time (us), and of each partition that gets records its number and how many."""
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """Records are of one byte, and batches of one record; partitions as (node, records, most of it in a response)."""
+
+    max_bytes: int
+    max_poll_records: int
+    answer_us: int
+    record_us: int
+    partitions: list[tuple[int, int, int]]
+
+    def line(self) -> str:
+        """As ConsumeInTurn reads it."""
+        client = f"{self.max_bytes} {self.max_poll_records} {self.answer_us} {self.record_us}"
+        return f"{client}|{' '.join(':'.join(map(str, partition)) for partition in self.partitions)}"
+
+
+def some_consumer(chance: random.Random) -> Consumer:
+    """With polls that end within, at and behind the ends of partitions and of responses."""
+    nodes = chance.randint(1, 3)
+    most = chance.choice([4, 10, 25])
+    count = chance.randint(nodes, 9)
+    partitions = [(p if p < nodes else chance.randrange(nodes), chance.randint(0, 80), most) for p in range(count)]
+    choices = [10, 25, 40], [1, 3, 5, 10, 100], [97, 1009], [1, 7, 101]
+    return Consumer(*map(chance.choice, choices), partitions)
+
+
+def asked_by_kafka(line: str) -> tuple[list[int], list[Request]]:
+    """The client's first order, and the requests that got records, by node and time."""
+    order, *requests = line.split("|")
+    found = []
+    for node, time, *got in (request.split() for request in requests):
+        pairs = (part.split(":") for part in got)
+        found.append((int(node), int(time), tuple((int(p), int(records)) for p, records in pairs)))
+    return [int(p) for p in order.split()], found
+
+
+def asked_in_closed_loop(consumer: Consumer, order: list[int]) -> list[Request]:
+    """The same of the closed loop, whose partitions are first asked for in that order."""
+    by_node = sorted(order, key=lambda p: consumer.partitions[p][0])
+    parts = [
+        Part([1] * records, max_bytes=most, node=node)
+        for node, records, most in (consumer.partitions[p] for p in by_node)
+    ]
+    client = Client(
+        max_bytes=consumer.max_bytes, max_poll_records=consumer.max_poll_records, overlaps=True, in_session=False,
+        record_us=float(consumer.record_us),
+    )  # fmt: skip
+    out = replayed(parts, [client], pace=Times(gap=0.0, answer=float(consumer.answer_us)))
+    nodes = [part.node for part in parts]
+    numbers = [[p for p, of in zip(by_node, nodes, strict=True) if of == node] for node in range(max(nodes) + 1)]
+    return [request for node, mine in enumerate(numbers) for request in requests_of(out, consumer, node, mine)]
+
+
+def requests_of(out: Outcome, consumer: Consumer, node: int, numbers: list[int]) -> Iterator[Request]:
+    """A node's requests that got records. numbers: its partitions."""
+    turns = iter(out.captured.order[out.captured.order_from[node] :].tolist())
+    left = {p: consumer.partitions[p][1] for p in numbers}
+    for row in np.flatnonzero((out.kept.connection[0] == node) & (out.kept.bytes[0] > 0)).tolist():
+        limit, got = consumer.max_bytes, []
+        for _ in range(out.kept.partitions[0, row]):
+            p = numbers[next(turns)]
+            records = min(left[p], consumer.partitions[p][2], limit)
+            left[p], limit = left[p] - records, limit - records
+            got.append((p, records))
+        assert consumer.max_bytes - limit == out.kept.bytes[0, row]
+        yield node, int(out.kept.asked[0, row]) - BEGIN, tuple(got)
+
+
+def test_what_is_asked_for_when_and_in_which_order_is_what_kafkas_fetcher_asks(jar: Jar, run_java: RunJava) -> None:
+    """AbstractFetch, FetchBuffer, FetchCollector, SubscriptionState: order, nodes left out, max.poll.records."""
+    chance = random.Random(SEED)  # noqa: S311  (not for secrets)
+    consumers = [some_consumer(chance) for _ in range(CONSUMERS)]
+    lines = "\n".join(consumer.line() for consumer in consumers)
+    printed = run_java("ConsumeInTurn.java", jar(f"org.apache.kafka:kafka-clients:{KAFKA}"), stdin=lines).splitlines()
+    assert len(printed) == CONSUMERS
+    for consumer, line in zip(consumers, printed, strict=True):
+        order, requests = asked_by_kafka(line)
+        assert asked_in_closed_loop(consumer, order) == requests, consumer
