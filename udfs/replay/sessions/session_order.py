@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.replay.sessions.session_cache import GREATEST_ID, INITIAL_EPOCH, NOWHERE, shard_of
+from udfs.replay.sessions.session_cache import INITIAL_EPOCH, NOWHERE, shard_of
 from udfs.replay.sessions.session_clients import NO_TIME
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
@@ -49,7 +49,7 @@ def moments_of(fetches: Records) -> Records:
 
 def in_order(moments: Records) -> Records:
     """Moments in the order of their times, those of one time as they come."""
-    sorted_moments: Records = moments[np.argsort(moments["us"], kind="stable")]
+    sorted_moments: Records = moments.take(np.argsort(moments["us"], kind="stable"))
     return sorted_moments
 
 
@@ -141,11 +141,19 @@ def order_responses(moments: Records, fetches: Records, end: int, phase: Ints, s
 
 def first_shard(moments: Records, fetches: Records, shards: int) -> int:
     """The shard of the first full response, by most of the ids that these moments issue; UNKNOWN_PHASE for none."""
-    built = (fetches["epoch"] == INITIAL_EPOCH) & (fetches["error"] == 0) & (fetches["is_throttled"] == 0)
-    answered = moments["fetch"][moments["is_response"] == 1]
-    ids = fetches["response_session_id"][answered[built[answered]]]
-    issued = np.flatnonzero(ids > 0)
-    if not len(issued):
-        return UNKNOWN_PHASE
-    shard = np.minimum(ids[issued] // (GREATEST_ID // shards), shards - 1)
-    return int(np.bincount((shard - issued) % shards).argmax())
+    votes = np.zeros(shards, np.int64)
+    vote(moments, fetches, votes)
+    return int(votes.argmax()) if votes.any() else UNKNOWN_PHASE
+
+
+@kernel
+def vote(moments: Records, fetches: Records, votes: Ints) -> None:
+    """Count by shard the ids by which the first full response was of that shard. votes: int64[shards]."""
+    placed, shards = 0, len(votes)
+    for m in range(len(moments)):
+        fetch = fetches[moments[m].fetch]
+        if steps_counter(fetch, moments[m]):
+            issued = issued_shard(fetch, shards)
+            if issued != NOWHERE:
+                votes[(issued - placed) % shards] += 1
+            placed += 1
