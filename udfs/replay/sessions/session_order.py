@@ -36,15 +36,22 @@ def moments_of(fetches: Records) -> Records:
 
     The broker answers a fetch whose response was not captured too, at the latest when its wait is over: that is taken.
     """
-    n = len(fetches)
-    moments = np.zeros(2 * n, MOMENT)
-    asked, told = fetches["asked_us"], fetches["response_us"]
-    answered = np.where(told == NO_TIME, asked + fetches["max_wait_us"], np.maximum(told, asked))
-    moments["us"][0::2], moments["us"][1::2] = asked, answered
-    moments["fetch"] = np.repeat(np.arange(n), 2)
-    moments["is_response"][1::2] = 1
-    moments["expected_shard"] = UNKNOWN_PHASE
+    moments = np.zeros(2 * len(fetches), MOMENT)
+    note_moments(fetches, moments)
     return moments
+
+
+@kernel
+def note_moments(fetches: Records, moments: Records) -> None:
+    """Write the moments of each fetch, its response's behind its request's."""
+    for f in range(len(fetches)):
+        fetch, asked, answered = fetches[f], moments[2 * f], moments[2 * f + 1]
+        asked.us, answered.us = fetch.asked_us, max(fetch.response_us, fetch.asked_us)
+        if fetch.response_us == NO_TIME:
+            answered.us = fetch.asked_us + fetch.max_wait_us
+        asked.fetch = answered.fetch = f
+        asked.expected_shard = answered.expected_shard = UNKNOWN_PHASE
+        answered.is_response = 1
 
 
 def in_order(moments: Records) -> Records:

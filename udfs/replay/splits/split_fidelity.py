@@ -37,6 +37,7 @@ class Reason(StrEnum):
     RECORDS_UNKNOWN = "records_unknown"  # the batch, or one before it, could not be read
     BEGAN_BEFORE = "producer_began_before"  # so that its estimate is known after the first split only
     CLOSE_ORDER = "close_append_order"  # a close and an append overlap in time; some order gives what was captured
+    NEAR_LIMIT = "near_limit"  # a batch within a record of max.message.bytes: which records it has decides
     FEWER_RECORDS = "fewer_records"  # disagreement: the batch took no more records though it had room
     MORE_RECORDS = "more_records"  # disagreement: the batch took records for which it had no room
     SPLIT_NOT_CAPTURED = "split_not_captured"  # disagreement: larger than max.message.bytes, and not refused for it
@@ -46,7 +47,7 @@ class Reason(StrEnum):
     )
 
 
-UNKNOWN = (Reason.NOT_JAVA, Reason.RECORDS_UNKNOWN, Reason.BEGAN_BEFORE, Reason.CLOSE_ORDER)
+UNKNOWN = (Reason.NOT_JAVA, Reason.RECORDS_UNKNOWN, Reason.BEGAN_BEFORE, Reason.CLOSE_ORDER, Reason.NEAR_LIMIT)
 CODES = {reason: code for code, reason in enumerate(Reason, 1)}
 AGREED = 0
 _BEGAN_BEFORE = CODES[Reason.BEGAN_BEFORE]
