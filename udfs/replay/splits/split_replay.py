@@ -120,7 +120,7 @@ def replay_splits(
 
 def end_spans(now: Client) -> None:
     """Hand out the spans that have begun."""
-    for lane in range(len(now.lanes.names)):
+    for lane in range(min(len(now.lanes.names), len(now.line.closed))):  # none of a client that is not replayed
         now.spans.append((lane, last_spans(now.line, lane, now.sent_until)))
 
 
