@@ -233,10 +233,10 @@ def measure(
     old = client.count
     for index in range(client.first, client.first + old):
         memory.entries[index].row = NOWHERE
-    measured.size, changes = take_wanted(memory, client, rows, first, end, is_incremental)
+    measured.size, differs = take_wanted(memory, client, rows, first, end, is_incremental)
     measured.mislisted = measured.misreturned = 0
     forgets = False
-    if changes or client.count > min(old, measured.size):
+    if differs or client.count > min(old, measured.size):
         forgets = list_changes(memory, client, old, rows, is_incremental, sizes, version, measured)
     if answer(memory, rows, first, end, False, is_told, is_incremental, sizes, version, measured):
         answer(memory, rows, first, end, True, is_told, is_incremental, sizes, version, measured)
