@@ -149,7 +149,8 @@ def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) 
 
 def with_at_once(lanes: Producers) -> Producers:
     """The lanes, and behind them the captured one again, whose batches are closed as soon as they may have been."""
-    return Producers(*(np.append(column, column[:1]) for column in lanes))
+    columns: Iterator[Any] = (np.append(column, column[:1]) for column in lanes)
+    return Producers(*columns)
 
 
 def run_lanes(now: Client, sent: Sent, settings: Producers, measure: Measure) -> None:
