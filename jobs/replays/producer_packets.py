@@ -27,6 +27,7 @@ from jobs.replays.one_shuffle import SHARD
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
 from udfs.capture.log_lines import UTC
+from udfs.capture.request_log_index import REQUEST_LOG
 from udfs.errors import CaptureError
 from udfs.facts.exchanges import ids_of
 from udfs.replay.splits.replay_with_records import IS_SENT
@@ -51,16 +52,28 @@ def with_packets(spark: SparkSession, lake: str, capture_id: str, sent: DataFram
 
 
 def ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:
-    """The captures that a capture set was ingested from. Raises CaptureError where they are gone or changed."""
+    """The packets that a capture set was ingested from; request logs have no records, and may be gone.
+
+    Raises CaptureError that names every file which is missing, and every one which is another.
+    """
     t = CAPTURES
-    paths = [row[0] for row in rows_of(spark, lake, t, capture_id).select(t.path).distinct().collect()]
-    plan = plan_capture(index_captures(spark, sorted(paths), UTC), spark.sparkContext.defaultParallelism)
-    if plan.capture_id != capture_id:
-        raise CaptureError(
-            f"{', '.join(sorted(paths))}: not the files that were ingested as capture {capture_id}, from which "
-            "recut.sizes=exact reads records again: ingest them again, or replay with recut.sizes=recompressed"
+    files = rows_of(spark, lake, t, capture_id).where(F.col(t.format) != REQUEST_LOG).select(t.path, t.content_hash)
+    hashes: dict[str, str] = {row[0]: row[1] for row in files.collect()}
+    what_to_do = (
+        f"recut.sizes=exact reads the records of capture {capture_id} from its files again. Put them back as they "
+        "were, ingest what is there now, or replay with recut.sizes=recompressed, which does without."
+    )
+    try:
+        indexes = index_captures(spark, sorted(hashes), UTC)
+    except CaptureError as error:
+        raise CaptureError(f"{error}\n  {what_to_do}") from error
+    changed = [index for index in indexes if index.sha256 != hashes[index.path]]
+    if changed:
+        told = (
+            f"{of.path}: not the file that was ingested (SHA-256 {hashes[of.path]}, now {of.sha256})" for of in changed
         )
-    return plan
+        raise CaptureError("\n  ".join([*told, what_to_do]))
+    return plan_capture(indexes, spark.sparkContext.defaultParallelism)
 
 
 def packets_with_id(spark: SparkSession, plan: CapturePlan) -> DataFrame:

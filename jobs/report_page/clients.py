@@ -98,11 +98,16 @@ def by_version(found: Findings) -> str:
         are = f"All clients that say what they are run {software(named[0])}" if named else "No client says what it is"
         raise Unanswered(f"{are}: capture before and after the upgrade, into a lake each, and compare the two reports.")
     low, high = (pick(named, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
-    least, most = (percent(row["full"] / row["fetches"]) for row in (low, high))
     return (
-        f"Fetches come from {len(named)} client versions: of {software(low)} (Fetch {versions(low)}) {least} are full, "
-        f"of {software(high)} (Fetch {versions(high)}) {most}."
+        f"Fetches come from {len(named)} client versions: of {software(low)} {sessions_of(low)}, of {software(high)} "
+        f"{sessions_of(high)}."
     )
+
+
+def sessions_of(row: Row) -> str:
+    """How a version of a client fetches, in words."""
+    full, sessions = percent(row["full"] / row["fetches"]), counted(row["sessions"], "session")
+    return f"(Fetch {versions(row)}) {full} are full, in {sessions} with {row['not_found']:,} not found"
 
 
 def versions(row: Row) -> str:
@@ -129,12 +134,15 @@ def versions_table(found: Findings) -> Grid:
     cells = [
         [
             software(row), versions(row), f"{row['fetches']:,}", percent(row["full"] / row["fetches"]),
-            f"{row['not_found']:,}", size(row["request_bytes"] // row["fetches"]),
-            size(row["response_bytes"] // row["fetches"]),
+            f"{row['sessionless']:,}", f"{row['sessions']:,}", f"{row['not_found']:,}",
+            size(row["request_bytes"] // row["fetches"]), size(row["response_bytes"] // row["fetches"]),
         ]
         for row in found.of(fetching_software)
     ]  # fmt: skip
-    head = ("client", "Fetch versions", "fetches", "full", "not found", "bytes a request", "bytes a response")
+    head = (
+        "client", "Fetch versions", "fetches", "full", "want no session", "sessions", "not found", "bytes a request",
+        "bytes a response",
+    )  # fmt: skip
     return Grid(head, cells, ("client",))
 
 

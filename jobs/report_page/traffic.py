@@ -10,6 +10,8 @@ from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 
 FETCH = "FETCH"
 FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE = 70, 10
+SESSIONLESS = -1
+"""Epoch of a fetch that wants no session, and closes the one it names."""
 MOST_ROWS = 50
 BINS_PER_DOUBLING = 2
 
@@ -44,9 +46,17 @@ def fetching_clients(own_rows: OwnRows) -> DataFrame:
 
 
 def fetching_software(own_rows: OwnRows) -> DataFrame:
-    """The software that fetches, as ApiVersions requests name it; followers' requests do not."""
+    """The software that fetches, as ApiVersions requests name it; followers' requests do not.
+
+    sessions: that it fetched in. sessionless: fetches that want none.
+    """
     x = EXCHANGES
-    by_software = fetches(own_rows).groupBy(x.client_software_name, x.client_software_version).agg(*of_fetches())
+    session = F.when(F.col(x.fetch_session_id) > 0, F.struct(x.broker, x.fetch_session_id))
+    by_software = fetches(own_rows).groupBy(x.client_software_name, x.client_software_version).agg(
+        F.count_distinct(session).alias("sessions"),
+        F.count_if(F.col(x.fetch_session_epoch) == SESSIONLESS).alias("sessionless"),
+        *of_fetches(),
+    )  # fmt: skip
     return by_software.orderBy(F.desc("fetches"), x.client_software_name, x.client_software_version).limit(MOST_ROWS)
 
 

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 
-from tests.bench.table import ROUNDS, Timing, told
+from tests.bench.table import timed, told
 from tests.unit.replay.captured_reader import SIZE, batch_rows, catch_up, lanes_of, reads_of
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_replay import replay_fetches
 
 GRID = SIZE // 2, 50 * SIZE
 """fetch.max.bytes of the grid's ends: half a batch, and 50."""
-
-
-def timed(name: str, work: Callable[[], object]) -> Timing:
-    """As `table.timed`, by CPU time: a ratio of lanes is then free of what else the machine does."""
-    work()
-    seconds = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        work()
-        seconds.append(time.process_time() - start)
-    return Timing(name, seconds)
 
 
 def compare_lanes(partitions: int, batches: int, count: int) -> str:
@@ -37,7 +25,7 @@ def compare_lanes(partitions: int, batches: int, count: int) -> str:
             pass
 
     grid = np.geomspace(*GRID, count).astype(np.int64).tolist()
-    many = timed(f"refetch, {count} lanes", lambda: replay(lanes_of(*grid)))
-    one = timed("refetch, one lane", lambda: replay(lanes_of(grid[count // 2])))
+    many = timed(f"refetch, {count} lanes", lambda: replay(lanes_of(*grid)), clock=time.process_time)
+    one = timed("refetch, one lane", lambda: replay(lanes_of(grid[count // 2])), clock=time.process_time)
     title = f"Closed and open loop of a backlog of {partitions} partitions, {count} lanes, CPU time"
     return told(title, partitions * batches // 2, "fetches", many, [one])

@@ -1,16 +1,20 @@
-"""Fetch sessions on one core: the replay of one lane beside Kafka's own FetchManager, and many lanes beside one."""
+"""Fetch sessions on one core: the replay of one lane beside Kafka's own FetchManager, and many lanes beside one.
+
+All times are CPU time, Java's with its collector and compiler.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 
 from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import SLF4J, find_jar, java_command
-from udfs.replay.sessions.session_cache import CacheSettings
+from udfs.replay.sessions.session_cache import GREATEST_ID, SHARDS, CacheSettings
 from udfs.replay.sessions.session_clients import FETCH
 from udfs.replay.sessions.session_entries import Partitions
 from udfs.replay.sessions.session_replay import SessionLanes, go_on, new_broker, take
@@ -27,27 +31,34 @@ US_PER_MS = 1000
 
 
 def events(partitions: int, rounds: int) -> tuple[Records, Partitions]:
-    """Clients that fetch one after the other, a fetch a ms; in each fetch one partition's high watermark has moved."""
+    """What a capture shows of the run that FetchSessionEvents.java makes: clients that fetch one after the other, a
+    fetch a ms, first a full one; in each fetch one partition's high watermark has moved.
+    """
     count = CLIENTS * rounds
     fetches = np.zeros(count, FETCH)
     number = np.arange(count)
-    fetches["number"], fetches["connection"], fetches["version"] = number, number % CLIENTS, VERSION
+    client, turn = number % CLIENTS, number // CLIENTS
+    fetches["number"], fetches["connection"], fetches["version"] = number, client, VERSION
     fetches["request_us"] = number * US_PER_MS
     fetches["response_us"] = fetches["request_us"] + 1
     fetches["is_known"] = fetches["has_partitions"] = 1
     fetches["first"], fetches["end"] = number * partitions, (number + 1) * partitions
-    partition = np.tile(np.arange(partitions), count)
-    turn = np.repeat(number // CLIENTS, partitions)
+    fetches["response_session_id"] = client % SHARDS * (GREATEST_ID // SHARDS) + 1 + client
+    fetches["epoch"] = turn
+    fetches["session_id"] = np.where(turn == 0, 0, fetches["response_session_id"])
+    partition, turn = np.tile(np.arange(partitions), count), np.repeat(turn, partitions)
     zeros, ones = np.zeros(len(partition), np.int64), np.ones(len(partition), np.int64)
     moved: Ints = turn // partitions + (partition <= turn % partitions)
-    rows = (ones, ones, partition, ones, ones, ones, zeros, ones, zeros, zeros, moved, zeros, zeros, zeros - 1)
+    is_full, has_moved = turn == 0, partition == turn % partitions
+    listed, returned = is_full.astype(np.int64), (is_full | has_moved).astype(np.int64)
+    rows = (ones, ones, partition, ones, listed, returned, zeros, ones, zeros, zeros, moved, zeros, zeros, zeros - 1)
     return fetches, Partitions(*map(read_only, rows))
 
 
 def lanes(slots: Ints) -> SessionLanes:
     """Lanes that differ in their slots."""
     n = len(slots)
-    settings = CacheSettings(slots // 8, np.full(n, 8), np.full(n, 120_000), np.zeros(n, np.int64))
+    settings = CacheSettings(slots // SHARDS, np.full(n, SHARDS), np.full(n, 120_000), np.zeros(n, np.int64))
     return SessionLanes(tuple(map(str, slots.tolist())), settings)
 
 
@@ -55,15 +66,15 @@ def replay(fetches: Records, rows: Partitions, settings: SessionLanes) -> None:
     """All of it, from arrays to sums."""
     now = new_broker("1", settings, "bench")
     now.names["client\x00host"] = 0
-    take(now, fetches.copy(), rows)
+    take(now, fetches.view(np.uint8).copy().view(FETCH), rows)
     go_on(now, None)
 
 
 def compare(partitions: int, rounds: int) -> str:
     """One lane beside Kafka's class."""
     fetches, rows = events(partitions, rounds)
-    ours = timed("refetch, one lane", lambda: replay(fetches, rows, lanes(np.array([SLOTS]))))
-    title = f"Fetch sessions of {partitions} partitions, {CLIENTS} clients, one core"
+    ours = timed("refetch, one lane", lambda: replay(fetches, rows, lanes(np.array([SLOTS]))), clock=process_time)
+    title = f"Fetch sessions of {partitions} partitions, {CLIENTS} clients, CPU time"
     return told(title, len(fetches), "fetches", ours, [java(partitions, rounds)])
 
 
@@ -71,9 +82,9 @@ def compare_lanes(partitions: int, rounds: int, count: int) -> str:
     """Many settings of the slots beside one, from all clients refused to none."""
     fetches, rows = events(partitions, rounds)
     many = lanes(np.linspace(0, SLOTS, count).astype(np.int64))
-    ours = timed(f"refetch, {count} lanes", lambda: replay(fetches, rows, many))
-    one = timed("refetch, one lane", lambda: replay(fetches, rows, lanes(np.array([SLOTS]))))
-    return told(f"{count} lanes, sessions of {partitions} partitions", len(fetches), "fetches", ours, [one])
+    ours = timed(f"refetch, {count} lanes", lambda: replay(fetches, rows, many), clock=process_time)
+    one = timed("refetch, one lane", lambda: replay(fetches, rows, lanes(np.array([SLOTS]))), clock=process_time)
+    return told(f"{count} lanes, sessions of {partitions} partitions, CPU time", len(fetches), "fetches", ours, [one])
 
 
 def java(partitions: int, rounds: int) -> Timing:

@@ -92,14 +92,16 @@ def record_length_bytes(length: int, is_flexible: int) -> int:
 
 
 @kernel
-def tally(held: Record, topic: int, topic_bytes: int, partition_bytes: int, is_flexible: int) -> None:
-    """Write one more partition of a list; topic_bytes: of its topic, which neighbours share."""
+def tally(held: Record, topic: int, topic_bytes: int, partitions: int, partition_bytes: int, is_flexible: int) -> None:
+    """Write so many more partitions of a topic in a list; topic_bytes: of the topic, which neighbours share."""
+    if partitions == 0:
+        return
     if held.topics == 0 or held.topic != topic:
         held.bytes += beyond_least(held.in_topic, is_flexible) + topic_bytes
         held.topic, held.in_topic = topic, 0
         held.topics += 1
-    held.in_topic += 1
-    held.partitions += 1
+    held.in_topic += partitions
+    held.partitions += partitions
     held.bytes += partition_bytes
 
 

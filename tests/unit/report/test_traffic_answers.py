@@ -33,6 +33,8 @@ def software(name: str, version: str, full: int) -> Row:
         **{x.client_software_name: name, x.client_software_version: version},
         fetches=100,
         full=full,
+        sessions=full // 2,
+        not_found=full // 10,
         oldest=12,
         newest=17,
     )
@@ -82,7 +84,10 @@ def test_versions_of_clients_are_compared_where_there_are_two() -> None:
     rows = [software("java", "4.3.1", 2), software("java", "3.9.0", 50)]
     told = answer(findings({fetching_software: rows}), BY_NUMBER[18])
     assert told.is_answered
-    assert "of java 4.3.1 (Fetch 12 to 17) 2.0 % are full, of java 3.9.0 (Fetch 12 to 17) 50.0 %" in told.sentence
+    assert told.sentence == (
+        "Fetches come from 2 client versions: of java 4.3.1 (Fetch 12 to 17) 2.0 % are full, in 1 session with 0 not "
+        "found, of java 3.9.0 (Fetch 12 to 17) 50.0 % are full, in 25 sessions with 5 not found."
+    )
 
 
 def test_one_version_alone_is_nothing_to_compare() -> None:

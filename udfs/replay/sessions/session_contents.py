@@ -28,6 +28,7 @@ from udfs.replay.sessions.session_entries import (
     Memory,
     Partitions,
     drop_forgotten,
+    is_altered,
     make_room,
     set_request,
     take_order,
@@ -67,17 +68,6 @@ MEASURED = np.dtype(
 
 
 @kernel
-def is_altered(entry: Record, rows: Partitions, row: int) -> bool:
-    """The client says something else than before."""
-    found: bool = (
-        entry.fetch_offset != rows.fetch_offset[row]
-        or entry.partition_max_bytes != rows.partition_max_bytes[row]
-        or entry.current_leader_epoch != rows.current_leader_epoch[row]
-    )
-    return found
-
-
-@kernel
 def must_return(entry: Record, rows: Partitions, row: int) -> bool:
     """CachedPartition.maybeUpdateResponseData: does an incremental response have the partition?"""
     found: bool = (
@@ -95,7 +85,7 @@ def list_entry(memory: Memory, entry: Record, sizes: FetchSizes, version: int) -
     """Write an entry in an incremental request's list."""
     flexible = sizes.is_flexible[version]
     topic = sizes.request_topic[version] + name_bytes(entry.name_length, version, flexible)
-    tally(memory.tallies[LISTED], entry.topic, topic, sizes.request_partition[version], flexible)
+    tally(memory.tallies[LISTED], entry.topic, topic, 1, sizes.request_partition[version], flexible)
 
 
 @kernel
@@ -159,46 +149,70 @@ def list_changes(
 
 
 @kernel
-def answer_row(
-    memory: Memory, place: int, rows: Partitions, row: int, is_told: bool, is_incremental: bool, sizes: FetchSizes,
-    version: int, measured: Record,
-) -> None:  # fmt: skip
-    """Write one wanted partition in the lists that it is in. is_told: the broker remembers what it tells."""
-    flexible = sizes.is_flexible[version]
+def answer_topic(
+    memory: Memory, rows: Partitions, first: int, row: int, end: int, with_errors: bool, is_told: bool,
+    is_incremental: bool, sizes: FetchSizes, version: int, measured: Record,
+) -> tuple[int, int]:  # fmt: skip
+    """Write the partitions of one topic that stand together, from `row` on, in the lists that they are in.
+
+    with_errors: those whose answer has an error, else the others and, in a full request, all. is_told: the broker
+    remembers what it tells. Returns the row behind them, and how many have errors.
+    """
+    flexible, topic = sizes.is_flexible[version], rows.topic[row]
     name = name_bytes(rows.name_length[row], version, flexible)
-    topic, answered_topic = rows.topic[row], sizes.response_topic[version] + name
-    each = sizes.response_partition[version] + record_length_bytes(rows.records_bytes[row], flexible)
-    tally(memory.tallies[ANSWERED], topic, answered_topic, each, flexible)
-    entry = memory.entries[place]
-    returns = must_return(entry, rows, row)
-    if returns:
-        tally(memory.tallies[RETURNED], topic, answered_topic, each, flexible)
-    if rows.is_returned[row] == 1:
-        tally(memory.tallies[CAPTURED], topic, answered_topic, each, flexible)
-    measured.misreturned += is_incremental and is_told and returns != (rows.is_returned[row] == 1)
-    if is_told:
-        entry.high_watermark = NOT_TOLD if rows.error[row] != 0 else rows.high_watermark[row]
-        entry.log_start_offset = rows.log_start_offset[row]
+    wanted = errors = answered = returned = captured = misreturned = 0
+    answered_bytes = returned_bytes = captured_bytes = 0
+    while row < end and rows.topic[row] == topic:
+        has_error, at = rows.error[row] != 0, row
+        row += 1
+        if rows.is_wanted[at] == 0:
+            continue
+        wanted += 1
+        errors += has_error
+        if has_error != with_errors:
+            continue
+        entry = memory.entries[memory.places[at - first]]
+        records, returns = record_length_bytes(rows.records_bytes[at], flexible), must_return(entry, rows, at)
+        is_captured = rows.is_returned[at] == 1
+        answered += 1
+        answered_bytes += records
+        if returns:
+            returned += 1
+            returned_bytes += records
+        if is_captured:
+            captured += 1
+            captured_bytes += records
+        misreturned += returns != is_captured
+        if is_told:
+            entry.high_watermark = NOT_TOLD if has_error else rows.high_watermark[at]
+            entry.log_start_offset = rows.log_start_offset[at]
+    if is_incremental and is_told:
+        measured.misreturned += misreturned
+    tallies, named, each = memory.tallies, sizes.response_topic[version] + name, sizes.response_partition[version]
+    tally(tallies[ANSWERED], topic, named, answered, answered * each + answered_bytes, flexible)
+    tally(tallies[RETURNED], topic, named, returned, returned * each + returned_bytes, flexible)
+    tally(tallies[CAPTURED], topic, named, captured, captured * each + captured_bytes, flexible)
+    if not with_errors:
+        asked = sizes.request_topic[version] + name
+        tally(tallies[WANTED], topic, asked, wanted, wanted * sizes.request_partition[version], flexible)
+    return row, errors
 
 
 @kernel
 def answer(
-    memory: Memory, rows: Partitions, first: int, end: int, is_told: bool, is_incremental: bool,
+    memory: Memory, rows: Partitions, first: int, end: int, with_errors: bool, is_told: bool, is_incremental: bool,
     sizes: FetchSizes, version: int, measured: Record,
-) -> None:  # fmt: skip
-    """The lists of responses: partitions in the order in which they are read, then those with errors."""
-    errors = 0
-    for row in range(first, end):
-        if rows.is_wanted[row] == 1 and rows.error[row] != 0:
-            errors += 1
-        elif rows.is_wanted[row] == 1:
-            place = memory.places[row - first]
-            answer_row(memory, place, rows, row, is_told, is_incremental, sizes, version, measured)
-    if errors:
-        for row in range(first, end):
-            if rows.is_wanted[row] == 1 and rows.error[row] != 0:
-                place = memory.places[row - first]
-                answer_row(memory, place, rows, row, is_told, is_incremental, sizes, version, measured)
+) -> int:  # fmt: skip
+    """The lists of a full request and of responses, partitions in the order in which they are read; those whose answer
+    has an error come behind the others in a response. Returns how many have.
+    """
+    errors, row = 0, first
+    while row < end:
+        row, more = answer_topic(
+            memory, rows, first, row, end, with_errors, is_told, is_incremental, sizes, version, measured
+        )
+        errors += more
+    return errors
 
 
 @kernel
@@ -219,13 +233,13 @@ def measure(
     old = client.count
     for index in range(client.first, client.first + old):
         memory.entries[index].row = NOWHERE
-    measured.size = take_wanted(memory, client, rows, first, end)
+    measured.size, differs = take_wanted(memory, client, rows, first, end, is_incremental)
     measured.mislisted = measured.misreturned = 0
-    forgets = list_changes(memory, client, old, rows, is_incremental, sizes, version, measured)
-    for row in range(first, end):
-        if rows.is_wanted[row] == 1:
-            list_row(memory, rows, row, sizes, version)
-    answer(memory, rows, first, end, is_told, is_incremental, sizes, version, measured)
+    forgets = False
+    if differs or client.count > min(old, measured.size):
+        forgets = list_changes(memory, client, old, rows, is_incremental, sizes, version, measured)
+    if answer(memory, rows, first, end, False, is_told, is_incremental, sizes, version, measured):
+        answer(memory, rows, first, end, True, is_told, is_incremental, sizes, version, measured)
     if not is_incremental:
         take_order(memory, client, end - first, first)
     elif forgets:
@@ -239,14 +253,6 @@ def measure(
     measured.response_full = sizes.response[version] + tallied(tallies[ANSWERED], flexible)
     measured.response_incremental = sizes.response[version] + tallied(tallies[RETURNED], flexible)
     measured.response_captured = sizes.response[version] + tallied(tallies[CAPTURED], flexible)
-
-
-@kernel
-def list_row(memory: Memory, rows: Partitions, row: int, sizes: FetchSizes, version: int) -> None:
-    """Write one wanted partition in the list of a full request."""
-    flexible = sizes.is_flexible[version]
-    topic = sizes.request_topic[version] + name_bytes(rows.name_length[row], version, flexible)
-    tally(memory.tallies[WANTED], rows.topic[row], topic, sizes.request_partition[version], flexible)
 
 
 @kernel

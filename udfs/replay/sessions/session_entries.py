@@ -150,6 +150,17 @@ def set_request(entry: Record, rows: Partitions, row: int) -> None:
 
 
 @kernel
+def is_altered(entry: Record, rows: Partitions, row: int) -> bool:
+    """The client says something else than before."""
+    found: bool = (
+        entry.fetch_offset != rows.fetch_offset[row]
+        or entry.partition_max_bytes != rows.partition_max_bytes[row]
+        or entry.current_leader_epoch != rows.current_leader_epoch[row]
+    )
+    return found
+
+
+@kernel
 def place_of_row(memory: Memory, client: Record, rows: Partitions, row: int, likely: int) -> int:
     """The entry of a row, which is new where there is none. likely: where it is when the order is as before."""
     topic, partition = rows.topic[row], rows.partition[row]
@@ -170,20 +181,27 @@ def place_of_row(memory: Memory, client: Record, rows: Partitions, row: int, lik
 
 
 @kernel
-def take_wanted(memory: Memory, client: Record, rows: Partitions, first: int, end: int) -> int:
-    """Note with each entry the row that wants it; new entries come behind the others. Returns how many are wanted."""
-    wanted = 0
+def take_wanted(
+    memory: Memory, client: Record, rows: Partitions, first: int, end: int, is_incremental: bool
+) -> tuple[int, bool]:  # fmt: skip
+    """Note with each entry the row that wants it; new entries come behind the others.
+
+    Returns how many are wanted, and whether the client says anything else of one than before or, in an incremental
+    request, names one.
+    """
+    wanted, changes, likely = 0, False, client.first
     for row in range(first, end):
         if rows.is_wanted[row] == 0:
             memory.places[row - first] = NOWHERE
             continue
-        likely = NOWHERE if row == first else memory.places[row - first - 1] + 1
         place = place_of_row(memory, client, rows, row, likely)
+        likely = place + 1
         memory.places[row - first] = place
         entry = memory.entries[place]
         wanted += entry.row == NOWHERE
         entry.row = row
-    return wanted
+        changes = changes or is_altered(entry, rows, row) or (is_incremental and rows.is_listed[row] == 1)
+    return wanted, changes
 
 
 @kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.replay.sessions.session_cache import GREATEST_ID, INITIAL_EPOCH, NOWHERE, shard_of
+from udfs.replay.sessions.session_cache import INITIAL_EPOCH, NOWHERE, shard_of
 from udfs.replay.sessions.session_clients import NO_TIME
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
@@ -36,20 +36,27 @@ def moments_of(fetches: Records) -> Records:
 
     The broker answers a fetch whose response was not captured too, at the latest when its wait is over: that is taken.
     """
-    n = len(fetches)
-    moments = np.zeros(2 * n, MOMENT)
-    asked, told = fetches["asked_us"], fetches["response_us"]
-    answered = np.where(told == NO_TIME, asked + fetches["max_wait_us"], np.maximum(told, asked))
-    moments["us"][0::2], moments["us"][1::2] = asked, answered
-    moments["fetch"] = np.repeat(np.arange(n), 2)
-    moments["is_response"][1::2] = 1
-    moments["expected_shard"] = UNKNOWN_PHASE
+    moments = np.zeros(2 * len(fetches), MOMENT)
+    note_moments(fetches, moments)
     return moments
+
+
+@kernel
+def note_moments(fetches: Records, moments: Records) -> None:
+    """Write the moments of each fetch, its response's behind its request's."""
+    for f in range(len(fetches)):
+        fetch, asked, answered = fetches[f], moments[2 * f], moments[2 * f + 1]
+        asked.us, answered.us = fetch.asked_us, max(fetch.response_us, fetch.asked_us)
+        if fetch.response_us == NO_TIME:
+            answered.us = fetch.asked_us + fetch.max_wait_us
+        asked.fetch = answered.fetch = f
+        asked.expected_shard = answered.expected_shard = UNKNOWN_PHASE
+        answered.is_response = 1
 
 
 def in_order(moments: Records) -> Records:
     """Moments in the order of their times, those of one time as they come."""
-    sorted_moments: Records = moments[np.argsort(moments["us"], kind="stable")]
+    sorted_moments: Records = moments.take(np.argsort(moments["us"], kind="stable"))
     return sorted_moments
 
 
@@ -141,11 +148,19 @@ def order_responses(moments: Records, fetches: Records, end: int, phase: Ints, s
 
 def first_shard(moments: Records, fetches: Records, shards: int) -> int:
     """The shard of the first full response, by most of the ids that these moments issue; UNKNOWN_PHASE for none."""
-    built = (fetches["epoch"] == INITIAL_EPOCH) & (fetches["error"] == 0) & (fetches["is_throttled"] == 0)
-    answered = moments["fetch"][moments["is_response"] == 1]
-    ids = fetches["response_session_id"][answered[built[answered]]]
-    issued = np.flatnonzero(ids > 0)
-    if not len(issued):
-        return UNKNOWN_PHASE
-    shard = np.minimum(ids[issued] // (GREATEST_ID // shards), shards - 1)
-    return int(np.bincount((shard - issued) % shards).argmax())
+    votes = np.zeros(shards, np.int64)
+    vote(moments, fetches, votes)
+    return int(votes.argmax()) if votes.any() else UNKNOWN_PHASE
+
+
+@kernel
+def vote(moments: Records, fetches: Records, votes: Ints) -> None:
+    """Count by shard the ids by which the first full response was of that shard. votes: int64[shards]."""
+    placed, shards = 0, len(votes)
+    for m in range(len(moments)):
+        fetch = fetches[moments[m].fetch]
+        if steps_counter(fetch, moments[m]):
+            issued = issued_shard(fetch, shards)
+            if issued != NOWHERE:
+                votes[(issued - placed) % shards] += 1
+            placed += 1

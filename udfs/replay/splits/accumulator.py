@@ -74,9 +74,9 @@ class Batches(NamedTuple):
     """What the capture tells of batches when they were sent first: int64[batches] a column, us."""
 
     codec: Ints
-    delay: Ints  # from being full, or having lingered, to being sent
+    delay: Ints  # from being full, or having lingered, to being closed
     early: Ints  # when it was sent though neither full nor lingered, NEVER; as the broker's other batches were ready
-    round_trip: Ints
+    round_trip: Ints  # from being closed to the answer
     retries: Ints  # how often it was sent again as it was
     retry_at: Ints  # when first, NEVER
 

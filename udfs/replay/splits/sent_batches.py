@@ -18,6 +18,7 @@ from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.accumulator import Batches, Log, Sizes, Topics
 from udfs.replay.splits.compression_estimate import HEADER_BYTES
 from udfs.replay.splits.recompression import costs
+from udfs.replay.splits.request_order import before_requests
 from udfs.replay.splits.resent import NONE, Rows, append_order, mark_resent
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Bools, Ints, read_only
@@ -35,14 +36,15 @@ class Sent:
     `batches` in the same order. batch_of, offset: int64[rows], the batch that a sending sends first or again, NONE
     where not known, and from which of its records on; is_whole: all of it. begin: int64[batches + 1], their records in
     the log. next_in_topic: the record that was appended to the topic next. log, batches, places,
-    sizes: what the replay takes, records of first sendings alone; fitted: as sizes, by the fit alone.
+    sizes: what the replay takes, records of first sendings alone; at_once: as batches, each closed as soon as it
+    may have been; fitted: as sizes, by the fit alone.
     """
 
     topics: list[str]
     rows: Rows
     topic: Ints
     partition: Ints
-    connection: Ints
+    before: Ints
     first: Ints
     batch_of: Ints
     offset: Ints
@@ -50,6 +52,7 @@ class Sent:
     begin: Ints
     log: Log
     batches: Batches
+    at_once: Batches
     places: Topics
     sizes: Sizes
     fitted: Sizes
@@ -146,13 +149,15 @@ def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int], expe
     )  # fmt: skip
     log = log._replace(resent_at=resent_times(rows, parent, offset, batch_of, begin, is_whole))
     next_in_topic = following(log, topic[first][log.batch])
+    connection = numbers_of(batch, SENT.connection_id, 0)
+    before = before_requests(rows.request_time, rows.response_time, connection)
     sticky = np.bincount(
         topic[first], numbers_of(batch, SENT.keyless_records, 0)[first] - rows.records[first], len(index)
     )
+    told = rows, first, begin, log, next_in_topic, parent, batch_of, is_whole, linger_us, before
     return Sent(
-        list(index), rows, topic, partition, numbers_of(batch, SENT.connection_id, 0), first, batch_of, offset,
-        is_whole, begin, log,
-        batches_of(rows, first, begin, log, next_in_topic, parent, batch_of, is_whole, linger_us),
+        list(index), rows, topic, partition, before, first, batch_of, offset, is_whole, begin, log,
+        batches_of(*told, at_once=False), batches_of(*told, at_once=True),
         Topics(places[0], (sticky == 0).astype(np.int64)),
         *costs(batch, rows.size[first] - HEADER_BYTES, codec[first], topic[first], first, begin, content[taken]),
         next_in_topic,
@@ -211,22 +216,27 @@ def resent_times(
 
 def batches_of(
     rows: Rows, first: Ints, begin: Ints, log: Log, next_in_topic: Ints, parent: Ints, batch_of: Ints,
-    is_whole: Bools, linger_us: int,
+    is_whole: Bools, linger_us: int, before: Ints, at_once: bool,
 ) -> Batches:  # fmt: skip
-    """What the capture tells of each batch when it was sent first."""
+    """What the capture tells of each batch when it was sent first.
+
+    A batch is closed shortly before its request is seen, how shortly is not told: with its request or, at_once, as soon
+    as it is ready and what was before its request is done.
+    """
     last = begin[1:] - 1
     follows = next_in_topic[last]
     sealed = np.where(follows != NONE, log.time[np.maximum(follows, 0)], NEVER)
     ready = np.minimum(sealed, log.time[begin[:-1]] + linger_us)
     sent, answered = rows.request_time[first], rows.response_time[first]
+    closed = np.clip(before[first], np.minimum(ready, sent), sent) if at_once else sent
     again = np.flatnonzero((parent != NONE) & (batch_of != NONE) & is_whole)
     retry_at = np.full(len(first), NEVER)
     np.minimum.at(retry_at, batch_of[again], rows.request_time[again])
     return Batches(
         rows.codec[first],
-        np.maximum(sent - ready, 0),
+        np.maximum(closed - ready, 0),
         np.where(sent < ready, sent, NEVER),
-        np.where(answered == NEVER, 0, answered - sent),
+        np.where(answered == NEVER, 0, answered - closed),
         np.bincount(batch_of[again], minlength=len(first)),
         retry_at,
     )

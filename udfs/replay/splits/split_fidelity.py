@@ -5,6 +5,9 @@ tells in ms; that one was closed lies between what was before its request and th
 under way, and where several are, their order is open. So the estimate is one of a few, and a batch agrees if each of
 them ends it where the capture does. Where only some do, that is unknown, and the others are left out from there on:
 what came of a batch tells which estimate it was made with.
+
+A client that is connected to many brokers has more orders than can be followed. Its estimate then is anything between
+what no order exceeds and what none falls below; that still tells of batches which had lingered, or took far too much.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ class Reason(StrEnum):
     RECORDS_UNKNOWN = "records_unknown"  # the batch, or one before it, could not be read
     BEGAN_BEFORE = "producer_began_before"  # so that its estimate is known after the first split only
     CLOSE_ORDER = "close_append_order"  # a close and an append overlap in time; some order gives what was captured
+    NEAR_LIMIT = "near_limit"  # a batch within a record of max.message.bytes: which records it has decides
     FEWER_RECORDS = "fewer_records"  # disagreement: the batch took no more records though it had room
     MORE_RECORDS = "more_records"  # disagreement: the batch took records for which it had no room
     SPLIT_NOT_CAPTURED = "split_not_captured"  # disagreement: larger than max.message.bytes, and not refused for it
@@ -43,7 +47,7 @@ class Reason(StrEnum):
     )
 
 
-UNKNOWN = (Reason.NOT_JAVA, Reason.RECORDS_UNKNOWN, Reason.BEGAN_BEFORE, Reason.CLOSE_ORDER)
+UNKNOWN = (Reason.NOT_JAVA, Reason.RECORDS_UNKNOWN, Reason.BEGAN_BEFORE, Reason.CLOSE_ORDER, Reason.NEAR_LIMIT)
 CODES = {reason: code for code, reason in enumerate(Reason, 1)}
 AGREED = 0
 _BEGAN_BEFORE = CODES[Reason.BEGAN_BEFORE]
@@ -226,9 +230,24 @@ def verdict_at(
 
 
 @kernel
+def verdict_between(
+    made: Made, batch: int, bounds: Singles, content: Ints, timestamp: Ints, codec: int, lanes: Producers
+) -> int:
+    """The verdict on a batch that was made with any estimate within the bounds: _CLOSE_ORDER where it depends on it.
+
+    The larger the estimate, the fewer records: what both bounds give, all between them give.
+    """
+    if bounds[0] < 0:
+        return _CLOSE_ORDER
+    least = verdict_at(made, batch, bounds[0], content, timestamp, codec, lanes)
+    greatest = verdict_at(made, batch, bounds[1], content, timestamp, codec, lanes)
+    return least if least == greatest else _CLOSE_ORDER
+
+
+@kernel
 def verdict_of(
-    made: Made, batch: int, states: States, count: int, agree: States, content: Ints, timestamp: Ints, codec: int,
-    lanes: Producers,
+    made: Made, batch: int, states: States, count: int, agree: States, bounds: Singles, content: Ints, timestamp: Ints,
+    codec: int, lanes: Producers,
 ) -> tuple[int, int]:  # fmt: skip
     """(the verdict over all states: AGREED where each agrees, _CLOSE_ORDER where some do; how many of them agree).
 
@@ -236,8 +255,10 @@ def verdict_of(
     """
     agreed, worst = 0, AGREED
     for at in range(count):
-        if states.estimate[at] < 0:
-            return _BEGAN_BEFORE if states.estimate[at] == UNTOLD else _CLOSE_ORDER, 0
+        if states.estimate[at] == UNTOLD:
+            return _BEGAN_BEFORE, 0
+        if states.estimate[at] == LOST:
+            return verdict_between(made, batch, bounds, content, timestamp, codec, lanes), 0
         found = verdict_at(made, batch, states.estimate[at], content, timestamp, codec, lanes)
         if found == AGREED:
             agreed = move(states, at, agree, agreed)
@@ -249,7 +270,7 @@ def verdict_of(
 @kernel
 def judge_batches(
     made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers,
-    now: States, agree: States, verdicts: Ints,
+    now: States, agree: States, bounds: Singles, verdicts: Ints,
 ) -> None:  # fmt: skip
     """`judge`, into `verdicts`; now: the state to start with, and at the end one that is possible."""
     count = 1
@@ -262,7 +283,7 @@ def judge_batches(
             count = without_overdue(now, count, closes, splits, created)
         if count == 0 or count > MOST_STATES:
             count = lost(now, closes, splits, created)
-        verdicts[batch], agreed = verdict_of(made, batch, now, count, agree, content, timestamp, codec, lanes)
+        verdicts[batch], agreed = verdict_of(made, batch, now, count, agree, bounds, content, timestamp, codec, lanes)
         if 0 < agreed < count and is_alone(made, batch):  # then it tells which of them it was
             count = 0
             for at in range(agreed):
@@ -291,6 +312,18 @@ def finish(now: States, closes: Closes, splits: Splits, lanes: Producers) -> Non
         base, ahead = base + 1, ahead >> 1
 
 
+def estimate_bounds(closes: Closes, splits: Splits, lanes: Producers, initial: float) -> Singles:
+    """float32[2], what no order of closes and splits has the estimate fall below and exceed; LOST where the estimate
+    to begin with is not known.
+    """
+    if initial < 0:
+        return np.full(2, LOST, np.float32)
+    told = np.concatenate([np.full(1, initial, np.float32), closes.ratio])
+    raised = [after_split(int(lanes.profile[0]), ratio) for ratio in splits.ratio]
+    least, greatest = told.min() - lanes.improving_step[0], told.max() + lanes.deteriorate_step[0]
+    return np.array([max(least, np.float32(0)), max([greatest, *raised])], np.float32)
+
+
 def judge(
     made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers,
     initial: float,
@@ -308,6 +341,7 @@ def judge(
     verdicts = np.zeros(len(made.created), np.int64)
     judge_batches(
         Made(*map(read_only, made)), Closes(*all_read_only(closes)), Splits(*all_read_only(splits)),
-        read_only(content), read_only(timestamp), codec, Producers(*all_read_only(lanes)), now, agree, verdicts,
+        read_only(content), read_only(timestamp), codec, Producers(*all_read_only(lanes)), now, agree,
+        estimate_bounds(closes, splits, lanes, initial), verdicts,
     )  # fmt: skip
     return verdicts, float(now.estimate[0])

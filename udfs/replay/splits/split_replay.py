@@ -20,7 +20,7 @@ from udfs.replay.splits.sender_events import working_memory
 from udfs.replay.splits.sent_batches import Sent, Sequences, read_sent
 from udfs.replay.splits.size_errors import Sized, sized
 from udfs.replay.splits.split_outcomes import Sums, Timeline, last_spans, no_sums, no_timeline
-from udfs.replay.splits.split_verdicts import judge_sent
+from udfs.replay.splits.split_verdicts import NearLimit, judge_sent, near_limit
 from udfs.wire.arrays import Ints, Singles
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
@@ -59,6 +59,7 @@ class Client:
     line: Timeline = field(default_factory=lambda: no_timeline(0, 0))
     spans: list[tuple[int, Ints]] = field(default_factory=list)
     verdicts: Counter[tuple[str, int]] = field(default_factory=Counter)
+    near_limit: NearLimit = field(default_factory=NearLimit)
     sent_until: int = 0  # us
     sized: dict[str, list[Sized]] = field(default_factory=dict)
 
@@ -119,7 +120,7 @@ def replay_splits(
 
 def end_spans(now: Client) -> None:
     """Hand out the spans that have begun."""
-    for lane in range(len(now.line.closed)):
+    for lane in range(min(len(now.lanes.names), len(now.line.closed))):  # none of a client that is not replayed
         now.spans.append((lane, last_spans(now.line, lane, now.sent_until)))
 
 
@@ -129,10 +130,13 @@ def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) 
     now.is_java = now.is_java and bool(rows[SENT.is_java][0].as_py())
     sent = read_sent(rows, int(producers.linger_us[0]), now.topics, now.expected)
     halves = int(rows[SENT.halves][0].as_py())
-    settings = producers._replace(halves=np.where(producers.halves == BY_CLIENT, halves, producers.halves))
+    told = producers._replace(halves=np.where(producers.halves == BY_CLIENT, halves, producers.halves))
+    settings = with_at_once(told)
     judge_sent(sent, rows, settings, now.is_java, now.judged, now.verdicts)
     if not now.is_java or len(sent.first) == 0:
         return
+    near = near_limit(sent, settings)
+    now.near_limit = NearLimit(*(before + more for before, more in zip(now.near_limit, near, strict=True)))
     grow(now, settings)
     now.sent_until = max(now.sent_until, int(sent.rows.request_time.max()))
     measure = None if held is None else recompressed(held, rows, sent.first, sent.begin, sent.log).size
@@ -143,21 +147,29 @@ def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) 
     run_lanes(now, sent, settings, measure or not_measured)
 
 
+def with_at_once(lanes: Producers) -> Producers:
+    """The lanes, and behind them the captured one again, whose batches are closed as soon as they may have been."""
+    columns: Iterator[Any] = (np.append(column, column[:1]) for column in lanes)
+    return Producers(*columns)
+
+
 def run_lanes(now: Client, sent: Sent, settings: Producers, measure: Measure) -> None:
     """Send what was sent, in every lane."""
     memory = working_memory(len(sent.log.time), len(sent.places.topic), len(now.topics))
-    for lane in range(len(now.lanes.names)):
+    at_once = len(now.lanes.names)
+    for lane in range(at_once + 1):
         sizes = sent.fitted if settings.is_fitted[lane] else sent.sizes
+        batches = sent.at_once if lane == at_once else sent.batches
         spans = run(
-            memory, sent.log, sent.batches, sent.places, sizes, now.estimates, settings, lane, now.sums, now.line,
-            measure,
+            memory, sent.log, batches, sent.places, sizes, now.estimates, settings, lane, now.sums, now.line, measure
         )  # fmt: skip
-        now.spans.append((lane, spans))
+        if lane < at_once:
+            now.spans.append((lane, spans))
 
 
 def grow(now: Client, settings: Producers) -> None:
     """Make place for topics that came up."""
-    lanes, topics, codecs = len(now.lanes.names), len(now.topics), len(CODEC_NAMES)
+    lanes, topics, codecs = len(settings.batch_size), len(now.topics), len(CODEC_NAMES)
     estimates = np.ones((lanes, topics, codecs), np.float32)
     estimates[settings.profile == DAMPED, :, 1:] = DAMPED_INITIAL
     known = now.estimates.shape[1]

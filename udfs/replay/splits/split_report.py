@@ -19,7 +19,7 @@ from udfs.replay.splits.compression_estimate import DAMPED, HEADER_BYTES
 from udfs.replay.splits.size_errors import RECUT, STATED_ERRORS, Sized
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNKNOWN, Reason
 from udfs.replay.splits.split_outcomes import MICRO, NEVER, SPAN_COLUMNS, Sums
-from udfs.replay.splits.split_verdicts import SPLITS, SPLITS_REPLAYED
+from udfs.replay.splits.split_verdicts import SPLITS, SPLITS_REPLAYED, replayed_verdicts
 from udfs.wire.arrays import Floats, Ints
 
 if TYPE_CHECKING:
@@ -44,10 +44,9 @@ def note_replayed(done: Client) -> None:
     if not done.sized:
         return
     captured = sum(done.verdicts[SPLITS, code] for code in (AGREED, CODES[Reason.SPLIT_NOT_REPLAYED]))
-    replayed = int(done.sums.splits[0].sum())
-    done.verdicts[SPLITS_REPLAYED, AGREED] += min(captured, replayed)
-    which = Reason.SPLIT_NOT_REPLAYED if replayed < captured else Reason.SPLIT_NOT_CAPTURED
-    done.verdicts[SPLITS_REPLAYED, CODES[which]] += abs(captured - replayed)
+    replayed, at_once = (int(done.sums.splits[lane].sum()) for lane in (0, -1))
+    for code, count in replayed_verdicts(captured, replayed, at_once, done.near_limit).items():
+        done.verdicts[SPLITS_REPLAYED, code] += count
     for metric, parts in done.sized.items():
         error = errors(parts)[1]
         within = int((error <= STATED_ERRORS[metric]).sum())

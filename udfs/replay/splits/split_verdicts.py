@@ -2,12 +2,14 @@
 
 batches: batches sent first end where the replay ends them, given the batches before. splits: sendings are refused as
 too large where they are larger than max.message.bytes. splits_replayed: as many as the captured lane has, which goes
-on from its own batches. Sizes are compared in `size_errors`.
+on from its own batches: once a close is a little earlier or later, batches end elsewhere, those behind them have other
+records, and of batches that are near the limit others are refused. Sizes are compared in `size_errors`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +17,13 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.compression_estimate import HEADER_BYTES, Producers
-from udfs.replay.splits.resent import NONE
+from udfs.replay.splits.resent import NONE, Rows
 from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNTOLD, Closes, Made, Reason, Splits, judge
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Bools, Ints, Singles
 
 BATCHES, SPLITS, SPLITS_REPLAYED = "batches", "splits", "splits_replayed"
-IN_FLIGHT = 5
-"""max.in.flight.requests.per.connection by default, and at most with idempotence."""
 
 
 def judge_sent(
@@ -60,6 +60,37 @@ def note_splits(sent: Sent, lanes: Producers, verdicts: Counter[tuple[str, int]]
     verdicts[SPLITS, CODES[Reason.SPLIT_NOT_REPLAYED]] += int((refused & ~larger).sum())
 
 
+class NearLimit(NamedTuple):
+    """Captured batches, sent first, that a record more or less would have brought across max.message.bytes."""
+
+    taken: int = 0
+    refused: int = 0
+
+
+def near_limit(sent: Sent, lanes: Producers) -> NearLimit:
+    """How many batches of a stretch are within their mean record of the limit, by what the broker said."""
+    rows = Rows(*(column[sent.first] for column in sent.rows))
+    is_near = np.abs(rows.size - lanes.max_message_bytes[0]) * rows.records <= rows.size
+    is_refused = rows.error == TOO_LARGE
+    is_taken = (rows.error != NONE) & ~is_refused
+    return NearLimit(int((is_near & is_taken).sum()), int((is_near & is_refused).sum()))
+
+
+def replayed_verdicts(captured: int, replayed: int, at_once: int, near: NearLimit) -> Counter[int]:
+    """Verdicts on the number of splits of the captured lane.
+
+    at_once: splits of that lane with every batch closed as soon as it may have been. What the captured lane has less or
+    more is unknown as far as that brings it nearer, and as far as so many batches were as near the limit.
+    """
+    agreed, away = min(captured, replayed), abs(captured - replayed)
+    nearer = at_once - replayed if captured > replayed else replayed - at_once
+    by_order = min(max(nearer, 0), away)
+    by_limit = min(near.refused if captured > replayed else near.taken, away - by_order)
+    which = Reason.SPLIT_NOT_REPLAYED if replayed < captured else Reason.SPLIT_NOT_CAPTURED
+    verdicts = {Reason.CLOSE_ORDER: by_order, Reason.NEAR_LIMIT: by_limit, which: away - by_order - by_limit}
+    return Counter({AGREED: agreed, **{CODES[reason]: count for reason, count in verdicts.items()}})
+
+
 def ratios(size: Ints, uncompressed: Ints) -> Singles:
     """Compression ratios as clients see them: float32."""
     inside: Singles = (size - HEADER_BYTES).astype(np.float32)
@@ -70,9 +101,8 @@ def judge_topic(sent: Sent, mine: Bools, codec: int, lanes: Producers, initial: 
     """(the verdict on each batch of one topic and codec, the estimate at the end)."""
     rows, log = sent.rows, sent.log
     by_request = np.argsort(rows.request_time, kind="stable")
-    before = before_requests(rows.request_time, rows.response_time, sent.connection)
     closed = by_request[mine[by_request] & (rows.uncompressed[by_request] > 0)]
-    earliest = closed_after(sent, before)[closed]
+    earliest = closed_after(sent)[closed]
     none_before = np.minimum.accumulate(earliest[::-1])[::-1]
     ratio = ratios(rows.size[closed], rows.uncompressed[closed])
     closes = Closes(rows.request_time[closed], earliest, none_before, ratio)
@@ -83,7 +113,7 @@ def judge_topic(sent: Sent, mine: Bools, codec: int, lanes: Producers, initial: 
     )  # fmt: skip
     batches = np.flatnonzero(mine[sent.first])
     batches = batches[np.argsort(log.time[sent.begin[batches]], kind="stable")]
-    made = made_of(sent, batches, before[sent.first[batches]])
+    made = made_of(sent, batches)
     found, after = judge(made, closes, splits, log.content, log.timestamp, codec, lanes, initial)
     unread = rows.request_time[(rows.records == 0) & mine]
     if len(unread):  # from there on the estimate is not known
@@ -91,31 +121,7 @@ def judge_topic(sent: Sent, mine: Bools, codec: int, lanes: Producers, initial: 
     return found, after
 
 
-def before_requests(time: Ints, response: Ints, connection: Ints) -> Ints:
-    """What was before each request was made: the request before it on its connection, for the client makes one only
-    when that is written, and the answer to the fifth before it, for no more are in flight; 0 for the first.
-
-    What goes to several brokers is closed together, then sent to one after the other (Sender.sendProducerData).
-    """
-    told, request = np.unique(np.stack([connection, time]), axis=1, return_inverse=True)
-    answered = np.zeros(told.shape[1], np.int64)
-    answered[request.reshape(-1)] = np.where(response == NEVER, 0, response)
-    before = earlier(told[0], told[1], 1)
-    in_flight = earlier(told[0], answered, IN_FLIGHT)
-    if (in_flight < told[1]).all():  # else this client may have more in flight
-        before = np.maximum(before, in_flight)
-    return before[request.reshape(-1)]
-
-
-def earlier(connection: Ints, values: Ints, by: int) -> Ints:
-    """The value of the request so many before each on its connection, 0 where there is none."""
-    found = np.zeros(len(values), np.int64)
-    same = connection[by:] == connection[:-by]
-    found[by:][same] = values[:-by][same]
-    return found
-
-
-def closed_after(sent: Sent, before: Ints) -> Ints:
+def closed_after(sent: Sent) -> Ints:
     """When each sending was closed at the earliest: not before what was before its request, nor before its last record
     was appended, nor, where it sends records again, before the answer to what sent them first."""
     rows, log = sent.rows, sent.log
@@ -123,7 +129,7 @@ def closed_after(sent: Sent, before: Ints) -> Ints:
     last = np.minimum(sent.begin[batch] + sent.offset + rows.records, sent.begin[batch + 1]) - 1
     is_again = sent.first[batch] != np.arange(len(batch))
     told = (sent.batch_of != NONE) & (rows.records > 0)
-    found = before
+    found = sent.before
     for time, is_told in ((log.time[last], told), (rows.response_time[sent.first[batch]], told & is_again)):
         # What is not before the request is no bound: a time that is not the client's clock, or no answer.
         found = np.maximum(found, np.where(is_told & (time < rows.request_time), time, 0))
@@ -140,8 +146,8 @@ def first_part(sent: Sent, refused: Ints) -> Ints:
     return found
 
 
-def made_of(sent: Sent, batches: Ints, before: Ints) -> Made:
-    """The batches in the order of their creation, with what may have ended each; before: the requests before theirs."""
+def made_of(sent: Sent, batches: Ints) -> Made:
+    """The batches in the order of their creation, with what may have ended each."""
     log, begin = sent.log, sent.begin
     first, end = begin[batches], begin[batches + 1]
     has_next = (end < len(log.time)) & (log.partition[np.minimum(end, len(log.time) - 1)] == log.partition[first])
@@ -156,5 +162,5 @@ def made_of(sent: Sent, batches: Ints, before: Ints) -> Made:
         np.where(has_next, log.content[after], log.content[np.maximum(other, 0)]),
         np.where(has_next, log.timestamp[after], log.timestamp[np.maximum(other, 0)]),
         np.where(is_other, log.content[np.maximum(other, 0)], NONE), log.timestamp[np.maximum(other, 0)],
-        (surely_cut | (comes >= before)).astype(np.int64),
+        (surely_cut | (comes >= sent.before[sent.first[batches]])).astype(np.int64),
     )  # fmt: skip

@@ -1,0 +1,60 @@
+"""recut.sizes=exact reads captures again: those that were ingested, or none."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import jobs.replays.producer_packets
+from jobs.replays.producer_packets import ingested
+from schemas.tables.silver import CAPTURES
+from tests.conftest import REPOSITORY
+from udfs.capture.request_log_index import REQUEST_LOG
+from udfs.errors import CaptureError
+
+SAMPLE = (REPOSITORY / "tests" / "captures" / "starve.pcap.zst").read_bytes()
+WHAT_TO_DO = "Put them back as they were, ingest what is there now, or replay with recut.sizes=recompressed"
+
+
+@pytest.fixture
+def captures(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Path]:
+    """Two captures as they were ingested, beside a request log that is gone."""
+    files = tmp_path / "broker1.pcap.zst", tmp_path / "broker2.pcap.zst"
+    for file in files:
+        file.write_bytes(SAMPLE)
+    told = [(str(file), hashlib.sha256(SAMPLE).hexdigest(), "pcap") for file in files]
+    told.append((str(tmp_path / "requests.log"), "0" * 64, REQUEST_LOG))
+    rows = spark.createDataFrame(
+        told, ", ".join(f"{c} string" for c in (CAPTURES.path, CAPTURES.content_hash, CAPTURES.format))
+    )
+    monkeypatch.setattr(jobs.replays.producer_packets, "rows_of", lambda *_: rows)
+    return files
+
+
+def test_captures_that_are_as_they_were_are_read_again(spark: SparkSession, captures: tuple[Path, Path]) -> None:
+    plan = ingested(spark, "lake", "a-capture")
+    assert [index.path for index in plan.indexes] == [str(file) for file in captures]
+
+
+def test_a_capture_that_has_changed_is_named_with_what_to_do(spark: SparkSession, captures: tuple[Path, Path]) -> None:
+    same, other = captures
+    other.write_bytes(SAMPLE + b"\x00")
+    with pytest.raises(CaptureError, match=WHAT_TO_DO) as refused:
+        ingested(spark, "lake", "a-capture")
+    told = str(refused.value)
+    assert f"{other}: not the file that was ingested" in told
+    assert "capture a-capture" in told
+    assert str(same) not in told
+
+
+def test_every_capture_that_is_missing_is_named_with_what_to_do(
+    spark: SparkSession, captures: tuple[Path, Path]
+) -> None:
+    for file in captures:
+        file.unlink()
+    with pytest.raises(CaptureError, match=WHAT_TO_DO) as refused:
+        ingested(spark, "lake", "a-capture")
+    assert all(f"{file}: cannot be read" in str(refused.value) for file in captures)
