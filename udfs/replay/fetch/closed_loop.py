@@ -29,7 +29,7 @@ from udfs.replay.fetch.closed_unit import (
     work_of_node,
 )
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.replay.fetch.timeline import Timeline, advance, hold, mark
+from udfs.replay.fetch.timeline import Timeline, advance, hold, mark, own_time
 from udfs.wire.arrays import Ints, Record, Records, all_read_only, read_only
 from udfs.wire.kernel import kernel
 
@@ -257,7 +257,7 @@ def begin_lane(whole: Whole, rules: Rules, lane: int, states: Records, apps: Rec
         state.in_flight = state.resume = state.changed = state.sent = state.bytes = 0
         state.known = state.in_session = state.turn = 0
         app.busy_until = app.poll_at = app.room = app.done = app.held = 0
-    out.timeline.bucket[lane] = (states[first_node(states)].now - out.timeline.begin[0]) // out.timeline.width[lane]
+    out.timeline.bucket[lane] = own_time(out.timeline, states[first_node(states)].now) // out.timeline.width[lane]
     for p in range(len(unit.number)):
         work.position[p] = unit.start[p]
         work.asked_at[p] = NEVER
