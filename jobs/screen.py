@@ -10,6 +10,7 @@ from jobs.units import format_bytes
 
 MOST_LINES = 20
 WIDTH = 120
+"""Characters of a line, and the most of a cell."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,14 @@ class Grid:
 
 
 def aligned(
-    head: Sequence[str], rows: Sequence[Sequence[str]], texts: Collection[str], notes: Sequence[str] = ()
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    texts: Collection[str],
+    notes: Sequence[str] = (),
+    most: int = MOST_LINES,
 ) -> list[str]:
-    """The rows as lines of columns, no more than a screen has; columns named in texts to the left, others right."""
-    cells = [head, *rows[:MOST_LINES]]
+    """The rows as lines of columns, so many at most; columns named in texts to the left, others right."""
+    cells = [head, *([shortened(printable(cell)) for cell in row] for row in rows[:most])]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
@@ -34,19 +39,34 @@ def aligned(
         return ("  " + "  ".join(padded)).rstrip()
 
     lines = [line(row) for row in cells]
-    more = [f"  ... {len(rows) - MOST_LINES:,} more in the tables"] if len(rows) > MOST_LINES else []
+    more = [f"  ... {len(rows) - most:,} more in the tables"] if len(rows) > most else []
     return [*lines, *more, *notes]
 
 
-def grid_lines(grid: Grid) -> list[str]:
-    """A table as lines of a screen."""
-    return aligned(grid.head, grid.rows, grid.texts, grid.notes)
+def grid_lines(grid: Grid, most: int = MOST_LINES) -> list[str]:
+    """A table as lines of a screen, so many rows at most."""
+    return aligned(grid.head, grid.rows, grid.texts, grid.notes, most)
 
 
 def wrapped(head: str, text: str, indent: int | None = None) -> list[str]:
     """A paragraph that begins with `head`; the lines after the first are indented, as far as the head unless told."""
     after = " " * (len(head) if indent is None else indent)
     return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=after, break_on_hyphens=False)
+
+
+def printable(text: str) -> str:
+    """A text in which what would be obeyed and not shown is spelt out: moves of the cursor, turns of direction.
+
+    Topics and clients may be called anything.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str) -> str:
+    """A text no longer than a line."""
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
 def share(part: int, whole: int) -> str:

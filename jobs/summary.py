@@ -9,8 +9,8 @@ from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers
-from jobs.report_page.trust import fidelity_table, lost_lines, read_lines
-from jobs.screen import grid_lines, wrapped
+from jobs.report_page.trust import compared, fidelity_table, lost_lines, read_lines
+from jobs.screen import grid_lines, printable, wrapped
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 
@@ -20,7 +20,10 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
     parts = [
         ["Read", *read_lines(found), *(f"  {told}" for told in run.seen)],
         ["Lost", *lost_lines(found)],
-        ["Fidelity: the replay of the captured settings against the capture", *grid_lines(fidelity_table(found))],
+        [
+            "Fidelity: the replay of the captured settings against the capture",
+            *grid_lines(fidelity_table(found), most=len(compared(found))),
+        ],
         ["Answers", *answer_lines(answers(found))],
     ]
     for name, algorithm in ALGORITHMS.items():
@@ -30,7 +33,7 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
     parts += [[ALGORITHMS[name].title, f"  {told}"] for name, told in found.refused.items()]
     layers = (table_path(lake, table).rpartition("/")[0] for table in (CAPTURES, RUNS))
     parts.append(["Tables", *(f"  {folder}" for folder in layers), f"  run {run.run_id}, capture {run.capture_id}"])
-    return "\n".join(line for part in parts for line in ("", *part)) + "\n"
+    return "\n".join(printable(line) for part in parts for line in ("", *part)) + "\n"
 
 
 def answer_lines(told: Iterable[Answer]) -> Iterable[str]:

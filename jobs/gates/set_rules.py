@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -12,6 +11,7 @@ from pyspark.sql import functions as F
 
 from jobs.gates.rules import ExpectationRule, QueryRule
 from jobs.gates.views import query_of
+from jobs.screen import printable
 from schemas.tables.table import Table
 
 MOST_EXAMPLES = 3
@@ -52,11 +52,6 @@ def examples(rows: DataFrame) -> list[str]:
 
 
 def example(values: Mapping[str, object]) -> str:
-    """A row in a line; a text from the wire that would move a terminal's cursor is quoted."""
-    told = ", ".join(f"{name}={_shown(value)}" for name, value in values.items())
+    """A row in a line; a text from the wire moves no terminal's cursor."""
+    told = ", ".join(f"{name}={printable(str(value))}" for name, value in values.items())
     return told if len(told) <= _LONGEST_EXAMPLE else f"{told[:_LONGEST_EXAMPLE]}..."
-
-
-def _shown(value: object) -> str:
-    text = str(value)
-    return text if text.isprintable() else json.dumps(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pyspark.sql import Row
 
@@ -11,6 +11,8 @@ from schemas.tables.gold import FETCH_FAIRNESS
 
 SCENARIO = str(FETCH_FAIRNESS.scenario)
 """The column of every gold table that has the lane's name."""
+BETWEEN = "  "
+"""What stands between the settings of a lane in a table for people."""
 
 
 def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
@@ -19,9 +21,33 @@ def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
     return sorted(rows, key=lambda row: place[row[SCENARIO]])
 
 
-def distinct_lanes(cells: list[list[str]]) -> list[list[str]]:
+def distinct_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
     """Of rows of a subject, a lane and what it comes to: without lanes that change nothing for their subject, as
     followers under consumers' settings.
+
+    Where lanes come to the same whatever they set of something, one row stands for them, without that.
     """
-    captured = {row[0]: row[2:] for row in cells if row[1] == CAPTURED_LANE}
-    return [row for row in cells if row[1] == CAPTURED_LANE or row[2:] != captured.get(row[0])]
+    lanes: dict[str, list[str]] = {}
+    same: dict[tuple[str, ...], set[str]] = {}
+    for subject, lane, *outcome in cells:
+        lanes.setdefault(subject, []).append(lane)
+        same.setdefault((subject, *outcome), set()).add(lane)
+    found: dict[tuple[str, ...], list[str]] = {}
+    for subject, lane, *outcome in cells:
+        name = needed(lane, same[subject, *outcome], lanes[subject])
+        found.setdefault((subject, name), [subject, name, *outcome])
+    return list(found.values())
+
+
+def needed(lane: str, same: Collection[str], lanes: Sequence[str]) -> str:
+    """What of a lane's settings is needed to tell what it comes to; `same` are the lanes that come to it."""
+    if CAPTURED_LANE in same:
+        return CAPTURED_LANE
+    parts, alike = lane.split(BETWEEN), [lane]
+    for part in reversed(parts):
+        others = [other for other in parts if other != part]
+        more = [other for other in lanes if set(others) <= set(other.split(BETWEEN))]
+        # What all lanes have in common stays: they are told from the captured one by it.
+        if others and len(more) > len(alike) and all(other in same for other in more):
+            parts, alike = others, more
+    return BETWEEN.join(parts)

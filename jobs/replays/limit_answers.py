@@ -10,15 +10,22 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import in_lane_order
 from jobs.screen import Grid, grid_lines
-from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE, PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
+from schemas.tables.gold_limits import (
+    PARTITION_LIMIT_CURVE,
+    PARTITION_LIMIT_HEADROOM,
+    PARTITION_LIMITS,
+    PARTITIONS_PER_BROKER,
+)
 
 TITLE = "Partition limits (KIP-578, a proposal): each captured change to topics under limits that no release has"
 HEAD = ("lane", "changes", "done", "by max.broker.partitions*", "by max.partitions*", "by Kafka*", "refused before",
         "headroom", "reached")  # fmt: skip
 NOTES = (
     "  * refused. Limits count replicas without those of internal topics; headroom: of the limit that is nearest,",
-    "    reached: when it is, at the growth of the run.",
+    "    reached: when it is, at the growth of the run, where that is of a day or more.",
 )
+SPAN_FOR_A_DATE_MS = 86_400_000
+"""Growth over less than a day is no forecast."""
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
@@ -28,10 +35,17 @@ def lanes(own_rows: OwnRows) -> DataFrame:
         t.tried, t.done, t.refused_by_broker_limit, t.refused_by_cluster_limit, t.refused_by_kafka, t.refused_before,
     )  # fmt: skip
     sums = own_rows(t).groupBy(t.scenario).agg(*(F.sum(name).alias(name) for name in counted))
-    room = own_rows(h).groupBy(h.scenario).agg(
-        F.min(h.headroom).alias(h.headroom), F.date_format(F.min(h.breach_at), "yyyy-MM-dd HH:mm").alias(h.breach_at)
+    breach = F.min(F.when(F.col("span") >= SPAN_FOR_A_DATE_MS, F.col(h.breach_at)))
+    room = own_rows(h).crossJoin(F.broadcast(span(own_rows))).groupBy(h.scenario).agg(
+        F.min(h.headroom).alias(h.headroom), F.date_format(breach, "yyyy-MM-dd").alias(h.breach_at)
     )  # fmt: skip
     return sums.join(room, str(t.scenario), "left")
+
+
+def span(own_rows: OwnRows) -> DataFrame:
+    """(span): the time in ms over which replicas are told."""
+    p = PARTITIONS_PER_BROKER
+    return own_rows(p).agg((F.unix_millis(F.max(p.at)) - F.unix_millis(F.min(p.at))).alias("span"))
 
 
 def safe(own_rows: OwnRows) -> DataFrame:

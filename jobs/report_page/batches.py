@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jobs.replays.split_answers import lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.most import and_more
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.splits import BATCHES, NO_PRODUCER, estimates, in_order
 from jobs.report_page.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
 from jobs.report_page.wording import counted, name_of
@@ -46,21 +47,39 @@ def misjudged(found: Findings) -> str:
     )
 
 
-def size_histogram(found: Findings) -> Plot | None:
+def size_histogram(found: Findings) -> Plot:
     """Produced batches by size."""
     rows = [
         {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "batches": row["batches"],
          "answer": "MESSAGE_TOO_LARGE" if row["refused"] else "taken"}
         for row in found.of(batch_sizes)
     ]  # fmt: skip
-    if not rows:
-        return None
     limit = float(found.captured.get(MAX_MESSAGE_BYTES) or 0)
     return Plot(
         "Produced batches by their bytes on the wire",
-        "bar", rows, Axis("bytes", "bytes of a batch", "bytes", log=True), Axis("batches", "batches", "count"),
+        "bar", seen_in(rows, "no produced batch is whole"),
+        Axis("bytes", "bytes of a batch", "bytes", log=True), Axis("batches", "batches", "count"),
         Axis("answer", "answer", "name"), (limit, "max.message.bytes") if limit else None,
     )  # fmt: skip
+
+
+def estimated_and_had(found: Findings) -> Plot:
+    """A point a span of batches: the compression that the client counted on, and what they had."""
+    t = BATCH_SPLIT_TIMELINE
+    rows = [
+        {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0]}
+        for row in found.of(estimates)
+    ]
+    why = "the estimates of producers are not replayed here, --set=producer.batch.size=16KiB,64KiB does"
+    return Plot(
+        "Compression ratio as the client estimated it and as its batches had it: above the line they come out larger "
+        "than they were taken to be",
+        "point", seen_in(rows, why), Axis("estimated", "estimated", "ratio"), Axis("had", "had", "ratio"),
+        Axis("batches", "batches", "name"), diagonal="as estimated",
+    )  # fmt: skip
+
+
+SPLIT = ("all taken", "some split")
 
 
 def topics_table(found: Findings) -> Grid:
@@ -74,9 +93,8 @@ def topics_table(found: Findings) -> Grid:
         for row in found.of(produced_topics)
     ]  # fmt: skip
     head = ("topic", "producer", "batches", "too large", "largest taken", "smallest refused", "bytes", "uncompressed")
-    return Grid(
-        head, cells, ("topic", "producer"), ("uncompressed: - where the capture was ingested without batch_split.",)
-    )
+    notes = ("uncompressed: - where the capture was ingested without batch_split.",)
+    return Grid(head, cells, ("topic", "producer"), (*notes, *and_more(found.of(produced_topics), b)))
 
 
 MAX_MESSAGE_BYTES = "topic.max.message.bytes"
@@ -107,7 +125,7 @@ def compressed_or_not(found: Findings) -> str:
     return f"{told}."
 
 
-def by_codec(found: Findings) -> Plot | None:
+def by_codec(found: Findings) -> Plot:
     """Bytes on the wire beside those without compression, by codec."""
     rows = [
         {"codec": row[RECORD_BATCHES.codec] or "unknown", "bytes": count, "of": of}
@@ -115,11 +133,10 @@ def by_codec(found: Findings) -> Plot | None:
         for of, count in (("on the wire", row["bytes"]), ("uncompressed", row["uncompressed"]))
         if count is not None
     ]
-    if not rows:
-        return None
     return Plot(
         "Bytes of produced batches by codec",
-        "grouped", rows, Axis("bytes", "bytes", "bytes"), Axis("codec", "codec", "name"), Axis("of", "bytes", "name"),
+        "grouped", seen_in(rows, "no size of a batch is known"),
+        Axis("bytes", "bytes", "bytes"), Axis("codec", "codec", "name"), Axis("of", "bytes", "name"),
     )  # fmt: skip
 
 
@@ -143,13 +160,13 @@ def checks_table(found: Findings) -> Grid:
 
 REFUSED = Question(
     2, "Why MESSAGE_TOO_LARGE when every record is small, or when compression is on?", "KIP-126", (),
-    (produced_codecs, produced_topics, batch_sizes), refused, size_histogram, topics_table, BATCHES,
-    {ALGORITHM: (estimates,)},
+    (produced_codecs, produced_topics, batch_sizes), refused, (size_histogram, estimated_and_had), topics_table,
+    BATCHES, {ALGORITHM: (estimates,)},
 )  # fmt: skip
 
 
 COMPRESSED = Question(
     5, "Does the limit apply to compressed or uncompressed bytes?", "KIP-74, KIP-126", (),
-    (produced_codecs,), compressed_or_not, by_codec, checks_table, (),
+    (produced_codecs,), compressed_or_not, (by_codec,), checks_table, (),
     {ALGORITHM: (lanes,)},
 )  # fmt: skip

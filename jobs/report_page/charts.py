@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -10,12 +11,15 @@ import vl_convert
 
 from jobs.report_page.axes import LONGEST_LABEL, encoding, reach
 from jobs.report_page.question import Plot
+from jobs.report_page.wording import shown
 
 Layers = alt.LayerChart | alt.FacetChart
 Marks = Callable[[alt.Chart, Plot], alt.Chart | Layers]
 WIDTH, HEIGHT = 560, 240
 ROW, NARROW_ROW, MANY_ROWS = 26, 19, 14
 MOST_POINTS = 60
+MOST_COLUMNS, LEGEND_CHARACTERS = 3, 60
+"""Of a legend: columns, and characters of their names side by side."""
 FONT = 14
 """Still legible where a phone shows the plot at two thirds of its width."""
 INK, MUTED, GRID = "#1f2430", "#5b6472", "#dde1e7"
@@ -34,7 +38,7 @@ _CONFIG = {
     "font": "system-ui, sans-serif", "background": None, "aria": False, "view": {"stroke": None},
     "axis": {**_TEXT, "labelColor": MUTED, "labelLimit": LONGEST_LABEL, "labelFlush": False,
              "gridColor": GRID, "domainColor": GRID, "tickColor": GRID},
-    "legend": {**_TEXT, "labelColor": INK, "labelLimit": LONGEST_LABEL, "orient": "top", "offset": 26, "columns": 3,
+    "legend": {**_TEXT, "labelColor": INK, "labelLimit": LONGEST_LABEL, "orient": "top", "offset": 26,
                "columnPadding": 20, "symbolStrokeWidth": 3},
 }  # fmt: skip
 
@@ -46,8 +50,9 @@ def svg(plot: Plot) -> str:
 
 def chart(plot: Plot) -> Layers:
     """The plot as a chart: its marks and, where there is one, the rule."""
+    plot = replace(plot, rows=[{name: shown(value) for name, value in row.items()} for row in plot.rows])
     rows = stacked(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
-    layers = [_MARKS[plot.mark](alt.Chart(alt.InlineData(values=rows)), plot), *ruled(plot)]
+    layers = [_MARKS[plot.mark](alt.Chart(alt.InlineData(values=rows)), plot), *ruled(plot), *diagonal(plot)]
     size: dict[str, Any] = {
         "width": WIDTH,
         "height": height(plot),
@@ -146,6 +151,21 @@ def ruled(plot: Plot) -> list[alt.Chart]:
     ]
 
 
+def diagonal(plot: Plot) -> list[alt.Chart]:
+    """A line where x and y are the same, as far as both have values, with what that is at its end."""
+    if not plot.diagonal:
+        return []
+    end = min(reach(plot, plot.x)[1], reach(plot, plot.y)[1])
+    base = alt.Chart(alt.InlineData(values=[{"begin": 0, "end": end, "told": plot.diagonal}]))
+    begins, ends = ({"field": field, "type": "quantitative"} for field in ("begin", "end"))
+    line = {"x": begins, "y": begins, "x2": {"field": "end"}, "y2": {"field": "end"}}
+    text = base.mark_text(baseline="bottom", align="right", dx=-6, color=MUTED, fontSize=FONT)
+    return [
+        encoded(base.mark_rule(color=MUTED, strokeDash=[5, 4]), line),
+        encoded(text, {"x": ends, "y": ends, "text": {"field": "told", "type": "nominal"}}),
+    ]
+
+
 def placed(marks: alt.Chart, plot: Plot) -> alt.Chart:
     """Marks at x and y, in their colour."""
     return encoded(marks, {"x": encoding(plot, plot.x), "y": encoding(plot, plot.y), **coloured(plot)})
@@ -162,6 +182,7 @@ def coloured(plot: Plot) -> dict[str, Any]:
     if plot.colour is None:
         return {"color": {"value": COLOURS[0]}}
     names = list(dict.fromkeys(str(row[plot.colour.field]) for row in plot.rows))
-    legend = {"title": plot.colour.title} if len(names) > 1 else None
+    columns = max(1, min(MOST_COLUMNS, LEGEND_CHARACTERS // max(map(len, names))))
+    legend = {"title": plot.colour.title, "columns": columns} if len(names) > 1 else None
     scale = {"domain": names, "range": [COLOURS[i % len(COLOURS)] for i in range(len(names))]}
     return {"color": {"field": plot.colour.field, "type": "nominal", "legend": legend, "scale": scale}}

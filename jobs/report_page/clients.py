@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.session_answers import lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.most import and_more
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.sessions import DECISIONS, MOST_CLIENTS, NO_FETCH, full_share, in_order
 from jobs.report_page.traffic import fetching_clients, fetching_software
 from jobs.report_page.wording import counted, lane_said, name_of, percent
@@ -43,18 +44,16 @@ def harm(found: Findings) -> str:
     )
 
 
-def full_by_client(found: Findings) -> Plot | None:
+def full_by_client(found: Findings) -> Plot:
     """Full and other fetches by client."""
     rows = [
         {"client": name_of(row[EXCHANGES.client_id]), "fetches": count, "kind": kind}
         for row in found.of(fetching_clients)[:MOST_CLIENTS]
         for kind, count in (("full", row["full"]), ("incremental", row["fetches"] - row["full"]))
     ]
-    if not rows:
-        return None
     return Plot(
         "Captured fetches that name every partition, and those that name what changed, by client",
-        "bar", rows, Axis("fetches", "fetches", "count"), Axis("client", "client", "name"),
+        "bar", seen_in(rows, "nobody fetched"), Axis("fetches", "fetches", "count"), Axis("client", "client", "name"),
         Axis("kind", "fetch", "name"),
     )  # fmt: skip
 
@@ -70,9 +69,8 @@ def clients_table(found: Findings) -> Grid:
         for row in found.of(fetching_clients)
     ]  # fmt: skip
     head = ("client", "fetches", "full", "full share", "full a minute", "not found", "requests", "responses")
-    return Grid(
-        head, cells, ("client",), ("As captured; those with most lost sessions, then most full fetches, first.",)
-    )
+    notes = ("As captured; those with most lost sessions, then most full fetches, first.",)
+    return Grid(head, cells, ("client",), (*notes, *and_more(found.of(fetching_clients), EXCHANGES)))
 
 
 def a_minute(row: Row) -> str:
@@ -115,17 +113,16 @@ def versions(row: Row) -> str:
     return f"{row['oldest']}" if row["oldest"] == row["newest"] else f"{row['oldest']} to {row['newest']}"
 
 
-def full_by_version(found: Findings) -> Plot | None:
+def full_by_version(found: Findings) -> Plot:
     """The share of full fetches by software."""
     rows = [
         {"software": software(row), "share": row["full"] / row["fetches"]}
         for row in found.of(fetching_software)[:MOST_CLIENTS]
     ]
-    if not rows:
-        return None
     return Plot(
         "Full fetches, of all captured fetches of a client version",
-        "bar", rows, Axis("share", "full fetches", "percent"), Axis("software", "client", "name"),
+        "bar", seen_in(rows, "nobody fetched"),
+        Axis("share", "full fetches", "percent"), Axis("software", "client", "name"),
     )  # fmt: skip
 
 
@@ -143,16 +140,16 @@ def versions_table(found: Findings) -> Grid:
         "client", "Fetch versions", "fetches", "full", "want no session", "sessions", "not found", "bytes a request",
         "bytes a response",
     )  # fmt: skip
-    return Grid(head, cells, ("client",))
+    return Grid(head, cells, ("client",), and_more(found.of(fetching_software), EXCHANGES))
 
 
 NOT_FOUND = Question(
     8, "Why FETCH_SESSION_ID_NOT_FOUND, and is it harmful?", "KIP-227", (ALGORITHM,),
-    (fetching_clients, fetching_software, lanes), not_found, full_by_client, clients_table, DECISIONS,
+    (fetching_clients, fetching_software, lanes), not_found, (full_by_client,), clients_table, DECISIONS,
 )  # fmt: skip
 
 
 BY_VERSION = Question(
     18, "What changed after the client upgrade?", "KIP-227, KIP-74", (),
-    (fetching_software,), by_version, full_by_version, versions_table,
+    (fetching_software,), by_version, (full_by_version,), versions_table,
 )  # fmt: skip

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.replays.lane_rows import in_lane_order
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.most import and_more, first_lanes, first_rows
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
@@ -29,8 +30,9 @@ def waiting_partitions(own_rows: OwnRows) -> DataFrame:
     rows = own_rows(f).where((F.col(f.mode) == CLOSED_LOOP) & (F.col(f.reader) == CONSUMER))
     key = [str(column) for column in (f.client_id, f.client_address, f.broker, f.topic, f.partition)]
     wait, had = F.max(f.longest_wait_ms).alias("worst"), F.max(f.available_bytes).alias("had")
-    worst = rows.groupBy(*key).agg(wait, had).orderBy(F.desc("worst"), F.desc("had"), *key).limit(MOST_PARTITIONS)
-    return rows.join(F.broadcast(worst), key).orderBy(F.desc("worst"), F.desc("had"), *key, f.scenario)
+    order = (F.desc("worst"), F.desc("had"), *map(F.col, key))
+    worst = first_rows(rows.groupBy(*key).agg(wait, had), MOST_PARTITIONS, *order)
+    return rows.join(F.broadcast(worst), key).orderBy(*order, f.scenario)
 
 
 def consumers_in_closed_loop(found: Findings) -> list[Row]:
@@ -89,7 +91,7 @@ def best_and_worst(rows: list[Row], waited: float) -> str:
     return told
 
 
-def waits_by_lane(found: Findings) -> Plot | None:
+def waits_by_lane(found: Findings) -> Plot:
     """A point a partition and lane."""
     f, lanes = FETCH_FAIRNESS, plotted_lanes(found)
     rows = [
@@ -98,17 +100,41 @@ def waits_by_lane(found: Findings) -> Plot | None:
         for row in found.of(waiting_partitions)
         if row[f.scenario] == lane
     ]
-    if not any(row["wait"] for row in rows):
-        return None
     return Plot(
-        "Longest wait of each partition of a consumer, by lane of the closed loop; a point is a partition",
-        "point", rows, Axis("wait", "longest wait", "ms"), Axis("lane", lane_heading(lanes), "name"),
+        f"Longest wait of consumers' partitions, a point each, by lane of the closed loop{room_for(found)}",
+        "point", seen_in(rows, "no partition of a consumer waited in any lane", "wait"),
+        Axis("wait", "longest wait", "ms"), Axis("lane", lane_heading(lanes), "name"),
     )  # fmt: skip
+
+
+def shares(found: Findings) -> Plot:
+    """A point a partition: what there was of it, and what the consumer got, as captured."""
+    f = FETCH_FAIRNESS
+    rows = [
+        {"had": row[f.share_of_available], "got": row[f.share_of_bytes], "waited": WAITED[row[f.longest_wait_ms] > 0]}
+        for row in found.of(waiting_partitions)
+        if row[f.scenario] == CAPTURED_LANE and None not in (row[f.share_of_available], row[f.share_of_bytes])
+    ]
+    return Plot(
+        "Skew, as captured: below the line a partition got less than its share; far to the right is where the data is",
+        "point", seen_in(rows, "no partition waited in any lane", "had"),
+        Axis("had", "share of what there was for its consumer", "percent"),
+        Axis("got", "share of what its consumer got", "percent"), Axis("waited", "partition", "name"),
+        diagonal="in proportion",
+    )  # fmt: skip
+
+
+WAITED = ("did not wait", "waited")
 
 
 def plotted_lanes(found: Findings) -> list[str]:
     """The lanes that a plot has room for."""
     return list(found.lanes.get(ALGORITHM, ()))[:MOST_PLOTTED]
+
+
+def room_for(found: Findings) -> str:
+    """What a plot of those says where there are more."""
+    return first_lanes(MOST_PLOTTED, len(found.lanes.get(ALGORITHM, ())))
 
 
 def waits_table(found: Findings) -> Grid:
@@ -125,10 +151,11 @@ def waits_table(found: Findings) -> Grid:
     ]  # fmt: skip
     head = ("consumer", "partition", "longest wait", "fetches in a row", "of what there was", "of bytes got",
             "catch-up", "longest in any lane")  # fmt: skip
-    return Grid(head, cells, ("consumer", "partition"), ("As captured; those that wait longest in any lane first.",))
+    notes = ("As captured; those that wait longest in any lane first.", *and_more(rows, f))
+    return Grid(head, cells, ("consumer", "partition"), notes)
 
 
 STARVING = Question(
     7, "Which partitions starve, and is it my fetch limits or key skew?", "KIP-74", (ALGORITHM,),
-    (closed_lanes, waiting_partitions), starving, waits_by_lane, waits_table, OF_LOOP,
+    (closed_lanes, waiting_partitions), starving, (waits_by_lane, shares), waits_table, OF_LOOP,
 )  # fmt: skip

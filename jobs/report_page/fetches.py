@@ -11,8 +11,10 @@ from jobs.report_page.fairness import (
     captured_of,
     consumers_in_closed_loop,
     plotted_lanes,
+    room_for,
 )
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.most import and_more
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.screen import Grid, size
@@ -33,20 +35,25 @@ def too_large(found: Findings) -> str:
     if captured is None or CONSUMER not in of_readers:
         raise Unanswered(NO_CONSUMER)
     oldest = of_readers[CONSUMER]["oldest"]
-    told = (
-        f"Delivered: {counted(captured['overrides'], 'fetch', 'fetches')} of consumers got a first batch larger than "
-        "the captured limits, which KIP-74 lets through"
-    )
+    told = "Delivered, for KIP-74 lets the first batch of a response through; "
+    if captured["overrides"]:
+        told += (
+            f"{counted(captured['overrides'], 'fetch', 'fetches')} of consumers got one larger than the captured limits"
+        )
+    else:
+        told += "none was larger than the captured limits here"
     most = max(rows, key=lambda row: row["overrides"])
     if most["overrides"] > captured["overrides"]:
         told += f", and {most['overrides']:,} would {lane_said(most['scenario'])}"
-    hard = f"consumers fetch by version {oldest} or later"
     if oldest < HARD_LIMIT_BEFORE:
-        return f"{told}; but {hard}, and below version {HARD_LIMIT_BEFORE} the limit is hard: those get stuck."
-    return f"{told}; {hard}, so none takes the limit for hard and gets stuck."
+        return (
+            f"{told}; but some fetch by version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
+            "those get stuck."
+        )
+    return f"{told}; all fetch by version {oldest} or later, so none gets stuck."
 
 
-def overrides_by_lane(found: Findings) -> Plot | None:
+def overrides_by_lane(found: Findings) -> Plot:
     """A bar a lane."""
     lanes = plotted_lanes(found)
     rows = [
@@ -55,11 +62,10 @@ def overrides_by_lane(found: Findings) -> Plot | None:
         for row in found.of(open_lanes)
         if row["scenario"] == lane and row["reader"] == CONSUMER
     ]
-    if not any(row["overrides"] for row in rows):
-        return None
     return Plot(
-        "Consumers' fetches whose first batch is larger than the limits, by lane of the open loop",
-        "bar", rows, Axis("overrides", "fetches", "count"), Axis("lane", lane_heading(lanes), "name"),
+        f"Consumers' fetches whose first batch is larger than the limits, by lane of the open loop{room_for(found)}",
+        "bar", seen_in(rows, "no first batch is larger than a consumer's limits in any lane", "overrides"),
+        Axis("overrides", "fetches", "count"), Axis("lane", lane_heading(lanes), "name"),
     )  # fmt: skip
 
 
@@ -85,7 +91,7 @@ def small_and_many(found: Findings) -> str:
     )
 
 
-def size_histogram(found: Findings) -> Plot | None:
+def size_histogram(found: Findings) -> Plot:
     """Responses by size."""
     f = FETCH_PARTITIONS
     rows = [
@@ -93,11 +99,10 @@ def size_histogram(found: Findings) -> Plot | None:
          "reader": row[f.reader]}
         for row in found.of(response_sizes)
     ]  # fmt: skip
-    if not rows:
-        return None
     return Plot(
         "Captured responses with records by their record bytes",
-        "bar", rows, Axis("bytes", "record bytes in the response", "bytes", log=True),
+        "bar", seen_in(rows, "no response had records"),
+        Axis("bytes", "record bytes in the response", "bytes", log=True),
         Axis("fetches", "fetches", "count"), Axis("reader", "reader", "name"),
     )  # fmt: skip
 
@@ -115,7 +120,8 @@ def consumers_table(found: Findings) -> Grid:
     ]  # fmt: skip
     head = ("consumer", "fetches", "empty", "record bytes", "median response*", "fetch.max.bytes", "fetch.min.bytes",
             "fetch.max.wait.ms")  # fmt: skip
-    return Grid(head, cells, ("consumer",), ("* of those with records. The limits are the largest asked for.",))
+    notes = ("* of those with records. The limits are the largest asked for.",)
+    return Grid(head, cells, ("consumer",), (*notes, *and_more(found.of(fetching_consumers), f)))
 
 
 def thrown_away(found: Findings) -> str:
@@ -143,18 +149,17 @@ def thrown_away(found: Findings) -> str:
     )
 
 
-def cut_by_lane(found: Findings) -> Plot | None:
+def cut_by_lane(found: Findings) -> Plot:
     """A bar a lane."""
     rows = [
         {"lane": lane_label(row["scenario"]), "cut": row["cut"]}
         for row in consumers_in_closed_loop(found)[:MOST_PLOTTED]
     ]
-    if not any(row["cut"] for row in rows):
-        return None
     heading = lane_heading(found.lanes[ALGORITHM])
     return Plot(
-        "Bytes that consumers fetch and throw away until all is read, by lane of the closed loop",
-        "bar", rows, Axis("cut", "bytes of cut batches", "bytes"), Axis("lane", heading, "name"),
+        f"Bytes that consumers fetch and throw away until all is read, by lane of the closed loop{room_for(found)}",
+        "bar", seen_in(rows, "no lane cuts a batch", "cut"),
+        Axis("cut", "bytes of cut batches", "bytes"), Axis("lane", heading, "name"),
     )  # fmt: skip
 
 
@@ -177,7 +182,7 @@ def followers(found: Findings) -> str:
     )
 
 
-def shares_of_readers(found: Findings) -> Plot | None:
+def shares_of_readers(found: Findings) -> Plot:
     """Fetches, bytes and sessions by reader."""
     rows: list[dict[str, object]] = []
     for field, told in (("fetches", "fetches"), ("bytes", "record bytes"), ("sessions", "sessions opened")):
@@ -187,11 +192,10 @@ def shares_of_readers(found: Findings) -> Plot | None:
             for row in found.of(readers)
             if everyone
         ]
-    if not rows:
-        return None
     return Plot(
         "What consumers and followers take, as captured",
-        "bar", rows, Axis("share", "share", "percent"), Axis("of", "", "name"), Axis("reader", "reader", "name"),
+        "bar", seen_in(rows, "nothing was fetched"),
+        Axis("share", "share", "percent"), Axis("of", "", "name"), Axis("reader", "reader", "name"),
     )  # fmt: skip
 
 
@@ -219,23 +223,23 @@ def closed_grid(found: Findings) -> Grid:
 
 TOO_LARGE = Question(
     11, "A message is larger than max.partition.fetch.bytes: stuck, skipped or delivered?", "KIP-74", (ALGORITHM,),
-    (open_lanes, readers), too_large, overrides_by_lane, open_grid, OF_RECORDS,
+    (open_lanes, readers), too_large, (overrides_by_lane,), open_grid, OF_RECORDS,
 )  # fmt: skip
 
 
 SMALL_AND_MANY = Question(
     16, "Are my fetches small and many (fetch.min.bytes, fetch.max.wait.ms)?", "KIP-74", (),
-    (readers, fetching_consumers, response_sizes), small_and_many, size_histogram, consumers_table,
+    (readers, fetching_consumers, response_sizes), small_and_many, (size_histogram,), consumers_table,
 )  # fmt: skip
 
 
 THROWN_AWAY = Question(
     17, "How many bytes are fetched and thrown away?", "KIP-74", (ALGORITHM,),
-    (open_lanes, closed_lanes), thrown_away, cut_by_lane, closed_grid, (*OF_RECORDS, *OF_LOOP),
+    (open_lanes, closed_lanes), thrown_away, (cut_by_lane,), closed_grid, (*OF_RECORDS, *OF_LOOP),
 )  # fmt: skip
 
 
 FOLLOWERS = Question(
     19, "How does replication by followers interact (privileged sessions, replica.fetch.*)?", "KIP-74, KIP-227", (),
-    (readers,), followers, shares_of_readers, readers_table,
+    (readers,), followers, (shares_of_readers,), readers_table,
 )  # fmt: skip

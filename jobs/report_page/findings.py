@@ -10,11 +10,13 @@ from functools import cache, partial
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.captures.kafka_release import KAFKA, releases
 from jobs.lake import read_table, rows_of, side_by_side
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
 from jobs.report_page.trust import ALWAYS
+from jobs.scenarios.settings import Value
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
@@ -56,6 +58,20 @@ class KnownRun:
         """Settings that the captures tell, each with its value and by what it is known."""
         return sorted(told for told in self.rows[0][RUNS.assumed] if ": " in told)
 
+    @property
+    def captured(self) -> Mapping[str, Value]:
+        """By setting the value that was taken to be in force, but for what the captures tell."""
+        found: Mapping[str, Value] = json.loads(self.rows[0][RUNS.scenario_json])["captured"]
+        return found
+
+    @property
+    def kafka(self) -> str:
+        """The release whose semantics the replays follow, and how it is known."""
+        if KAFKA in self.captured:
+            return f"{self.captured[KAFKA]}, as stated"
+        told = (told.removeprefix(f"{KAFKA}: ") for told in self.seen if told.startswith(f"{KAFKA}: "))
+        return next(told, f"{releases()[0]}, the newest that is followed, for the capture shows none")
+
 
 def known_run(spark: SparkSession, lake: str, run_id: str | None) -> KnownRun:
     """The run of this id, else the newest. Raises LakeError where there is none."""
@@ -93,4 +109,4 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     wanted = list(dict.fromkeys([*ALWAYS, *of_replays, *queries_of(lanes)]))
     tasks: list[Callable[[], list[Row]]] = [partial(rows, query) for query in wanted]
     found = dict(zip(wanted, side_by_side(spark, tasks), strict=True))
-    return Findings(found, lanes, run.refused, json.loads(run.rows[0][t.scenario_json])["captured"])
+    return Findings(found, lanes, run.refused, run.captured, run.kafka)

@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.limit_answers import lanes, lanes_table, safe, safe_limits
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS, lanes, lanes_table, safe, safe_limits
+from jobs.report_page.most import first_of_each
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import begun, counted, duration, elapsed, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
@@ -21,9 +22,7 @@ from schemas.tables.gold_limits import (
 )
 from udfs.replay.limits.limit_fidelity import ALGORITHM
 
-MOST_BROKERS, MOST_CLIENTS, MOST_ROWS = 12, 8, 200
-SPAN_FOR_A_DATE_MS = 86_400_000
-"""Growth over less than a day is no forecast."""
+MOST_BROKERS, MOST_CLIENTS, MOST_OF_A_LANE, MOST_STEPS = 12, 8, 20, 256
 TRUST = ("create_topic", "auto_create", "create_partitions", "delete_topic", "placements")
 NO_CLUSTER = (
     "The capture shows neither Metadata nor a change to topics: capture the controller's connections, or describe the "
@@ -32,11 +31,17 @@ NO_CLUSTER = (
 
 
 def brokers_over_time(own_rows: OwnRows) -> DataFrame:
-    """Replicas of the brokers that have most at the end, as captured."""
+    """Replicas of the brokers that have most at the end, as captured, at the end of each of MOST_STEPS spans."""
     p = PARTITIONS_PER_BROKER
     rows = own_rows(p).where(F.col(p.scenario) == CAPTURED_LANE)
     last = rows.groupBy(p.broker).agg(F.max_by(p.partitions, p.at).alias("last")).orderBy(F.desc("last"), p.broker)
-    return rows.join(F.broadcast(last.limit(MOST_BROKERS)), str(p.broker)).orderBy(p.at, p.broker)
+    us = F.unix_micros(p.at)
+    ends = rows.agg(F.min(us).alias("from"), F.max(us).alias("to"))
+    span = F.floor((us - F.col("from")) * MOST_STEPS / (F.col("to") - F.col("from") + 1)).alias("span")
+    most = rows.join(F.broadcast(last.limit(MOST_BROKERS)), str(p.broker)).crossJoin(F.broadcast(ends))
+    at_its_end = (F.max(p.at).alias(p.at), F.max_by(p.partitions, p.at).alias(p.partitions))
+    steps = most.groupBy(p.broker, "last", span).agg(*at_its_end)
+    return steps.orderBy(p.at, p.broker)
 
 
 def cluster(own_rows: OwnRows) -> DataFrame:
@@ -55,16 +60,16 @@ def headroom(own_rows: OwnRows) -> DataFrame:
     h = PARTITION_LIMIT_HEADROOM
     nearest = F.min(F.struct(h.headroom, h.limit_value, h.partitions, h.growth_per_day, h.breach_at, h.broker))
     by_limit = own_rows(h).groupBy(h.scenario, h.refused_by).agg(nearest.alias("nearest"))
-    return by_limit.orderBy(h.scenario, h.refused_by).limit(MOST_ROWS)
+    return by_limit.orderBy(h.scenario, h.refused_by)
 
 
 def refusals(own_rows: OwnRows) -> DataFrame:
-    """Refused changes by lane, client and limit, the most first."""
+    """Refused changes by lane, client and limit, the most of each lane first."""
     r = PARTITION_LIMIT_REFUSALS
     sums = own_rows(r).groupBy(r.scenario, r.client_id, r.refused_by).agg(
         F.count("*").alias("refused"), F.min(r.topic).alias("topic")
     )  # fmt: skip
-    return sums.orderBy(F.desc("refused"), r.scenario, r.client_id, r.refused_by).limit(MOST_ROWS)
+    return first_of_each(sums, str(r.scenario), MOST_OF_A_LANE, F.desc("refused"), r.client_id, r.refused_by)
 
 
 def span_ms(row: Row) -> float:
@@ -105,12 +110,10 @@ def nearest_limit(found: Findings, span: float) -> str:
     return f"{told}, reached {date} at {near[h.growth_per_day]:,.0f} replicas a day"
 
 
-def replicas_over_time(found: Findings) -> Plot | None:
+def replicas_over_time(found: Findings) -> Plot:
     """A curve a broker."""
     p = PARTITIONS_PER_BROKER
-    times = found.of(brokers_over_time)
-    if not times:
-        return None
+    times = seen_in(found.of(brokers_over_time), "the capture shows no replicas")
     since, told = elapsed([row[p.at] for row in times])
     rows = [
         {"since": at, "replicas": row[p.partitions], "broker": f"broker {row[p.broker]}"}
@@ -163,9 +166,9 @@ def whose(found: Findings) -> str:
     rows = [row for row in found.of(refusals) if row[r.scenario] != CAPTURED_LANE]
     if not rows:
         return f"Nobody's, of {counted(tried, 'captured change')} to topics in the lanes replayed{fine}."
-    by_lane: dict[str, int] = {}
-    for row in rows:
-        by_lane[row[r.scenario]] = by_lane.get(row[r.scenario], 0) + row["refused"]
+    by_lane = {
+        row[t.scenario]: row[t.refused_by_broker_limit] + row[t.refused_by_cluster_limit] for row in found.of(lanes)
+    }
     worst = max(by_lane, key=lambda lane: (by_lane[lane], lane))
     first = next(row for row in rows if row[r.scenario] == worst)
     return (
@@ -174,7 +177,7 @@ def whose(found: Findings) -> str:
     )
 
 
-def refused_by_lane(found: Findings) -> Plot | None:
+def refused_by_lane(found: Findings) -> Plot:
     """A bar a lane, by client."""
     r = PARTITION_LIMIT_REFUSALS
     clients = list(dict.fromkeys(row[r.client_id] for row in found.of(refusals)))[:MOST_CLIENTS]
@@ -188,12 +191,11 @@ def refused_by_lane(found: Findings) -> Plot | None:
         for (of, client), count in counts.items()
         if of == lane
     ]
-    if not rows:
-        return None
     heading = lane_heading(found.lanes[ALGORITHM])
     return Plot(
         "Changes to topics that are refused, by lane and client",
-        "bar", rows, Axis("refused", "refused", "count"), Axis("lane", heading, "name"),
+        "bar", seen_in(rows, "no lane refuses a change"),
+        Axis("refused", "refused", "count"), Axis("lane", heading, "name"),
         Axis("client", "client", "name"),
     )  # fmt: skip
 
@@ -205,9 +207,9 @@ def lanes_grid(found: Findings) -> Grid:
 
 HOW_MANY = Question(
     3, "How many partitions can I have per broker and cluster?", "KIP-578", (ALGORITHM,),
-    (brokers_over_time, cluster, headroom), how_many, replicas_over_time, headroom_table, TRUST, is_proposal=True,
+    (brokers_over_time, cluster, headroom), how_many, (replicas_over_time,), headroom_table, TRUST, is_proposal=True,
 )  # fmt: skip
 WHOSE = Question(
     15, "If I cap partitions at N, which teams' creates fail?", "KIP-578", (ALGORITHM,),
-    (lanes, safe, refusals), whose, refused_by_lane, lanes_grid, TRUST, is_proposal=True,
+    (lanes, safe, refusals), whose, (refused_by_lane,), lanes_grid, TRUST, is_proposal=True,
 )  # fmt: skip

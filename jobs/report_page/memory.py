@@ -1,8 +1,6 @@
-"""Memory of consumers (KIP-74's bound, and KIP-81, a proposal): questions 1, 6 and 12."""
+"""Memory of consumers (KIP-74's bound, and KIP-81, a proposal): questions 1 and 12."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -11,19 +9,20 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.memory_answers import WHY, lanes, lanes_table
+from jobs.report_page.catch_up import distinct
 from jobs.report_page.fairness import NO_CONSUMER, captured_of, consumers_in_closed_loop
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.most import and_more, first_rows
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import changed, duration, elapsed, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
 from jobs.units import parse_bytes
-from schemas.tables.gold import FETCH_TIMELINE
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE, CONSUMER_MEMORY_TIMELINE
 from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
 from udfs.replay.memory.memory_report import ALGORITHM
 
 CONSUMERS = "consumers"
-MOST_CONSUMERS, MOST_CURVES, MOST_LANES, MOST_ROWS = 20, 5, 6, 20_000
+MOST_CONSUMERS, MOST_CURVES, MOST_ROWS = 20, 5, 20_000
 BUFFER_MEMORY = "buffer.memory"
 PROPOSED = "buffer.memory of consumers (KIP-81, a proposal)"
 
@@ -32,7 +31,7 @@ def hungry_consumers(own_rows: OwnRows) -> DataFrame:
     """The consumers that held most as captured, without coordinators' clients that fetched nothing."""
     c = CONSUMER_MEMORY
     rows = own_rows(c).where((F.col(c.scenario) == CAPTURED_LANE) & (F.col(c.partitions) > 0))
-    return rows.orderBy(F.desc(c.used_bytes_max), c.client_id, c.client_address).limit(MOST_CONSUMERS)
+    return first_rows(rows, MOST_CONSUMERS, F.desc(c.used_bytes_max), c.client_id, c.client_address)
 
 
 def exceedance(own_rows: OwnRows) -> DataFrame:
@@ -49,19 +48,8 @@ def memory_over_time(own_rows: OwnRows) -> DataFrame:
     c, t = CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
     key = [str(c.client_id), str(c.client_address)]
     most = hungry_consumers(own_rows).limit(1).select(*key)
-    return own_rows(t).join(F.broadcast(most), key).orderBy(t.slot_start, t.scenario).limit(MOST_ROWS)
-
-
-def backlog_over_time(own_rows: OwnRows) -> DataFrame:
-    """Bytes not yet read of the consumer that lags most as captured, in every lane of the closed loop."""
-    t = FETCH_TIMELINE
-    key = [str(t.client_id), str(t.client_address)]
-    rows = own_rows(t).where(F.col(t.reader) == "consumer")
-    lag = F.sum(t.lag_bytes).alias("lag")
-    by_time = rows.groupBy(*key, t.scenario, t.bucket, t.bucket_ms).agg(lag)
-    captured = by_time.where(F.col(t.scenario) == CAPTURED_LANE)
-    most = captured.groupBy(*key).agg(F.max("lag").alias("most")).orderBy(F.desc("most"), *key).limit(1)
-    return by_time.join(F.broadcast(most.select(*key)), key).orderBy(t.bucket, t.scenario).limit(MOST_ROWS)
+    lanes_whole = (F.col(t.scenario) != CAPTURED_LANE, F.col(t.scenario), F.col(t.slot_start))
+    return own_rows(t).join(F.broadcast(most), key).orderBy(*lanes_whole).limit(MOST_ROWS)
 
 
 def consumers_by_lane(found: Findings) -> list[Row]:
@@ -114,18 +102,17 @@ def under_other_limits(found: Findings) -> str:
     )
 
 
-def exceedance_curves(found: Findings) -> Plot | None:
+def exceedance_curves(found: Findings) -> Plot:
     """A curve a consumer."""
     e = CONSUMER_MEMORY_EXCEEDANCE
     rows = [
         {"consumer": name_of(row[e.client_id]), "bytes": row[e.bytes], "share": row[e.share_above]}
         for row in found.of(exceedance)
     ]
-    if not rows:
-        return None
     return Plot(
         "Share of the time in which a consumer holds more than so many bytes of responses, as captured",
-        "step", rows, Axis("bytes", "bytes held", "bytes"), Axis("share", "of the time", "percent"),
+        "step", seen_in(rows, "no consumer held anything"),
+        Axis("bytes", "bytes held", "bytes"), Axis("share", "of the time", "percent"),
         Axis("consumer", "consumer", "name"),
     )  # fmt: skip
 
@@ -148,66 +135,7 @@ def hungry_table(found: Findings) -> Grid:
         "Percentiles are over time. uncompressed: - where a compressed batch was not decompressed, which `pipeline` "
         "does where batch_split is asked for as well, by one of its settings (--set=producer.batch.size=16384).",
     )
-    return Grid(head, cells, ("consumer", "address"), notes)
-
-
-def catch_up(found: Findings) -> str:
-    """Question 6: what bounds memory while a backlog is read."""
-    rows = consumers_in_closed_loop(found)
-    captured = captured_of(rows)
-    if captured is None:
-        raise Unanswered(NO_CONSUMER)
-    took = "never" if captured["never"] else f"in {duration(captured['took'])}"
-    told = (
-        f"As captured the slowest backlog is read {took} while a consumer holds up to {size(captured['held'])} of "
-        f"records, bounded by min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes), up to "
-        f"{size(captured['bound'])}"
-    )
-    done = [row for row in rows if not row["never"]]
-    fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)
-    if fastest["scenario"] == CAPTURED_LANE:
-        return f"{told}; no other lane replayed is faster."
-    return f"{told}; {lane_said(fastest['scenario'])} it takes {duration(fastest['took'])} and {size(fastest['held'])}."
-
-
-def lag_curves(found: Findings) -> Plot | None:
-    """A curve a lane."""
-    t, names, spans = FETCH_TIMELINE, list(found.lanes.get(FETCH_LIMITS, ())), found.of(backlog_over_time)
-    if not any(row["lag"] for row in spans):
-        return None
-    lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
-    # A span in which there was nothing to read has no row.
-    curves = {lane: [lags.get((lane, bucket), 0) for bucket in range(spans[-1][t.bucket] + 1)] for lane in names}
-    rows = [
-        {"lane": lane_label(lane), "since": bucket * spans[0][t.bucket_ms], "lag": lag}
-        for lane in distinct(curves)
-        for bucket, lag in enumerate(curves[lane])
-    ]
-    whose = name_of(found.of(backlog_over_time)[0][t.client_id])
-    return Plot(
-        f"Record bytes there and not yet read by {whose}, the consumer that lags most, in closed loop",
-        "line", rows, Axis("since", "time since its first fetch", "ms"), Axis("lag", "bytes not yet read", "bytes"),
-        Axis("lane", lane_heading(names), "name"),
-    )  # fmt: skip
-
-
-def distinct(curves: Mapping[str, Sequence[object]]) -> list[str]:
-    """The first lanes whose curves differ: limits that nothing reaches give the same."""
-    first = {tuple(curve): lane for lane, curve in reversed(list(curves.items()))}
-    return [lane for lane in curves if lane in first.values()][:MOST_LANES]
-
-
-def held_table(found: Findings) -> Grid:
-    """The lanes of the closed loop: how long, and with how much memory."""
-    cells = [
-        [
-            lane_label(row["scenario"]), "never" if row["never"] else duration(row["took"]), size(row["held"]),
-            size(row["bound"]), f"{row['requests']:,}",
-        ]
-        for row in consumers_in_closed_loop(found)
-    ]  # fmt: skip
-    head = (lane_heading(found.lanes[FETCH_LIMITS]), "catch-up", "held", "KIP-74 bound", "fetches")
-    return Grid(head, cells, head[:1], ("Of the consumer that is worst in each column.",))
+    return Grid(head, cells, ("consumer", "address"), (*notes, *and_more(found.of(hungry_consumers), c)))
 
 
 def pool_bytes(lane: str) -> int | None:
@@ -247,14 +175,12 @@ def least_pool(rows: list[Row]) -> str:
     return size(min(pool_bytes(row[CONSUMER_MEMORY.scenario]) or 0 for row in rows))
 
 
-def memory_curves(found: Findings) -> Plot | None:
+def memory_curves(found: Findings) -> Plot:
     """A curve a lane."""
     t, names = CONSUMER_MEMORY_TIMELINE, found.lanes.get(ALGORITHM, ())
     times = {lane: [row for row in found.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
     curves = {lane: [(row[t.slot_start], row[t.used_bytes_max]) for row in rows] for lane, rows in times.items()}
-    slots = [row for lane in distinct(curves) for row in times[lane]]
-    if not slots:
-        return None
+    slots = seen_in([row for lane in distinct(curves) for row in times[lane]], "no consumer held anything")
     since, told = elapsed([row[t.slot_start] for row in slots])
     rows = [
         {"lane": lane_label(row[t.scenario]), "since": at, "bytes": row[t.used_bytes_max]}
@@ -275,16 +201,12 @@ def memory_grid(found: Findings) -> Grid:
 
 NEEDED = Question(
     1, "How much memory will my consumers need under these fetch limits?", "KIP-74, KIP-81", (ALGORITHM,),
-    (hungry_consumers, exceedance, lanes), needed, exceedance_curves, hungry_table, ("drained_partitions",),
+    (hungry_consumers, exceedance, lanes), needed, (exceedance_curves,), hungry_table, ("drained_partitions",),
     {FETCH_LIMITS: (closed_lanes,)},
-)  # fmt: skip
-CATCH_UP = Question(
-    6, "Lag grows and memory explodes at catch-up: what bounds it?", "KIP-74", (FETCH_LIMITS,),
-    (closed_lanes, backlog_over_time), catch_up, lag_curves, held_table, ("closed_loop_bytes", "closed_loop_catch_up"),
 )  # fmt: skip
 BOUNDED = Question(
     12, "Would a bounded buffer (buffer.memory of consumers) cost throughput?", "KIP-81", (ALGORITHM,),
-    (lanes, hungry_consumers, memory_over_time), bounded, memory_curves, memory_grid,
+    (lanes, hungry_consumers, memory_over_time), bounded, (memory_curves,), memory_grid,
     ("drained_partitions", "closed_loop_held"),
     is_proposal=True,
 )  # fmt: skip

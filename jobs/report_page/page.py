@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,24 +14,32 @@ from pyspark.sql import Row
 from jobs.report_page.advice import advice
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.question import Findings, Plot, Question
+from jobs.report_page.most import IN_ALL
+from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
+from jobs.report_page.semantics import semantics
 from jobs.report_page.trust import agreement_bars, captures, fidelity_table, lost_lines, quality, read_lines, trust_line
-from jobs.report_page.wording import duration, moment, percent
-from jobs.screen import Grid, size
+from jobs.report_page.wording import duration, moment, percent, shown
+from jobs.screen import Grid, printable, size
 from schemas.tables.gold import RUNS
+from schemas.tables.metrics import METRICS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 
+MOST_ROWS = 200
+"""Of a table; the lake has all."""
 TEMPLATES = Path(__file__).parent
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|B|[KMG]iB|ms|s|min|h)\b|%)")
 _CODE = re.compile(r"(`[^`]+`|--\w(?:[^\s;]*[^\s;:,.])?)")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot as the page takes it."""
+    """A plot as the page takes it; where there is nothing to be seen, why."""
 
     says: str
     svg: Markup
+    why_not: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,8 +47,9 @@ class Part:
     """A question as the page takes it: its answer and, where there is one, what is behind it."""
 
     answer: Answer
+    follows: str
     trust: str
-    figure: Figure | None
+    figures: list[Figure]
     grid: Grid | None
 
 
@@ -67,21 +76,24 @@ def page(lake: str, run: KnownRun, found: Findings) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=shown,
     )
     environment.filters["coded"] = coded
+    environment.globals["most_rows"] = MOST_ROWS
     template = environment.get_template("page.html.j2")
     return template.render(
         lake=lake, run=described(run, found), runs=[described_run(row) for row in run.newest], style=style(),
         tiles=list(tiles(found)), read=[line.strip() for line in read_lines(found)],
         lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
-        agreement=figure(agreement_bars(found)), glance=answers(found), advice=advice(found),
+        agreement=figure(agreement_bars, found), compared=list(metrics(found)),
+        glance=answers(found), advice=advice(found),
         families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},
     )  # fmt: skip
 
 
 def coded(sentence: str) -> Markup:
-    """A sentence with its flags and commands set as code; all of it escaped."""
-    parts = _CODE.split(sentence)
+    """A sentence with its flags and commands set as code, and numbers kept on a line with their units; all escaped."""
+    parts = _CODE.split(_UNIT.sub(_NO_BREAK, printable(sentence)))
     return Markup("").join(
         Markup("<code>{}</code>").format(part.strip("`")) if i % 2 else part for i, part in enumerate(parts)
     )
@@ -98,13 +110,19 @@ def part(found: Findings, question: Question) -> Part:
     if not told.is_answered:
         # What is known beside it, as of brokers where no consumer is there, has its table all the same.
         grid = question.table(found) if all(name in found.lanes for name in question.algorithms) else None
-        return Part(told, "", None, grid if grid and grid.rows else None)
-    return Part(told, trust_line(found, question), figure(question.plot(found)), question.table(found))
+        return Part(told, "", "", [], grid if grid and grid.rows else None)
+    follows = "; ".join(semantics(found, name) for name in question.algorithms)
+    figures = [figure(plotted, found) for plotted in question.plots]
+    return Part(told, follows, trust_line(found, question), figures, question.table(found))
 
 
-def figure(plot: Plot | None) -> Figure | None:
-    """A plot drawn."""
-    return None if plot is None else Figure(plot.says, Markup(svg(plot)))  # noqa: S704 - Vega escapes its text
+def figure(plotted: Callable[[Findings], Plot], found: Findings) -> Figure:
+    """A plot drawn, or why it is not."""
+    try:
+        plot = plotted(found)
+    except Unplotted as reason:
+        return Figure("", Markup(), str(reason))
+    return Figure(plot.says, Markup(svg(plot)))  # noqa: S704 - Vega escapes its text
 
 
 def tiles(found: Findings) -> Iterator[Tile]:
@@ -121,9 +139,16 @@ def tiles(found: Findings) -> Iterator[Tile]:
     yield Tile(f"{unknown:,} of {row[q.fetches]:,}", "fetches in sessions from before the capture", bool(unknown))
 
 
+def metrics(found: Findings) -> Iterator[tuple[str, str]]:
+    """What the replays that were made are compared by, and when two agree."""
+    for algorithm in found.lanes:
+        yield from ((metric.replace("_", " "), told) for metric, told in METRICS.get(algorithm, {}).items())
+
+
 def described(run: KnownRun, found: Findings) -> dict[str, object]:
     """What was captured when, and what was replayed."""
     t, r, rows = CAPTURES, RUNS, found.of(captures)
+    left_out = rows[0][IN_ALL] - len(rows) if rows else 0
     first = min((row[t.first_time] for row in rows if row[t.first_time]), default=None)
     last = max((row[t.last_time] for row in rows if row[t.last_time]), default=None)
     span = (
@@ -131,6 +156,7 @@ def described(run: KnownRun, found: Findings) -> dict[str, object]:
     )
     return {
         "id": run.run_id, "capture": run.capture_id, "files": [Path(row[t.path]).name for row in rows], "span": span,
+        "more_files": f" and {left_out:,} more" if left_out else "",
         "at": moment(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
         "assumed": run.assumed, "seen": run.seen,
         "lanes": {name: list(lanes) for name, lanes in found.lanes.items()},

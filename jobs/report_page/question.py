@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from pyspark.sql import DataFrame, Row
 
@@ -15,6 +15,7 @@ from jobs.screen import Grid
 Query = Callable[[OwnRows], DataFrame]
 """What to ask of the tables: a frame of so few rows that the driver can hold them, however large the capture."""
 
+Marked = TypeVar("Marked", bound=Row | Mapping[str, Any])
 Scale = Literal["bytes", "ms", "percent", "count", "ratio", "name"]
 """What an axis measures, which says how its ticks are written. Percent values are shares from 0 to 1."""
 
@@ -35,6 +36,7 @@ class Plot:
 
     rows: one a mark; bars of a histogram, which has x in doublings, end at `until`.
     rule: a value of x to draw a line at, and what it is.
+    diagonal: what it is where x and y are the same, which a line shows; none where empty.
     """
 
     says: str
@@ -44,6 +46,7 @@ class Plot:
     y: Axis
     colour: Axis | None = None
     rule: tuple[float, str] | None = None
+    diagonal: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,14 @@ class Findings:
     lanes: by algorithm that was replayed, its lanes in order.
     refused: by algorithm that was asked for and not replayed, why.
     captured: by setting, the value in force that the run took.
+    kafka: the release whose semantics the replays follow, and how it is known.
     """
 
     rows: Mapping[Query, list[Row]]
     lanes: Mapping[str, Sequence[str]]
     refused: Mapping[str, str]
     captured: Mapping[str, Value]
+    kafka: str
 
     def of(self, query: Query) -> list[Row]:
         """The rows of a query; none where it was not asked, for its replay was not made."""
@@ -74,6 +79,7 @@ class Question:
     queries: what is asked of the tables.
     beside: by further replay what is asked where this is there too; the answer does without where it is not.
     sentence: the answer, with its numbers; Unanswered is raised where there is none.
+    plots: what shows it; Unplotted is raised where there is nothing to be seen.
     trust: metrics of `fidelity`, of these algorithms, that say how far the answer can be trusted.
     """
 
@@ -83,7 +89,7 @@ class Question:
     algorithms: tuple[str, ...]
     queries: tuple[Query, ...]
     sentence: Callable[[Findings], str]
-    plot: Callable[[Findings], Plot | None]
+    plots: tuple[Callable[[Findings], Plot], ...]
     table: Callable[[Findings], Grid]
     trust: tuple[str, ...] = ()
     beside: Mapping[str, tuple[Query, ...]] = field(default_factory=dict)
@@ -92,3 +98,14 @@ class Question:
 
 class Unanswered(Exception):  # noqa: N818 - it is no error: the report says why there is no answer
     """This capture or run does not answer the question; the text says why, and what to do, in one sentence."""
+
+
+class Unplotted(Exception):  # noqa: N818 - it is no error: the report says why there is no plot
+    """A plot would show nothing; the text says why, as the rest of a sentence."""
+
+
+def seen_in(rows: Sequence[Marked], why: str, field: str = "") -> Sequence[Marked]:
+    """The rows of a plot. Raises Unplotted with `why` where there are none, or a field is nothing in all of them."""
+    if not any(row[field] for row in rows) if field else not rows:
+        raise Unplotted(why)
+    return rows

@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from jobs.report_page.batches import COMPRESSED, REFUSED
+from jobs.report_page.catch_up import CATCH_UP
 from jobs.report_page.clients import BY_VERSION, NOT_FOUND
 from jobs.report_page.fairness import STARVING
 from jobs.report_page.fetches import FOLLOWERS, SMALL_AND_MANY, THROWN_AWAY, TOO_LARGE
 from jobs.report_page.limits import HOW_MANY, WHOSE
-from jobs.report_page.memory import BOUNDED, CATCH_UP, NEEDED
+from jobs.report_page.memory import BOUNDED, NEEDED
 from jobs.report_page.question import Findings, Query, Question, Unanswered
 from jobs.report_page.sessions import ENOUGH, WHILE_ROOM, WHO
 from jobs.report_page.splits import ESTIMATE, SAFE

@@ -8,23 +8,24 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.session_answers import lanes, lanes_table, slots
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.most import and_more, first_lanes, first_of_each
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from udfs.replay.sessions.session_report import ALGORITHM
 
-MOST_ROWS, MOST_CLIENTS, MOST_LANES = 400, 12, 24
+MOST_BROKERS, MOST_PAIRS, MOST_CLIENTS, MOST_LANES = 20, 50, 12, 24
 DECISIONS = ("session_grants", "session_errors", "session_partitions")
 NO_FETCH = "The capture shows no fetch: capture packets of a broker that consumers or followers read from."
 
 
 def evictions(own_rows: OwnRows) -> DataFrame:
-    """(scenario, evictor, victim, evictions), over all brokers, the most frequent first."""
+    """(scenario, evictor, victim, evictions), over all brokers, the most frequent of each lane first."""
     e = SESSION_EVICTIONS
     sums = own_rows(e).groupBy(e.scenario, e.evictor, e.victim).agg(F.sum(e.evictions).alias(e.evictions))
-    return sums.orderBy(F.desc(e.evictions), e.scenario, e.evictor, e.victim).limit(MOST_ROWS)
+    return first_of_each(sums, str(e.scenario), MOST_PAIRS, F.desc(e.evictions), e.evictor, e.victim)
 
 
 def shards(own_rows: OwnRows) -> DataFrame:
@@ -44,7 +45,7 @@ def shards(own_rows: OwnRows) -> DataFrame:
     )  # fmt: skip
     return spread.groupBy(c.broker, "shard", "each").agg(
         F.max("sessions").alias("most"), F.count_if("harmed").alias("harmed"), F.count_if("roomy").alias("roomy")
-    ).orderBy(c.broker, "shard").limit(MOST_ROWS)  # fmt: skip
+    ).orderBy(F.length(c.broker), c.broker, "shard")  # fmt: skip
 
 
 def in_order(found: Findings) -> list[Row]:
@@ -87,19 +88,20 @@ def enough(found: Findings) -> str:
     return f"{told}, {percent(refused_share(worst))} and {worst[c.evicted]:,} {lane_said(worst[c.scenario])}."
 
 
-def slots_curve(found: Findings) -> Plot | None:
+def slots_curve(found: Findings) -> Plot:
     """Full and refused shares by lane."""
     c = SESSION_CACHE
+    # The captured number of slots has its place among the others, where there are any.
+    curve = in_order(found)[1:] or in_order(found)
     rows = [
         {"lane": lane_label(row[c.scenario]), "share": share, "of": of}
-        for row in in_order(found)[:MOST_LANES]
+        for row in curve[:MOST_LANES]
         for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
     ]  # fmt: skip
-    if not any(row["share"] for row in rows):
-        return None
     return Plot(
-        "Full fetches and refusals by slots of a broker",
-        "line", rows, Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"), Axis("share", "share", "percent"),
+        f"Full fetches and refusals by slots of a broker{first_lanes(MOST_LANES, len(curve))}",
+        "line", seen_in(rows, "no lane has a full fetch", "share"),
+        Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"), Axis("share", "share", "percent"),
         Axis("of", "fetches", "name"),
     )  # fmt: skip
 
@@ -132,16 +134,17 @@ def who(found: Findings) -> str:
         raise Unanswered(NO_FETCH)
     if not rows:
         return "Nobody evicts anybody, in the captured lane and every other replayed."
-    everyone = sum(row[e.evictions] for row in rows)
+    lane = evicting_lane(found)
+    everyone = next(row[SESSION_CACHE.evicted] for row in in_order(found) if row[SESSION_CACHE.scenario] == lane)
     first = rows[0]
     itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
     return (
-        f"{begun(lane_said(evicting_lane(found)))}, {counted(everyone, 'session is', 'sessions are')} evicted; "
+        f"{begun(lane_said(lane))}, {counted(everyone, 'session is', 'sessions are')} evicted; "
         f"most often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,})."
     )
 
 
-def matrix(found: Findings) -> Plot | None:
+def matrix(found: Findings) -> Plot:
     """Evictor by victim."""
     e = SESSION_EVICTIONS
     rows: list[dict[str, object]] = [
@@ -150,11 +153,10 @@ def matrix(found: Findings) -> Plot | None:
     ]
     shown = {side: list(dict.fromkeys(row[side] for row in rows))[:MOST_CLIENTS] for side in ("evictor", "victim")}
     rows = [row for row in rows if all(row[side] in names for side, names in shown.items())]
-    if not rows:
-        return None
     return Plot(
         f"Who evicts whose fetch session, {lane_said(evicting_lane(found))}",
-        "heat", rows, Axis("victim", "loses a session", "name"), Axis("evictor", "takes it", "name"),
+        "heat", seen_in(rows, "nobody is evicted in any lane"),
+        Axis("victim", "loses a session", "name"), Axis("evictor", "takes it", "name"),
         Axis("evictions", "evictions", "count"),
     )  # fmt: skip
 
@@ -162,10 +164,9 @@ def matrix(found: Findings) -> Plot | None:
 def evictions_table(found: Findings) -> Grid:
     """A row a pair."""
     e = SESSION_EVICTIONS
-    cells = [[name_of(row[e.evictor]), name_of(row[e.victim]), f"{row[e.evictions]:,}"] for row in of_lane(found)]
-    return Grid(
-        ("takes the slot", "loses its session", "evictions"), cells[:50], ("takes the slot", "loses its session")
-    )
+    rows, head = of_lane(found), ("takes the slot", "loses its session", "evictions")
+    cells = [[name_of(row[e.evictor]), name_of(row[e.victim]), f"{row[e.evictions]:,}"] for row in rows]
+    return Grid(head, cells, head[:2], and_more(rows, e))
 
 
 def while_room(found: Findings) -> str:
@@ -190,17 +191,20 @@ def while_room(found: Findings) -> str:
     )
 
 
-def shards_by_broker(found: Findings) -> Plot | None:
-    """The most sessions in each shard."""
+def shards_by_broker(found: Findings) -> Plot:
+    """The most sessions in each shard of the brokers that refused or evicted most often."""
+    harmed = {row[SESSION_SLOTS.broker]: row["harmed"] for row in found.of(shards)}
+    brokers = sorted(harmed, key=lambda broker: -harmed[broker])[:MOST_BROKERS]
     rows = [
         {"shard": f"{row['shard']}", "broker": f"broker {row[SESSION_SLOTS.broker]}", "most": row["most"]}
         for row in found.of(shards)
+        if row[SESSION_SLOTS.broker] in brokers
     ]
-    if not rows:
-        return None
+    some = f", of {len(brokers)} of {len(harmed):,} brokers" if len(brokers) < len(harmed) else ""
     return Plot(
-        "Most fetch sessions in a shard at a time, as captured",
-        "heat", rows, Axis("shard", "shard", "name"), Axis("broker", "", "name"), Axis("most", "sessions", "count"),
+        f"Most fetch sessions in a shard at a time, as captured{some}",
+        "heat", seen_in(rows, "no broker has sessions"),
+        Axis("shard", "shard", "name"), Axis("broker", "", "name"), Axis("most", "sessions", "count"),
     )  # fmt: skip
 
 
@@ -215,12 +219,12 @@ def shards_table(found: Findings) -> Grid:
 
 ENOUGH = Question(
     9, "How many fetch-session slots do I need?", "KIP-227", (ALGORITHM,),
-    (lanes, slots), enough, slots_curve, slots_grid, DECISIONS,
+    (lanes, slots), enough, (slots_curve,), slots_grid, DECISIONS,
 )  # fmt: skip
 WHO = Question(
-    10, "Who evicts whom?", "KIP-227", (ALGORITHM,), (lanes, evictions), who, matrix, evictions_table, DECISIONS,
+    10, "Who evicts whom?", "KIP-227", (ALGORITHM,), (lanes, evictions), who, (matrix,), evictions_table, DECISIONS,
 )  # fmt: skip
 WHILE_ROOM = Question(
     14, "Why are sessions evicted while NumIncrementalFetchSessions is below the limit?", "KIP-227", (ALGORITHM,),
-    (shards,), while_room, shards_by_broker, shards_table, ("session_shards",),
+    (shards,), while_room, (shards_by_broker,), shards_table, ("session_shards",),
 )  # fmt: skip

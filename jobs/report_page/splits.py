@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
+from jobs.report_page.most import and_more, first_rows
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
@@ -31,9 +32,9 @@ def splitting_producers(own_rows: OwnRows) -> DataFrame:
     t = BATCH_SPLIT
     key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
     splits, batches = F.max(t.splits).alias("worst"), F.max(t.batches).alias("sent")
-    worst = own_rows(t).groupBy(*key).agg(splits, batches).orderBy(F.desc("worst"), F.desc("sent"), *key)
-    rows = own_rows(t).join(F.broadcast(worst.limit(MOST_PRODUCERS)), key)
-    return rows.orderBy(F.desc("worst"), F.desc("sent"), *key)
+    order = (F.desc("worst"), F.desc("sent"), *map(F.col, key))
+    worst = first_rows(own_rows(t).groupBy(*key).agg(splits, batches), MOST_PRODUCERS, *order)
+    return own_rows(t).join(F.broadcast(worst), key).orderBy(*order)
 
 
 def estimates(own_rows: OwnRows) -> DataFrame:
@@ -99,7 +100,7 @@ def batch_size(row: Row) -> int | None:
     return None if text is None else parse_bytes(text)
 
 
-def rates_by_size(found: Findings) -> Plot | None:
+def rates_by_size(found: Findings) -> Plot:
     """Split rate over batch.size, a curve a producer and topic."""
     t = BATCH_SPLIT
     rows = [
@@ -108,11 +109,10 @@ def rates_by_size(found: Findings) -> Plot | None:
         if batch_size(row) is not None
     ]  # fmt: skip
     most = list(dict.fromkeys(row["producer"] for row in rows))[:MOST_CURVES]
-    if not rows:
-        return None
     return Plot(
         "Batches that are split, of all of a producer to a topic, by batch.size",
-        "line", [row for row in rows if row["producer"] in most], Axis("size", "batch.size", "bytes"),
+        "line", seen_in([row for row in rows if row["producer"] in most], "no lane of batch.size splits any", "rate"),
+        Axis("size", "batch.size", "bytes"),
         Axis("rate", "split", "percent"), Axis("producer", "producer and topic", "name"),
     )  # fmt: skip
 
@@ -153,11 +153,9 @@ def of_worst(spans: Sequence[Row]) -> list[Row]:
     return [row for row in spans if all(row[column] == spans[0][column] for column in key)]
 
 
-def estimate_curves(found: Findings) -> Plot | None:
+def estimate_curves(found: Findings) -> Plot:
     """Estimate and ratio over batches, of the producer and topic where they are farthest apart."""
-    t, spans = BATCH_SPLIT_TIMELINE, found.of(estimates)
-    if not spans:
-        return None
+    t, spans = BATCH_SPLIT_TIMELINE, seen_in(found.of(estimates), "no batch was replayed")
     first = of_worst(spans)
     rows = [
         {"batch": row[t.first_batch], "ratio": ratio, "of": of}
@@ -184,14 +182,15 @@ def estimates_table(found: Findings) -> Grid:
         for row in captured_producers(found)
     ]  # fmt: skip
     head = ("producer", "topic", "batches", "splits", "ratio", "last estimate", "recoveries", "mean", "longest")
-    return Grid(head, cells, ("producer", "topic"), ("Of the captured lane, which is a replay too.",))
+    notes = ("Of the captured lane, which is a replay too.", *and_more(captured_producers(found), t))
+    return Grid(head, cells, ("producer", "topic"), notes)
 
 
 SAFE = Question(
     4, "What batch.size is safe for this topic's max.message.bytes?", "KIP-126", (ALGORITHM,),
-    (lanes, splitting_producers), safe, rates_by_size, lanes_grid, BATCHES,
+    (lanes, splitting_producers), safe, (rates_by_size,), lanes_grid, BATCHES,
 )  # fmt: skip
 ESTIMATE = Question(
     13, "Is my compression estimate right when topics with different data share a producer?", "KIP-126", (ALGORITHM,),
-    (splitting_producers, estimates), estimate_right, estimate_curves, estimates_table, BATCHES,
+    (splitting_producers, estimates), estimate_right, (estimate_curves,), estimates_table, BATCHES,
 )  # fmt: skip

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.report_page.most import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 
 FETCH = "FETCH"
@@ -42,7 +43,7 @@ def fetching_clients(own_rows: OwnRows) -> DataFrame:
     """The clients that fetch: those with most lost sessions and full fetches first."""
     x = EXCHANGES
     by_client = fetches(own_rows).groupBy(x.client_id).agg(*of_fetches())
-    return by_client.orderBy(F.desc("not_found"), F.desc("full"), x.client_id).limit(MOST_ROWS)
+    return first_rows(by_client, MOST_ROWS, F.desc("not_found"), F.desc("full"), x.client_id)
 
 
 def fetching_software(own_rows: OwnRows) -> DataFrame:
@@ -57,7 +58,8 @@ def fetching_software(own_rows: OwnRows) -> DataFrame:
         F.count_if(F.col(x.fetch_session_epoch) == SESSIONLESS).alias("sessionless"),
         *of_fetches(),
     )  # fmt: skip
-    return by_software.orderBy(F.desc("fetches"), x.client_software_name, x.client_software_version).limit(MOST_ROWS)
+    order = (F.desc("fetches"), x.client_software_name, x.client_software_version)
+    return first_rows(by_software, MOST_ROWS, *order)
 
 
 def fetch_requests(own_rows: OwnRows) -> DataFrame:
@@ -90,13 +92,13 @@ def fetching_consumers(own_rows: OwnRows) -> DataFrame:
     """What consumers ask for and get by fetch: those with most fetches first."""
     f = FETCH_PARTITIONS
     size = F.when(F.col(f.response_record_bytes) > 0, F.col(f.response_record_bytes))
-    of_consumers = fetch_requests(own_rows).where(F.col(f.reader) == "consumer")
-    return of_consumers.groupBy(f.client_id).agg(
+    of_consumers = fetch_requests(own_rows).where(F.col(f.reader) == "consumer").groupBy(f.client_id).agg(
         F.count("*").alias("fetches"), F.count_if(F.col(f.response_record_bytes) == 0).alias("empty"),
         F.sum(f.response_record_bytes).alias("bytes"), F.percentile_approx(size, 0.5).alias("median"),
         F.max(f.max_bytes).alias(f.max_bytes), F.max(f.min_bytes).alias(f.min_bytes),
         F.max(f.max_wait_ms).alias(f.max_wait_ms),
-    ).orderBy(F.desc("fetches"), f.client_id).limit(MOST_ROWS)  # fmt: skip
+    )  # fmt: skip
+    return first_rows(of_consumers, MOST_ROWS, F.desc("fetches"), f.client_id)
 
 
 def produced(own_rows: OwnRows) -> DataFrame:
@@ -125,7 +127,7 @@ def produced_topics(own_rows: OwnRows) -> DataFrame:
     """By topic and producer what was sent: the most refused first."""
     b = RECORD_BATCHES
     by_topic = produced(own_rows).groupBy(b.topic, b.client_id).agg(*of_batches())
-    return by_topic.orderBy(F.desc("refused"), F.desc("batches"), b.topic, b.client_id).limit(MOST_ROWS)
+    return first_rows(by_topic, MOST_ROWS, F.desc("refused"), F.desc("batches"), b.topic, b.client_id)
 
 
 def produced_codecs(own_rows: OwnRows) -> DataFrame:

@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 from jobs.captures.log_agreement import REQUEST
 from jobs.replays.algorithm import OwnRows
-from jobs.report_page.question import Axis, Findings, Plot, Question
+from jobs.report_page.most import and_more, first_rows
+from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
+from jobs.report_page.semantics import semantics
 from jobs.report_page.wording import percent
 from jobs.screen import MOST_LINES, Grid, share, size
 from schemas.tables.gold import FIDELITY
@@ -22,7 +24,7 @@ CLOCKS_APART_US = 60_000_000
 
 def captures(own_rows: OwnRows) -> DataFrame:
     """The first files."""
-    return own_rows(CAPTURES).orderBy(CAPTURES.file_no).limit(MOST_LINES)
+    return first_rows(own_rows(CAPTURES), MOST_LINES, CAPTURES.file_no)
 
 
 def apis(own_rows: OwnRows) -> DataFrame:
@@ -89,6 +91,7 @@ def read_lines(found: Findings) -> Iterable[str]:
         if row[t.doubled_packets]:
             yield f"    {row[t.doubled_packets]:,} packets twice in the file, counted once"
         yield from (f"    damaged: {fault}" for fault in row[t.faults])
+    yield from (f"  {told}" for told in and_more(found.of(captures), t))
     if doubled := sum(row[CONNECTIONS.doubled_packets] for row in found.of(connections)):
         yield f"  {doubled:,} packets seen at two capture points, counted once"
     names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in found.of(apis))
@@ -174,6 +177,7 @@ def trusted(found: Findings) -> str:
     rows = compared(found)
     if not rows:
         return f"{told}; nothing was replayed that could be compared with it."
+    told += f"; replayed was Kafka {found.kafka}"
     checked, agreed, unknown = (sum(of[name] for of in rows) for name in (t.checked, t.agreed, t.unknown))
     worst = min((of for of in rows if of[t.checked]), key=lambda of: of[t.agreed] / of[t.checked], default=None)
     told += (
@@ -188,7 +192,7 @@ def trusted(found: Findings) -> str:
     )
 
 
-def agreement_bars(found: Findings) -> Plot | None:
+def agreement_bars(found: Findings) -> Plot:
     """A bar an algorithm, reader and metric: what agrees, what does not, what could not be checked."""
     t = FIDELITY
     rows = [
@@ -199,11 +203,10 @@ def agreement_bars(found: Findings) -> Plot | None:
             ("equal", row[t.agreed]), ("different", row[t.checked] - row[t.agreed]), ("unknown", row[t.unknown]),
         )
     ]  # fmt: skip
-    if not rows:
-        return None
     return Plot(
         "Replay of the captured settings against the capture",
-        "bar", rows, Axis("share", "of what there was to compare", "percent"), Axis("metric", "", "name"),
+        "bar", seen_in(rows, "nothing was replayed that could be compared"),
+        Axis("share", "of what there was to compare", "percent"), Axis("metric", "", "name"),
         Axis("verdict", "replay and capture are", "name"),
     )  # fmt: skip
 
@@ -219,16 +222,30 @@ def trust_line(found: Findings, question: Question) -> str:
     """How far an answer can be trusted: the metrics that it depends on; empty where there is none."""
     t = FIDELITY
     rows = [row for row in compared(found) if row[t.metric] in question.trust]
-    told = [
-        f"{metric_of(row)} {share(row[t.agreed], row[t.checked])} of "
-        f"{row[t.checked]:,}" + (f" and {row[t.unknown]:,} unknown" if row[t.unknown] else "")
-        for row in rows
-        if row[t.checked] or row[t.unknown]
-    ]
-    return "; ".join(told)
+    return "; ".join(agreement_of(row) for row in rows if row[t.checked] or row[t.unknown])
+
+
+def agreement_of(row: Row) -> str:
+    """`session grants (consumer) 100 % of 15 and 2 unknown`."""
+    t = FIDELITY
+    checked = [f"{share(row[t.agreed], row[t.checked])} of {row[t.checked]:,}"] if row[t.checked] else []
+    unknown = [f"{row[t.unknown]:,} unknown"] if row[t.unknown] else []
+    return f"{metric_of(row)} {' and '.join([*checked, *unknown])}"
+
+
+def semantics_table(found: Findings) -> Grid:
+    """A row a replay: whose semantics it follows, and how far it agrees with the capture."""
+    t = FIDELITY
+    cells = []
+    for name in found.lanes:
+        rows = [row for row in compared(found) if row[t.algorithm] == name]
+        checked, agreed, unknown = (sum(row[count] for row in rows) for count in (t.checked, t.agreed, t.unknown))
+        cells.append([name, semantics(found, name), f"{checked:,}", share(agreed, checked), f"{unknown:,}"])
+    head = ("replay", "follows", "checked", "equal", "unknown")
+    return Grid(head, cells, head[:2], ("What is compared, and why it differs, the table under What to trust has.",))
 
 
 TRUSTED = Question(
-    20, "Can I trust this for my broker version and my capture?", "all", (), (), trusted, agreement_bars,
-    fidelity_table,
+    20, "Can I trust this for my broker version and my capture?", "all", (), (), trusted, (agreement_bars,),
+    semantics_table,
 )  # fmt: skip

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import find_setting, settings
+from jobs.screen import printable
 
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d)(KiB|MiB|GiB|kB|MB|GB|ms)\b")
 _SPANS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
@@ -52,6 +53,11 @@ def percent(share: float | None) -> str:
 def counted(count: int, one: str, many: str | None = None) -> str:
     """`1 fetch`, `2,345 fetches`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def shown(value: object) -> object:
+    """What a page or plot is given: a text turns no other text around, as a name from the wire might."""
+    return printable(value) if type(value) is str else value  # markup is ours
 
 
 def name_of(client_id: str | None) -> str:

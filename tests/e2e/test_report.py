@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from jobs.cli import run_command
+from jobs.report_page.page import page
 from jobs.report_page.questions import QUESTIONS
 from tests.e2e.conftest import CapturedLake
+from tests.unit.report.findings import known
+from tests.unit.report.hostile import NAMES, named
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDE, NARROW = 1280, 390
 SIZE_LIMIT = 3 << 20
+FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+CELLS_OVER = """[...document.querySelectorAll("td")].filter(of => of.scrollWidth > of.clientWidth + 1)
+  .map(of => of.textContent.slice(0, 40))"""
+Scheme = Literal["light", "dark"]
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +53,23 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(params=[(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")], ids=["wide", "dark", "narrow"])
-def opened(browser: Browser, written: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The page, opened from disk; nothing may be said on the console, and nothing asked of a network."""
-    width, scheme = request.param
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+SCREENS = pytest.mark.parametrize(
+    "screen", [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")], ids=["wide", "dark", "narrow"]
+)
+
+
+@pytest.fixture
+def opened(browser: Browser, written: Path, screen: tuple[int, Scheme]) -> Iterator[Page]:
+    """The page of the lake."""
+    with shown(browser, written, screen) as found:
+        yield found
+
+
+@contextmanager
+def shown(browser: Browser, written: Path, screen: tuple[int, Scheme]) -> Iterator[Page]:
+    """A page, opened from disk; nothing may be said on the console, and nothing asked of a network."""
+    width, scheme = screen
+    opened = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     told: list[str] = []
 
     def on_console(message: ConsoleMessage) -> None:
@@ -58,24 +79,39 @@ def opened(browser: Browser, written: Path, request: pytest.FixtureRequest) -> I
         if not request.url.startswith(("file:", "data:")):
             told.append(f"request: {request.url}")
 
-    page.on("console", on_console)
-    page.on("pageerror", lambda fault: told.append(f"error: {fault}"))
-    page.on("request", on_request)
-    page.goto(written.as_uri())
-    yield page
-    page.close()
+    opened.on("console", on_console)
+    opened.on("pageerror", lambda fault: told.append(f"error: {fault}"))
+    opened.on("dialog", lambda dialog: told.append(f"dialog: {dialog.message}"))
+    opened.on("request", on_request)
+    opened.goto(written.as_uri())
+    yield opened
+    opened.close()
     assert told == []
 
 
+@SCREENS
 def test_all_is_there_and_nothing_is_wider_than_the_screen(opened: Page) -> None:
     for details in opened.locator("summary").all():
         details.click()
     assert opened.locator("article").count() == len(QUESTIONS)
     assert opened.locator("article.open .answer").all_inner_texts() != [""]
     assert opened.locator("figure svg").count() > 5
-    assert opened.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert opened.evaluate(FITS)
 
 
+@SCREENS
+def test_names_from_the_wire_do_nothing_and_fit(browser: Browser, screen: tuple[int, Scheme], tmp_path: Path) -> None:
+    path = tmp_path / "hostile.html"
+    path.write_text(page("/lake", known(), named(*NAMES.values())), encoding="utf-8")
+    with shown(browser, path, screen) as opened:
+        for details in opened.locator("summary").all():
+            details.click()
+        assert opened.evaluate(FITS)
+        assert opened.evaluate(CELLS_OVER) == []
+        assert opened.locator("script, img").count() == 0
+
+
+@SCREENS
 def test_no_text_of_a_plot_leaves_its_plot(opened: Page) -> None:
     """Labels are drawn in the browser's font, which may be wider than the one they were measured in."""
     outside = """() => [...document.querySelectorAll("figure svg")].flatMap(svg => {
@@ -88,6 +124,7 @@ def test_no_text_of_a_plot_leaves_its_plot(opened: Page) -> None:
     assert opened.evaluate(outside) == []
 
 
+@SCREENS
 def test_text_stands_out_from_the_page(opened: Page) -> None:
     """Also in plots, and on a dark screen: WCAG's contrast of 4.5 to 1."""
     faint = """() => {

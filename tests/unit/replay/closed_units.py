@@ -158,8 +158,9 @@ def replayed(
         np.zeros((nodes, PIECES), np.int64), np.zeros(nodes, np.int64), np.zeros(m, np.int64),
         np.zeros(len(unit.change_time), np.int64),
     )  # fmt: skip
+    begin, end = np.full(1, 1), np.full(1, max(horizon, 1000))
     out = Outcome(
-        fairness.with_room(sums.partitions, m), sums.responses, new_timeline(n, m, 1, max(horizon, 1000)),
+        fairness.with_room(sums.partitions, m), sums.responses, new_timeline(n, m, begin, end),
         np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG), captured, no_responses(n, 1000),
     )  # fmt: skip
     starts = [np.searchsorted(of, np.arange(nodes + 1)) for of in ([part.node for part in parts], node_of_change)]

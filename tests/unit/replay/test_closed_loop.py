@@ -14,6 +14,7 @@ from tests.unit.replay.closed_units import MOST, MS, PACE, Client, Part, replaye
 from udfs.replay.fetch.client_order import CLIENT, FIRST_EMPTY, FIXED, FOLLOWER, JAVA_3, LIBRDKAFKA, SHUFFLE
 from udfs.replay.fetch.closed_unit import NO_BACKLOG
 from udfs.replay.fetch.partition_log import NEVER
+from udfs.replay.fetch.timeline import MOST_BUCKETS, TICKS
 
 TWO_FIT = Client(max_bytes=200)
 FOUR = [Part([100] * 10, max_bytes=100)] * 4
@@ -158,7 +159,7 @@ def test_what_is_held_is_let_go_when_it_is_taken() -> None:
     parts = [Part([100] * 2, records=10, max_bytes=100)]
     out = replayed(parts, [Client(record_us=1000.0)], horizon=100 * MS)
     held = out.timeline.held[0]
-    tick = int(out.timeline.width[0]) // 64
+    tick = int(out.timeline.width[0]) * MOST_BUCKETS // TICKS
     assert held.max() == 100
     assert np.count_nonzero(held) * tick == pytest.approx(2 * 11 * MS, abs=4 * tick)
 

@@ -5,11 +5,30 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.replay.fetch.timeline import CELLS, MOST_BUCKETS, TICKS, Timeline, align, hold, make_room, mark, new_timeline
+from udfs.replay.fetch.timeline import (
+    CELLS,
+    MOST_BUCKETS,
+    TICKS,
+    Timeline,
+    align,
+    hold,
+    make_room,
+    mark,
+    moment_of,
+    new_timeline,
+    own_time,
+)
+
+HOUR = 3_600_000_000
+
+
+def timeline(lanes: int, partitions: int, *connections: tuple[int, int]) -> Timeline:
+    begins, ends = np.array(connections, np.int64).T
+    return new_timeline(lanes, partitions, begins, ends)
 
 
 def marked(times: list[int]) -> Timeline:
-    line = new_timeline(2, 1, 0, 1000)
+    line = timeline(2, 1, (0, 1000))
     for time in times:
         mark(line, 0, 0, time, 10)
     return line
@@ -20,7 +39,7 @@ def test_buckets_double_until_the_last_time_is_in_one(last: int) -> None:
     line = marked([0, last // 2, last])
     assert line.served[0].sum() == 30
     assert line.served[0, 0, last // int(line.width[0])] >= 10
-    assert line.width[0] % TICKS == 0
+    assert line.width[0] % (TICKS // MOST_BUCKETS) == 0
     assert line.served.shape[2] == MOST_BUCKETS
 
 
@@ -33,7 +52,7 @@ def test_lanes_end_with_buckets_of_one_length() -> None:
 
 
 def test_of_two_buckets_the_sum_the_last_lag_and_the_longest_wait_remain() -> None:
-    line = new_timeline(1, 1, 0, 1000)
+    line = timeline(1, 1, (0, 1000))
     line.served[0, 0, :4], line.lag[0, 0, :4], line.wait[0, 0, :4] = [1, 2, 3, 4], [9, 8, 7, 6], [1, 5, 2, 0]
     make_room(line, 0, int(line.width[0]) * MOST_BUCKETS)
     assert line.served[0, 0, :3].tolist() == [3, 7, 0]
@@ -42,14 +61,39 @@ def test_of_two_buckets_the_sum_the_last_lag_and_the_longest_wait_remain() -> No
 
 
 def test_of_a_tick_the_most_that_is_held_counts() -> None:
-    line = new_timeline(1, 1, 0, 64_000)
-    tick = int(line.width[0]) // TICKS
+    line = timeline(1, 1, (0, 64_000))
+    tick = int(line.width[0]) * MOST_BUCKETS // TICKS
     for time, until, size in ((0, 4, 10), (2, 6, 15), (6, 6, 5), (8, 9, 1)):
         hold(line, 0, time * tick, until * tick, size)
     assert line.held[0, :11].tolist() == [10, 10, 15, 15, 15, 15, 15, 0, 1, 1, 0]
 
 
 def test_many_lanes_and_partitions_have_fewer_buckets() -> None:
-    line = new_timeline(64, 4096, 0, 1000)
+    line = timeline(64, 4096, (0, 1000))
     assert line.served.size <= CELLS
     assert np.prod(line.served.shape[:2]) == 64 * 4096
+
+
+def test_hours_between_two_stays_take_no_buckets() -> None:
+    line = timeline(1, 1, (0, 1000), (HOUR, HOUR + 1000))
+    together = timeline(1, 1, (0, 1000), (1001, 3000))
+    assert line.width[0] <= together.width[0]
+    assert [own_time(line, time) for time in (0, 999, HOUR, HOUR + 5)] == [0, 999, 2000, 2005]
+
+
+def test_a_lane_that_reads_on_after_a_stay_stays_before_the_next_one() -> None:
+    """As long again as the captured stay lasted its times are told apart; later ones are at the end of that."""
+    line = timeline(1, 1, (0, 1000), (HOUR, HOUR + 1000))
+    assert [own_time(line, time) for time in (1500, 5000, HOUR - 1)] == [1500, 1999, 1999]
+
+
+def test_what_begins_before_a_stay_is_over_begins_none() -> None:
+    line = timeline(1, 1, (0, 1000), (900, 2000), (500, 600))
+    assert line.stays.tolist() == [0]
+    assert own_time(line, 1999) == 1999
+
+
+@pytest.mark.parametrize("time", [0, 700, HOUR, 2 * HOUR, 2 * HOUR + 10**9])
+def test_a_moment_of_a_stay_is_found_again(time: int) -> None:
+    line = timeline(1, 1, (0, 1000), (HOUR, HOUR), (2 * HOUR, 2 * HOUR + 1))
+    assert moment_of(line, own_time(line, time)) == time

@@ -9,23 +9,29 @@ from typing import Any
 from pyspark.sql import Row
 
 from jobs.report_page.findings import KnownRun
+from jobs.report_page.most import IN_ALL
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity, quality
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.table import Table
 
+KAFKA = "4.3, from the versions of APIs that brokers offer"
 AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 _EMPTY: Mapping[str, Any] = {
     "string": "", "boolean": False, "double": 0.0, "timestamp": AT, "array<string>": [], "array<int>": [],
-    "map<string,bigint>": {},
-    "map<string,string>": {},
+    "map<string,bigint>": {}, "map<string,string>": {}, "array<bigint>": [],
 }  # fmt: skip
 
 
 def row_of(table: Table, **values: Any) -> Row:
     """A row of a table: 0, empty or false where no value is given."""
     return Row(**{str(column): values.get(column, _EMPTY.get(column.type, 0)) for column in table.columns})
+
+
+def one_of_one(row: Row, in_all: int = 1) -> Row:
+    """The row as a query of the first ones gives it."""
+    return Row(**row.asDict(), **{IN_ALL: in_all})
 
 
 def agreement(algorithm: str, reader: str, metric: str, checked: int, agreed: int, unknown: int = 0) -> Row:
@@ -42,16 +48,16 @@ def findings(
 ) -> Findings:
     """A run of a small, sound capture, of which further queries found these rows."""
     always: dict[Query, list[Row]] = {query: [] for query in ALWAYS}
-    always[captures] = [row_of(CAPTURES, path="/captures/a.pcap", packets=9)]
+    always[captures] = [one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=9))]
     always[apis] = [Row(api_name="FETCH", count=7)]
     always[connections] = [Row(protocol="kafka", connections=2, doubled_packets=0)]
     always[quality] = [row_of(CAPTURE_QUALITY, exchanges=7, fetches=7)]
     always[fidelity] = [agreement("fetch_max_bytes", "consumer", "fetches_with_records", 200, 199, 3)]
-    return Findings({**always, **(rows or {})}, lanes or {}, refused or {}, {})
+    return Findings({**always, **(rows or {})}, lanes or {}, refused or {}, {}, KAFKA)
 
 
 def known(run_id: str = "run") -> KnownRun:
     """The run that the findings are of."""
-    row = row_of(RUNS, run_id=run_id, capture_id="capture", refetch_version="0.0")
+    row = row_of(RUNS, run_id=run_id, capture_id="capture", refetch_version="0.0", scenario_json='{"captured": {}}')
     listed = Row(**{RUNS.run_id: run_id, RUNS.capture_id: "capture", RUNS.run_at: AT, "replays": ["fetch_max_bytes"]})
     return KnownRun((row,), (listed,))

@@ -8,10 +8,11 @@ from html.parser import HTMLParser
 from pyspark.sql import Row
 
 from jobs.report_page.page import coded, page
+from jobs.report_page.question import Query
 from jobs.report_page.questions import QUESTIONS
 from jobs.report_page.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
-from tests.unit.report.findings import findings, known
+from tests.unit.report.findings import findings, known, one_of_one
 
 EVIL = "<script>alert('topic')</script>"
 
@@ -31,8 +32,8 @@ class Elements(HTMLParser):
         self.links += [value for name, value in attrs if name in ("href", "src") and value]
 
 
-def written() -> str:
-    """A page of a capture whose topic and client are called like markup."""
+def rows(in_all: int = 1) -> dict[Query, list[Row]]:
+    """Of a capture whose topic and client are called like markup; of so many topics and clients in all."""
     b, f = RECORD_BATCHES, FETCH_PARTITIONS
     sums = {
         "batches": 3, "refused": 1, "largest_taken": 9, "smallest_refused": 10, "largest_taken_uncompressed": None,
@@ -42,14 +43,17 @@ def written() -> str:
         f.client_id: EVIL, "fetches": 4, "empty": 1, "bytes": 9000, "median": 3000, f.max_bytes: 1 << 20,
         f.min_bytes: 1, f.max_wait_ms: 500,
     }  # fmt: skip
-    rows = {
+    return {
         produced_codecs: [Row(**{b.codec: "none", **sums})],
-        produced_topics: [Row(**{b.topic: EVIL, b.client_id: EVIL, **sums})],
+        produced_topics: [one_of_one(Row(**{b.topic: EVIL, b.client_id: EVIL, **sums}), in_all)],
         batch_sizes: [Row(refused=True, bin=6, batches=1), Row(refused=False, bin=6, batches=2)],
         readers: [Row(reader="consumer", fetches=4, empty=1, bytes=9000, sessions=1, oldest=12)],
-        fetching_consumers: [Row(**consumer)],
+        fetching_consumers: [one_of_one(Row(**consumer), in_all)],
     }
-    return page("/lake", known(), findings(rows))
+
+
+def written() -> str:
+    return page("/lake", known(), findings(rows()))
 
 
 def elements() -> Elements:
@@ -83,6 +87,15 @@ def test_all_twenty_questions_are_there_and_every_link_leads_somewhere() -> None
 def test_what_to_trust_comes_before_every_answer() -> None:
     ids = elements().ids
     assert ids.index("trust") < ids.index("glance") < ids.index("advice") < ids.index("question-7")
+
+
+def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:
+    assert "No plot: the estimates of producers are not replayed here, <code>--set=" in written()
+
+
+def test_a_table_says_how_many_rows_it_leaves_out() -> None:
+    told = page("/lake", known(), findings(rows(in_all=10_001)))
+    assert told.count("And 10,000 more, which silver/") == 2
 
 
 def test_the_same_tables_give_the_same_bytes() -> None:

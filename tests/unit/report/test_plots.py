@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -74,6 +75,16 @@ def test_a_histogram_stacks_its_colours_and_draws_the_limit() -> None:
     told = texts(svg(plot))
     assert {"taken", "refused", "max.message.bytes"} <= set(told)
     assert max(int(text) for text in told if text.isdigit()) >= 6
+
+
+def test_a_diagonal_says_where_both_are_the_same() -> None:
+    rows = [{"estimated": 0.5, "had": 0.9, "batches": "some split"}, {"estimated": 0.6, "had": 0.6, "batches": "taken"}]
+    plot = Plot(
+        "ratios", "point", rows, Axis("estimated", "estimated", "ratio"), Axis("had", "had", "ratio"),
+        Axis("batches", "batches", "name"), diagonal="as estimated",
+    )  # fmt: skip
+    assert {"as estimated", "some split", "taken"} <= set(texts(svg(plot)))
+    assert "as estimated" not in texts(svg(replace(plot, diagonal="")))
 
 
 def test_every_colour_of_a_plot_has_another_on_a_dark_screen() -> None:

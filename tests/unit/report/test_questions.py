@@ -5,13 +5,14 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import closed_lanes
+from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS
 from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import HEAD, answer_row
 from jobs.replays.split_answers import lanes as split_lanes
 from jobs.report_page.advice import advice
 from jobs.report_page.fairness import waiting_partitions
-from jobs.report_page.limits import SPAN_FOR_A_DATE_MS, nearest_limit
 from jobs.report_page.limits import headroom as limit_headroom
+from jobs.report_page.limits import nearest_limit
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import QUESTIONS, TRIES, answer, answers, queries_of
 from jobs.report_page.sessions import lanes as session_lanes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.report_page.questions import QUESTIONS, answer
-from jobs.report_page.sessions import shards
+from jobs.report_page.sessions import shards, shards_by_broker
 from jobs.report_page.traffic import (
     bin_start,
     fetching_consumers,
@@ -101,6 +101,17 @@ def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
     told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
     assert "spread over 2 shards of 2 each" in told
     assert "in 5 of 7 spans of 10 s in which a broker refused or evicted, another of its shards had room" in told
+
+
+def test_of_many_brokers_those_that_refuse_most_are_plotted() -> None:
+    of_shards = [
+        Row(broker=str(broker), shard=shard, each=2, most=1, harmed=broker, roomy=0)
+        for broker in range(100)
+        for shard in (0, 1)
+    ]
+    plot = shards_by_broker(findings({shards: of_shards}, {"session_cache": ("captured",)}))
+    assert plot.says.endswith(", of 20 of 100 brokers")
+    assert {str(row["broker"]) for row in plot.rows} == {f"broker {broker}" for broker in range(80, 100)}
 
 
 def test_bins_of_sizes_are_two_a_doubling() -> None:

@@ -30,7 +30,7 @@ from udfs.replay.fetch.closed_unit import (
     work_of_node,
 )
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.replay.fetch.timeline import Timeline, advance, hold, mark
+from udfs.replay.fetch.timeline import Timeline, advance, hold, mark, own_time
 from udfs.wire.arrays import Ints, Record, Records, all_read_only, read_only
 from udfs.wire.kernel import kernel
 
@@ -247,7 +247,7 @@ def begin_lane(whole: Whole, rules: Rules, lane: int, states: Records, apps: Rec
     for memory in (states, apps, *work):
         memory[...] = 0
     states["now"] = whole.course.begin
-    line.bucket[lane] = (whole.course.begin.min() - line.begin[0]) // line.width[lane]
+    line.bucket[lane] = own_time(line, whole.course.begin.min()) // line.width[lane]
     work.random[0] = rules.seed[0, lane]
     work.position[:] = unit.start
     work.asked_at[:] = NEVER

@@ -101,10 +101,10 @@ def closed_totals(
     intents = [intent_of(observed, keys, kind, most) for observed in with_moves(seen, moves, keys)]
     n, m = len(lanes.names), len(keys)
     sums = fairness.no_sums(n)
-    begin, end = min(intent.begin for intent in intents), max(intent.horizon for intent in intents)
+    begins, ends = (np.array(of, np.int64) for of in zip(*((i.begin, i.horizon) for i in intents), strict=True))
     totals = ClosedTotals(
         fairness.ReaderSums(fairness.with_room(sums.partitions, m), sums.responses),
-        new_timeline(n, m, begin, end), np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG),
+        new_timeline(n, m, begins, ends), np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG),
         np.zeros(m, np.int64), Counter(), no_responses(n, room),
     )  # fmt: skip
     seeds = np.array([zlib.crc32(f"{name}/{seed}".encode()) for name in lanes.names], np.int64)

@@ -25,7 +25,7 @@ from udfs.replay.fetch.fetch_report import (
     texts,
 )
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.replay.fetch.timeline import TICKS
+from udfs.replay.fetch.timeline import TICKS, Timeline, moment_of
 
 if TYPE_CHECKING:
     from udfs.replay.fetch.closed_reader import ClosedTotals
@@ -85,7 +85,7 @@ def timeline_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_i
     line = closed.timeline
     lane, partition, bucket = np.nonzero((line.served > 0) | (line.lag > 0) | (line.wait > 0))
     parts = [key.split("\0") for key in done.index]
-    begin, width, n = int(line.begin[0]), int(line.width[0]), len(lane)
+    begins, n = bucket_starts(line), len(lane)
 
     def texts_of(names: list[str], rows: npt.NDArray[np.int64]) -> pa.Array[Any]:
         return pa.array(np.array(names, object)[rows], pa.string())
@@ -103,13 +103,24 @@ def timeline_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_i
             t.topic: texts_of([part[1] for part in parts], partition),
             t.partition: np.array([int(part[2]) for part in parts], np.int32)[partition],
             t.bucket: bucket,
-            t.bucket_start: pa.array(begin + bucket * width, pa.int64()).cast(TYPES["timestamp"]),
-            t.bucket_ms: np.full(n, width / 1000),
+            t.bucket_start: pa.array(begins[bucket], pa.int64()).cast(TYPES["timestamp"]),
+            t.bucket_ms: np.full(n, int(line.width[0]) / 1000),
             t.bytes: line.served[lane, partition, bucket],
             t.lag_bytes: line.lag[lane, partition, bucket],
             t.wait_ms: line.wait[lane, partition, bucket] / 1000,
         },
     )
+
+
+def bucket_starts(line: Timeline) -> npt.NDArray[np.int64]:
+    """When each bucket begins (us): int64[buckets]."""
+    return np.array([moment_of(line, bucket * int(line.width[0])) for bucket in range(line.served.shape[2])])
+
+
+def most_held(line: Timeline) -> list[npt.NDArray[np.int64]]:
+    """By lane the most bytes that are held at once in each bucket, until nothing is any more."""
+    of_buckets = line.held.reshape(len(line.held), line.served.shape[2], -1).max(axis=2)
+    return [np.trim_zeros(of_lane, "b") for of_lane in of_buckets]
 
 
 def memory_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
@@ -134,7 +145,8 @@ def memory_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_id:
             t.client_id: texts(done.reader.client_id, n),
             t.client_address: texts(done.reader.client_address, n),
             t.reader: texts(done.reader.kind, n),
-            t.tick_ms: np.full(n, int(line.width[0]) / TICKS / 1000),
+            t.tick_ms: np.full(n, int(line.width[0]) * line.served.shape[2] / TICKS / 1000),
+            t.held_bytes: pa.array(most_held(line), TYPES["array<bigint>"]),
             t.bytes_p50: levels[0.5],
             t.bytes_p95: levels[0.95],
             t.bytes_p99: levels[0.99],

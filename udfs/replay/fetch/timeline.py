@@ -1,4 +1,8 @@
-"""What a replayed reader got, lacked and held over time, in memory that does not grow with the time."""
+"""What a replayed reader got, lacked and held over its time, in memory that does not grow with the time.
+
+A reader's time goes by while it is there. Of what lies between two of its stays, hours maybe, so much counts as it was
+there before: in a slower lane it goes on reading when the captured one has gone.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,22 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.replay.fetch import fairness
-from udfs.replay.fetch.closed_unit import Unit, Work, readable_to
+from udfs.replay.fetch.closed_unit import Unit, Work, first_above, readable_to
 from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
 
-MOST_BUCKETS, LEAST_BUCKETS = 64, 4
-TICKS = 64
-"""Pieces of a bucket, for what a reader holds."""
+MOST_BUCKETS, LEAST_BUCKETS = 256, 4
+TICKS = 4096
+"""Pieces of a timeline, some to a bucket, for what a reader holds."""
 CELLS = 1 << 22
 
 
 class Timeline(NamedTuple):
-    """Buckets of time by partition and lane; when they are full, two become one, and each is twice as long.
+    """Buckets of a reader's time by partition and lane; when they are full, two become one, and each is twice as long.
 
-    served, lag, wait: int64[lanes, partitions, buckets]: bytes, bytes at the end, us. held: int64[lanes, ticks], most
+    served, lag, wait: int64[lanes, partitions, buckets]: bytes, bytes at the end, us. held: int64[lanes, TICKS], most
     bytes held at once. bucket, width: int64[lanes], the first bucket that is not over, and how long a bucket is (us).
-    begin: int64[1] (us).
+    stays, before: int64[stays]: when each stay begins, and how much of the reader's time has gone by then (us).
     """
 
     served: Ints
@@ -31,19 +35,52 @@ class Timeline(NamedTuple):
     held: Ints
     bucket: Ints
     width: Ints
-    begin: Ints
+    stays: Ints
+    before: Ints
 
 
-def new_timeline(lanes: int, partitions: int, begin: int, end: int) -> Timeline:
-    """A timeline whose buckets at first cover twice the time from begin to end (us)."""
+def new_timeline(lanes: int, partitions: int, begins: Ints, ends: Ints) -> Timeline:
+    """A timeline whose buckets at first cover a reader's time, from when its connections begin and end (us)."""
     buckets = MOST_BUCKETS
     while buckets > LEAST_BUCKETS and lanes * partitions * buckets > CELLS:
         buckets //= 2
-    width = max(-(-2 * (end - begin) // buckets), TICKS) // TICKS * TICKS + TICKS
+    stays, before, whole = stays_of(begins, ends)
+    ticks = TICKS // buckets
+    width = (whole // buckets // ticks + 1) * ticks
     planes = (np.zeros((lanes, partitions, buckets), np.int64) for _ in range(3))
-    held = np.zeros((lanes, buckets * TICKS), np.int64)
-    flat = np.zeros(lanes, np.int64), np.full(lanes, width), np.full(1, begin)
-    return Timeline._make([*planes, held, *flat])
+    held = np.zeros((lanes, TICKS), np.int64)
+    return Timeline._make([*planes, held, np.zeros(lanes, np.int64), np.full(lanes, width), stays, before])
+
+
+def stays_of(begins: Ints, ends: Ints) -> tuple[Ints, Ints, int]:
+    """When a reader's stays begin, how much of its time has gone by then, and its time as captured (us).
+
+    Connections that overlap are one stay.
+    """
+    order = np.argsort(begins, kind="stable")
+    opened, over = begins[order], np.maximum.accumulate(ends[order])
+    first = np.flatnonzero(np.append(True, opened[1:] > over[:-1]))
+    stays = opened[first]
+    lasted = over[np.append(first[1:], len(over)) - 1] - stays
+    counted = np.minimum(np.maximum(2 * lasted[:-1], 1), np.diff(stays))
+    before = np.append(0, np.cumsum(counted))
+    return stays, before, int(before[-1] + lasted[-1])
+
+
+@kernel
+def own_time(line: Timeline, time: int) -> int:
+    """How much of the reader's time has gone by (us); between two stays no more than counts of what lies there."""
+    stay = max(first_above(line.stays, 0, len(line.stays), time) - 1, 0)
+    gone: int = line.before[stay] + time - line.stays[stay]
+    return gone if stay + 1 == len(line.stays) else min(gone, line.before[stay + 1] - 1)
+
+
+@kernel
+def moment_of(line: Timeline, gone: int) -> int:
+    """When so much of the reader's time has gone by (us)."""
+    stay = first_above(line.before, 0, len(line.before), gone) - 1
+    moment: int = line.stays[stay] + gone - line.before[stay]
+    return moment
 
 
 @kernel
@@ -71,34 +108,37 @@ def halve_ticks(ticks: Ints) -> None:
 
 
 @kernel
-def make_room(line: Timeline, lane: int, time: int) -> None:
-    """Have a bucket for that time."""
-    while time - line.begin[0] >= line.width[lane] * line.served.shape[2]:
+def make_room(line: Timeline, lane: int, gone: int) -> None:
+    """Have a bucket for when so much of the reader's time has gone by."""
+    while gone >= line.width[lane] * line.served.shape[2]:
         halve(line, lane)
 
 
 @kernel
 def mark(line: Timeline, partition: int, lane: int, time: int, got: int) -> None:
     """Note bytes that came of a partition."""
-    make_room(line, lane, time)
-    line.served[lane, partition, (time - line.begin[0]) // line.width[lane]] += got
+    gone = own_time(line, time)
+    make_room(line, lane, gone)
+    line.served[lane, partition, gone // line.width[lane]] += got
 
 
 @kernel
 def hold(line: Timeline, lane: int, time: int, until: int, size: int) -> None:
     """Note bytes that the client holds from one time to another."""
-    make_room(line, lane, until)
-    tick = line.width[lane] // TICKS
-    for i in range((time - line.begin[0]) // tick, (until - line.begin[0]) // tick + 1):
+    begin, end = own_time(line, time), own_time(line, until)
+    make_room(line, lane, end)
+    tick = line.width[lane] * line.served.shape[2] // line.held.shape[1]
+    for i in range(begin // tick, end // tick + 1):
         line.held[lane, i] = max(line.held[lane, i], size)
 
 
 @kernel
 def advance(unit: Unit, work: Work, sums: fairness.Sums, line: Timeline, lane: int, time: int) -> None:
     """Note lag and waits at the ends of the buckets that are over at that time."""
-    make_room(line, lane, time)
-    while line.begin[0] + (line.bucket[lane] + 1) * line.width[lane] <= time:
-        end = line.begin[0] + (line.bucket[lane] + 1) * line.width[lane]
+    gone = own_time(line, time)
+    make_room(line, lane, gone)
+    while (line.bucket[lane] + 1) * line.width[lane] <= gone:
+        end = moment_of(line, (line.bucket[lane] + 1) * line.width[lane])
         for p in range(len(unit.number)):
             if work.asked_at[p] <= end and work.assigned[p] == 1:
                 note_lag(unit, work, sums, line, lane, p, end)

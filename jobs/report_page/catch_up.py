@@ -1,0 +1,141 @@
+"""What bounds memory while a backlog is read (KIP-74): question 6."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.fetch_answers import closed_lanes
+from jobs.report_page.fairness import CONSUMER, NO_CONSUMER, captured_of, consumers_in_closed_loop
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.wording import duration, lane_heading, lane_label, lane_said, name_of
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.screen import Grid, size
+from schemas.tables.gold import FETCH_MEMORY, FETCH_TIMELINE
+from udfs.replay.fetch.fetch_report import ALGORITHM
+
+MOST_LANES, MOST_ROWS = 6, 20_000
+NO_LAG = "no consumer lagged for as long as a bucket of its time"
+OWN_TIME = Axis("since", "time since its first fetch, without its long breaks", "ms")
+
+
+def backlog_over_time(own_rows: OwnRows) -> DataFrame:
+    """Bytes not yet read of the consumer that lags most as captured, in every lane of the closed loop."""
+    t = FETCH_TIMELINE
+    key = [str(t.client_id), str(t.client_address)]
+    rows = own_rows(t).where(F.col(t.reader) == CONSUMER).join(F.broadcast(lagging_consumer(own_rows)), key)
+    by_time = rows.groupBy(*key, t.scenario, t.bucket, t.bucket_ms)
+    lanes_whole = (F.col(t.scenario) != CAPTURED_LANE, F.col(t.scenario), F.col(t.bucket))
+    return by_time.agg(F.sum(t.lag_bytes).alias("lag")).orderBy(*lanes_whole).limit(MOST_ROWS)
+
+
+def held_over_time(own_rows: OwnRows) -> DataFrame:
+    """What that consumer holds, a row a lane: the most of each bucket."""
+    m = FETCH_MEMORY
+    key = [str(m.client_id), str(m.client_address)]
+    rows = own_rows(m).where(F.col(m.reader) == CONSUMER).join(F.broadcast(lagging_consumer(own_rows)), key)
+    return rows.select(*key, m.scenario, m.held_bytes)
+
+
+def lagging_consumer(own_rows: OwnRows) -> DataFrame:
+    """(client_id, client_address) of the consumer that lags most as captured; no row where none ever lags."""
+    t = FETCH_TIMELINE
+    key = [str(t.client_id), str(t.client_address)]
+    captured = own_rows(t).where((F.col(t.reader) == CONSUMER) & (F.col(t.scenario) == CAPTURED_LANE))
+    lags = captured.groupBy(*key, t.bucket).agg(F.sum(t.lag_bytes).alias("lag"))
+    return lags.groupBy(*key).agg(F.max("lag").alias("most")).orderBy(F.desc("most"), *key).limit(1).select(*key)
+
+
+def catch_up(found: Findings) -> str:
+    """Question 6: what bounds memory while a backlog is read."""
+    rows = consumers_in_closed_loop(found)
+    captured = captured_of(rows)
+    if captured is None:
+        raise Unanswered(NO_CONSUMER)
+    took = "never" if captured["never"] else f"in {duration(captured['took'])}"
+    told = (
+        f"As captured the slowest backlog is read {took} while a consumer holds up to {size(captured['held'])} of "
+        f"records, bounded by min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes), up to "
+        f"{size(captured['bound'])}"
+    )
+    done = [row for row in rows if not row["never"]]
+    fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)
+    if fastest["scenario"] == CAPTURED_LANE:
+        return f"{told}; no other lane replayed is faster."
+    return f"{told}; {lane_said(fastest['scenario'])} it takes {duration(fastest['took'])} and {size(fastest['held'])}."
+
+
+def lag_curves(found: Findings) -> Plot:
+    """A curve a lane: bytes at the end of each bucket."""
+    t, names = FETCH_TIMELINE, list(found.lanes.get(ALGORITHM, ()))
+    spans = seen_in(found.of(backlog_over_time), NO_LAG, "lag")
+    lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
+    known = {row[t.scenario] for row in spans}
+    # A bucket in which there was nothing to read has no row.
+    buckets = range(last_lag(found) + 1)
+    curves = {lane: [lags.get((lane, bucket), 0) for bucket in buckets] for lane in names if lane in known}
+    rows = over_time({lane: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in distinct(curves)}, found)
+    return Plot(
+        f"Record bytes there and not yet read by {name_of(spans[0][t.client_id])}, the consumer that lags most, in "
+        "closed loop",
+        "line", rows, OWN_TIME, Axis("bytes", "bytes not yet read", "bytes"), Axis("lane", lane_heading(names), "name"),
+    )  # fmt: skip
+
+
+def held_curves(found: Findings) -> Plot:
+    """A curve a lane: the most bytes held in each bucket, while there is a backlog."""
+    m, names = FETCH_MEMORY, list(found.lanes.get(ALGORITHM, ()))
+    seen_in(found.of(backlog_over_time), NO_LAG, "lag")
+    held = {row[m.scenario]: row for row in found.of(held_over_time)}
+    end = last_lag(found) + 2
+    curves = {lane: [*held[lane][m.held_bytes], *[0] * end][:end] for lane in names if lane in held}
+    rows = over_time({lane: list(enumerate(curves[lane])) for lane in distinct(curves)}, found)
+    whose = name_of(next(iter(held.values()))[m.client_id])
+    return Plot(
+        f"Record bytes that {whose} holds meanwhile: got, and not yet taken by the application",
+        "step", rows, OWN_TIME, Axis("bytes", "bytes held", "bytes"), Axis("lane", lane_heading(names), "name"),
+    )  # fmt: skip
+
+
+def last_lag(found: Findings) -> int:
+    """The last bucket at whose end the consumer that lags most has something to read in any lane; -1 for none."""
+    return max((row[FETCH_TIMELINE.bucket] for row in found.of(backlog_over_time) if row["lag"]), default=-1)
+
+
+def over_time(curves: Mapping[str, Sequence[tuple[int, int]]], found: Findings) -> list[dict[str, object]]:
+    """Marks of (bucket, bytes) by lane."""
+    (bucket_ms,) = {row[FETCH_TIMELINE.bucket_ms] for row in found.of(backlog_over_time)}
+    return [
+        {"lane": lane_label(lane), "since": bucket * bucket_ms, "bytes": count}
+        for lane, curve in curves.items()
+        for bucket, count in curve
+    ]
+
+
+def distinct(curves: Mapping[str, Sequence[object]]) -> list[str]:
+    """The first lanes whose curves differ: limits that nothing reaches give the same."""
+    first = {tuple(curve): lane for lane, curve in reversed(list(curves.items()))}
+    return [lane for lane in curves if lane in first.values()][:MOST_LANES]
+
+
+def held_table(found: Findings) -> Grid:
+    """The lanes of the closed loop: how long, and with how much memory."""
+    cells = [
+        [
+            lane_label(row["scenario"]), "never" if row["never"] else duration(row["took"]), size(row["held"]),
+            size(row["bound"]), f"{row['requests']:,}",
+        ]
+        for row in consumers_in_closed_loop(found)
+    ]  # fmt: skip
+    head = (lane_heading(found.lanes[ALGORITHM]), "catch-up", "held", "KIP-74 bound", "fetches")
+    return Grid(head, cells, head[:1], ("Of the consumer that is worst in each column.",))
+
+
+CATCH_UP = Question(
+    6, "Lag grows and memory explodes at catch-up: what bounds it?", "KIP-74", (ALGORITHM,),
+    (closed_lanes, backlog_over_time, held_over_time), catch_up, (lag_curves, held_curves), held_table,
+    ("closed_loop_bytes", "closed_loop_catch_up"),
+)  # fmt: skip

@@ -1,0 +1,63 @@
+"""Question 6: what is not yet read, and what is held meanwhile, over the time of the consumer that lags most."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import Row
+
+from jobs.report_page.catch_up import backlog_over_time, held_curves, held_over_time, lag_curves
+from jobs.report_page.question import Findings, Plot, Unplotted
+from schemas.tables.gold import FETCH_MEMORY, FETCH_TIMELINE
+from tests.unit.report.findings import findings
+from udfs.replay.fetch.fetch_report import ALGORITHM
+
+LANES = ("captured", "consumer.fetch.max.bytes=1MiB", "consumer.fetch.max.bytes=8MiB")
+
+
+def lagging(lags: dict[str, list[int]], held: dict[str, list[int]]) -> Findings:
+    """Buckets of 20 ms: by lane the bytes not yet read at their ends, and the most held in them."""
+    t, m = FETCH_TIMELINE, FETCH_MEMORY
+    who = {t.client_id: "billing", t.client_address: "10.0.0.1"}
+    spans = [
+        Row(**who, **{t.scenario: lane, t.bucket: bucket, t.bucket_ms: 20.0, "lag": lag})
+        for lane, of_lane in lags.items()
+        for bucket, lag in enumerate(of_lane)
+    ]
+    memory = [Row(**who, **{m.scenario: lane, m.held_bytes: of_lane}) for lane, of_lane in held.items()]
+    return findings({backlog_over_time: spans, held_over_time: memory}, {ALGORITHM: LANES})
+
+
+SLOW, FAST = [900, 500, 100, 0, 0], [900, 0, 0]
+FOUND = lagging({LANES[0]: SLOW, LANES[1]: FAST, LANES[2]: FAST}, {LANES[0]: [9], LANES[1]: [5, 9, 4, 0, 7]})
+
+
+def curves(plot: Plot) -> dict[str, list[tuple[float, int]]]:
+    found: dict[str, list[tuple[float, int]]] = {}
+    for row in plot.rows:
+        found.setdefault(str(row["lane"]), []).append((float(str(row["since"])), int(str(row["bytes"]))))
+    return found
+
+
+def test_lag_stands_at_the_end_of_its_bucket_until_no_lane_lags() -> None:
+    assert curves(lag_curves(FOUND)) == {
+        "captured": [(20, 900), (40, 500), (60, 100)],
+        "1 MiB": [(20, 900), (40, 0), (60, 0)],
+    }
+
+
+def test_what_is_held_is_shown_as_long_as_anything_lags() -> None:
+    held = curves(held_curves(FOUND))
+    assert held["captured"] == [(0, 9), (20, 0), (40, 0), (60, 0)]
+    assert held["1 MiB"] == [(0, 5), (20, 9), (40, 4), (60, 0)]
+
+
+def test_a_lane_whose_rows_are_left_out_has_no_curve_at_nothing() -> None:
+    found = lagging({LANES[0]: SLOW, LANES[1]: FAST}, {})
+    assert list(curves(lag_curves(found))) == ["captured", "1 MiB"]
+
+
+@pytest.mark.parametrize("plotted", [lag_curves, held_curves])
+def test_without_a_lag_there_is_nothing_to_show_and_that_is_said(plotted: object) -> None:
+    assert callable(plotted)
+    with pytest.raises(Unplotted, match="no consumer lagged"):
+        plotted(lagging({LANES[0]: [0, 0]}, {LANES[0]: [9]}))

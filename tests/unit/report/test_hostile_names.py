@@ -1,0 +1,85 @@
+"""Topics and clients may be called anything: on the screen, on the page and in plots a name shows and does nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from jobs.report_page.charts import svg
+from jobs.report_page.page import page
+from jobs.report_page.question import Axis, Plot
+from jobs.screen import WIDTH, Grid, grid_lines, printable
+from jobs.summary import summary
+from tests.unit.report.findings import known
+from tests.unit.report.hostile import NAMES, named
+
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\N{LINE SEPARATOR}\N{RIGHT-TO-LEFT OVERRIDE}]")
+
+
+class Text(HTMLParser):
+    """The elements of a page, their handlers, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: set[str] = set()
+        self.handlers: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.add(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def plotted(name: str) -> str:
+    rows = [{"topic": name, "count": 3, "client": name + str(i)} for i in (1, 2)]
+    axes = (Axis("count", "count", "count"), Axis("topic", "topic", "name"), Axis("client", "client", "name"))
+    return svg(Plot("counts", "bar", rows, *axes))
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_page_shows_the_name_and_has_no_element_or_handler_of_it(name: str) -> None:
+    told = Text()
+    told.feed(page("/lake", known(), named(name)))
+    assert printable(name) in told.text
+    assert told.elements.isdisjoint({"script", "img"})
+    assert told.handlers == []
+    assert OBEYED.search(told.text) is None
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_plot_shows_the_name_as_text(name: str) -> None:
+    drawn = plotted(name)
+    elements = Text()
+    elements.feed(drawn)
+    assert elements.elements.isdisjoint({"script", "img", "style"})
+    assert drawn.count("</svg>") == 1
+    assert OBEYED.search(drawn) is None
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_the_summary_moves_no_cursor(name: str) -> None:
+    told = summary("/lake", known(), named(name))
+    assert "which sent most, half of the responses" in " ".join(told.split())
+    assert OBEYED.search(told) is None
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_row_of_the_screen_stays_a_line_of_bounded_length(name: str) -> None:
+    _, row = grid_lines(Grid(("topic", "count"), [[name, "3"]], ("topic",)))
+    assert OBEYED.search(row) is None
+    assert len(row) <= len("    ") + WIDTH + len("count")
+
+
+def test_what_is_printable_stays_as_it_is() -> None:
+    assert [name for name in ("orders", "\N{UNICORN FACE}", "größe") if printable(name) != name] == []
+
+
+def test_what_is_spelt_out_can_be_read_back() -> None:
+    assert json.loads(f'"{printable(chr(0x202E))}"') == chr(0x202E)
+    assert printable("a\x1b[2J\n") == r"a\x1b[2J\n"

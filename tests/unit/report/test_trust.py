@@ -1,0 +1,49 @@
+"""Question 20: whose semantics were replayed, and how far that agrees with the capture."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+
+from jobs.report_page.findings import KnownRun
+from jobs.report_page.semantics import semantics
+from jobs.report_page.trust import semantics_table, trusted
+from schemas.tables.gold import RUNS
+from tests.unit.report.findings import findings, row_of
+
+LANES = {
+    "fetch_max_bytes": ("captured", "profile=librdkafka"),
+    "batch_split": ("captured",),
+    "consumer_memory": ("captured",),
+}
+
+
+def run(assumed: list[str], captured: str) -> KnownRun:
+    row: Row = row_of(RUNS, assumed=assumed, scenario_json=f'{{"captured": {captured}}}')
+    return KnownRun((row,), ())
+
+
+def test_the_answer_names_the_release_and_how_it_is_known() -> None:
+    assert "; replayed was Kafka 4.3, from the versions of APIs that brokers offer;" in trusted(findings())
+
+
+def test_a_release_is_stated_or_told_or_the_newest() -> None:
+    assert run([], '{"kafka": "3.7"}').kafka == "3.7, as stated"
+    assert run(["kafka: 3.9, from what followers say of themselves"], "{}").kafka == (
+        "3.9, from what followers say of themselves"
+    )
+    assert run(["kafka"], "{}").kafka.endswith(", the newest that is followed, for the capture shows none")
+
+
+def test_each_replay_names_what_it_follows_and_what_lanes_try_beside_it() -> None:
+    found = findings(lanes=LANES)
+    assert semantics(found, "fetch_max_bytes") == (
+        "kafka=4.3; profile of the software that the capture shows, beside librdkafka"
+    )
+    assert semantics(found, "batch_split") == "kafka=4.3; split.profile=today"
+    assert semantics(found, "consumer_memory") == "memory.pool=non_strict; memory.variant=memory_pool"
+
+
+def test_the_table_has_a_row_a_replay_with_its_agreement() -> None:
+    rows = {row[0]: row[2:] for row in semantics_table(findings(lanes=LANES)).rows}
+    assert rows["fetch_max_bytes"] == ["200", "99.50 %", "3"]
+    assert rows["batch_split"] == ["0", "-", "0"]
