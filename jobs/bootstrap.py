@@ -125,8 +125,11 @@ def _installer(python: Path) -> list[str]:
     """The command that installs into .venv: uv's, which pip may have to bring, else pip's own, which takes longer."""
     pip = [str(python), "-m", "pip", "install", "--quiet"]
     uv = shutil.which("uv")
-    if uv is None and subprocess.run([*pip, "uv"], capture_output=True, check=False).returncode == 0:
-        uv = str(python.with_name("uv"))
+    if uv is None:
+        # Where uv made .venv and has gone since, there is no pip in it.
+        subprocess.run([str(python), "-m", "ensurepip"], capture_output=True, check=False)
+        if subprocess.run([*pip, "uv"], capture_output=True, check=False).returncode == 0:
+            uv = str(python.with_name("uv"))
     # pip compiles what it installs; uv leaves that to the first import, which may not be allowed to keep it.
     return pip if uv is None else [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python)]
 

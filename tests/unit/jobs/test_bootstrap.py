@@ -24,6 +24,13 @@ elif pathlib.Path({broken!r}).exists():
 """
 
 
+FAKE_PYTHON = """\
+#!/bin/sh
+echo "$2" >> "{log}"
+case "$*" in *" uv") exit 1 ;; esac
+"""
+
+
 class Machine:
     """A clone with two pin files, and a uv that notes what it is asked."""
 
@@ -39,6 +46,14 @@ class Machine:
         # Not by `#!python`, which cannot name a path with a space in it.
         uv.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
         uv.chmod(0o755)
+
+    def lose_uv(self) -> None:
+        """Take uv off PATH; .venv's Python notes the modules that it runs from now on, and cannot bring uv back."""
+        (self.run_pins.parent / "bin" / "uv").unlink()
+        python = bootstrap.VENV / "bin" / "python"
+        python.unlink()
+        python.write_text(FAKE_PYTHON.format(log=self.log))
+        python.chmod(0o755)
 
     def asked(self) -> list[str]:
         """What uv was asked since the last look."""
@@ -79,6 +94,14 @@ def test_the_tests_packages_come_on_top(machine: Machine) -> None:
     assert machine.asked() == ["pip install"]
     bootstrap.prepared_python(machine.run_pins)
     assert machine.asked() == []
+
+
+def test_an_environment_that_uv_made_gets_its_pip_where_uv_has_gone(machine: Machine) -> None:
+    bootstrap.prepared_python(machine.run_pins)
+    machine.lose_uv()
+    machine.asked()
+    bootstrap.prepared_python(machine.run_pins, machine.test_pins)
+    assert machine.asked() == ["ensurepip", "pip", "pip"]
 
 
 def test_an_interrupted_set_up_is_done_again(machine: Machine) -> None:
