@@ -29,8 +29,8 @@ def named(*names: str) -> Findings:
             "largest_taken_uncompressed": None}  # fmt: skip
     asks = {f.max_bytes: 1 << 20, f.min_bytes: 1, f.max_wait_ms: 500}
     consumer = {"fetches": 4, "empty": 1, "bytes": 9000, "median": 3000, **asks}
-    software = {"fetches": 4, "full": 1, "not_found": 0, "request_bytes": 90, "response_bytes": 900, "oldest": 12,
-                "newest": 17}  # fmt: skip
+    software = {"fetches": 4, "full": 1, "sessions": 1, "sessionless": 2, "not_found": 0, "request_bytes": 90,
+                "response_bytes": 900, "oldest": 12, "newest": 17}  # fmt: skip
     return findings({
         produced_codecs: [Row(**{b.codec: "none", **sums})],
         produced_topics: [one_of_one(Row(**{b.topic: name, b.client_id: name, **sums})) for name in names],
