@@ -6,11 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
 import zstandard
-from markupsafe import escape
 
 from jobs.cli import run_command
 from jobs.replays.algorithms import ALGORITHMS
