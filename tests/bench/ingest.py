@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ class Peak:
         while process.poll() is None:
             for worker in workers_of(process):
                 self.size = max(self.size, worker)
-            threading.Event().wait(SECONDS_APART)
+            time.sleep(SECONDS_APART)
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> Iterator[int]:

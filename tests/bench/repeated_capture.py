@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.unit.capture.capture_files import records_of
 from udfs.capture.pcap import FILE_HEADER_BYTES, RECORD_HEADER_BYTES
-from udfs.wire.arrays import Bytes, Ints
 
 ETHERNET_HEADER = 14
 SECOND_BYTES_OF_ADDRESSES = 13, 17
@@ -26,7 +26,8 @@ def repeat(capture: Path, target: Path, size: int) -> None:
     rounds = -(-size // records.size)
     if rounds > MOST_ROUNDS:
         raise ValueError(f"{size} bytes are {rounds} rounds of {capture.name}, and {MOST_ROUNDS} are possible")
-    at = starts_of(records)
+    sizes = [RECORD_HEADER_BYTES + len(packet.data) for packet in records_of(whole.tobytes())[1]]
+    at = np.cumsum([0, *sizes[:-1]])
     seconds = records[at[:, None] + np.arange(4)].copy().view("<u4")
     lasts = int(seconds.max() - seconds.min()) + 1
     with target.open("wb") as file:
@@ -36,12 +37,3 @@ def repeat(capture: Path, target: Path, size: int) -> None:
             for place in SECOND_BYTES_OF_ADDRESSES:
                 records[at + RECORD_HEADER_BYTES + ETHERNET_HEADER + place] = number + 1
             records.tofile(file)
-
-
-def starts_of(records: Bytes) -> Ints:
-    """Where each record begins."""
-    starts, at = [], 0
-    while at < records.size:
-        starts.append(at)
-        at += RECORD_HEADER_BYTES + int(records[at + 8 : at + 12].view("<u4")[0])
-    return np.array(starts)
