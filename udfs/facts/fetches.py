@@ -27,7 +27,8 @@ from udfs.facts.fetch_sessions import (
     resized,
 )
 from udfs.wire.arrays import Ints, Records
-from udfs.wire.messages import Decoded, Level, decode
+from udfs.wire.messages import Decoded, decode
+from udfs.wire.output import Level
 
 ROWS_AT_A_TIME = 200_000
 FULL, INCREMENTAL, SESSIONLESS = "full", "incremental", "sessionless"

@@ -20,7 +20,8 @@ from udfs.arrow import compute as pc
 from udfs.capture.json_lines import parsed
 from udfs.wire.arrays import Bools, Bytes, Ints
 from udfs.wire.layout import INT_WIDTHS, PARENT, default_value, element_fields, element_path, is_array, is_span
-from udfs.wire.messages import Decoded, Level
+from udfs.wire.messages import Decoded
+from udfs.wire.output import Level
 
 NULL, UNREADABLE_ID = -1, -2
 UUID_BYTES, UUID_CHARACTERS = 16, 22

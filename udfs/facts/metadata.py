@@ -17,7 +17,8 @@ from udfs.facts.fetches import position_in_message
 from udfs.facts.messages import Messages
 from udfs.facts.names import ABSENT
 from udfs.wire.arrays import Bools, Ints
-from udfs.wire.messages import Decoded, Level
+from udfs.wire.messages import Decoded
+from udfs.wire.output import Level
 
 SHARED = (
     CLUSTER_METADATA.capture_id,

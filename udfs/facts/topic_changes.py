@@ -21,7 +21,8 @@ from udfs.facts.fetches import pick, position_in_message
 from udfs.facts.messages import Messages, MessagesOf, decode_both
 from udfs.facts.names import ABSENT
 from udfs.wire.arrays import Bools, Ints
-from udfs.wire.messages import Decoded, Level
+from udfs.wire.messages import Decoded
+from udfs.wire.output import Level
 
 NO_COUNT = -1  # Kafka's default of counts in a CreateTopics response
 

@@ -15,7 +15,7 @@ from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
 from udfs.wire.arrays import Bytes, Ints, read_only
 from udfs.wire.kernel import kernel
 from udfs.wire.layout import element_fields, element_path, is_array, is_nullable_struct
-from udfs.wire.messages import Level
+from udfs.wire.output import Level
 from udfs.wire.primitives import copy_bytes
 
 UUID_BYTES = 16

@@ -1,9 +1,9 @@
 """The one kernel that runs compiled programs (`udfs.wire.program`) over a batch of frames.
 
-Output is one flat int64 buffer; linked code names the cell of a column's first row. The rows of the top level have
-their defaults when the kernel begins. Those of an array are taken at once when its count has been read, and get the
-defaults of what they may leave out. When they do not fit, the kernel stops and says which level to make larger, to be
-called again from the same frame. A frame that fails gives its rows back.
+Output is one flat int64 buffer; linked code names the cell of a column's first row. What a row may leave out has its
+default when the kernel begins. The rows of an array are taken at once when its count has been read. When they do not
+fit, the kernel stops and says which level to make larger, to be called again from the same frame. A frame that fails
+gives its rows back.
 """
 
 from __future__ import annotations
@@ -151,9 +151,7 @@ def _open_array(
         return offset, cell(code, pc + 6), row, depth
     put(levels, level + USED, first + count)
     _fill(out, cell(levels, level + PARENTS) + first, count, row)
-    body = pc + 9 + 2 * cell(code, pc + 8)
-    for left_out in range(pc + 9, body, 2):
-        _fill(out, cell(code, left_out) + first, count, cell(code, left_out + 1))
+    body = pc + 8
     if cell(code, pc + 7) != 0:
         end = _int_elements(code, body, arena, offset, first, count, cell(code, pc + 5), out)
         if end >= 0:
@@ -252,12 +250,16 @@ def _run_frame(
 
 
 @kernel
-def _give_back(frame: int, levels: Ints, mark: Ints, cells: Ints, defaults: Ints, out: Ints) -> None:
-    """Forget what a frame wrote: the rows it took, and all but the defaults in its own row."""
+def _give_back(frame: int, levels: Ints, mark: Ints, columns: Ints, defaults: Ints, out: Ints) -> None:
+    """Forget what a frame wrote: the rows it took, and all but the defaults in them and in its own."""
+    mark[0] = frame
+    for column in range(columns.shape[0]):
+        level, first_cell = columns[column, 0], columns[column, 1]
+        end = frame + 1 if level == 0 else cell(levels, level * LEVEL_WIDTH + USED)
+        if first_cell >= 0:
+            _fill(out, first_cell + mark[level], end - mark[level], defaults[column])
     for level in range(1, mark.size):
         put(levels, level * LEVEL_WIDTH + USED, mark[level])
-    for column in range(1, defaults.size):
-        put(out, cells[column] + frame, defaults[column])
 
 
 @kernel
@@ -273,12 +275,12 @@ def _entry(entries: Ints, version: int, start: int, end: int, arena_size: int) -
 @kernel
 def run(
     code: Ints, entries: Ints, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts, first_frame: int,
-    levels: Ints, cells: Ints, defaults: Ints, out: Ints, fault: Codes, fault_at: Ints, stack: Ints, mark: Ints,
+    levels: Ints, columns: Ints, defaults: Ints, out: Ints, fault: Codes, fault_at: Ints, stack: Ints, mark: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Decode frames from `first_frame` on; (frame to go on from, level to make larger), or (their number, -1) at the
     end.
 
-    `code` is linked to `out`; `cells` and `defaults` are first cell and default of each column of the top level.
+    `code` is linked to `out`; `columns` int64[columns, 2] are each column's level and first cell, -1 where it has none.
     `stack` and `mark` are room to work in: STACK_WIDTH cells for each loop and tag section that can be open, one for
     each level.
     """
@@ -293,7 +295,7 @@ def run(
             continue
         if result >= 0:
             result, at = _TRAILING_BYTES, result
-        _give_back(frame, levels, mark, cells, defaults, out)
+        _give_back(frame, levels, mark, columns, defaults, out)
         if result <= _FULL:
             return frame, (_FULL - result) // LEVEL_WIDTH
         fault[frame], fault_at[frame] = -result, at

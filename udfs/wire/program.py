@@ -16,9 +16,10 @@ from itertools import groupby
 import numpy as np
 
 from schemas.wire.message import Field, Message
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Bools, Ints
 from udfs.wire.layout import (
     INT_WIDTHS,
+    PARENT,
     Layout,
     element_fields,
     element_path,
@@ -38,7 +39,7 @@ BOOL = 2  # column
 UUID = 3  # columns of start and length
 SPAN = 4  # columns of start and length, prefix, nullable
 # column of the count, prefix, nullable, elements' row in the level table, least bytes of one, behind, whether elements
-# are one INTS and perhaps tags, number of columns that an element can leave out; then column, default of each
+# are one INTS and perhaps tags
 ARRAY = 5
 NEXT_ELEMENT = 6  # the loop's body
 TAGS = 7  # behind the tag section
@@ -60,26 +61,34 @@ class Program:
     """All versions of one message, compiled.
 
     `code` int64; `column_operands` int64: where in it columns are named; `entries` int64[versions]: where a version
-    begins, -1 where there is none; `depth`: how many loops and tag sections can be open at once.
+    begins, -1 where there is none; `can_set`, `always_sets` bool[versions, columns]: whether a row of a version can set
+    a column, and whether all do; `depth`: how many loops and tag sections can be open at once.
     """
 
     layout: Layout
     code: Ints
     column_operands: Ints
     entries: Ints
+    can_set: Bools
+    always_sets: Bools
     depth: int
 
 
 @cache
 def compile_message(message: Message) -> Program:
     """The program of every version of the message."""
-    assembler = _Assembler(message, lay_out(message), [], [])
-    entries = [assembler.version(version) for version in range(newest_version(message.versions) + 1)]
+    layout, versions = lay_out(message), range(newest_version(message.versions) + 1)
+    shape = len(versions), len(layout.columns)
+    can_set, always_sets = np.zeros(shape, np.bool_), np.ones(shape, np.bool_)
+    assembler = _Assembler(message, layout, [], [], can_set, always_sets)
+    entries = [assembler.version(version) for version in versions]
     return Program(
-        layout=assembler.layout,
+        layout=layout,
         code=np.array(assembler.code, np.int64),
         column_operands=np.array(assembler.column_operands, np.int64),
         entries=np.array(entries, np.int64),
+        can_set=can_set,
+        always_sets=always_sets,
         depth=_depth(message.fields),
     )
 
@@ -137,26 +146,33 @@ class _Assembler:
     layout: Layout
     code: list[int]
     column_operands: list[int]
+    can_set: Bools
+    always_sets: Bools
 
     def version(self, version: int) -> int:
         """Append the program of one version and say where it begins; -1 where the version was never declared."""
         if not is_in(version, self.message.versions):
             return -1
-        entry = len(self.code)
+        entry, columns_before = len(self.code), len(self.column_operands)
+        self._note_left_out("", _untagged(self.message.fields, version), version)
         self._struct(self.message.fields, version, "", "")
         self._emit(END)
+        self.can_set[version, [self.code[operand] for operand in self.column_operands[columns_before:]]] = True
         return entry
+
+    def _note_left_out(self, level: str, untagged: Sequence[Field], version: int) -> None:
+        set_by_all = {PARENT, *_always_set(untagged, version, "")}
+        first, end = self.layout.first_column[self.layout.level(level) :][:2]
+        for column in range(first, end):
+            self.always_sets[version, column] = self.layout.columns[column].name in set_by_all
 
     def _emit(self, *cells: int) -> int:
         self.code.extend(cells)
         return len(self.code)
 
     def _emit_column(self, level: str, name: str) -> None:
-        self._emit_number(self.layout.column(level, name))
-
-    def _emit_number(self, column: int) -> None:
         self.column_operands.append(len(self.code))
-        self._emit(column)
+        self._emit(self.layout.column(level, name))
 
     def _emit_span(self, operation: int, level: str, name: str) -> None:
         self._emit(operation)
@@ -220,21 +236,13 @@ class _Assembler:
         self._emit(_prefix(field, flexible), is_in(version, field.nullable), self.layout.level(child) * LEVEL_WIDTH)
         behind = self._emit(least_bytes(elements, version, flexible and bool(field.fields)))
         self._emit(0, bool(untagged) and all(element.type in INT_WIDTHS for element in untagged))
-        self._defaults(child, set(_always_set(untagged, version, "")))
+        self._note_left_out(child, untagged, version)
         body = len(self.code)
         if field.fields:
             self._struct(elements, version, child, "")
         else:
             self._field(elements[0], version, child, "")
         self.code[behind] = self._emit(NEXT_ELEMENT, body)
-
-    def _defaults(self, level: str, always_set: set[str]) -> None:
-        columns = self.layout.of_level(level)
-        left_out = [column for column in columns if self.layout.columns[column].name not in always_set]
-        self._emit(len(left_out))
-        for column in left_out:
-            self._emit_number(column)
-            self._emit(int(self.layout.defaults[column]))
 
     def _tag_section(self, fields: Sequence[Field], version: int, level: str, prefix: str) -> None:
         next_tag = self._emit(TAGS, 0)

@@ -36,9 +36,9 @@ def decode_one(message: Message, version: int, frame: bytes, before: bytes = b""
 def columns_of(decoded: Decoded, offset: int) -> dict[str, list[int]]:
     """All columns, with what points into the arena counted from `offset`."""
     return {
-        f"{path}.{name}": [int(cell) - offset * (name.endswith(".start") and cell > 0) for cell in column]
+        f"{path}.{name}": [int(cell) - offset * (name.endswith(".start") and cell > 0) for cell in level.column(name)]
         for path, level in decoded.levels.items()
-        for name, column in level.columns.items()
+        for name in level.names
     }
 
 

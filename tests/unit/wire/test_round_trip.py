@@ -60,8 +60,8 @@ def concatenated(parts: list[Decoded]) -> tuple[list[int], dict[str, dict[str, l
         for path, level in decoded.levels.items():
             above = before.get(level_above(path, decoded), 0) if path else len(faults) - len(decoded.fault)
             found = columns.setdefault(path, {})
-            for name, column in level.columns.items():
-                found.setdefault(name, []).extend((column + above * (name == "parent")).tolist())
+            for name in level.names:
+                found.setdefault(name, []).extend((level.column(name) + above * (name == "parent")).tolist())
     return faults, columns
 
 
