@@ -21,6 +21,21 @@ def array_of(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.
     return found
 
 
+def coded(texts: pa.Array[Any], codes: npt.NDArray[np.integer[Any]]) -> pa.Array[Any]:
+    """texts[codes] with each text kept once, as a dictionary column; plain where that would take more room.
+
+    codes: which of the texts each row is, none below 0.
+    """
+    if len(texts) > len(codes):
+        return texts.take(codes)
+    return pa.DictionaryArray.from_arrays(codes.astype(np.int32), texts)
+
+
+def repeated(text: str, rows: int) -> pa.Array[Any]:
+    """The same text in so many rows."""
+    return coded(pa.array([text], pa.string()), np.zeros(rows, np.int32))
+
+
 def strings_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
     """Texts over the bytes they are in, which are not copied: text i is raw[offsets[i] : offsets[i + 1]]."""
     buffers = [None, *(pa.py_buffer(part.data) for part in (offsets.astype(np.int32), np.ascontiguousarray(raw)))]

@@ -21,7 +21,7 @@ from udfs.capture.chunks import frames
 CAPTURES = Path(__file__).resolve().parents[3] / "shared" / "captures"
 SESSIONS, SPLIT = CAPTURES / "sessions.pcap", CAPTURES / "split.pcap"
 PORTS = (29092, 29093, 29094)
-GIGABYTE = 1_000_000_000
+CAPTURE_BYTES, GIGABYTE = 100_000_000, 1_000_000_000
 CORES = os.sched_getaffinity(0)
 
 
@@ -40,7 +40,7 @@ def decoding() -> Iterator[str]:
 def reading() -> Iterator[str]:
     """Many small frames, and few large ones."""
     for path in (SESSIONS, SPLIT):
-        yield capture.compare(path, PORTS, kafka_frames(path))
+        yield capture.compare(path, CAPTURE_BYTES, PORTS, kafka_frames(path))
 
 
 def replaying_sessions() -> Iterator[str]:

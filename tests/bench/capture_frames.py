@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.message import Message
 from tests.unit.wire.reference import Struct, default, encode, lay_in_arena
+from udfs.arrow import array_of
 from udfs.capture.chunks import frames
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
@@ -87,12 +89,13 @@ def find_request_bodies(arena: Bytes, starts: Ints, ends: Ints, apis: Shorts, bo
 
 
 def packets(capture: Path) -> list[pa.RecordBatch]:
-    """The capture's packets by connection and place, as Spark would hand them to a worker."""
+    """The capture's packets, those of a connection together and in their order, as Spark hands them to a worker."""
     index = index_capture(str(capture), range_bytes=RANGE_BYTES, buckets=1)
     read = (b for part in index.ranges for b in read_packets(part, file_no=0, buckets=1, batch_bytes=BATCH_BYTES))
-    by_connection = [("connection", "ascending"), ("packet_no", "ascending")]
-    batches: list[pa.RecordBatch] = pa.Table.from_batches(read).sort_by(by_connection).to_batches()
-    return batches
+    packets = pa.Table.from_batches(read)
+    connection: pa.Array[Any] = packets["connection"].combine_chunks()
+    by_connection = np.argsort(connection.dictionary_encode().indices.to_numpy(), kind="stable")
+    return packets.take(array_of(by_connection)).to_batches()
 
 
 def full_fetches(partitions: int, version: int) -> list[FetchFrames]:

@@ -63,8 +63,7 @@ def compare(source: Path, size: int, ports: tuple[int, ...], frames_each: int) -
     """A capture of at least `size` bytes by two cores, by one, and by tshark; then one of four times as many."""
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / source.name
-        repeat(source, capture, size)
-        frames = frames_each * (capture.stat().st_size // source.stat().st_size)
+        frames = frames_each * repeat(source, capture, size)
         peaks: dict[str, Peak] = {}
 
         def by(cores: int, name: str) -> None:

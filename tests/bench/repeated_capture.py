@@ -10,13 +10,16 @@ from tests.unit.capture.capture_files import records_of
 from udfs.capture.pcap import FILE_HEADER_BYTES, RECORD_HEADER_BYTES
 
 ETHERNET_HEADER = 14
-SECOND_BYTES_OF_ADDRESSES = 13, 17
-"""In an IPv4 header; the first and the last two bytes tell hosts of the capture apart."""
-MOST_ROUNDS = 255
+ADDRESSES = ETHERNET_HEADER + 12, ETHERNET_HEADER + 16
+SECOND_BYTES = 255
+"""How many second bytes an address gets, from 1 on, before the first bytes change. The last two stay, and tell hosts of
+the capture apart, as the first still do: all of them change by as much."""
+MOST_ROUNDS = 256 * SECOND_BYTES
 
 
-def repeat(capture: Path, target: Path, size: int) -> None:
+def repeat(capture: Path, target: Path, size: int) -> int:
     """Write a pcap file of at least `size` bytes: each round has addresses of its own and begins when the last ended.
+    Returns how many rounds it has.
 
     capture: little-endian pcap of Ethernet and IPv4. Raises ValueError where the size takes more rounds than there
     are addresses.
@@ -29,11 +32,15 @@ def repeat(capture: Path, target: Path, size: int) -> None:
     sizes = [RECORD_HEADER_BYTES + len(packet.data) for packet in records_of(whole.tobytes())[1]]
     at = np.cumsum([0, *sizes[:-1]])
     seconds = records[at[:, None] + np.arange(4)].copy().view("<u4")
+    addresses = (at + RECORD_HEADER_BYTES)[:, None] + np.array(ADDRESSES)
+    firsts = records[addresses].copy()
     lasts = int(seconds.max() - seconds.min()) + 1
     with target.open("wb") as file:
         header.tofile(file)
         for number in range(rounds):
             records[at[:, None] + np.arange(4)] = (seconds + np.uint32(number * lasts)).view(np.uint8)
-            for place in SECOND_BYTES_OF_ADDRESSES:
-                records[at + RECORD_HEADER_BYTES + ETHERNET_HEADER + place] = number + 1
+            changes, second = divmod(number, SECOND_BYTES)
+            records[addresses] = firsts + np.uint8(changes)
+            records[addresses + 1] = second + 1
             records.tofile(file)
+    return rounds

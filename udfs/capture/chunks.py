@@ -178,7 +178,9 @@ def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: Ints) 
     return Carried(result.endpoints[-1], connection, directions, still_open, request_bytes, kept_packets, next_place)
 
 
-def frames(batches: Iterable[pa.RecordBatch], *, rows: int = 50_000, payload_bytes: int = 16 << 20) -> Iterator[Frames]:
+def frames(
+    batches: Iterable[pa.RecordBatch], *, rows: int = 100_000, payload_bytes: int = 16 << 20
+) -> Iterator[Frames]:
     """Frames of every connection in the packet batches, which come sorted by connection and in the order of PACKETS.
 
     rows, payload_bytes: how much to work on at a time; the frames do not depend on it. Memory is bounded by it and by

@@ -55,13 +55,14 @@ def timestamps(ns: Ints, known: Bools | None = None) -> pa.Array[Any]:
 def rows_of(table: Table, columns: Mapping[str, pa.Array[Any] | npt.NDArray[np.generic]]) -> pa.RecordBatch:
     """A batch of the table's rows from its columns by name, in any order, numbers cast to the declared width.
 
+    Texts that come as a dictionary column stay one, until the rows are unpacked.
     Raises ValueError that names every column that is missing or not the table's.
     """
     schema = arrow_schema(table)
     wrong = sorted(set(schema.names) ^ {str(name) for name in columns})
     if wrong:
         raise ValueError(f"rows of table {table.name}: columns missing or unknown: {', '.join(wrong)}")
-    return pa.RecordBatch.from_arrays([_cast(columns[f.name], f.type) for f in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([_cast(columns[f.name], f.type) for f in schema], names=schema.names)
 
 
 def nulls_besides(table: Table, given: Iterable[str], rows: int) -> dict[str, pa.Array[Any]]:
@@ -72,7 +73,8 @@ def nulls_besides(table: Table, given: Iterable[str], rows: int) -> dict[str, pa
 
 def _cast(values: pa.Array[Any] | npt.NDArray[np.generic], kind: pa.DataType) -> pa.Array[Any]:
     array = values if isinstance(values, pa.Array) else pa.array(values)
-    return array if array.type == kind else pc.cast(array, kind)
+    of = array.type.value_type if isinstance(array, pa.DictionaryArray) else array.type
+    return array if of == kind else pc.cast(array, kind)
 
 
 def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -92,4 +94,10 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What `pack` packed, of one table; takes batches with a column `rows`."""
     for batch in batches:
         for rows in batch["rows"]:
-            yield from pa.ipc.open_stream(rows.as_buffer())
+            yield from map(_plain, pa.ipc.open_stream(rows.as_buffer()))
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows without dictionary columns, which Spark does not take."""
+    columns = [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

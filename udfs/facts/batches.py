@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
-from udfs.arrow import array_of
+from udfs.arrow import array_of, coded, repeated
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
@@ -123,7 +123,7 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
         t,
         shared_columns(exchanges, fields.exchange[parent])
         | {
-            t.source: pa.repeat(source, len(parent)),
+            t.source: repeated(source, len(parent)),
             t.topic: topic,
             t.topic_id: topic_id,
             t.partition: fields.partition[parent],
@@ -133,8 +133,8 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
             t.available_bytes: found.available,
             t.is_cut: found.is_cut != 0,
             t.magic: array_of(found.magic, found.magic >= 0),
-            t.codec: CODECS.take(np.where(found.codec >= 0, found.codec, len(CODECS) - 1)),
-            t.timestamp_type: TIMESTAMP_TYPES.take(np.where(found.timestamp_type >= 0, found.timestamp_type, 2)),
+            t.codec: coded(CODECS, np.where(found.codec >= 0, found.codec, len(CODECS) - 1)),
+            t.timestamp_type: coded(TIMESTAMP_TYPES, np.where(found.timestamp_type >= 0, found.timestamp_type, 2)),
             t.error_code: array_of(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
             t.acks: array_of(fields.acks[parent], fields.acks[parent] != UNKNOWN),
             **header_columns(found, source),

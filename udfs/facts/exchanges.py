@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from schemas.tables.silver import EXCHANGES
 from schemas.wire.apis import APIS
-from udfs.arrow import array_of
+from udfs.arrow import array_of, coded, repeated
 from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.framing import SIZE_BYTES
@@ -31,7 +31,9 @@ OF_LOG = (
     EXCHANGES.response_queue_time_ms, EXCHANGES.send_time_ms, EXCHANGES.total_time_ms, EXCHANGES.log_line,
 )  # fmt: skip
 """What a request log alone tells of an exchange."""
-API_NAMES = {api.key: api.name for api in APIS}
+_NAME_OF = {api.key: api.name for api in APIS}
+API_NAMES = pa.array([*(_NAME_OF.get(key) for key in range(max(_NAME_OF) + 1)), None], pa.string())
+"""By API key, as in Kafka's request log; the last is null, for keys that no known Kafka has."""
 
 
 class Bodies(NamedTuple):
@@ -217,28 +219,29 @@ def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array[Any] 
     request_time, response_time = exchanges.of_request("last_time")[rows], exchanges.of_response("last_time")[rows]
     connection = exchanges.connection[rows]
     return {
-        EXCHANGES.capture_id: pa.repeat(exchanges.capture_id, len(rows)),
+        EXCHANGES.capture_id: repeated(exchanges.capture_id, len(rows)),
         EXCHANGES.connection_id: exchanges.connection_id[rows],
         EXCHANGES.exchange_no: exchanges.number[rows],
-        EXCHANGES.broker: exchanges.server.take(connection),
-        EXCHANGES.client_address: exchanges.client_address.take(connection),
+        EXCHANGES.broker: coded(exchanges.server, connection),
+        EXCHANGES.client_address: coded(exchanges.client_address, connection),
         EXCHANGES.client_id: exchanges.client_id.take(rows),
         EXCHANGES.request_time: timestamps(request_time, request_time != UNKNOWN),
         EXCHANGES.response_time: timestamps(response_time, response_time != UNKNOWN),
     }
 
 
+STATUSES = pa.array(["answered", "no_response", "unanswered", "orphan_response"])
+
+
 def status(exchanges: Exchanges) -> pa.Array[Any]:
     """How each exchange ended."""
     awaits = exchanges.of_request("awaits_response", 1)
     code = np.select([exchanges.request == UNKNOWN, exchanges.response != UNKNOWN, awaits == 0], [3, 0, 1], default=2)
-    return pa.array(["answered", "no_response", "unanswered", "orphan_response"]).take(code)
+    return coded(STATUSES, code)
 
 
-def fault_names(faults: Ints) -> pa.Array[Any]:
-    """Names of DecodeFault codes, null for none."""
-    texts = [None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault]
-    return pa.array(texts, pa.string()).take(faults)
+FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault], pa.string())
+"""By DecodeFault code, null for none."""
 
 
 def present_bytes(size: Ints, missing: Ints) -> Ints:
@@ -270,7 +273,7 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
             EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
             EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
             EXCHANGES.api_key: array_of(keys, is_request),
-            EXCHANGES.api_name: api_names(keys),
+            EXCHANGES.api_name: coded(API_NAMES, api_codes(keys)),
             EXCHANGES.api_version: array_of(versions, is_request),
             EXCHANGES.correlation_id: correlation,
             EXCHANGES.request_packet: array_of(exchanges.of_request("last_packet"), is_request),
@@ -286,14 +289,13 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
             EXCHANGES.fetch_session_epoch: known(exchanges.fetch_session_epoch),
             EXCHANGES.group_id: exchanges.names.texts_of(exchanges.member[0]),
             EXCHANGES.member_id: exchanges.names.texts_of(exchanges.member[1]),
-            EXCHANGES.decode_fault: fault_names(exchanges.fault),
+            EXCHANGES.decode_fault: coded(FAULT_NAMES, exchanges.fault),
         }
         | dict(of_log),
     )
 
 
-def api_names(keys: Ints) -> pa.Array[Any]:
-    """Names of API keys as in Kafka's request log; null for a key that no known Kafka has."""
-    last = max(API_NAMES)
-    texts = [API_NAMES.get(key) for key in range(last + 1)] + [None]
-    return pa.array(texts, pa.string()).take(np.where((keys >= 0) & (keys <= last), keys, last + 1))
+def api_codes(keys: Ints) -> Ints:
+    """Where in API_NAMES the names of API keys are."""
+    unknown = len(API_NAMES) - 1
+    return np.where((keys >= 0) & (keys < unknown), keys, unknown)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
-from udfs.arrow import array_of
+from udfs.arrow import array_of, coded
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
@@ -32,6 +32,8 @@ from udfs.wire.output import Level
 
 ROWS_AT_A_TIME = 200_000
 FULL, INCREMENTAL, SESSIONLESS = "full", "incremental", "sessionless"
+KINDS = pa.array([FULL, INCREMENTAL, SESSIONLESS])
+READERS = pa.array(["consumer", "follower"])
 
 
 @dataclass
@@ -189,12 +191,11 @@ def request_columns(
     top = messages.request.levels[""]
     replica = replica_ids(messages)[rows]
     epoch = top.column("session_epoch")[rows]
-    kinds = pa.array([FULL, INCREMENTAL, SESSIONLESS])
     return {
-        FETCH_PARTITIONS.reader: pa.array(["consumer", "follower"]).take((replica >= 0).astype(np.int8)),
+        FETCH_PARTITIONS.reader: coded(READERS, (replica >= 0).astype(np.int32)),
         FETCH_PARTITIONS.replica_id: replica,
         FETCH_PARTITIONS.api_version: exchanges.api_version[exchange],
-        FETCH_PARTITIONS.kind: kinds.take(np.select([epoch == 0, epoch > 0], [0, 1], default=2)),
+        FETCH_PARTITIONS.kind: coded(KINDS, np.select([epoch == 0, epoch > 0], [0, 1], default=2)),
         **{
             str(column): top.column(column)[rows]
             for column in (

@@ -49,7 +49,7 @@ def note_members(exchanges: Exchanges, messages: Messages) -> None:
     """Keep the group and member that requests say they come from."""
     top = messages.request.levels[""]
     for hashes, name in zip(exchanges.member, MEMBER, strict=True):
-        if f"{name}.start" in top.columns:
+        if f"{name}.start" in top.names:
             starts, lengths = top.span(name)
             told = np.flatnonzero(lengths > 0)
             hashes[messages.asked[told]] = exchanges.names.learn(exchanges.frames.arena, starts[told], lengths[told])
@@ -65,18 +65,19 @@ def decode_both(exchanges: Exchanges, declared: Declared, which: Ints) -> Messag
     fine = note_faults(exchanges, answered, response.fault)
     messages = Messages(asked, request, answered, response)
     exchanges.error[answered[fine]] = response_errors(messages)[fine]
-    top = response.levels[""].columns
-    if THROTTLE in top:
-        exchanges.throttle[answered[fine]] = top[THROTTLE][fine]
+    top = response.levels[""]
+    if THROTTLE in top.names:
+        exchanges.throttle[answered[fine]] = top.column(THROTTLE)[fine]
     return messages
 
 
 def response_errors(messages: Messages) -> Ints:
     """By response its top-level error, else the first of another level, else 0; int64[responses]."""
     levels = messages.response.levels
-    errors: Ints = levels[""].columns.get(ERROR_CODE, np.zeros(len(messages.answered), np.int64)).copy()
+    has_error = ERROR_CODE in levels[""].names
+    errors = levels[""].column(ERROR_CODE).copy() if has_error else np.zeros(len(messages.answered), np.int64)
     for path, level in levels.items():
-        if path and ERROR_CODE in level.columns:
+        if path and ERROR_CODE in level.names:
             wrong = np.flatnonzero(level.column(ERROR_CODE))
             frame = frames_of(messages.response, path)[wrong]
             first, at = np.unique(frame, return_index=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from udfs.arrow import coded
 from udfs.wire.arrays import Bytes, Ints, read_only
 from udfs.wire.kernel import kernel
 from udfs.wire.output import Level
@@ -92,5 +93,5 @@ def _distinct(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> Iterat
 
 
 def _look_up(texts: Mapping[int, str], hashes: Ints) -> pa.Array[Any]:
-    distinct, codes = np.unique(hashes, return_inverse=True)
-    return pa.array([texts.get(value) for value in distinct.tolist()], pa.string()).take(codes)
+    found: Any = pa.array(hashes).dictionary_encode()
+    return coded(pa.array(map(texts.get, found.dictionary.to_pylist()), pa.string()), found.indices.to_numpy())

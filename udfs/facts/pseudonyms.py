@@ -35,14 +35,14 @@ class Pseudonyms:
     def of_rows(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
         """A table's rows with every column that names somebody's topic, client, host, principal or group replaced."""
         columns = [self._of_column(column, rows[str(column)]) for column in table.columns]
-        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+        return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
     def _of_column(self, column: Column, values: pa.Array[Any]) -> pa.Array[Any]:
         if not column.names:
             return values
         encoded = values.dictionary_encode()
-        called = [self.of(column.names, str(name)) for name in encoded.dictionary.to_pylist()]
-        return pa.array(called, pa.string()).take(encoded.indices)
+        called = [None if name is None else self.of(column.names, str(name)) for name in encoded.dictionary.to_pylist()]
+        return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(called, pa.string()))
 
     def of(self, kind: str, name: str) -> str:
         """The pseudonym of one name: `topic-…`, `client-…`, `host-…` and so on; an endpoint keeps its port."""

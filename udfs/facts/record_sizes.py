@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.arrow import array_of, compute
-from udfs.facts.arrow_tables import TYPES
+from udfs.facts.arrow_tables import TYPES, nulls_besides
 from udfs.wire.arrays import Bools, Bytes
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
@@ -79,14 +79,15 @@ def asked_columns(
 ) -> dict[str, pa.Array[Any]]:
     """The columns of COLUMNS as far as they are asked for, of batches of magic 2."""
     n = len(found.parent)
+    if asked is None:
+        return nulls_besides(RECORD_BATCHES, set(RECORD_BATCHES.columns) - set(COLUMNS), n)
     types = {str(column): TYPES[column.type] for column in COLUMNS}
     rows: list[dict[str, Any]] = [{}] * n
-    if asked is not None:
-        left = MOST_BYTES_A_CHUNK
-        for row in learnt(found, source, is_learnt):  # a batch, not a record: one call of a codec and one of a kernel
-            is_fetched = source == "fetch"
-            rows[row] = _fetched(arena, found, row, left) if is_fetched else _produced(arena, found, row, left, asked)
-            left -= rows[row].get(RECORD_BATCHES.uncompressed_bytes, 0)
+    left = MOST_BYTES_A_CHUNK
+    for row in learnt(found, source, is_learnt):  # a batch, not a record: one call of a codec and one of a kernel
+        is_fetched = source == "fetch"
+        rows[row] = _fetched(arena, found, row, left) if is_fetched else _produced(arena, found, row, left, asked)
+        left -= rows[row].get(RECORD_BATCHES.uncompressed_bytes, 0)
     return {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schemas.wire.message import Message
 from udfs.arrow import array_of, valid
-from udfs.facts.exchanges import fault_names
+from udfs.facts.exchanges import FAULT_NAMES
 from udfs.frames.frame_headers import (
     API_KEY,
     API_VERSION,
@@ -82,4 +82,4 @@ def _told(message: Message, rows: Framed, bodies: Ints, versions: Ints, fault: I
     inner = columns(Decodings(body.levels, rows.arena), message.fields)
     if at.null_count:
         inner = [column.take(at) for column in inner]
-    return structs([*inner, fault_names(fault)], message_type(message), ~rows.known)
+    return structs([*inner, FAULT_NAMES.take(fault)], message_type(message), ~rows.known)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.arrow import array_of
-from udfs.facts.exchanges import api_names, fault_names
+from udfs.facts.exchanges import API_NAMES, FAULT_NAMES, api_codes
 from udfs.frames.decode_column import NO_VERSION
 from udfs.frames.frame_headers import (
     API_KEY,
@@ -50,11 +50,11 @@ def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
     fault = np.where(there, header[:, FAULT], DecodeFault.TRUNCATED)
     inner = [
         array_of(header[:, API_KEY].astype(np.int16), there),
-        api_names(header[:, API_KEY]),
+        API_NAMES.take(api_codes(header[:, API_KEY])),
         array_of(header[:, API_VERSION].astype(np.int16), there),
         array_of(header[:, CORRELATION_ID].astype(np.int32), there),
         texts(rows.arena, header[:, CLIENT_ID_START], header[:, CLIENT_ID_LENGTH]),
-        fault_names(fault),
+        FAULT_NAMES.take(fault),
     ]
     return structs(inner, REQUEST_HEADER, ~rows.known)
 
