@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from udfs.wire.arrays import Bytes, Codes, Ints, Shorts
 from udfs.wire.faults import DecodeFault
-from udfs.wire.kernel import kernel
+from udfs.wire.kernel import called_kernel, kernel
 from udfs.wire.primitives import cell, length, put, signed, unsigned_varint
 from udfs.wire.program import (
+    ALL_INTS,
     ARRAY,
     BOOL,
     CAPACITY,
@@ -23,6 +24,7 @@ from udfs.wire.program import (
     NEXT_TAG,
     NULLABLE,
     PARENTS,
+    PLAIN,
     SPAN,
     TAGS,
     USED,
@@ -38,7 +40,8 @@ _UNEXPECTED_NULL = -int(DecodeFault.UNEXPECTED_NULL)
 _TRAILING_BYTES = -int(DecodeFault.TRAILING_BYTES)
 _UNKNOWN_VERSION = -int(DecodeFault.UNKNOWN_VERSION)
 _BAD_FRAME = -int(DecodeFault.BAD_FRAME)
-# Not a fault: the level at row l of the level table is full, as _FULL - l.
+# Not faults: an element that is not plain; and the level at row l of the level table is full, as _FULL - l.
+_NOT_PLAIN = -999
 _FULL = -1000
 
 # The stack is flat, STACK_WIDTH cells an entry. A loop keeps the elements to come and the row it was entered from; a
@@ -121,6 +124,54 @@ def _int_elements(code: Ints, ints: int, arena: Bytes, offset: int, row: int, co
     return end
 
 
+@called_kernel
+def _plain_elements(
+    code: Ints, body: int, arena: Bytes, offset: int, limit: int, row: int, end_row: int, out: Ints
+) -> tuple[int, int]:
+    """Read elements as far as their arrays and tag sections are empty and nothing is wrong with them: (offset behind
+    them, row of the first that is to be read otherwise).
+
+    It has few enough numbers to keep them all in registers, as `_run_frame` has not.
+    """
+    while row < end_row:
+        pc, at = body, offset
+        operation = cell(code, pc)
+        while operation != NEXT_ELEMENT:
+            if operation == INTS:
+                at = _ints(code, pc, arena, at, limit, row, out)
+                pc += 3 + 2 * cell(code, pc + 1)
+            elif operation == SPAN:
+                at = _span(code, pc, arena, at, limit, row, out)
+                pc += 5
+            elif operation == TAGS:
+                at = at + 1 if at < limit and cell(arena, at) == 0 else _NOT_PLAIN
+                pc = cell(code, pc + 1)
+            elif operation == ARRAY:
+                at = _no_elements(code, pc, arena, at, limit, row, out)
+                pc = cell(code, pc + 6)
+            elif operation == UUID:
+                at = _uuid(code, pc, at, limit, row, out)
+                pc += 3
+            else:
+                at = _NOT_PLAIN
+            if at < 0:
+                return offset, row
+            operation = cell(code, pc)
+        offset = at
+        row += 1
+    return offset, row
+
+
+@kernel
+def _no_elements(code: Ints, pc: int, arena: Bytes, offset: int, limit: int, row: int, out: Ints) -> int:
+    """Read the count of an array that is empty or, where it may be, null: the offset behind it, or below 0."""
+    offset, count = length(arena, offset, limit, cell(code, pc + 2))
+    if count > 0 or (count < 0 and cell(code, pc + 3) == 0):
+        return _NOT_PLAIN
+    put(out, cell(code, pc + 1) + row, count)
+    return offset
+
+
 @kernel
 def _open_array(
     code: Ints,
@@ -152,13 +203,18 @@ def _open_array(
     put(levels, level + USED, first + count)
     _fill(out, cell(levels, level + PARENTS) + first, count, row)
     body = pc + 8
-    if cell(code, pc + 7) != 0:
+    next_row = first
+    if cell(code, pc + 7) == ALL_INTS:
         end = _int_elements(code, body, arena, offset, first, count, cell(code, pc + 5), out)
         if end >= 0:
             return end, cell(code, pc + 6), row, depth
-    put(stack, depth + _TO_COME, count - 1)
+    elif cell(code, pc + 7) == PLAIN:
+        offset, next_row = _plain_elements(code, body, arena, offset, limit, first, first + count, out)
+        if next_row == first + count:
+            return offset, cell(code, pc + 6), row, depth
+    put(stack, depth + _TO_COME, first + count - next_row - 1)
     put(stack, depth + _OUTER_ROW, row)
-    return offset, body, first, depth + STACK_WIDTH
+    return offset, body, next_row, depth + STACK_WIDTH
 
 
 @kernel

@@ -23,6 +23,11 @@ def kernel(function: _Function) -> _Function:
     return cast(_Function, _compiled(function, _nrt=False, forceinline=True))
 
 
+def called_kernel(function: _Function) -> _Function:
+    """As `kernel`, but called: for what is worth the call because it leaves its caller the registers."""
+    return cast(_Function, _compiled(function, _nrt=False))
+
+
 def allocating_kernel(function: _Function) -> _Function:
     """As `kernel`, with the runtime: for the few functions that make arrays and those that call them."""
     return cast(_Function, _compiled(function))

@@ -38,8 +38,7 @@ INTS = 1  # number of fields, their bytes together; then column, width of each
 BOOL = 2  # column
 UUID = 3  # columns of start and length
 SPAN = 4  # columns of start and length, prefix, nullable
-# column of the count, prefix, nullable, elements' row in the level table, least bytes of one, behind, whether elements
-# are one INTS and perhaps tags
+# column of the count, prefix, nullable, elements' row in the level table, least bytes of one, behind, what elements are
 ARRAY = 5
 NEXT_ELEMENT = 6  # the loop's body
 TAGS = 7  # behind the tag section
@@ -48,6 +47,9 @@ END_TAG = 9  # the section's NEXT_TAG
 NULLABLE = 10  # column of is_null, behind the struct
 
 UUID_BYTES = 16
+
+# What elements are: one INTS and perhaps tags; such that their arrays are mostly null or empty; or any.
+ANY, ALL_INTS, PLAIN = 0, 1, 2
 
 # The level table is flat, LEVEL_WIDTH cells a level: rows used, rows there is room for, cell of the first row's parent.
 USED = 0
@@ -117,6 +119,13 @@ def _always_set(untagged: Sequence[Field], version: int, prefix: str) -> Iterato
             yield from _always_set(_untagged(field.fields, version), version, name + ".")
         else:
             yield from (name, *(f"{name}.{part}" for part in ("count", "is_null", "start", "length")))
+
+
+def _kind(untagged: Sequence[Field]) -> int:
+    if untagged and all(field.type in INT_WIDTHS for field in untagged):
+        return ALL_INTS
+    arrays_have_elements = any(is_array(field) and field.nullable == "none" for field in untagged)
+    return ANY if arrays_have_elements else PLAIN
 
 
 def _least_bytes(field: Field, version: int, flexible: bool) -> int:
@@ -235,7 +244,7 @@ class _Assembler:
         self._emit_column(level, name + ".count")
         self._emit(_prefix(field, flexible), is_in(version, field.nullable), self.layout.level(child) * LEVEL_WIDTH)
         behind = self._emit(least_bytes(elements, version, flexible and bool(field.fields)))
-        self._emit(0, bool(untagged) and all(element.type in INT_WIDTHS for element in untagged))
+        self._emit(0, _kind(untagged))
         self._note_left_out(child, untagged, version)
         body = len(self.code)
         if field.fields:
