@@ -37,6 +37,7 @@ TYPES: Mapping[str, pa.DataType] = {
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
 PACKED = pa.schema(_PACKED)
 PACKED_ROWS = 50_000
+_WRITTEN = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a worker has one core
 
 
 @cache
@@ -81,7 +82,7 @@ def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The batch as rows of PACKED, each with at most PACKED_ROWS of its rows."""
     for first in range(0, batch.num_rows, PACKED_ROWS):
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        with pa.ipc.new_stream(sink, batch.schema, options=_WRITTEN) as writer:
             writer.write_batch(batch.slice(first, PACKED_ROWS))
         packed: list[pa.Array[Any]] = [
             pa.array([table.name], pa.string()),

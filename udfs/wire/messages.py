@@ -12,7 +12,7 @@ from udfs.wire.interpreter import STACK_WIDTH, run
 from udfs.wire.output import Level, Output, allocate
 from udfs.wire.program import Program, compile_message, link
 
-_LEAST_ROWS = 64
+_LEAST_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
