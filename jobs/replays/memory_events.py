@@ -154,6 +154,7 @@ def produced_batches(batches: DataFrame) -> DataFrame:
         F.xxhash64(b.topic, b.partition, b.producer_id, b.producer_epoch).alias(t.partition_key),
         F.col(b.base_sequence).alias(t.sequence),
         F.col(b.record_count).alias(t.records),
+        (F.col(b.codec) != "none").alias(t.compressed),
         F.col(b.error_code).alias(t.error_code),
         F.col(b.base_timestamp).alias(t.first_timestamp),
         F.col(b.max_timestamp).alias(t.last_timestamp),

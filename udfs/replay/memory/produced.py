@@ -20,9 +20,12 @@ from udfs.replay.memory.producer_memory import Batches
 from udfs.replay.splits.resent import NONE, Rows, mark_resent
 from udfs.wire.arrays import Ints, read_only
 
+US_PER_MS = 1000
+
 
 class Sendings(NamedTuple):
-    """Batches in produce requests, int64[n] each; times in us, `answered` NEVER where it is not known."""
+    """Batches in produce requests, int64[n] each; times in us, `answered` NEVER where it is not known, timestamps in
+    ms."""
 
     appended: Ints
     sent: Ints
@@ -34,6 +37,7 @@ class Sendings(NamedTuple):
     error: Ints
     first_timestamp: Ints
     last_timestamp: Ints
+    compressed: Ints
 
 
 class Sent(NamedTuple):
@@ -60,6 +64,7 @@ class Produced:
             for name, missing in (
                 (t.time, 0), (t.started, 0), (t.came, NEVER), (t.size, 0), (t.partition_key, 0), (t.sequence, NONE),
                 (t.records, 0), (t.error_code, 0), (t.first_timestamp, 0), (t.last_timestamp, 0),
+                (t.compressed, 0),
             )
         )  # fmt: skip
         self.parts.append(Sendings(*columns))
@@ -81,8 +86,13 @@ def batches_of(rows: Sendings) -> Sent:
     end = np.where(rows.answered == NEVER, rows.sent, rows.answered)
     np.maximum.at(end, original[is_whole], end[is_whole])
     own = ~is_again
-    held = np.maximum(end - rows.appended, 0)[own]
-    batches = Batches(rows.appended[own], rows.size[own], held)
+    held = np.maximum(end - rows.appended, 0)
+    several = rows.records > 1
+    last = np.clip(rows.last_timestamp, 0, rows.sent // US_PER_MS)
+    filled = np.where(several, np.minimum((last + 1) * US_PER_MS, rows.sent), rows.sent)
+    may_grow = several & (rows.compressed == 1)
+    columns = (rows.appended, rows.size, held, may_grow.astype(np.int64), filled)
+    batches = Batches(*(column[own] for column in columns))
     return Sent(batches, int(is_whole.sum()), int((is_again & ~is_whole).sum()))
 
 
