@@ -235,7 +235,7 @@ SENT = table(
     position=C("int", "As in record_batches"),
     size_bytes=C("bigint", "As in record_batches", "bytes"),
     codec=C("string", "As in record_batches"),
-    base_sequence=C("int", "As in record_batches"),
+    base_sequence=C("int", "As in record_batches; -1 without a producer id"),
     producer_id=C("bigint", "As in record_batches"),
     producer_epoch=C("smallint", "As in record_batches"),
     error_code=C("smallint", "As in record_batches", nullable=True),
