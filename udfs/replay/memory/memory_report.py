@@ -260,8 +260,13 @@ def consumer_fidelity(unit: Unit, consumed: Consumed, lanes: MemoryLanes) -> Row
 
 
 def closed_loop_row(unit: Unit, consumed: Consumed, limits: FetchLanes) -> pa.RecordBatch:
-    """The row of `fidelity` on the memory of the closed loop at the captured settings."""
+    """The row of `fidelity` on the memory of the closed loop at the captured settings.
+
+    What several processes of one name held is not known: each one's fetches seem to drain what the others got.
+    """
     metric, obstacles = "closed_loop_held", sorted(consumed.closed.unchecked)
+    if consumed.captured.verdicts[CODES[Reason.ANOTHER_CONNECTION]]:
+        obstacles.append(Reason.ANOTHER_CONNECTION)
     if obstacles:
         pieces = memory_fidelity.PIECES
         return fidelity_row(unit, metric, 0, 0, pieces, {obstacles[0]: pieces})
