@@ -44,6 +44,15 @@ def test_parts_of_a_batch_that_was_too_large_take_nothing_of_the_pool() -> None:
     assert (found.resent, found.split_parts) == (0, 2)
 
 
+def test_the_one_part_of_a_batch_that_was_too_large_is_not_that_batch_sent_again() -> None:
+    """Seen where batch.size is above max.message.bytes: all of it is within batch.size, and refused once more."""
+    parts = (0, 40, 60, 100, 0, 5, 10), (0, 70, 80, 60, 0, 3, 0), (0, 71, 81, 40, 3, 2, 0)
+    found = sent((0, 10, 30, 100, 0, 5, 10), *parts)
+    assert (found.batches.held.tolist(), found.resent, found.split_parts) == ([30], 0, 3)
+    again = sent((0, 5, 7, 100, 0, 5, 45), (0, 10, 30, 100, 0, 5, 10), *parts)
+    assert (again.batches.held.tolist(), again.resent, again.split_parts) == ([30], 1, 3)
+
+
 def test_a_batch_has_its_last_record_by_the_end_of_that_ms_and_before_it_is_sent() -> None:
     batches = (0, 9000, 9500, 100, 0, 5, 0), (1, 9000, 9500, 50, 5, 1, 0), (2, 3500, 9500, 50, 6, 5, 0)
     assert sent(*batches, last_ms=3).batches.filled.tolist() == [4000, 9000, 3500]
