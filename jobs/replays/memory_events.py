@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.memory_releases import with_releases
 from jobs.replays.one_shuffle import shard
+from jobs.replays.sequence_numbers import sequence
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.memory.memory_trace import BATCH, BROKER, CONSUMER, EXCHANGE, PARTITION, PRODUCER
@@ -152,8 +153,9 @@ def produced_batches(batches: DataFrame) -> DataFrame:
         F.unix_micros(b.response_time).alias(t.came),
         F.coalesce(b.size_bytes, b.available_bytes).alias(t.size),
         F.xxhash64(b.topic, b.partition, b.producer_id, b.producer_epoch).alias(t.partition_key),
-        F.col(b.base_sequence).alias(t.sequence),
+        sequence().alias(t.sequence),
         F.col(b.record_count).alias(t.records),
+        (F.col(b.codec) != "none").alias(t.compressed),
         F.col(b.error_code).alias(t.error_code),
         F.col(b.base_timestamp).alias(t.first_timestamp),
         F.col(b.max_timestamp).alias(t.last_timestamp),

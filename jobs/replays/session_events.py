@@ -38,7 +38,7 @@ def fetch_events(exchanges: DataFrame) -> DataFrame:
         F.unix_micros(x.request_time).alias(t.request_time),
         F.lit(OF_FETCH).cast("bigint").alias(t.position),
         F.coalesce(F.col(x.client_id), F.lit("")).alias(t.client_id),
-        F.unix_micros(x.response_time).alias(t.response_time),
+        F.unix_micros(F.coalesce(x.response_first_time, x.response_time)).alias(t.response_time),
         F.col(x.fetch_session_id).alias(t.session_id),
         F.col(x.fetch_session_epoch).alias(t.session_epoch),
         F.col(x.error_code).alias(t.fetch_error),

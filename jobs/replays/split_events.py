@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.replays.one_shuffle import shard
+from jobs.replays.sequence_numbers import sequence
 from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
 from schemas.tables.steps import SENT
 
@@ -36,6 +37,7 @@ def sent_batches(batches: DataFrame, connections: DataFrame, by_host: bool, shar
     named = {
         t.client_id: F.lit("") if by_host else F.coalesce(b.client_id, F.lit("")),
         t.append_from: F.when(age.between(0, OLDEST_APPEND_MS * 1000), made).otherwise(requested),
+        t.base_sequence: sequence(),
         t.request_time: requested,
         t.response_time: F.unix_micros(b.response_time),
     }

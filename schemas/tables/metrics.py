@@ -29,7 +29,7 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "drained_partitions": "The next fetch of a partition begins where its records ended",
         "closed_loop_held": "Closed loop at the captured settings: most bytes in use in each 32nd of the captured time "
         "are, but for 10 % and 1 % of the peak, what the capture had within 100 ms or 2 % of that time",
-        "batches_without_wait": "A captured batch of a producer does not wait for memory",
+        "batches_without_wait": "A captured batch of a producer waits for memory no longer than until its last record",
     },
     "batch_split": {
         "batches": "Where a captured batch ends: its records",

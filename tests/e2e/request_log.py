@@ -74,14 +74,14 @@ def wanted_partitions(request: dict[str, Any]) -> list[tuple[Partition, int, int
     ]
 
 
-def returned_partitions(response: dict[str, Any]) -> list[tuple[Partition, int, int, int]]:
-    """(partition, record bytes, error code, high watermark) in the order of a Fetch response."""
+def returned_partitions(response: dict[str, Any]) -> list[tuple[Partition, int, int, int | None]]:
+    """(partition, record bytes, error code, high watermark or None) in the order of a Fetch response."""
     return [
         (
             (topic.get("topicId") or topic["topic"], part["partitionIndex"]),
             part["recordsSizeInBytes"],
             part["errorCode"],
-            part["highWatermark"],
+            part["highWatermark"] if part["highWatermark"] >= 0 else None,
         )
         for topic in response["responses"]
         for part in topic["partitions"]

@@ -93,7 +93,7 @@ def test_every_request_of_the_capture_is_in_the_log(lake: CapturedLake) -> None:
 def test_every_request_of_the_log_is_in_the_capture_or_was_outside_it(lake: CapturedLake) -> None:
     missed = [line for key, line in lake.logged.items() if key not in lake.exchanges]
     assert [line for line in missed if not was_outside(lake, line)] == []
-    assert len(missed) < 10
+    assert len(missed) < 0.05 * len(lake.logged)
 
 
 def test_a_response_is_missing_only_where_the_connection_or_the_capture_ended_before_it(lake: CapturedLake) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -37,16 +38,21 @@ def starve(captured: Callable[[str], CapturedLake]) -> CapturedLake:
 
 
 def test_every_lane_reads_the_backlog_and_no_other_bytes(starve: CapturedLake) -> None:
-    """What a lane fetches beyond what the capture did is what its limits cut off."""
-    c, got = FETCH_CONSUMERS, Counter[str]()
-    for row in starve.rows(FETCH_PARTITIONS, where="reader = 'consumer'"):
-        got[row["client_id"]] += row["returned_bytes"] or 0
+    """What a lane fetches beyond what the capture did is what its limits cut off, or what a reader left unread."""
+    c, t, got, last = FETCH_CONSUMERS, FETCH_PARTITIONS, Counter[str](), dict[tuple[int, int], dict[str, Any]]()
+    for row in sorted(starve.rows(t, where=f"{t.reader} = 'consumer'"), key=lambda row: row[t.exchange_no]):
+        got[row[t.client_id]] += row[t.returned_bytes] or 0
+        last[row[t.connection_id], row[t.partition]] = row
+    left = {row[t.client_id] for row in last.values() if row[t.fetch_offset] < (row[t.high_watermark] or 0)}
     rows = starve.rows(c, where="mode = 'closed' AND reader = 'consumer'")
-    cut = {row[c.client_id]: row[c.cut_tail_bytes] for row in rows if row[c.scenario] == "captured"}
+    captured = {row[c.client_id]: row for row in rows if row[c.scenario] == "captured"}
     for row in rows:
-        expected = got[row[c.client_id]] - cut[row[c.client_id]]
-        assert row[c.bytes] - row[c.cut_tail_bytes] == expected, row
+        of_captured = captured[row[c.client_id]]
+        assert row[c.bytes] - row[c.cut_tail_bytes] == of_captured[c.bytes] - of_captured[c.cut_tail_bytes], row
         assert row[c.catch_up_ms] is not None
+    read = {client: row[c.bytes] for client, row in captured.items() if client not in left}
+    assert read
+    assert read == {client: got[client] for client in read}
 
 
 def test_small_limits_make_readers_wait_and_large_ones_do_not(starve: CapturedLake) -> None:

@@ -101,13 +101,18 @@ def test_exchanges_are_the_same(logs: CapturedLake, packets: CapturedLake) -> No
 
 
 def test_requests_came_and_responses_went_when_packets_did(logs: CapturedLake, packets: CapturedLake) -> None:
-    """A broker takes a request from the socket when it has answered the one before it, so later than it is captured."""
-    x = EXCHANGES
+    """A broker takes a request from the socket when it has answered the one before it, so later than it is captured.
+
+    A response goes when the broker has given it to the socket; later where the client does not take it (yet).
+    """
+    x, late = EXCHANGES, 0
     for key in in_both(logs, packets):
         ours, theirs = logs.exchanges[key], packets.exchanges[key]
         assert theirs[x.request_time] - ours[x.request_time] < A_MILLISECOND * 2, key
         if theirs[x.status] == "answered":
-            assert abs(ours[x.response_time] - theirs[x.response_time]) < CLOCKS_APART, key
+            assert ours[x.response_time] - theirs[x.response_time] < CLOCKS_APART, key
+            late += theirs[x.response_time] - ours[x.response_time] >= CLOCKS_APART
+    assert late < 0.02 * len(packets.exchanges)
 
 
 def test_fetch_partitions_are_the_same(logs: CapturedLake, packets: CapturedLake) -> None:

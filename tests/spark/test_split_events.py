@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jobs.replays.split_events import sent_batches
 from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
@@ -36,6 +36,24 @@ def client(connection: int, name: str | None, version: str | None) -> dict[str, 
     )  # fmt: skip
 
 
+def given(
+    spark: SparkSession, batches: list[dict[str, Any]], clients: list[dict[str, Any]]
+) -> tuple[DataFrame, DataFrame]:
+    """The rows as the silver tables that are read."""
+    of_batches, of_clients = (
+        spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
+        for rows, table in ((batches, RECORD_BATCHES), (clients, CONNECTIONS))
+    )
+    return of_batches, of_clients
+
+
+def test_a_sequence_is_a_number_only_with_a_producer_id(spark: SparkSession) -> None:
+    """aiokafka writes 0 into every batch without: they are not one batch that is sent again and again."""
+    batches = [batch(1, NOW_MS, producer_id=producer, base_sequence=0) for producer in (7, -1)]
+    rows = sent_batches(*given(spark, batches, [client(1, None, None)]), False, 4).toArrow().to_pylist()
+    assert {row[SENT.producer_id]: row[SENT.base_sequence] for row in rows} == {7: 0, -1: -1}
+
+
 def test_a_batch_is_told_with_its_append_and_its_client(spark: SparkSession) -> None:
     """A timestamp that cannot be the client's clock, or is no time at all, is not taken for one."""
     clients = [
@@ -45,10 +63,7 @@ def test_a_batch_is_told_with_its_append_and_its_client(spark: SparkSession) -> 
     made = [NOW_MS - 20, NOW_MS - 10**9, NOW_MS + 5, LONGEST, -LONGEST]
     batches = [batch(number, at) for number, at in enumerate(made, 1)]
     batches += [batch(1, NOW_MS, source="fetch"), batch(1, NOW_MS, magic=1)]
-    frames = [
-        spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
-        for rows, table in ((batches, RECORD_BATCHES), (clients, CONNECTIONS))
-    ]
+    frames = given(spark, batches, clients)
     found = {row[SENT.connection_id]: row for row in sent_batches(*frames, False, 4).toArrow().to_pylist()}
     t, us = SENT, NOW_MS * 1000
     assert {number: row[t.append_from] - us for number, row in found.items()} == {1: -20_000, 2: 0, 3: 0, 4: 0, 5: 0}

@@ -100,8 +100,22 @@ def test_a_fetch_without_records_waits_for_the_first_append() -> None:
 
 
 def test_a_fetch_waits_no_longer_than_the_longest_wait() -> None:
-    out = replayed([Part([])], [Client(max_wait_ms=100), Client(max_wait_ms=10)], horizon=1020 * MS)
+    clients = [Client(max_wait_ms=100), Client(max_wait_ms=10)]
+    out = replayed([Part([])], clients, horizon=1020 * MS, pace=replace(PACE, late=1.0 * MS))
     assert out.sent.tolist() == [10, 85]
+
+
+def test_what_a_fetch_has_waited_for_is_there_when_a_captured_response_had_it() -> None:
+    """Such a time has in it what the answer takes; what is there when it is asked for is answered 20 ms later."""
+    part = Part([100] * 3, visible=[1, 100 * MS, 160 * MS])
+    out = replayed([part], [Client()], horizon=160 * MS, pace=replace(PACE, answer=20.0 * MS))
+    assert out.kept.came[0, :3].tolist() == [20 * MS + 1, 100 * MS, 160 * MS]
+
+
+def test_a_wait_in_vain_takes_as_long_as_it_did_in_the_capture() -> None:
+    slow = replace(PACE, answer=20.0 * MS, late=7.0 * MS)
+    out = replayed([Part([])], [Client(max_wait_ms=100)], horizon=100 * MS, pace=slow)
+    assert out.kept.came[0, 0] == 107 * MS + 1
 
 
 def test_a_parked_fetch_counts_what_is_there_up_to_each_partitions_limit_only() -> None:

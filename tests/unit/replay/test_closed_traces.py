@@ -17,6 +17,7 @@ from udfs.replay.memory import closed_traces
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
 from udfs.replay.memory.memory_fidelity import AGREED, PIECES, Drift, held_alike
 from udfs.replay.memory.memory_pool import UNBOUNDED
+from udfs.replay.memory.memory_report import Unit, closed_loop_row
 from udfs.replay.memory.memory_state import NEVER, Trace
 from udfs.replay.memory.memory_trace import RESPONSE
 
@@ -145,3 +146,14 @@ def test_the_closed_loop_holds_as_much_as_the_capture_a_little_earlier_or_later(
     # A piece is 250 ms. Of the eight from 3 s to 5 s the first begins less than 160 ms, 2 % of the time, behind.
     assert (found[Drift.MORE_HELD], found[Drift.LESS_HELD]) == (7, 0)
     assert held_alike(trace_of(longer), trace_of(captured))[Drift.LESS_HELD] == 7
+
+
+def test_what_several_processes_of_one_name_held_is_not_known() -> None:
+    """The other one reads the partition from its beginning while this one holds what is in front of 6."""
+    unit = Unit("consumer", "app", "10.0.0.1", "run")
+    rows = [*CAPTURED, response(0, 0, 10, 40, 60)]
+    told = []
+    for both in (rows, [*rows, *fetch(20, 30, 100, [(1, 0, 6)], connection=1)]):
+        (row,) = closed_loop_row(unit, consumed(both), limits_of()).to_pylist()
+        told.append((row["checked"], row["unknown"], dict(row["reasons"]).get("another_connection", 0)))
+    assert told == [(PIECES, 0, 0), (0, PIECES, PIECES)]

@@ -10,14 +10,13 @@ from udfs.replay.memory.produced import Sendings, Sent, batches_of
 Sending = tuple[int, int, int, int, int, int, int]  # appended, sent, answered, size, sequence, records, error
 
 
-def sent(*sendings: Sending, stream: int = 7) -> Sent:
+def sent(*sendings: Sending, stream: int = 7, last_ms: int = 5, compressed: int = 0) -> Sent:
     appended, at, answered, size, sequence, records, error = (
         np.array(column) for column in zip(*sendings, strict=True)
     )
+    same = (np.full(len(at), value) for value in (last_ms, compressed))
     return batches_of(
-        Sendings(
-            appended, at, answered, size, np.full(len(at), stream), sequence, records, error, appended, appended + 5
-        )
+        Sendings(appended, at, answered, size, np.full(len(at), stream), sequence, records, error, appended, *same)
     )
 
 
@@ -43,3 +42,23 @@ def test_parts_of_a_batch_that_was_too_large_take_nothing_of_the_pool() -> None:
     found = sent((0, 10, 30, 100, 0, 5, 10), (0, 40, 50, 60, 0, 3, 0), (0, 41, 51, 40, 3, 2, 0))
     assert (found.batches.held.tolist(), found.batches.size.tolist()) == ([30], [100])
     assert (found.resent, found.split_parts) == (0, 2)
+
+
+def test_the_one_part_of_a_batch_that_was_too_large_is_not_that_batch_sent_again() -> None:
+    """Seen where batch.size is above max.message.bytes: all of it is within batch.size, and refused once more."""
+    parts = (0, 40, 60, 100, 0, 5, 10), (0, 70, 80, 60, 0, 3, 0), (0, 71, 81, 40, 3, 2, 0)
+    found = sent((0, 10, 30, 100, 0, 5, 10), *parts)
+    assert (found.batches.held.tolist(), found.resent, found.split_parts) == ([30], 0, 3)
+    again = sent((0, 5, 7, 100, 0, 5, 45), (0, 10, 30, 100, 0, 5, 10), *parts)
+    assert (again.batches.held.tolist(), again.resent, again.split_parts) == ([30], 1, 3)
+
+
+def test_a_batch_has_its_last_record_by_the_end_of_that_ms_and_before_it_is_sent() -> None:
+    batches = (0, 9000, 9500, 100, 0, 5, 0), (1, 9000, 9500, 50, 5, 1, 0), (2, 3500, 9500, 50, 6, 5, 0)
+    assert sent(*batches, last_ms=3).batches.filled.tolist() == [4000, 9000, 3500]
+
+
+def test_only_a_compressed_batch_of_several_records_may_have_grown() -> None:
+    batches = (0, 10, 30, 100, 0, 5, 0), (1, 10, 30, 50, 5, 1, 0)
+    assert sent(*batches, compressed=1).batches.may_grow.tolist() == [1, 0]
+    assert sent(*batches, compressed=0).batches.may_grow.tolist() == [0, 0]

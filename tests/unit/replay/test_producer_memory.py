@@ -3,24 +3,54 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from udfs.replay.memory.producer_memory import Batches, BufferBounds, Buffered, replay_producer
 
+CAPTURED, ASKED = 0, 1
+PLENTY = 1 << 40
 
-def replayed(batches: list[tuple[int, int, int]], total: int, poolable: int = 10, block_us: int = 1000) -> Buffered:
+
+def replayed(
+    batches: list[tuple[int, int, int]], total: int, poolable: int = 10, block_us: int = 1000,
+    captured_total: int = PLENTY, may_grow: int = 0, filled: int = PLENTY,
+) -> Buffered:  # fmt: skip
+    """Batches of (time, size, time held) in a buffer of so much; captured_total: of the captured one."""
     time, size, held = (np.array(column, np.int64) for column in zip(*sorted(batches), strict=True))
-    bounds = BufferBounds(*(np.array([value], np.int64) for value in (total, poolable, block_us)))
-    return replay_producer(Batches(time, size, held), bounds)
+    of_lanes = ((captured_total, total), (10, poolable), (block_us, block_us))
+    bounds = BufferBounds(*(np.array(values, np.int64) for values in of_lanes))
+    return replay_producer(Batches(time, size, held, np.full(len(time), may_grow), np.full(len(time), filled)), bounds)
 
 
-def told(sim: Buffered) -> dict[str, int]:
-    return {name: int(sim.runs[0][name]) for name in sim.runs.dtype.names or ()}
+def told(sim: Buffered, lane: int = ASKED) -> dict[str, int]:
+    return {name: int(sim.runs[lane][name]) for name in sim.runs.dtype.names or ()}
 
 
 def test_a_small_batch_takes_batch_size_and_a_large_one_its_own() -> None:
-    assert int(replayed([(0, 3, 50), (10, 25, 50)], 100).usages[0]["most"]) == 35
+    assert int(replayed([(0, 3, 50), (10, 25, 50)], 100).usages[ASKED]["most"]) == 35
+
+
+@pytest.mark.parametrize(("poolable", "taken"), [(10, 10), (20, 20), (5, 10)])
+def test_what_a_batch_grows_beyond_batch_size_is_not_the_pools(poolable: int, taken: int) -> None:
+    """Of a smaller batch.size several take as much together."""
+    assert int(replayed([(0, 13, 50)], 100, poolable, may_grow=1).usages[ASKED]["most"]) == taken
+
+
+def test_captured_times_have_the_waits_under_the_captured_settings_in_them() -> None:
+    """The second batch is held until 100 in both lanes, whenever it gets its memory."""
+    batches = [(0, 10, 50), (10, 10, 90)]
+    sim = replayed(batches, 10, captured_total=10)
+    assert [told(sim, lane)["wait_us"] for lane in (CAPTURED, ASKED)] == [40, 40]
+    assert [told(sim, lane)["end"] for lane in (CAPTURED, ASKED)] == [100, 100]
+    assert told(replayed(batches, 20, captured_total=10))["end"] == 10 + (90 - 40)
+
+
+@pytest.mark.parametrize(("filled", "late"), [(49, 1), (50, 0)])
+def test_a_wait_is_one_that_the_capture_can_have_until_it_has_the_last_record(filled: int, late: int) -> None:
+    sim = replayed([(0, 10, 50), (10, 10, 90)], 10, captured_total=10, filled=filled)
+    assert (told(sim, CAPTURED)["waits"], told(sim, CAPTURED)["late"]) == (1, late)
 
 
 def test_a_batch_waits_until_enough_is_given_back() -> None:
@@ -51,11 +81,11 @@ def test_memory_never_exceeds_the_buffer_and_all_of_it_comes_back(
     batches: list[tuple[int, int, int]], total: int
 ) -> None:
     sim = replayed(batches, total, block_us=10_000)
-    pool, usage = sim.pools[0], sim.usages[0]
+    pool, usage = sim.pools[ASKED], sim.usages[ASKED]
     assert int(usage["most"]) <= total
     assert int(usage["used"]) == int(usage["waiting"]) == 0
     assert int(pool["non_pooled"] + pool["free"] * pool["poolable"]) == total
-    assert int(sim.waits[0].sum()) + told(sim)["exhausted"] == len(batches)
-    peak = told(replayed(batches, 1 << 40)), int(replayed(batches, 1 << 40).usages[0]["most"])
+    assert int(sim.waits[ASKED].sum()) + told(sim)["exhausted"] == len(batches)
+    peak = told(replayed(batches, PLENTY)), int(replayed(batches, PLENTY).usages[ASKED]["most"])
     assert peak[0]["waits"] == 0
     assert told(sim)["waits"] == 0 or peak[1] > total - 10

@@ -175,6 +175,26 @@ def test_ids_tell_the_order_of_responses_that_overlap() -> None:
     assert reasons(gold) == {"session_grants": {"order_inferred": 1}, "session_shards": {"order_inferred": 1}}
 
 
+def test_ids_tell_whose_turn_it_was_first_where_most_of_the_first_responses_overlap() -> None:
+    """Seen on brokers that had just started, on a busy machine: shards 1, 0; 3, 2; then 4."""
+    second, first, fourth, third, fifth = ids(1, 0, 3, 2, 4)
+    overlapping = (
+        Fetch(0, "a", 1, granted=second, wait_us=20_000), Fetch(1, "b", 1, granted=first, wait_us=92_000),
+        Fetch(200, "c", 1, granted=fourth, wait_us=9000), Fetch(201, "d", 1, granted=third, wait_us=80_000),
+        Fetch(400, "e", 1, granted=fifth),
+    )  # fmt: skip
+    gold = gold_rows([captured(*overlapping)], lanes(80, shards=8))
+    assert reasons(gold) == {"session_grants": {"order_inferred": 2}, "session_shards": {"order_inferred": 2}}
+
+
+def test_whose_turn_it_is_makes_no_difference_where_no_shard_has_a_slot() -> None:
+    gold = gold_rows([captured(*(Fetch(n, f"c{n}", 5) for n in range(40)))], lanes(7, shards=8))
+    f = FIDELITY
+    refused = [row for row in gold[f.name] if row[f.metric] == "session_grants"]
+    assert [sum(row[column] for row in refused) for column in (f.checked, f.agreed)] == [40, 40]
+    assert reasons(gold) == {}
+
+
 def test_a_refusal_where_the_model_has_room_is_a_disagreement() -> None:
     granted = [Fetch(n, f"c{n}", 1, granted=session_id) for n, session_id in enumerate(ids(0, 1, 2, 3, 4, 5, 6, 7))]
     late = Fetch(200_000, "late", 1)

@@ -68,7 +68,7 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
     begin, horizon = int(request[0]), max(int(request[0]), int(response.max()))
     numbers, told = list(seen.first), joined(seen.told, TOLD)
     moves = Moves(*(np.concatenate(columns) for columns in zip(*seen.moves, strict=True)))
-    logs = [known_log(seen, keys[n], n, told, moves, horizon) for n in numbers]
+    logs = [known_log(seen, keys[n], n, fetches, told, moves, horizon, reader == "follower") for n in numbers]
     unit = unit_of([seen.first[n] for n in numbers], numbers, logs)
     kept = joined(seen.servings, SERVED)
     servings = servings_of(kept, numbers, logs, unit)

@@ -1,7 +1,8 @@
 """What can be read of a connection's partitions: their known batches, and what offsets and sizes mean in them.
 
 A batch can be read from when a response first showed it, or a high watermark above it, and from the beginning where
-the first response did.
+the first response did. A consumer's own fetches tell better than others' when it could: followers get a batch before
+the high watermark is above it.
 """
 
 from __future__ import annotations
@@ -34,15 +35,28 @@ class Log(NamedTuple):
     is_known: bool
 
 
-def known_log(seen: Observed, key: str, number: int, told: Columns, moves: Moves, horizon: int) -> Log:
-    """What can be read of a partition until the capture's end."""
+class Shown(NamedTuple):
+    """When a response first told a bound above each batch, int64[n]: ALWAYS where the first did, NEVER where none did;
+    when that was asked for; and since when, at the earliest, it could be told, just behind the response before.
+    """
+
+    at: Ints
+    asked: Ints
+    since: Ints
+
+
+def known_log(
+    seen: Observed, key: str, number: int, fetches: Columns, told: Columns, moves: Moves, horizon: int,
+    is_follower: bool,
+) -> Log:  # fmt: skip
+    """What can be read of a partition until the capture's end. fetches: the connection's, of the columns FETCHED."""
     parts = joined(seen.logs.get(key, []), tuple(LISTS))
     base, rows = np.unique(parts["base"], return_index=True)
     last, size, after, before = (parts[name][rows] for name in ("last", "size", "after", "before"))
     of_partition = told[READS.partition] == number
-    bounds = np.maximum.accumulate(told[READS.told_bound][of_partition])
-    shown_at = shown(last, bounds, told[READS.response_time][of_partition])
-    visible = np.maximum(after, np.minimum(before, shown_at))
+    answers_at_once = not is_follower and seen.limits[READS.min_bytes] <= 1
+    of_shown = shown(last, {name: column[of_partition] for name, column in told.items()}, fetches)
+    visible = np.maximum(after, visible_from(before, of_shown, answers_at_once))
     breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
     start = int(np.searchsorted(last, seen.first[number].fetch_offset))
     before = np.array([seen.moved_here[number]] if number in seen.moved_here else [], np.int64)
@@ -70,12 +84,26 @@ def lowest_known(base: Ints, last: Ints, breaks: Ints, start: int, offsets: Ints
     return int(at[known].min(initial=start))
 
 
-def shown(last: Ints, bounds: Ints, times: Ints) -> Ints:
-    """When a response first told a bound above each offset: ALWAYS where the first did, NEVER where none did."""
-    place = np.searchsorted(bounds, last, side="right")
-    at = np.append(times, NEVER)[place]
-    found: Ints = np.where((place == 0) & (len(times) > 0), ALWAYS, at)
-    return found
+def shown(last: Ints, told: Columns, fetches: Columns) -> Shown:
+    """What responses of one partition, of the columns TOLD, show of batches that end with these offsets."""
+    place = np.searchsorted(np.maximum.accumulate(told[READS.told_bound]), last, side="right")
+    is_first = (place == 0) & (len(told[READS.told_bound]) > 0)
+    at, asked = (np.append(told[name], NEVER)[place] for name in (READS.response_time, READS.request_time))
+    answered = np.concatenate([np.full(1, ALWAYS), np.maximum.accumulate(fetches[READS.response_time]) + 1])
+    since = answered[np.searchsorted(fetches[READS.request_time], asked)]
+    return Shown(*(np.where(is_first, ALWAYS, time) for time in (at, asked, since)))
+
+
+def visible_from(before: Ints, of_shown: Shown, answers_at_once: bool) -> Ints:
+    """When each batch can be read, of which some response had records `before` (us).
+
+    answers_at_once: a fetch is answered as soon as there is something for its reader, so that what others got before
+    that was not for it yet.
+    """
+    found: Ints = np.minimum(before, of_shown.at)
+    if not answers_at_once:
+        return found
+    return np.where(found > of_shown.asked, of_shown.at, np.maximum(found, of_shown.since))
 
 
 def records_of(log: Log) -> Ints:

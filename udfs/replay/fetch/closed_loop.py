@@ -158,6 +158,19 @@ def unread(unit: Unit, work: Work) -> bool:
 
 
 @kernel
+def until_response(pace: Pace, node: int, sent: int, found: int, has_waited: bool) -> float:
+    """From when a broker answers a fetch with so many bytes until the response is there (us).
+
+    What a fetch has waited for can be read when a response showed it (closed_logs), which has the answer's time in it.
+    """
+    if not has_waited:
+        took: float = pace.answer[node] + time_of(pace.sending, node, sent, found)
+        return took
+    late: float = pace.late[node] if found == 0 else 0.0
+    return late
+
+
+@kernel
 def send(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, pace: Pace, node: int) -> None:
     """Send one request; the node's clock moves on to its response."""
     ask(rules, lane, work, state)
@@ -165,9 +178,9 @@ def send(unit: Unit, rules: Rules, lane: int, work: Work, state: Record, pace: P
     read_at = answered_at(unit, rules, lane, work, state.asked, found, state.now)
     if read_at > state.now:
         found = read(unit, rules, lane, work, state.asked, read_at)
-    late = pace.late[node] if found == 0 else 0.0
+    has_waited = read_at > state.now
     state.sent_at, state.read_at, state.in_flight = state.now, read_at, 1
-    state.now = read_at + round(pace.answer[node] + time_of(pace.sending, node, state.bytes, found) + late)
+    state.now = read_at + round(until_response(pace, node, state.bytes, found, has_waited))
     state.bytes += found
     state.sent += 1
 

@@ -30,7 +30,7 @@ SERVED = (
     READS.partition, READS.request_time, READS.response_time, READS.fetch_offset, READS.returned_bytes,
     READS.partition_max_bytes, READS.told_bound,
 )  # fmt: skip
-TOLD = (READS.partition, READS.response_time, READS.told_bound)
+TOLD = (READS.partition, READS.request_time, READS.response_time, READS.told_bound)
 FIRST = (READS.request_time, READS.fetch_offset, READS.partition_max_bytes)
 FLAGS = (READS.session_known, READS.refused, READS.redirected)
 

@@ -41,9 +41,8 @@ from udfs.wire.arrays import Floats, Ints
 
 ALGORITHM = "consumer_memory"
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
-WAITED = (
-    "waited_for_memory"  # a reason of producers' fidelity: the replay lets a batch wait, which the capture has in time
-)
+WAITED = "waited_for_memory"
+"""A reason of producers' fidelity: the replay lets a batch wait for longer than the capture can have."""
 if TYPE_CHECKING:
     Cell = npt.NDArray[np.generic] | pa.Array[Any]
     Rows = Iterator[tuple[Table, pa.RecordBatch]]
@@ -249,7 +248,7 @@ def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, sent: Sent, lef
         t.left_out: np.full(n, left_out),
     }
     yield t, rows_of(t, columns)
-    waited = int(sim.runs["waits"][0] + sim.runs["larger"][0])
+    waited = int(sum(sim.runs[count][0] for count in ("late", "exhausted", "larger")))
     yield FIDELITY, fidelity_row(unit, "batches_without_wait", batches, batches - waited, 0, {WAITED: waited})
 
 
@@ -261,8 +260,13 @@ def consumer_fidelity(unit: Unit, consumed: Consumed, lanes: MemoryLanes) -> Row
 
 
 def closed_loop_row(unit: Unit, consumed: Consumed, limits: FetchLanes) -> pa.RecordBatch:
-    """The row of `fidelity` on the memory of the closed loop at the captured settings."""
+    """The row of `fidelity` on the memory of the closed loop at the captured settings.
+
+    What several processes of one name held is not known: each one's fetches seem to drain what the others got.
+    """
     metric, obstacles = "closed_loop_held", sorted(consumed.closed.unchecked)
+    if consumed.captured.verdicts[CODES[Reason.ANOTHER_CONNECTION]]:
+        obstacles.append(Reason.ANOTHER_CONNECTION)
     if obstacles:
         pieces = memory_fidelity.PIECES
         return fidelity_row(unit, metric, 0, 0, pieces, {obstacles[0]: pieces})

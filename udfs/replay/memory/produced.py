@@ -1,7 +1,8 @@
 """What a producer process sent, gathered row by row: its batches from their first record on until their last answer.
 
 A batch that is sent again keeps its memory. The parts of one that was too large do not take any of the pool, which got
-that of the whole back when it was split (RecordAccumulator.splitAndReenqueue and deallocate, Kafka 4.4).
+that of the whole back when it was split (RecordAccumulator.splitAndReenqueue and deallocate, Kafka 4.4); its one part,
+where all of it is within batch.size, neither.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.memory.memory_trace import MOST_EXCHANGES
 from udfs.replay.memory.producer_memory import Batches
 from udfs.replay.splits.resent import NONE, Rows, mark_resent
-from udfs.wire.arrays import Ints, read_only
+from udfs.replay.splits.sent_batches import TOO_LARGE
+from udfs.wire.arrays import Bools, Ints, read_only
+
+US_PER_MS = 1000
 
 
 class Sendings(NamedTuple):
-    """Batches in produce requests, int64[n] each; times in us, `answered` NEVER where it is not known."""
+    """Batches in produce requests, int64[n] each; times in us, `answered` NEVER where it is not known, timestamps in
+    ms."""
 
     appended: Ints
     sent: Ints
@@ -34,6 +39,7 @@ class Sendings(NamedTuple):
     error: Ints
     first_timestamp: Ints
     last_timestamp: Ints
+    compressed: Ints
 
 
 class Sent(NamedTuple):
@@ -60,6 +66,7 @@ class Produced:
             for name, missing in (
                 (t.time, 0), (t.started, 0), (t.came, NEVER), (t.size, 0), (t.partition_key, 0), (t.sequence, NONE),
                 (t.records, 0), (t.error_code, 0), (t.first_timestamp, 0), (t.last_timestamp, 0),
+                (t.compressed, 0),
             )
         )  # fmt: skip
         self.parts.append(Sendings(*columns))
@@ -76,14 +83,27 @@ class Produced:
 def batches_of(rows: Sendings) -> Sent:
     """The batches of sendings in the order of their first records, those of one batch in the order of their sending."""
     parent, offset = parents(rows)
-    is_again, original = parent != NONE, np.maximum(parent, 0)
+    is_whole, end = held_until(rows, parent, offset)
+    own, several = parent == NONE, rows.records > 1
+    last = np.clip(rows.last_timestamp, 0, rows.sent // US_PER_MS)
+    filled = np.where(several, np.minimum((last + 1) * US_PER_MS, rows.sent), rows.sent)
+    may_grow = (several & (rows.compressed == 1)).astype(np.int64)
+    columns = (rows.appended, rows.size, np.maximum(end - rows.appended, 0), may_grow, filled)
+    batches = Batches(*(column[own] for column in columns))
+    return Sent(batches, int(is_whole.sum()), int((~own & ~is_whole).sum()))
+
+
+def held_until(rows: Sendings, parent: Ints, offset: Ints) -> tuple[Bools, Ints]:
+    """(whether each sending is that of a whole batch again, until when a batch holds its memory, us)."""
+    is_again, original = parent != NONE, np.where(parent != NONE, parent, np.arange(len(parent)))
     is_whole = is_again & (offset == 0) & (rows.records == rows.records[original])
+    is_split = (rows.error == TOO_LARGE) & (rows.records > 1) & (is_whole | ~is_again)
+    split_at = np.full(len(parent), NEVER)
+    np.minimum.at(split_at, original[is_split], rows.answered[is_split])
+    is_whole &= rows.sent < split_at[original]
     end = np.where(rows.answered == NEVER, rows.sent, rows.answered)
     np.maximum.at(end, original[is_whole], end[is_whole])
-    own = ~is_again
-    held = np.maximum(end - rows.appended, 0)[own]
-    batches = Batches(rows.appended[own], rows.size[own], held)
-    return Sent(batches, int(is_whole.sum()), int((is_again & ~is_whole).sum()))
+    return is_whole, np.minimum(end, split_at)
 
 
 def parents(rows: Sendings) -> tuple[Ints, Ints]:

@@ -1,7 +1,8 @@
 """A producer's batches through its BufferPool: what was in use, who would have blocked, who would have given up.
 
-A batch takes max(batch.size, its bytes) when its first record is appended, and gives it back with the response
-(RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is later by as long.
+A batch takes max(batch.size, the bytes of its first record) when that is appended, and gives it back with the response
+(RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is later by as long; what it has to wait
+under the captured settings, which are lane 0, its captured times have in them.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Batches(NamedTuple):
     time: Ints  # us: the first record is appended
     size: Ints  # bytes on the wire
     held: Ints  # us
+    may_grow: Ints  # 1: compressed and of several records, so that it may have come to be larger than what it took
+    filled: Ints  # us: by then the capture has its last record
 
 
 class BufferBounds(NamedTuple):
@@ -56,6 +59,7 @@ BLOCKED = np.dtype(
             "longest_us",
             "exhausted",  # BufferExhaustedException: max.block.ms was over
             "larger",  # larger than buffer.memory
+            "late",  # in lane 0: got its memory when the capture had its last record
             "end",
         )
     ]
@@ -63,12 +67,16 @@ BLOCKED = np.dtype(
 
 
 class Buffered(NamedTuple):
-    """All of a producer's replay; waits: int64[lanes, BUCKETS], batches by how long they waited (us)."""
+    """All of a producer's replay; waits: int64[lanes, BUCKETS], batches by how long they waited (us).
+
+    waited: int64[n], how long in lane 0, no longer than they were held.
+    """
 
     batches: Batches
     bounds: BufferBounds
     waiters: Waiters
     served: Ints  # int64[n]: 1 once its grant was noted
+    waited: Ints
     heap: Heap
     spent: Spent
     waits: Ints
@@ -85,8 +93,11 @@ def grant(sim: Buffered, lane: int, i: int, time: int) -> None:
     sim.waits[lane, bucket_of(waited)] += 1
     run.wait_us += waited
     run.longest_us = max(run.longest_us, waited)
+    if lane == 0:
+        sim.waited[i] = min(waited, sim.batches.held[i])
+        run.late += 1 if time > max(sim.batches.filled[i], sim.batches.time[i]) else 0
     use(sim.usages[lane], sim.spent, lane, sim.waiters.size[i])
-    push(sim.heap, time + sim.batches.held[i], RELEASE | i)
+    push(sim.heap, time + sim.batches.held[i] - sim.waited[i], RELEASE | i)
 
 
 @kernel
@@ -99,11 +110,24 @@ def grant_woken(sim: Buffered, lane: int, first: int, time: int) -> None:
 
 
 @kernel
+def taken(sim: Buffered, lane: int, i: int) -> int:
+    """Bytes of the pool that a batch takes.
+
+    What it grows beyond that is not the pool's (ByteBufferOutputStream.expandBuffer), as where compression is worse
+    than was estimated. A lane with a smaller batch.size would have several batches in its place.
+    """
+    size: int = sim.batches.size[i]
+    if sim.batches.may_grow[i] == 1:
+        size = min(size, sim.bounds.poolable[0])
+    at_least: int = max(size, sim.bounds.poolable[lane])
+    return at_least
+
+
+@kernel
 def on_allocation(sim: Buffered, lane: int, i: int, time: int) -> None:
     """A batch's first record is appended."""
     run, first = sim.runs[lane], sim.pools[lane].first
-    size = max(sim.batches.size[i], sim.bounds.poolable[lane])
-    state = allocate(sim.pools[lane], sim.waiters, i, size)
+    state = allocate(sim.pools[lane], sim.waiters, i, taken(sim, lane, i))
     if state == ILLEGAL:
         run.larger += 1
     elif state == GRANTED:
@@ -175,6 +199,7 @@ def replay_producer(batches: Batches, bounds: BufferBounds) -> Buffered:
         Batches(*map(read_only, batches)),
         BufferBounds(*map(read_only, bounds)),
         Waiters(*(np.zeros(n, np.int64) for _ in Waiters._fields)),
+        np.zeros(n, np.int64),
         np.zeros(n, np.int64),
         Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
         nothing_spent(lanes),

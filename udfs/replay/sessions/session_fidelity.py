@@ -220,17 +220,24 @@ def grant_verdict(
 
 
 @kernel
+def shard_verdict(issued: int, moment: Record) -> int:
+    """The verdict on the shard of an id."""
+    if moment.expected_shard == UNKNOWN_PHASE:
+        return _PHASE
+    if issued == moment.expected_shard:
+        return _INFERRED if moment.is_inferred == 1 else AGREED
+    return _OTHER_SHARD if moment.is_certain == 1 else _AFTER_LOSS
+
+
+@kernel
 def judge_grant(judged: Judged, settings: CacheSettings, moment: Record, fetch: Record, now_ms: int) -> None:
     """The response to a full fetch."""
     issued = issued_shard(fetch, settings.shards[0])
-    expected = moment.expected_shard
-    if expected == UNKNOWN_PHASE:
-        judged.verdicts[fetch.name, _SHARDS, _PHASE] += 1
-    elif issued != NOWHERE:
-        fits = _INFERRED if moment.is_inferred == 1 else AGREED
-        differs = _OTHER_SHARD if moment.is_certain == 1 else _AFTER_LOSS
-        judged.verdicts[fetch.name, _SHARDS, fits if issued == expected else differs] += 1
-    shard = expected if issued == NOWHERE else issued
+    if issued != NOWHERE:
+        judged.verdicts[fetch.name, _SHARDS, shard_verdict(issued, moment)] += 1
+    shard = moment.expected_shard if issued == NOWHERE else issued
+    if shard == UNKNOWN_PHASE and settings.slots[0] == 0:  # whose turn it is makes no difference
+        shard = 0
     if shard == UNKNOWN_PHASE:
         judged.verdicts[fetch.name, _GRANTS, _PHASE] += 1
         return
