@@ -58,6 +58,7 @@ from udfs.replay.sessions.session_report import ALGORITHM as SESSION_CACHE
 from udfs.replay.splits.compression_estimate import Producers
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
+from udfs.replay.splits.topic_limits import TopicLimits
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.compressed_sizes import encode_records
 from udfs.wire.records import sizes_of
@@ -179,7 +180,11 @@ def replay_batch_split() -> None:
     """A batch of one record, in two lanes, and the walk over a record."""
     two = np.ones(2, np.int64)
     ratio = np.ones(2, np.float32)
-    lanes = SplitLanes(("captured", "other"), Producers(two, two, two, two, two, two, two, two, ratio, ratio, ratio))
+    of_topics = np.zeros((2, 0), np.int64)
+    lanes = SplitLanes(
+        ("captured", "other"), Producers(two, of_topics, two, two, two, two, two, two, ratio, ratio, ratio),
+        TopicLimits(({}, {}), two, two),
+    )  # fmt: skip
     sizes = {
         SENT.record_sizes: pa.array([[100]], TYPES["array<int>"]),
         SENT.create_times: pa.array([[0]], TYPES["array<bigint>"]),

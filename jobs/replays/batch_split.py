@@ -19,12 +19,13 @@ from jobs.replays.algorithm import Algorithm
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.replays.producer_packets import with_packets
 from jobs.replays.split_answers import QUERIES, TITLE, answer_lines
-from jobs.replays.split_events import sent_batches
+from jobs.replays.split_events import check_topics, created_topics, sent_batches
 from jobs.run import Run
 from jobs.scenarios.scenario import Lane
-from jobs.scenarios.settings import Value, settings
+from jobs.scenarios.settings import Value, setting_of, settings
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from udfs.errors import CaptureError
 from udfs.facts.record_sizes import SAMPLE_EVERY
@@ -32,12 +33,14 @@ from udfs.replay.splits.compression_estimate import AS_CAPTURED, KIP_TEXT, PROFI
 from udfs.replay.splits.replay_with_records import IS_SENT, PACKET_ORDER, replay_with_records
 from udfs.replay.splits.split_replay import BY_CLIENT, CLIENT, SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM
+from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 HALVING = ("4.2", "4.3")
 """Releases that split a batch which came of a split in halves, of those that the setting `kafka` knows."""
 
 
+OF_ALL_TOPICS, MESSAGE_MAX_BYTES = "topic.max.message.bytes", "broker.message.max.bytes"
 SENT_ORDER = (SENT.append_from, SENT.request_time, SENT.connection_id, SENT.exchange_no, SENT.position)
 EXACT = "exact"
 """Of recut.sizes: records are compressed anew as they are batched."""
@@ -70,14 +73,33 @@ def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLa
     return SplitLanes(
         tuple(lane.name for lane in lanes),
         Producers(
-            whole("producer.batch.size"), whole("topic.max.message.bytes"), whole("producer.linger.ms", 1000),
+            whole("producer.batch.size"), np.zeros((len(lanes), 0), np.int64), whole("producer.linger.ms", 1000),
             np.array(codecs, np.int64), np.array(texts, np.int64), np.array(halves, np.int64),
             np.array([mode == "fitted" for mode in sizes]).astype(np.int64),
             np.array([every if mode == EXACT else 0 for mode in sizes], np.int64),
             single("compression.ratio.improving.step"), single("compression.ratio.deteriorate.step"),
             single("compression.ratio.estimation.factor"),
         ),
+        topic_limits(lanes, captured),
     )  # fmt: skip
+
+
+def topic_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> TopicLimits:
+    """What lanes and statements say of max.message.bytes: a lane's of all topics goes before what is stated of one."""
+    stated, default = own_limits(captured), settings()[MESSAGE_MAX_BYTES].default_value
+    return TopicLimits(
+        tuple(({} if OF_ALL_TOPICS in lane.settings else stated) | own_limits(lane.settings) for lane in lanes),
+        *(
+            np.array([int(lane.settings.get(key, captured.get(key, unsaid))) for lane in lanes], np.int64)
+            for key, unsaid in ((OF_ALL_TOPICS, NOT_SAID), (MESSAGE_MAX_BYTES, default or 0))
+        ),
+    )
+
+
+def own_limits(values: Mapping[str, Value]) -> dict[str, int]:
+    """max.message.bytes by topic, of what is said of one topic."""
+    said = ((setting_of(key), value) for key, value in values.items())
+    return {setting.topic: int(value) for setting, value in said if setting.topic is not None}
 
 
 def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
@@ -88,7 +110,9 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
     shards = shards_of(spark)
     by_host = run.scenario.captured.get("producer.process") == "host"
-    sent = sent_batches(batches, connections, by_host, shards)
+    check_topics(batches, lanes.limits)
+    created = created_topics(rows_of(spark, run.lake, TOPIC_CHANGES, capture_id))
+    sent = sent_batches(batches, connections, created, by_host, shards)
     if not lanes.producers.measured_every.any():
         return replayed(sent, lanes, run_id, shards)
     return replayed_with_records(with_packets(spark, run.lake, capture_id, sent, connections), lanes, run_id, shards)

@@ -8,7 +8,10 @@ from pyspark.sql import functions as F
 from jobs.replays.one_shuffle import shard
 from jobs.replays.sequence_numbers import sequence
 from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
+from udfs.errors import CaptureError
+from udfs.replay.splits.topic_limits import TopicLimits
 
 JAVA = "apache-kafka-java"
 """client_software_name of Kafka's own client."""
@@ -16,8 +19,34 @@ OLDEST_APPEND_MS = 120_000
 """delivery.timeout.ms by default: an older timestamp is not that of the append, but brought along."""
 
 
-def sent_batches(batches: DataFrame, connections: DataFrame, by_host: bool, shards: int) -> DataFrame:
-    """Rows of SENT. by_host: all clients of an address are one process."""
+def created_topics(changes: DataFrame) -> DataFrame:
+    """A row a topic that a request creates with a max.message.bytes of its own: that of the last such request which was
+    not refused.
+    """
+    c = TOPIC_CHANGES
+    made = changes.where((F.col(c.kind) == "create_topic") & (F.col(c.error_code) == 0) & ~F.col(c.validate_only))
+    last = F.max_by(F.col(c.max_message_bytes), F.struct(c.request_time, c.connection_id, c.exchange_no, c.position))
+    return made.groupBy(c.topic).agg(last.alias(SENT.max_message_bytes))
+
+
+def check_topics(batches: DataFrame, limits: TopicLimits) -> None:
+    """Raises CaptureError where max.message.bytes is said of a topic that nobody produces to."""
+    b, said = RECORD_BATCHES, sorted({topic for own in limits.own for topic in own})
+    if not said:
+        return
+    produced = batches.where((F.col(b.source) == "produce") & F.col(b.topic).isin(said))
+    missing = sorted(set(said) - {row[0] for row in produced.select(b.topic).distinct().collect()})
+    if missing:
+        raise CaptureError(
+            f"topic.NAME.max.message.bytes is given of {', '.join(missing)}, to which the capture shows no batch being "
+            "produced: name topics as the column `topic` of silver/record_batches does"
+        )
+
+
+def sent_batches(
+    batches: DataFrame, connections: DataFrame, created: DataFrame, by_host: bool, shards: int
+) -> DataFrame:
+    """Rows of SENT. created: as `created_topics` has it. by_host: all clients of an address are one process."""
     b, c, t = RECORD_BATCHES, CONNECTIONS, SENT
     name, version = F.col(c.client_software_name), F.split(c.client_software_version, r"\.")
     is_java = name.isNull() | (name == JAVA)
@@ -41,5 +70,6 @@ def sent_batches(batches: DataFrame, connections: DataFrame, by_host: bool, shar
         t.request_time: requested,
         t.response_time: F.unix_micros(b.response_time),
     }
-    rows = produced.join(software, str(c.connection_id)).withColumns({str(column): of for column, of in named.items()})
+    told = produced.join(software, str(c.connection_id)).join(F.broadcast(created), str(b.topic), "left")
+    rows = told.withColumns({str(column): of for column, of in named.items()})
     return rows.withColumn(t.shard, shard(shards, t.client_id, t.client_address)).select(*t.columns)

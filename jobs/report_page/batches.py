@@ -5,11 +5,11 @@ from __future__ import annotations
 from jobs.replays.split_answers import lanes
 from jobs.report_page.most import and_more
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.splits import BATCHES, NO_PRODUCER, estimates, in_order
+from jobs.report_page.splits import BATCHES, NO_PRODUCER, captured_limits, estimates, in_order
 from jobs.report_page.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
 from jobs.report_page.wording import counted, name_of
 from jobs.screen import Grid, size
-from schemas.tables.gold_splits import BATCH_SPLIT_TIMELINE
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.replay.splits.split_report import ALGORITHM
 
@@ -54,12 +54,12 @@ def size_histogram(found: Findings) -> Plot:
          "answer": "MESSAGE_TOO_LARGE" if row["refused"] else "taken"}
         for row in found.of(batch_sizes)
     ]  # fmt: skip
-    limit = float(found.captured.get(MAX_MESSAGE_BYTES) or 0)
+    limits = [float(row[BATCH_SPLIT.max_message_bytes]) for row in found.of(captured_limits)]
     return Plot(
         "Produced batches by their bytes on the wire",
         "bar", seen_in(rows, "no produced batch is whole"),
         Axis("bytes", "bytes of a batch", "bytes", log=True), Axis("batches", "batches", "count"),
-        Axis("answer", "answer", "name"), (limit, "max.message.bytes") if limit else None,
+        Axis("answer", "answer", "name"), (limits[0], "max.message.bytes") if len(limits) == 1 else None,
     )  # fmt: skip
 
 
@@ -97,7 +97,6 @@ def topics_table(found: Findings) -> Grid:
     return Grid(head, cells, ("topic", "producer"), (*notes, *and_more(found.of(produced_topics), b)))
 
 
-MAX_MESSAGE_BYTES = "topic.max.message.bytes"
 CHECKS = (
     ("fetch.max.bytes, max.partition.fetch.bytes", "broker, as it reads", "compressed, as in the log"),
     ("max.message.bytes", "broker, as it appends", "compressed, the whole batch with its header"),
@@ -161,7 +160,7 @@ def checks_table(found: Findings) -> Grid:
 REFUSED = Question(
     2, "Why MESSAGE_TOO_LARGE when every record is small, or when compression is on?", "KIP-126", (),
     (produced_codecs, produced_topics, batch_sizes), refused, (size_histogram, estimated_and_had), topics_table,
-    BATCHES, {ALGORITHM: (estimates,)},
+    BATCHES, {ALGORITHM: (estimates, captured_limits)},
 )  # fmt: skip
 
 

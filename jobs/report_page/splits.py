@@ -14,7 +14,7 @@ from jobs.report_page.most import and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import Grid
+from jobs.screen import Grid, size
 from jobs.units import parse_bytes
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from udfs.replay.splits.split_report import ALGORITHM
@@ -56,6 +56,12 @@ def estimates(own_rows: OwnRows) -> DataFrame:
     counts = [F.min(t.first_batch).alias(t.first_batch), F.sum(t.splits).alias(t.splits)]
     spans = of_worst.groupBy(*key, "apart", span).agg(*counts, *means)
     return spans.orderBy(F.desc("apart"), *key, t.first_batch)
+
+
+def captured_limits(own_rows: OwnRows) -> DataFrame:
+    """max.message.bytes in the captured lane: a row where all topics have the same, else two."""
+    t = BATCH_SPLIT
+    return own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE).select(t.max_message_bytes).distinct().limit(2)
 
 
 def in_order(found: Findings) -> list[Row]:
@@ -174,15 +180,19 @@ def estimates_table(found: Findings) -> Grid:
     t = BATCH_SPLIT
     cells = [
         [
-            name_of(row[t.client_id]), row[t.topic], f"{row[t.batches]:,}", f"{row[t.splits]:,}",
+            name_of(row[t.client_id]), row[t.topic], size(row[t.max_message_bytes]), f"{row[t.batches]:,}",
+            f"{row[t.splits]:,}",
             "-" if row[t.compression_ratio] is None else f"{row[t.compression_ratio]:.2f}",
             f"{row[t.final_estimate]:.2f}",
             f"{row[t.recoveries]:,}", duration(row[t.recovery_ms_mean]), duration(row[t.recovery_ms_max]),
         ]
         for row in captured_producers(found)
     ]  # fmt: skip
-    head = ("producer", "topic", "batches", "splits", "ratio", "last estimate", "recoveries", "mean", "longest")
-    notes = ("Of the captured lane, which is a replay too.", *and_more(captured_producers(found), t))
+    head = (
+        "producer", "topic", "limit", "batches", "splits", "ratio", "last estimate", "recoveries", "mean", "longest"
+    )  # fmt: skip
+    told = "Of the captured lane, which is a replay too. limit: max.message.bytes of the topic."
+    notes = (told, *and_more(captured_producers(found), t))
     return Grid(head, cells, ("producer", "topic"), notes)
 
 

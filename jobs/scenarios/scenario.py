@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from jobs.scenarios.settings import Value, settings
+from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
 
 CAPTURED_LANE = "captured"
 """Name of the lane that replays what was captured, with no setting changed."""
@@ -59,7 +59,7 @@ class Scenario:
         Raises KeyError for an algorithm that the scenario does not replay.
         """
         grid = self.replay[algorithm]
-        keys = [key for key in settings() if key in grid]
+        keys = in_catalogue_order(grid)
         rows = itertools.product(*(grid[key] for key in keys)) if keys else ()
         return [Lane(CAPTURED_LANE, {}), *(_lane(dict(zip(keys, row, strict=True))) for row in rows)]
 
@@ -89,5 +89,5 @@ def lane_count(grid: Mapping[str, tuple[Value, ...]]) -> int:
 
 
 def _lane(changed: Mapping[str, Value]) -> Lane:
-    name = ",".join(f"{key}={settings()[key].format(value)}" for key, value in changed.items())
+    name = ",".join(f"{key}={setting_of(key).format(value)}" for key, value in changed.items())
     return Lane(name, changed)

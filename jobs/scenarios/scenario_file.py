@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from jobs.scenarios.located_yaml import Fault, LocatedYaml, read_located_yaml
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
-from jobs.scenarios.settings import ON_REQUEST, Value, algorithms, did_you_mean, find_setting, settings
+from jobs.scenarios.settings import ON_REQUEST, Value, algorithms, did_you_mean, find_setting, setting_of, settings
 from udfs.capture.locations import is_uri
 from udfs.errors import ScenarioError
 
@@ -123,7 +123,7 @@ def _replay(
     """The grid of each algorithm; where the file names none, all but those ON_REQUEST that no flag names a setting of,
     each with the captured lane alone."""
     in_flags = look_up(flags, settings().values(), faults, lambda _: "")
-    given = [settings()[key].algorithms for key in (*in_flags, *stated)]
+    given = [setting_of(key).algorithms for key in (*in_flags, *stated)]
     requested = {names[0] for names in given if names}
     grids = {}
     for name in _wanted(located, text, requested, faults):

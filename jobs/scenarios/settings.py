@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -27,10 +28,15 @@ ON_REQUEST = frozenset({"batch_split"})
 """Replays that need more of a capture than others do: they are made where a scenario names them, or a flag a setting
 that is about them first."""
 _SETTINGS_FILE = CONF / "settings.yaml"
+_TOPIC = "[a-zA-Z0-9._-]{1,249}"
+"""A topic's name (org.apache.kafka.common.internals.Topic)."""
 
 
 class Setting(BaseModel):
-    """One setting; the fields are described at the top of conf/settings.yaml."""
+    """One setting; the fields are described at the top of conf/settings.yaml.
+
+    topic: the one topic that it is of, None for all, as in the file.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,6 +52,7 @@ class Setting(BaseModel):
     algorithms: tuple[str, ...]
     kip: str | None
     doc: str
+    topic: str | None = None
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
@@ -57,7 +64,11 @@ class Setting(BaseModel):
 
     @property
     def key(self) -> str:
-        """The unambiguous spelling: consumer.fetch.max.bytes, replica.fetch.max.bytes, kafka."""
+        """The unambiguous spelling: consumer.fetch.max.bytes, replica.fetch.max.bytes, kafka; of one topic
+        topic.orders.max.message.bytes.
+        """
+        if self.topic is not None:
+            return f"{self.set_on}.{self.topic}.{self.name}"
         said = self.set_on is None or self.name.startswith(f"{self.set_on}.")
         return self.name if said else f"{self.set_on}.{self.name}"
 
@@ -116,8 +127,30 @@ def algorithms() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for setting in settings().values() for name in setting.algorithms))
 
 
+def setting_of(key: str) -> Setting:
+    """The setting that has this key, also of one topic. Raises KeyError where there is none."""
+    return settings().get(key) or find_setting(key, settings().values())
+
+
+def in_catalogue_order(keys: Iterable[str]) -> list[str]:
+    """Keys in the order of the file, those of a topic behind that of all, by topic."""
+    places = {setting.key: place for place, setting in enumerate(settings().values())}
+
+    def place(key: str) -> tuple[int, str]:
+        setting = setting_of(key)
+        return places[setting.model_copy(update={"topic": None}).key], setting.topic or ""
+
+    return sorted(keys, key=place)
+
+
+def of_one_topic(name: str, setting: Setting) -> Setting | None:
+    """The topics' setting of the one topic that topic.NAME.max.message.bytes names; None for any other name."""
+    spelt = re.fullmatch(rf"topic\.({_TOPIC})\.{re.escape(setting.name)}", name) if setting.set_on == "topic" else None
+    return spelt and setting.model_copy(update={"topic": spelt[1]})
+
+
 def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
-    """The candidate with this key, else the first with this Kafka name.
+    """The candidate with this key, else the first with this Kafka name, else a topic's own.
 
     A bare Kafka name means the first setting in conf/settings.yaml that may be given in that place: `fetch.max.bytes`
     is the consumer's among lanes, and the broker's among captured settings. Raises KeyError with a hint where there is
@@ -130,6 +163,9 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
     for setting in candidates:
         if setting.name == name:
             return setting
+    for setting in candidates:
+        if own := of_one_topic(name, setting):
+            return own
     raise KeyError(did_you_mean(name, [spelling for s in candidates for spelling in (s.name, s.key)]))
 
 

@@ -20,6 +20,7 @@ BATCH_SPLIT = table(
     "how far it is from the capture.",
     ("run_id", "scenario", "client_id", "client_address", "topic"), "run_id",
     **_CLIENT,
+    max_message_bytes=C("bigint", "The largest batch that brokers take for the topic in the lane", "bytes"),
     records=C("bigint", "Records"),
     batches=C("bigint", "Batches sent for the first time"),
     over_limit=C("bigint", "... larger than max.message.bytes"),

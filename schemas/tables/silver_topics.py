@@ -73,6 +73,7 @@ TOPIC_CHANGES = table(
                                    "where Kafka is to place them, or a move is to be cancelled",
                   nullable=True),
     configs=C("int", "How many configurations a topic to be made is given", nullable=True),
+    max_message_bytes=C("bigint", "... max.message.bytes, where that is among them", "bytes", nullable=True),
     validate_only=C("boolean", "Nothing is to be done, only checked", nullable=True),
     error_code=C("smallint", "The error of the topic or partition, else of the whole response; null without an answer",
                  nullable=True),

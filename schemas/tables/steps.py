@@ -247,4 +247,5 @@ SENT = table(
     is_java=C("boolean", "The client is Apache Kafka's, or does not tell what it is"),
     halves=C("boolean", "... and 4.2 or later, or does not tell"),
     began_before=C("boolean", "The capture does not show the connection being opened"),
+    max_message_bytes=C("bigint", "As in topic_changes, of the topic's last creation", "bytes", nullable=True),
 )  # fmt: skip

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.replays.split_events import sent_batches
+from jobs.replays.split_events import check_topics, created_topics, sent_batches
 from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.table import Table
+from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.splits.topic_limits import TopicLimits
 
 NOW_MS = 1_700_000_000_000
 LONGEST = 2**63 - 1
@@ -36,21 +41,24 @@ def client(connection: int, name: str | None, version: str | None) -> dict[str, 
     )  # fmt: skip
 
 
-def given(
-    spark: SparkSession, batches: list[dict[str, Any]], clients: list[dict[str, Any]]
-) -> tuple[DataFrame, DataFrame]:
-    """The rows as the silver tables that are read."""
-    of_batches, of_clients = (
-        spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
-        for rows, table in ((batches, RECORD_BATCHES), (clients, CONNECTIONS))
-    )
-    return of_batches, of_clients
+def creation(exchange: int, topic: str, max_message_bytes: int | None, **columns: Any) -> dict[str, Any]:
+    """A topic's creation, which the broker did not refuse unless told."""
+    given = {"kind": "create_topic", "topic": topic, "max_message_bytes": max_message_bytes}
+    usual = {"exchange_no": exchange, "error_code": 0, "validate_only": False}
+    return row_of(TOPIC_CHANGES, **usual, **given) | columns
+
+
+def given(spark: SparkSession, rows: list[dict[str, Any]], table: Table) -> DataFrame:
+    """The rows as a silver table that is read."""
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
 
 
 def test_a_sequence_is_a_number_only_with_a_producer_id(spark: SparkSession) -> None:
     """aiokafka writes 0 into every batch without: they are not one batch that is sent again and again."""
-    batches = [batch(1, NOW_MS, producer_id=producer, base_sequence=0) for producer in (7, -1)]
-    rows = sent_batches(*given(spark, batches, [client(1, None, None)]), False, 4).toArrow().to_pylist()
+    batches = given(spark, [batch(1, NOW_MS, producer_id=p, base_sequence=0) for p in (7, -1)], RECORD_BATCHES)
+    clients = given(spark, [client(1, None, None)], CONNECTIONS)
+    created = created_topics(given(spark, [], TOPIC_CHANGES))
+    rows = sent_batches(batches, clients, created, False, 4).toArrow().to_pylist()
     assert {row[SENT.producer_id]: row[SENT.base_sequence] for row in rows} == {7: 0, -1: -1}
 
 
@@ -61,13 +69,27 @@ def test_a_batch_is_told_with_its_append_and_its_client(spark: SparkSession) -> 
         client(3, "librdkafka", "2.1"), client(4, None, None), client(5, "apache-kafka-java", "trunk"),
     ]  # fmt: skip
     made = [NOW_MS - 20, NOW_MS - 10**9, NOW_MS + 5, LONGEST, -LONGEST]
-    batches = [batch(number, at) for number, at in enumerate(made, 1)]
+    batches = [batch(number, at, topic=topic) for number, (at, topic) in enumerate(zip(made, "tuwww", strict=True), 1)]
     batches += [batch(1, NOW_MS, source="fetch"), batch(1, NOW_MS, magic=1)]
-    frames = given(spark, batches, clients)
+    changes = [
+        creation(1, "t", 4000), creation(2, "t", 5000), creation(3, "t", 6000, error_code=36),
+        creation(4, "t", 7000, validate_only=True), creation(5, "u", None), creation(6, "v", 8000),
+    ]  # fmt: skip
+    of_topics = created_topics(given(spark, changes, TOPIC_CHANGES))
+    frames = given(spark, batches, RECORD_BATCHES), given(spark, clients, CONNECTIONS), of_topics
     found = {row[SENT.connection_id]: row for row in sent_batches(*frames, False, 4).toArrow().to_pylist()}
     t, us = SENT, NOW_MS * 1000
     assert {number: row[t.append_from] - us for number, row in found.items()} == {1: -20_000, 2: 0, 3: 0, 4: 0, 5: 0}
+    assert [found[number][t.max_message_bytes] for number in (1, 2, 3)] == [5000, None, None]
     told = {number: (row[t.is_java], row[t.halves]) for number, row in found.items()}
     assert told == {1: (True, True), 2: (True, False), 3: (False, False), 4: (True, True), 5: (True, True)}
     by_host = sent_batches(*frames, True, 4).toArrow().to_pylist()
     assert {(row[t.client_id], row[t.client_address]) for row in by_host} == {("", "10.0.0.1")}
+
+
+def test_a_topic_that_nobody_produces_to_has_no_limit_of_its_own(spark: SparkSession) -> None:
+    rows = pa.Table.from_pylist([batch(1, NOW_MS, topic="t")], schema=arrow_schema(RECORD_BATCHES))
+    batches, one = spark.createDataFrame(rows), np.zeros(1, np.int64)
+    check_topics(batches, TopicLimits(({"t": 1},), one, one))
+    with pytest.raises(CaptureError, match="is given of orders, tt, to which the capture shows no batch"):
+        check_topics(batches, TopicLimits(({"t": 1, "tt": 1, "orders": 1},), one, one))

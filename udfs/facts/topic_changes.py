@@ -20,6 +20,7 @@ from udfs.facts.exchanges import Exchanges, known, shared_columns
 from udfs.facts.fetches import pick, position_in_message
 from udfs.facts.messages import Messages, MessagesOf, decode_both
 from udfs.facts.names import ABSENT
+from udfs.facts.topic_configs import max_message_bytes
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.messages import Decoded
 from udfs.wire.output import Level
@@ -67,6 +68,7 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
         t.replication_factor: topics.column("replication_factor"),
         t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
         t.configs: topics.column("configs.count"),
+        t.max_message_bytes: max_message_bytes(exchanges, topics.rows, messages.request.levels["topics.configs"]),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
         t.error_code: known(pick(answer.column("error_code"), row, UNKNOWN)),
         t.answered_num_partitions: counts(answer, "num_partitions", row),

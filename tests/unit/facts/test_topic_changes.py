@@ -81,6 +81,17 @@ def test_a_creation_is_a_row_a_topic_with_what_was_asked_and_what_was_answered()
     assert values(rows, "configs") == [(2,), (0,), (0,)]
 
 
+@pytest.mark.parametrize(
+    ("value", "told"), [(b"40000", 40000), (b"0", 0), (None, None), (b"", None), (b"4e4", None), (b"9" * 11, None)]
+)
+def test_a_creation_tells_the_topics_max_message_bytes(value: bytes | None, told: int | None) -> None:
+    given = [{"name": b"retention.ms", "value": b"7"}, {"name": b"max.message.bytes", "value": value}]
+    usual = {"num_partitions": 1, "replication_factor": 1}
+    topics = [{"name": b"a", **usual}, {"name": b"b", "configs": given, **usual}, {"name": b"c", **usual}]
+    rows = changes(exchange(CREATE_TOPICS, 5, {"topics": topics}, {"topics": [{"name": b"b"}]}))
+    assert values(rows, "topic", "max_message_bytes") == [("a", None), ("b", told), ("c", None)]
+
+
 def test_assignments_name_partition_and_brokers_and_are_null_where_kafka_is_to_place() -> None:
     assert values(changes(CREATION), "assignments") == [(None,), (None,), (["1:3,1", "0:2"],)]
 

@@ -141,6 +141,33 @@ def test_a_profile_is_text_though_it_looks_like_a_number(write: Path) -> None:
     assert [lane.name for lane in found.lanes("fetch_max_bytes")] == ["captured", "kafka=4.3", "kafka=3.9", "kafka=kip"]
 
 
+def test_a_topics_own_setting_is_spelt_with_its_name(write: Path) -> None:
+    text = """\
+captured: {topic.orders.v2.max.message.bytes: 2MiB, max.message.bytes: 1MiB}
+replay:
+  batch_split:
+    topic.b.max.message.bytes: 8MiB
+    topic.a.max.message.bytes: 4MiB
+    producer.batch.size: 16KiB
+    max.message.bytes: 3MiB
+"""
+    found = scenario(write, text)
+    assert found.captured["topic.orders.v2.max.message.bytes"] == 2 * MiB
+    assert [lane.name for lane in found.lanes("batch_split")][1:] == [
+        "producer.batch.size=16KiB,topic.max.message.bytes=3MiB,"
+        "topic.a.max.message.bytes=4MiB,topic.b.max.message.bytes=8MiB"
+    ]
+    assert scenario(write, found.to_yaml(), "y.yaml").scenario_id == found.scenario_id
+
+
+@pytest.mark.parametrize(
+    "name", ["topic.a b.max.message.bytes", "topic..max.message.bytes", "topic.a.max.mesage.bytes"]
+)
+def test_what_is_no_topics_setting_is_unknown(write: Path, name: str) -> None:
+    (told,) = faults(write, f"captured: {{{name}: 1MiB}}\n")
+    assert f"unknown key `{name}`" in told
+
+
 def test_every_fault_is_told_at_once_with_its_line(write: Path) -> None:
     text = """\
 capture: [a.pcap]

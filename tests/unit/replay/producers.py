@@ -19,6 +19,7 @@ from udfs.replay.splits.compression_estimate import (
 from udfs.replay.splits.lane_run import Measure, not_measured, run
 from udfs.replay.splits.sender_events import working_memory
 from udfs.replay.splits.split_outcomes import NEVER, Sums, no_sums, no_timeline
+from udfs.replay.splits.topic_limits import TopicLimits
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 Ints = npt.NDArray[np.int64]
@@ -71,8 +72,14 @@ class Records:
     initial: Sequence[float] = field(default_factory=tuple)
 
 
-def lanes_of(*producers: Producer) -> Producers:
-    """A lane a producer."""
+def limits_of(*producers: Producer) -> TopicLimits:
+    """... and what brokers take of it, of all topics."""
+    limits = np.array([producer.limit for producer in producers])
+    return TopicLimits(tuple({} for _ in producers), limits, limits)
+
+
+def lanes_of(*producers: Producer, topics: int = 1) -> Producers:
+    """A lane a producer, which sends to so many topics."""
 
     def whole(values: list[int]) -> Ints:
         return np.array(values, np.int64)
@@ -81,7 +88,8 @@ def lanes_of(*producers: Producer) -> Producers:
         return np.full(len(producers), value, np.float32)
 
     return Producers(
-        whole([p.batch_size for p in producers]), whole([p.limit for p in producers]),
+        whole([p.batch_size for p in producers]),
+        np.repeat(whole([p.limit for p in producers])[:, None], topics, axis=1),
         whole([p.linger * 1000 for p in producers]), whole([p.codec_number for p in producers]),
         whole([p.profile for p in producers]), whole([p.halves for p in producers]), whole([0 for _ in producers]),
         whole([p.measured_every for p in producers]),
@@ -127,5 +135,5 @@ def replayed(producer: Producer, records: Records, sizes: Sizes, measure: Measur
     sums = no_sums(1, topics)
     memory = working_memory(n, places, topics)
     line = no_timeline(1, topics)
-    run(memory, log, batches, of, sizes, estimates, lanes_of(producer), 0, sums, line, measure)
+    run(memory, log, batches, of, sizes, estimates, lanes_of(producer, topics=topics), 0, sums, line, measure)
     return Outcome(sums, estimates[0, :, producer.codec_number])

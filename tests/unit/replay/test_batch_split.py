@@ -12,7 +12,7 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.steps import SENT
-from tests.unit.replay.producers import Producer, Records, content_of, even_sizes, lanes_of, replayed
+from tests.unit.replay.producers import Producer, Records, content_of, even_sizes, lanes_of, limits_of, replayed
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.splits.accumulator import Sizes
 from udfs.replay.splits.compression_estimate import (
@@ -30,6 +30,7 @@ from udfs.replay.splits.compression_estimate import (
 from udfs.replay.splits.lane_run import Measure
 from udfs.replay.splits.split_outcomes import MICRO
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits
+from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
 
 
 def test_the_estimate_rises_at_once_and_falls_in_steps() -> None:
@@ -214,7 +215,8 @@ def sent(first: int, n: int, size: int, request: int, error: int, **more: Any) -
         SENT.append_from: first * 1000, SENT.request_time: request * 1000, SENT.response_time: request * 1000 + 500,
         SENT.error_code: error, SENT.size_bytes: size, SENT.keyless_records: 0, SENT.exchange_no: request,
         SENT.uncompressed_bytes: sum(record_bytes(104, at, at) for at in range(n)), SENT.record_sizes: [104] * n,
-        SENT.create_times: list(range(first, first + n)), SENT.recompressed_bytes: None, **more,
+        SENT.create_times: list(range(first, first + n)), SENT.recompressed_bytes: None,
+        SENT.max_message_bytes: None, **more,
     }  # fmt: skip
 
 
@@ -230,12 +232,14 @@ SENT_ROWS = [
 
 
 def rows_of_replay(
-    rows_a_batch: int, most: int = 1 << 18, sent: list[dict[str, Any]] = SENT_ROWS
+    rows_a_batch: int, most: int = 1 << 18, sent: list[dict[str, Any]] = SENT_ROWS, limits: TopicLimits | None = None
 ) -> dict[str, list[dict[str, Any]]]:
     """The gold rows of what was sent by table, in two lanes, from Arrow batches of so many rows."""
     table = pa.Table.from_pylist(sent, schema=arrow_schema(SENT))
     settings = (Producer(1024, 1500, 100), Producer(4096, 1500, 100))
-    lanes = SplitLanes(("captured", "producer.batch.size=4KiB"), lanes_of(*settings))
+    lanes = SplitLanes(
+        ("captured", "producer.batch.size=4KiB"), lanes_of(*settings), limits or limits_of(*settings)
+    )  # fmt: skip
     found: dict[str, list[dict[str, Any]]] = {}
     for packed in replay_splits(table.to_batches(max_chunksize=rows_a_batch), lanes, "run", most):
         for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
@@ -277,6 +281,28 @@ def test_a_batch_that_ends_elsewhere_than_kafkas_disagrees(records: int, reason:
     (verdict,) = [row for row in found[FIDELITY.name] if row[FIDELITY.metric] == "batches"]
     assert (verdict[FIDELITY.checked], verdict[FIDELITY.unknown]) == (3, 0)
     assert dict(verdict[FIDELITY.reasons]) == ({} if reason is None else {reason: 1})
+
+
+def test_a_batch_is_refused_by_the_limit_of_its_own_topic() -> None:
+    """Two topics get the same batches, of 8 records and 2,000 bytes: one was created with a smaller limit."""
+    rows = [
+        sent(100 * at, 8, 2000, 100 * at + 50, error, topic=topic, base_sequence=at // 2 * 8, **told)
+        for at in range(4)
+        for topic, error, told in [[("u", 0, {}), ("t", 10, {SENT.max_message_bytes: 1500})][at % 2]]
+    ]  # fmt: skip
+    unsaid, two = np.full(2, NOT_SAID), ({}, {"t": 1 << 20})
+    found = rows_of_replay(10_000, sent=rows, limits=TopicLimits(two, unsaid, np.array([4000, 1000])))
+    g, f = BATCH_SPLIT, FIDELITY
+    assert [(row[g.topic], row[g.max_message_bytes], row[g.over_limit] > 0) for row in found[g.name]] == [
+        ("u", 4000, False), ("t", 1500, True), ("u", 1000, True), ("t", 1 << 20, False),
+    ]  # fmt: skip
+    (splits,) = [row for row in found[f.name] if row[f.metric] == "splits"]
+    assert (splits[f.checked], splits[f.agreed]) == (2, 2)
+
+
+def test_what_a_lane_says_of_a_topic_goes_before_what_it_says_of_all_and_that_before_the_topics_creation() -> None:
+    limits = TopicLimits(({}, {}, {"a": 1}), np.array([NOT_SAID, 2, 2]), np.full(3, 4))
+    assert limits.of(["a", "b", "c"], {"a": 3, "b": 3}).tolist() == [[3, 3, 4], [2, 2, 2], [1, 2, 2]]
 
 
 @pytest.mark.parametrize("rows", [1, 7])

@@ -204,7 +204,7 @@ def close(
     recovered(sums, lane, topic, now, float(before), float(ratio))
     estimates[of, codec] = updated(profile, before, ratio, lanes, lane)
     own = profile == SPLIT_AT_BATCH_SIZE
-    limit = lanes.max_message_bytes[lane]
+    limit = lanes.max_message_bytes[lane, topic]
     too_large = size > min(limit, lanes.batch_size[lane]) if own else size > limit
     splits = too_large and end - first > 1 and profile != DAMPED and is_split != STUCK
     if note_span(lane, topic, splits, float(before), float(ratio), line):

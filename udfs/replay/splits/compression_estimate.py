@@ -35,7 +35,7 @@ class Producers(NamedTuple):
     """A producer's settings by lane: int64[lanes], ratios float32[lanes]."""
 
     batch_size: Ints
-    max_message_bytes: Ints
+    max_message_bytes: Ints  # [lanes, topics], of the topics that the producer sends to
     linger_us: Ints
     codec: Ints  # AS_CAPTURED or a codec's number
     profile: Ints

@@ -21,6 +21,7 @@ from udfs.replay.splits.sent_batches import Sent, Sequences, read_sent
 from udfs.replay.splits.size_errors import Sized, sized
 from udfs.replay.splits.split_outcomes import Sums, Timeline, last_spans, no_sums, no_timeline
 from udfs.replay.splits.split_verdicts import NearLimit, judge_sent, near_limit
+from udfs.replay.splits.topic_limits import TopicLimits
 from udfs.wire.arrays import Ints, Singles
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
@@ -36,21 +37,28 @@ DAMPED_INITIAL = 0.5
 
 @dataclass(frozen=True)
 class SplitLanes:
-    """The lanes of a replay: names and settings; lane 0 is the captured one."""
+    """The lanes of a replay: names and settings; lane 0 is the captured one. What brokers take follows from `limits`,
+    by topic: `producers` has it once the topics of a producer are known.
+    """
 
     names: tuple[str, ...]
     producers: Producers
+    limits: TopicLimits
 
 
 @dataclass
 class Client:
-    """The producer at hand, with its estimates, outcomes and verdicts; topics are numbered as they come."""
+    """The producer at hand, with its estimates, outcomes and verdicts; topics are numbered as they come.
+
+    created: max.message.bytes that its topics were created with, as far as the capture tells.
+    """
 
     client_id: str
     client_address: str
     lanes: SplitLanes
     is_java: bool = True
     topics: dict[str, int] = field(default_factory=dict)
+    created: dict[str, int] = field(default_factory=dict)
     expected: Sequences = field(default_factory=dict)
     estimates: Singles = field(default_factory=lambda: np.ones((0, 0, 0), np.float32))
     last_codec: dict[int, int] = field(default_factory=dict)
@@ -62,6 +70,11 @@ class Client:
     near_limit: NearLimit = field(default_factory=NearLimit)
     sent_until: int = 0  # us
     sized: dict[str, list[Sized]] = field(default_factory=dict)
+
+    @property
+    def max_message_bytes(self) -> Ints:
+        """int64[lanes, topics], the largest batch that brokers take."""
+        return self.lanes.limits.of(self.topics, self.created)
 
 
 def whole_stretches(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
@@ -130,7 +143,11 @@ def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) 
     now.is_java = now.is_java and bool(rows[SENT.is_java][0].as_py())
     sent = read_sent(rows, int(producers.linger_us[0]), now.topics, now.expected)
     halves = int(rows[SENT.halves][0].as_py())
-    told = producers._replace(halves=np.where(producers.halves == BY_CLIENT, halves, producers.halves))
+    now.created |= created_with(rows)
+    told = producers._replace(
+        halves=np.where(producers.halves == BY_CLIENT, halves, producers.halves),
+        max_message_bytes=now.max_message_bytes,
+    )
     settings = with_at_once(told)
     judge_sent(sent, rows, settings, now.is_java, now.judged, now.verdicts)
     if not now.is_java or len(sent.first) == 0:
@@ -147,9 +164,16 @@ def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) 
     run_lanes(now, sent, settings, measure or not_measured)
 
 
+def created_with(rows: pa.RecordBatch) -> dict[str, int]:
+    """max.message.bytes by topic, of the topics of which the capture tells what they were created with."""
+    told = pa.Table.from_batches([rows.filter(rows[SENT.max_message_bytes].is_valid())])
+    topics = told.group_by([SENT.topic, SENT.max_message_bytes], use_threads=False).aggregate([])
+    return dict(zip(*(topics[name].to_pylist() for name in (SENT.topic, SENT.max_message_bytes)), strict=True))
+
+
 def with_at_once(lanes: Producers) -> Producers:
     """The lanes, and behind them the captured one again, whose batches are closed as soon as they may have been."""
-    columns: Iterator[Any] = (np.append(column, column[:1]) for column in lanes)
+    columns: Iterator[Any] = (np.append(column, column[:1], axis=0) for column in lanes)
     return Producers(*columns)
 
 

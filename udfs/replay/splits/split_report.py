@@ -113,6 +113,7 @@ def outcome_rows(done: Client, run_id: str) -> pa.RecordBatch:
         t,
         client_columns(done, run_id, lane, topic)
         | {
+            t.max_message_bytes: done.max_message_bytes[lane, topic],
             t.records: sums.records,
             t.batches: sums.batches,
             t.over_limit: sums.over_limit,

@@ -54,7 +54,7 @@ def note_splits(sent: Sent, lanes: Producers, verdicts: Counter[tuple[str, int]]
     rows = sent.rows
     answered = (rows.error != NONE) & (rows.records > 1)
     refused = answered & (rows.error == TOO_LARGE)
-    larger = answered & (rows.size > lanes.max_message_bytes[0])
+    larger = answered & (rows.size > lanes.max_message_bytes[0, sent.topic])
     verdicts[SPLITS, AGREED] += int((refused & larger).sum())
     verdicts[SPLITS, CODES[Reason.SPLIT_NOT_CAPTURED]] += int((larger & ~refused).sum())
     verdicts[SPLITS, CODES[Reason.SPLIT_NOT_REPLAYED]] += int((refused & ~larger).sum())
@@ -70,7 +70,7 @@ class NearLimit(NamedTuple):
 def near_limit(sent: Sent, lanes: Producers) -> NearLimit:
     """How many batches of a stretch are within their mean record of the limit, by what the broker said."""
     rows = Rows(*(column[sent.first] for column in sent.rows))
-    is_near = np.abs(rows.size - lanes.max_message_bytes[0]) * rows.records <= rows.size
+    is_near = np.abs(rows.size - lanes.max_message_bytes[0, sent.topic[sent.first]]) * rows.records <= rows.size
     is_refused = rows.error == TOO_LARGE
     is_taken = (rows.error != NONE) & ~is_refused
     return NearLimit(int((is_near & is_taken).sum()), int((is_near & is_refused).sum()))
