@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import coded
 from udfs.wire.arrays import Bytes, Ints, read_only
 from udfs.wire.kernel import kernel
 from udfs.wire.output import Level
@@ -76,11 +75,11 @@ class Names:
         by_name = self.learn(arena, *topics.span(name))
         return np.where(by_id != ABSENT, by_id, by_name)
 
-    def texts_of(self, hashes: Ints) -> pa.Array[Any]:
+    def texts_of(self, hashes: Ints) -> pa.DictionaryArray[Any, Any]:
         """The texts of hashes that were learnt, null for ABSENT."""
         return _look_up(self.texts, hashes)
 
-    def topic_columns(self, hashes: Ints) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    def topic_columns(self, hashes: Ints) -> tuple[pa.DictionaryArray[Any, Any], pa.DictionaryArray[Any, Any]]:
         """(name, id) of topics; what the wire did not say is null."""
         return _look_up(self.texts, hashes), _look_up(self.topic_ids, hashes)
 
@@ -92,6 +91,7 @@ def _distinct(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> Iterat
             yield value, arena[starts[at] : starts[at] + lengths[at]].tobytes()
 
 
-def _look_up(texts: Mapping[int, str], hashes: Ints) -> pa.Array[Any]:
+def _look_up(texts: Mapping[int, str], hashes: Ints) -> pa.DictionaryArray[Any, Any]:
     found: Any = pa.array(hashes).dictionary_encode()
-    return coded(pa.array(map(texts.get, found.dictionary.to_pylist()), pa.string()), found.indices.to_numpy())
+    known = pa.array(map(texts.get, found.dictionary.to_pylist()), pa.string())
+    return pa.DictionaryArray.from_arrays(found.indices, known)

@@ -28,7 +28,7 @@ def max_message_bytes(exchanges: Exchanges, topics: int, configs: Level) -> pa.A
     starts, lengths = configs.span("value")
     named = hash_spans(arena, *configs.span("name")) == _MAX_MESSAGE_BYTES
     mine = np.flatnonzero(named & (lengths > 0) & (lengths <= MOST_DIGITS))
-    values = exchanges.names.texts_of(exchanges.names.learn(arena, starts[mine], lengths[mine]))
+    values = exchanges.names.texts_of(exchanges.names.learn(arena, starts[mine], lengths[mine])).dictionary_decode()
     is_number = compute.match_substring_regex(values, "^[0-9]+$")
     topic: Ints = configs.parent[mine[flags(is_number)]]
     found, given = np.zeros(topics, np.int64), np.zeros(topics, np.bool_)
