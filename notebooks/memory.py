@@ -23,8 +23,8 @@ lanes = lake.lanes("consumer_memory")
 # ## What the capture shows, and how far to trust it
 #
 # A response's memory is taken to come back when its partitions are fetched again. `drained_partitions` says how often
-# the offset of that next fetch is where the response ended; `batches_without_wait`, how often a producer's batch left
-# without waiting for memory in the replay too, as it did in the capture.
+# the offset of that next fetch is where the response ended; `batches_without_wait`, how often a producer's batch
+# waits for memory in the replay no longer than it can have in the capture.
 
 # %%
 lake.sql("""
