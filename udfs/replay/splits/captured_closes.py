@@ -25,8 +25,8 @@ class Captured(NamedTuple):
     refused: Ints
 
 
-def captured(sent: Sent, mine: Bools, linger_us: int) -> Captured:
-    """Of the sendings `mine`, bool[rows], which are of one topic and codec."""
+def captured(sent: Sent, mine: Bools, place: Ints, linger_us: int) -> Captured:
+    """Of the sendings `mine`, bool[rows], which are of one topic and codec. place: as `places` has it."""
     rows = sent.rows
     by_request = np.argsort(rows.request_time, kind="stable")
     closed = by_request[mine[by_request] & (rows.uncompressed[by_request] > 0)]
@@ -35,7 +35,6 @@ def captured(sent: Sent, mine: Bools, linger_us: int) -> Captured:
     splits = Splits(
         rows.response_time[refused], first_part(sent, refused), ratios(rows.size[refused], rows.uncompressed[refused])
     )  # fmt: skip
-    place = places(sent)
     batches = np.flatnonzero(mine[sent.first])
     batches = batches[np.argsort(place[sent.begin[batches]], kind="stable")]
     closes = closes_of(sent, closed, splits_before(sent, refused), place)

@@ -56,7 +56,7 @@ def times_in(order: Order, sent: Sent) -> Times:
     begun = sent.log.time[records] // MS * MS
     latest = np.concatenate([sent.rows.request_time, split_until(sent)])
     told = order.rank != NEVER
-    # What is told may have to come before the record that it is told of: what is behind it may.
+    # Of two whose order is told, the first is no later than the second, and neither is later than its time allows.
     place = np.minimum(np.searchsorted(begun, latest, side="right"), order.place)
     ranked = np.flatnonzero(told)[np.argsort(order.rank[told], kind="stable")]
     apart = order.rank[ranked] // APART * (n + 1)  # one running minimum for all topics

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.splits.captured_closes import Captured, captured
+from udfs.replay.splits.captured_closes import Captured, captured, places
 from udfs.replay.splits.close_order import Order, no_order
 from udfs.replay.splits.close_states import UNTOLD
 from udfs.replay.splits.compression_estimate import Producers
@@ -43,13 +43,13 @@ def judge_sent(
     note_splits(sent, lanes, verdicts)
     began = numbers_of(rows, SENT.began_before, 0) != 0
     of_topic = np.stack([sent.topic, sent.rows.codec], axis=1)
-    order = no_order(len(sent.topic))
+    order, place = no_order(len(sent.topic)), places(sent)
     for group, (topic, codec) in enumerate(np.unique(of_topic[sent.first], axis=0).tolist()):
         mine = (of_topic == (topic, codec)).all(axis=1)
         if (topic, codec) not in judged:
             first = sent.first[mine[sent.first]][0]
             judged[topic, codec] = UNTOLD if began[first] or sent.rows.sequence[first] > 0 else 1.0
-        told = captured(sent, mine, int(lanes.linger_us[0]))
+        told = captured(sent, mine, place, int(lanes.linger_us[0]))
         given = told.made, told.closes, told.splits, sent.log.content, sent.log.timestamp, codec, lanes
         ordered, found_order = in_one_order(*given, judged[topic, codec])
         found, judged[topic, codec] = judge(*given, judged[topic, codec])
