@@ -33,8 +33,9 @@ METRICS: Mapping[str, Mapping[str, str]] = {
     },
     "batch_split": {
         "batches": "Where a captured batch ends: its records",
+        "batches_in_one_order": "... in one order of closes, which is told by what all batches hold",
         "splits": "A batch above max.message.bytes is refused, and no other",
-        "splits_replayed": "Splits of a producer that is replayed from its captured records alone",
+        "splits_replayed": "Splits of a producer that is replayed from its captured records, in that order",
         "recut_bytes_recompressed": "Bytes of a batch that a split made, within 5 %, by recompressed records",
         "recut_bytes_fitted": "... by a curve fitted to the captured batches",
         "recut_bytes_exact": "... within 0.5 %, by its very records compressed anew, where a lane asks for that",

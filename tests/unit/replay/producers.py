@@ -123,11 +123,19 @@ def replayed(producer: Producer, records: Records, sizes: Sizes, measure: Measur
     order = np.argsort(by_partition, kind="stable")
     ms = np.array(records.ms, np.int64)[by_partition]
     partition = partition[by_partition]
-    log = Log(ms * 1000, ms, content_of(records.values)[by_partition], partition, partition, np.full(n, NEVER), order)
+    log = Log(
+        ms * 1000,
+        ms,
+        content_of(records.values)[by_partition],
+        partition,
+        partition,
+        *(np.full(n, NEVER) for _ in range(3)),
+        order,
+    )
     places = len(records.topic)
     none, never = np.zeros(places, np.int64), np.full(places, NEVER)
     retries = np.full(places, records.retries, np.int64)
-    batches = Batches(np.ones(places, np.int64), none, never, none, retries, never)
+    batches = Batches(np.ones(places, np.int64), none, none, never, none, none, retries, never)
     of = Topics(np.array(records.topic, np.int64), np.full(topics, int(records.is_sticky), np.int64))
     estimates = np.ones((1, topics, CODECS), np.float32)
     for topic, ratio in enumerate(records.initial):

@@ -254,6 +254,7 @@ def test_a_clients_batches_are_judged_and_sent_again() -> None:
     verdicts = {(row[t.client_id], row[t.metric]): row for row in found[FIDELITY.name]}
     assert {key: (row[t.checked], row[t.agreed], row[t.unknown]) for key, row in verdicts.items()} == {
         ("c", "batches"): (2, 2, 1),
+        ("c", "batches_in_one_order"): (3, 3, 0),
         ("c", "splits"): (1, 1, 0),
         ("c", "splits_replayed"): (1, 1, 0),
         ("c", "recut_bytes_recompressed"): (2, 2, 0),

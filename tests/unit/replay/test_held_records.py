@@ -37,7 +37,8 @@ def measured(held: HeldRecords) -> Recompressed:
     records = [sizes_of(batch(first, end), end - first) for first, end in ((0, 5), (5, 9), (9, 12))]
     content = np.concatenate([of.content for of in records])
     of_batch, zeros = np.repeat(np.arange(3), np.diff(BEGIN)), np.zeros(12, np.int64)
-    return Recompressed(list(held.batches.values()), BEGIN, Log(zeros, MS, content, zeros, of_batch, zeros, zeros))
+    log = Log(zeros, MS, content, zeros, of_batch, zeros, zeros, zeros, zeros)
+    return Recompressed(list(held.batches.values()), BEGIN, log)
 
 
 @pytest.mark.parametrize("codec", range(len(CODEC_NAMES)), ids=CODEC_NAMES)

@@ -66,7 +66,9 @@ class Log(NamedTuple):
     content: Ints  # bytes of key, value and headers
     partition: Ints
     batch: Ints  # the captured batch it was sent in first
-    resent_at: Ints  # us: when it was sent again after its batch was refused, NEVER
+    resent_at: Ints  # us: when a part of its refused batch that begins with it was sent, NEVER
+    resent_end: Ints  # where that part ends
+    resent_size: Ints  # and its bytes
     order: Ints  # rows in the order in which they were appended
 
 
@@ -74,8 +76,12 @@ class Batches(NamedTuple):
     """What the capture tells of batches when they were sent first: int64[batches] a column, us."""
 
     codec: Ints
+    closed: Ints
     delay: Ints  # from being full, or having lingered, to being closed
-    early: Ints  # when it was sent though neither full nor lingered, NEVER; as the broker's other batches were ready
+    early: Ints  # when it was closed, if that was before it had lingered and before the next record came; NEVER
+    filled_by: (
+        Ints  # that record, if it came before the request; NONE: it was neither full nor lingered when it was sent
+    )
     round_trip: Ints  # from being closed to the answer
     retries: Ints  # how often it was sent again as it was
     retry_at: Ints  # when first, NEVER
@@ -112,8 +118,16 @@ def size_of(first: int, end: int, uncompressed: int, codec: int, sizes: Sizes) -
 
 
 @kernel
-def closed_size(w: Working, event: int, codec: int, sizes: Sizes, lane: int, topic: int, sums: Sums) -> int:
-    """Bytes of the batch that an event closes, as measured or else by the model, whose error the measured ones tell."""
+def closed_size(
+    w: Working, event: int, codec: int, log: Log, batches: Batches, sizes: Sizes, lane: int, topic: int, sums: Sums
+) -> int:  # fmt: skip
+    """Bytes of the batch that an event closes: as measured, else as captured, for a part of a split that is the same,
+    else by the model, whose error the measured ones tell.
+    """
+    first = w.heap[event, FIRST]
+    is_captured = log.resent_end[first] == w.heap[event, END] and codec == batches.codec[log.batch[first]]
+    if w.heap[event, SIZE] <= 0 and w.heap[event, IS_SPLIT] and is_captured:
+        return int(log.resent_size[first])
     modelled = size_of(w.heap[event, FIRST], w.heap[event, END], w.heap[event, BYTES], codec, sizes)
     size = int(w.heap[event, SIZE])
     if size <= 0:
@@ -141,12 +155,26 @@ def estimate(w: Working, partition: int, log: Log, batches: Batches, lanes: Prod
 
 @kernel
 def seal(w: Working, partition: int, ready: int, log: Log, batches: Batches) -> None:
-    """No more records for the batch being filled; it is sent as long after being ready as in the capture."""
+    """No more records for the batch being filled: one that is as captured is closed when that was, another one as long
+    after it is ready as the captured batch of its last record.
+    """
     first, count = w.open[partition, O_FIRST], w.open[partition, O_COUNT]
-    at = max(ready + batches.delay[log.batch[first + count - 1]], w.open[partition, O_SENT])
+    captured = log.batch[first + count - 1]
+    at = ready + batches.delay[captured]
+    if is_as_captured(first, first + count, log):
+        at = max(ready, batches.closed[captured])
+    at = max(at, w.open[partition, O_SENT])
     w.open[partition, O_SENT] = at
     push(w, at, CLOSED, partition, first, first + count, w.open[partition, O_BYTES], 0, NOT_ASKED)
     w.open[partition, O_COUNT] = 0
+
+
+@kernel
+def is_as_captured(first: int, end: int, log: Log) -> bool:
+    """Whether a captured batch had the same records."""
+    captured = log.batch[first]
+    begins = first == 0 or log.batch[first - 1] != captured
+    return bool(begins and log.batch[end - 1] == captured and (end == len(log.batch) or log.batch[end] != captured))
 
 
 @kernel
@@ -198,7 +226,7 @@ def close(
     uncompressed, is_split = w.heap[event, BYTES], w.heap[event, IS_SPLIT]
     topic, profile = topics.topic[partition], lanes.profile[lane]
     codec = codec_of(first, log, batches, lanes, lane)
-    size = closed_size(w, event, codec, sizes, lane, topic, sums)
+    size = closed_size(w, event, codec, log, batches, sizes, lane, topic, sums)
     ratio, of = ratio_of(size, uncompressed), 0 if profile == DAMPED else topic
     before = estimates[of, codec]
     recovered(sums, lane, topic, now, float(before), float(ratio))

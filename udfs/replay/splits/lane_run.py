@@ -8,8 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from udfs.replay.splits.accumulator import Batches, Log, Sizes, Topics, append, codec_of, handle, probe, seal
+from udfs.replay.splits.accumulator import (
+    Batches,
+    Log,
+    Sizes,
+    Topics,
+    append,
+    codec_of,
+    handle,
+    probe,
+    room,
+    seal,
+)
 from udfs.replay.splits.compression_estimate import Producers
+from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sender_events import (
     APPENDED,
     CLOSED,
@@ -61,13 +73,19 @@ def handle_until(
 
 
 @kernel
-def linger_early(w: Working, record: int, log: Log, batches: Batches) -> None:
-    """Behind the last record of a captured batch that was sent neither full nor lingered: send when that was."""
-    batch = log.batch[record]
+def linger_early(w: Working, record: int, log: Log, batches: Batches, lanes: Producers, lane: int) -> None:
+    """Behind the last record of a captured batch that was closed before the next one came: close then. Where that one
+    found it full, so does it find the batch of the lane, or that goes on."""
+    batch, partition = log.batch[record], log.partition[record]
     ends = record + 1 == len(log.batch) or log.batch[record + 1] != batch
-    if ends and batches.early[batch] != NEVER:
-        at = max(batches.early[batch], log.time[record])
-        push(w, at, LINGERED, log.partition[record], -1, 0, 0, 0, NOT_ASKED)
+    if not ends or batches.early[batch] == NEVER:
+        return
+    at, first = max(batches.early[batch], log.time[record]), -1
+    if batches.filled_by[batch] != NONE:
+        if not w.open[partition, O_COUNT] or room(w, partition, batches.filled_by[batch], log, batches, lanes, lane):
+            return
+        first = w.open[partition, O_FIRST]
+    push(w, at, LINGERED, partition, first, 0, 0, 0, NOT_ASKED)
 
 
 @kernel
@@ -86,7 +104,7 @@ def run_lane(
             return False
         probe(w, record, log, batches, topics, lanes, lane)
         append(w, record, log, batches, topics, estimates, lanes, lane)
-        linger_early(w, record, log, batches)
+        linger_early(w, record, log, batches, lanes, lane)
         w.counters[APPENDED] += 1
     for partition in range(len(w.open)):
         if w.open[partition, O_COUNT]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.arrow import compute
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.splits.accumulator import Batches, Log, Sizes, Topics
+from udfs.replay.splits.accumulator import Log, Sizes, Topics
 from udfs.replay.splits.compression_estimate import HEADER_BYTES
 from udfs.replay.splits.recompression import costs
 from udfs.replay.splits.request_order import before_requests
@@ -32,12 +32,11 @@ TOO_LARGE = 10
 class Sent:
     """A stretch of what one client sent.
 
-    topics: names by number. rows: all sendings; `first` those that sent records first, whose batches are those of
-    `batches` in the same order. batch_of, offset: int64[rows], the batch that a sending sends first or again, NONE
-    where not known, and from which of its records on; is_whole: all of it. begin: int64[batches + 1], their records in
-    the log. next_in_topic: the record that was appended to the topic next. log, batches, places,
-    sizes: what the replay takes, records of first sendings alone; at_once: as batches, each closed as soon as it
-    may have been; fitted: as sizes, by the fit alone.
+    topics: names by number. rows: all sendings; `first` those that sent records first, a batch each. batch_of, offset:
+    int64[rows], the batch that a sending sends first or again, NONE where not known, and from which of its records on;
+    is_whole: all of it. begin: int64[batches + 1], their records in the log. next_record: the one that was appended
+    next of those that may go into the same batch: to the topic where they have no key, else to the partition. log,
+    places, sizes: what the replay takes, of the records of first sendings alone; fitted: as sizes, by the fit alone.
     """
 
     topics: list[str]
@@ -51,12 +50,10 @@ class Sent:
     is_whole: Bools
     begin: Ints
     log: Log
-    batches: Batches
-    at_once: Batches
     places: Topics
     sizes: Sizes
     fitted: Sizes
-    next_in_topic: Ints
+    next_record: Ints
 
 
 def numbered(texts: pa.Array[Any], index: dict[str, int]) -> Ints:
@@ -117,7 +114,7 @@ def were_sent(streams: Ints, stream: Ints, rows: Rows, expected: Sequences) -> B
     return found
 
 
-def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int], expected: Sequences) -> Sent:
+def read_sent(batch: pa.RecordBatch, index: dict[str, int], expected: Sequences) -> Sent:
     """Put together what a client sent from rows of SENT in the order of their first records.
 
     index: numbers of its topics, expected: sequence numbers that come next; both are brought forward.
@@ -147,20 +144,17 @@ def read_sent(batch: pa.RecordBatch, linger_us: int, index: dict[str, int], expe
     log = log_of(
         batch, rows, first, begin, content[taken], times[taken], partition[first], len(index), topic
     )  # fmt: skip
-    log = log._replace(resent_at=resent_times(rows, parent, offset, batch_of, begin, is_whole))
-    next_in_topic = following(log, topic[first][log.batch])
     connection = numbers_of(batch, SENT.connection_id, 0)
     before = before_requests(rows.request_time, rows.response_time, connection)
     sticky = np.bincount(
         topic[first], numbers_of(batch, SENT.keyless_records, 0)[first] - rows.records[first], len(index)
     )
-    told = rows, first, begin, log, next_in_topic, parent, batch_of, is_whole, linger_us, before
+    is_sticky = (sticky == 0).astype(np.int64)
     return Sent(
         list(index), rows, topic, partition, before, first, batch_of, offset, is_whole, begin, log,
-        batches_of(*told, at_once=False), batches_of(*told, at_once=True),
-        Topics(places[0], (sticky == 0).astype(np.int64)),
+        Topics(places[0], is_sticky),
         *costs(batch, rows.size[first] - HEADER_BYTES, codec[first], topic[first], first, begin, content[taken]),
-        next_in_topic,
+        following(log, topic[first][log.batch], is_sticky),
     )  # fmt: skip
 
 
@@ -191,52 +185,16 @@ def log_of(
     append_order(
         time, topic[first][of], partition[of], order, np.full(topics, NONE), np.zeros(len(of), np.int64)
     )  # fmt: skip
-    return Log(time, timestamp, content, partition[of], of, np.full(len(of), NEVER), order)
+    never, none = np.full(len(of), NEVER), np.full(len(of), NONE)
+    return Log(time, timestamp, content, partition[of], of, never, none, none, order)
 
 
-def following(log: Log, topic: Ints) -> Ints:
-    """Of each record the next that was appended to its topic, NONE for the last."""
-    by_topic = log.order[np.argsort(topic[log.order], kind="stable")]
+def following(log: Log, topic: Ints, is_sticky: Ints) -> Ints:
+    """Of each record the next that was appended to its topic, or partition where the topic is not sticky; NONE for the
+    last."""
+    stream = np.where(is_sticky[topic] == 1, -1 - topic, log.partition)
+    by_stream = log.order[np.argsort(stream[log.order], kind="stable")]
     found = np.full(len(topic), NONE)
-    same = topic[by_topic[1:]] == topic[by_topic[:-1]]
-    found[by_topic[:-1][same]] = by_topic[1:][same]
+    same = stream[by_stream[1:]] == stream[by_stream[:-1]]
+    found[by_stream[:-1][same]] = by_stream[1:][same]
     return found
-
-
-def resent_times(
-    rows: Rows, parent: Ints, offset: Ints, batch_of: Ints, begin: Ints, is_whole: Bools
-) -> Ints:  # fmt: skip
-    """When each record was first sent again in a part of its batch: int64[records], NEVER where it was not."""
-    found = np.full(int(begin[-1]), NEVER)
-    parts = np.flatnonzero((parent != NONE) & (batch_of != NONE) & ~is_whole)
-    start = np.minimum(begin[batch_of[parts]] + offset[parts], len(found) - 1)
-    np.minimum.at(found, start, rows.request_time[parts])
-    return found
-
-
-def batches_of(
-    rows: Rows, first: Ints, begin: Ints, log: Log, next_in_topic: Ints, parent: Ints, batch_of: Ints,
-    is_whole: Bools, linger_us: int, before: Ints, at_once: bool,
-) -> Batches:  # fmt: skip
-    """What the capture tells of each batch when it was sent first.
-
-    A batch is closed shortly before its request is seen, how shortly is not told: with its request or, at_once, as soon
-    as it is ready and what was before its request is done.
-    """
-    last = begin[1:] - 1
-    follows = next_in_topic[last]
-    sealed = np.where(follows != NONE, log.time[np.maximum(follows, 0)], NEVER)
-    ready = np.minimum(sealed, log.time[begin[:-1]] + linger_us)
-    sent, answered = rows.request_time[first], rows.response_time[first]
-    closed = np.clip(before[first], np.minimum(ready, sent), sent) if at_once else sent
-    again = np.flatnonzero((parent != NONE) & (batch_of != NONE) & is_whole)
-    retry_at = np.full(len(first), NEVER)
-    np.minimum.at(retry_at, batch_of[again], rows.request_time[again])
-    return Batches(
-        rows.codec[first],
-        np.maximum(closed - ready, 0),
-        np.where(sent < ready, sent, NEVER),
-        np.where(answered == NEVER, 0, answered - closed),
-        np.bincount(batch_of[again], minlength=len(first)),
-        retry_at,
-    )

@@ -1,10 +1,12 @@
 """Do batches end, in the capture, where KIP-126 ends them at the captured settings? One verdict a batch.
 
 The estimate at a batch's creation follows from the batches closed before. When a batch was created the client's clock
-tells in ms; that one was closed lies between what was before its request and that. On every connection one close may be
-under way, and where several are, their order is open. So the estimate is one of a few, and a batch agrees if each of
-them ends it where the capture does. Where only some do, that is unknown, and the others are left out from there on:
-what came of a batch tells which estimate it was made with.
+tells in ms, and when closes were, `close_states` tells as far as it can be told. So the estimate is one of a few, and
+a batch agrees if each of them ends it where the capture does. Where only some do, that is unknown, and the others are
+left out from there on: what came of a batch tells which estimate it was made with.
+
+So do all batches tell one order of closes under which each of them ends where it did (`in_one_order`), by which the
+captured lane goes: not what was, but what can have been.
 
 A client that is connected to many brokers has more orders than can be followed. Its estimate then is anything between
 what no order exceeds and what none falls below; that still tells of batches which had lingered, or took far too much.
@@ -17,6 +19,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.replay.splits.close_states import (
+    LOST,
+    MOST_STATES,
+    MOST_STEPS,
+    MS,
+    UNTOLD,
+    Closes,
+    Splits,
+    States,
+    Steps,
+    go_on,
+    lost,
+    move,
+    skip_closes,
+    without_overdue,
+)
 from udfs.replay.splits.compression_estimate import (
     Producers,
     after_split,
@@ -26,6 +44,8 @@ from udfs.replay.splits.compression_estimate import (
     updated,
     upper_bound,
 )
+from udfs.replay.splits.resent import NONE
+from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Ints, Singles, all_read_only, read_only
 from udfs.wire.kernel import kernel
 
@@ -54,159 +74,31 @@ _BEGAN_BEFORE = CODES[Reason.BEGAN_BEFORE]
 _CLOSE_ORDER = CODES[Reason.CLOSE_ORDER]
 _FEWER, _MORE = CODES[Reason.FEWER_RECORDS], CODES[Reason.MORE_RECORDS]
 
-MS = 1000  # us
-UNTOLD, LOST = -1.0, -2.0
-"""Estimates that are not known: of a producer that began before the capture, and where too many are possible."""
-MOST_STATES = 1024
-MOST_AHEAD = 62
-"""Closes that may be undecided at a time: bits of an int64."""
-
-
-class Closes(NamedTuple):
-    """Every sending of a batch of one topic and codec, in the order of the requests: int64 us, ratios float32.
-
-    One surely comes before another if its `latest` is no later than the other's `earliest`.
-    """
-
-    latest: Ints  # its request
-    earliest: Ints  # when it can have been closed
-    none_before: Ints  # the least of `earliest` from here on
-    ratio: Singles
-
-
-class Splits(NamedTuple):
-    """Every refusal of a batch as too large, in the order of the responses: int64 us, ratios float32."""
-
-    earliest: Ints  # its response
-    latest: Ints  # the request of the first batch made by the split
-    ratio: Singles
+NOT_CUT, EARLY, LINGERED = range(3)
 
 
 class Made(NamedTuple):
     """Batches when they were sent first, in the order of their creation: int64 a column."""
 
     created: Ints  # us, cut to a ms
+    place: Ints  # of its first record among all that were appended
     first: Ints  # its records are rows [first, end)
     end: Ints
     next_content: Ints  # the record that came next to it and may have ended it, -1 where there was none
     next_timestamp: Ints
     other_content: Ints  # one that went to another partition but may have tried this one, -1 where there was none
     other_timestamp: Ints
-    is_cut: Ints  # 1: it may have been sent before that record came, or none came
-
-
-class States(NamedTuple):
-    """Estimates that are possible, each with what is behind it: all closes before `base`, of those from there on the
-    ones in the bits of `ahead`, and so many splits."""
-
-    estimate: Singles
-    base: Ints
-    ahead: Ints
-    splits: Ints
-
-
-@kernel
-def add_state(states: States, count: int, estimate: np.float32, base: int, ahead: int, splits: int) -> int:
-    """Add a state that is not there yet; the number of states, one too many where there is no place."""
-    for at in range(min(count, MOST_STATES)):
-        same = states.base[at] == base and states.ahead[at] == ahead and states.splits[at] == splits
-        if same and states.estimate[at] == estimate:
-            return count
-    if count >= MOST_STATES:
-        return MOST_STATES + 1
-    states.estimate[count], states.base[count], states.ahead[count] = estimate, base, ahead
-    states.splits[count] = splits
-    return count + 1
-
-
-@kernel
-def go_on(states: States, count: int, closes: Closes, splits: Splits, till: int, lanes: Producers) -> int:
-    """Add the states that come of those which are there by closes and splits that may have been by then."""
-    at = 0
-    while at < min(count, MOST_STATES):
-        count = add_closes(states, count, at, closes, splits, till, lanes)
-        base, s = states.base[at], states.splits[at]
-        may_split = s < len(splits.latest) and splits.earliest[s] <= till
-        if may_split and (base == len(closes.latest) or closes.latest[base] > splits.earliest[s]):
-            split = after_split(lanes.profile[0], splits.ratio[s])
-            count = add_state(states, count, split, base, states.ahead[at], s + 1)
-        at += 1
-    return count
-
-
-@kernel
-def add_closes(
-    states: States, count: int, at: int, closes: Closes, splits: Splits, till: int, lanes: Producers
-) -> int:  # fmt: skip
-    """... by one close more: any that may have been by then, and before all that are not yet behind the state."""
-    estimate, base, ahead, s = states.estimate[at], states.base[at], states.ahead[at], states.splits[at]
-    may_split = s < len(splits.latest) and splits.earliest[s] <= till
-    if estimate < 0 and not may_split:  # which were, makes no difference
-        return count
-    for bit in range(len(closes.latest) - base):
-        close = base + bit
-        if closes.none_before[close] > till:
-            break
-        if bit == MOST_AHEAD:
-            return MOST_STATES + 1
-        is_behind = (ahead >> bit) & 1 or closes.earliest[close] > till
-        if is_behind or closes.earliest[close] >= closes.latest[base]:
-            continue
-        if s < len(splits.latest) and splits.latest[s] <= closes.earliest[close]:
-            continue
-        after = estimate if estimate < 0 else updated(lanes.profile[0], estimate, closes.ratio[close], lanes, 0)
-        next_base, left = base, ahead | (1 << bit)
-        while left & 1:
-            next_base, left = next_base + 1, left >> 1
-        count = add_state(states, count, after, next_base, left, s)
-    return count
-
-
-@kernel
-def skip_closes(states: States, closes: Closes, now: int) -> None:
-    """Have the first state, whose estimate is not known, leave behind it what surely was closed by now."""
-    while states.base[0] < len(closes.latest) and closes.latest[states.base[0]] <= now:
-        states.base[0] += 1
-        states.ahead[0] >>= 1
-
-
-@kernel
-def without_overdue(states: States, count: int, closes: Closes, splits: Splits, now: int) -> int:
-    """The states without those that leave out a close or split which surely was by now."""
-    kept = 0
-    for at in range(count):
-        base, s = states.base[at], states.splits[at]
-        is_late = base < len(closes.latest) and closes.latest[base] <= now
-        if not is_late and not (s < len(splits.latest) and splits.latest[s] <= now):
-            kept = move(states, at, states, kept)
-    return kept
-
-
-@kernel
-def move(states: States, at: int, other: States, count: int) -> int:
-    """Put a state behind those of `other`; how many there are then."""
-    other.estimate[count], other.base[count] = states.estimate[at], states.base[at]
-    other.ahead[count], other.splits[count] = states.ahead[at], states.splits[at]
-    return count + 1
-
-
-@kernel
-def lost(states: States, closes: Closes, splits: Splits, now: int) -> int:
-    """One state instead of more than there is room for: what surely was by now, and an estimate that is not known."""
-    base = s = 0
-    while base < len(closes.latest) and closes.latest[base] <= now:
-        base += 1
-    while s < len(splits.latest) and splits.latest[s] <= now:
-        s += 1
-    states.estimate[0], states.base[0], states.ahead[0], states.splits[0] = LOST, base, 0, s
-    return 1
+    cut: Ints  # EARLY: it may have been sent before that record came; LINGERED: and had reason to, or none came
 
 
 @kernel
 def verdict_at(
-    made: Made, batch: int, estimate: np.float32, content: Ints, timestamp: Ints, codec: int, lanes: Producers
+    made: Made, batch: int, estimate: np.float32, content: Ints, timestamp: Ints, codec: int, lanes: Producers, cut: int
 ) -> int:
-    """Where a batch made with this estimate ends, against the capture: AGREED, _FEWER or _MORE."""
+    """Where a batch made with this estimate ends, against the capture: AGREED, _FEWER or _MORE.
+
+    cut: EARLY or LINGERED, which of the batches that may have been sent early may end before they are full.
+    """
     first, uncompressed = made.first[batch], 0
     limit = max(lanes.batch_size[0], upper_bound(content[first]))
     for record in range(first, made.end[batch]):
@@ -215,7 +107,7 @@ def verdict_at(
         if not has_room(record - first, estimated, limit, size):
             return _MORE
         uncompressed += size
-    if made.is_cut[batch]:
+    if made.cut[batch] >= cut:
         return AGREED
     count = made.end[batch] - first
     estimated = estimated_bytes(uncompressed, estimate, lanes.estimation_factor[0], codec != 0)
@@ -239,19 +131,19 @@ def verdict_between(
     """
     if bounds[0] < 0:
         return _CLOSE_ORDER
-    least = verdict_at(made, batch, bounds[0], content, timestamp, codec, lanes)
-    greatest = verdict_at(made, batch, bounds[1], content, timestamp, codec, lanes)
+    least = verdict_at(made, batch, bounds[0], content, timestamp, codec, lanes, EARLY)
+    greatest = verdict_at(made, batch, bounds[1], content, timestamp, codec, lanes, EARLY)
     return least if least == greatest else _CLOSE_ORDER
 
 
 @kernel
 def verdict_of(
     made: Made, batch: int, states: States, count: int, agree: States, bounds: Singles, content: Ints, timestamp: Ints,
-    codec: int, lanes: Producers,
+    codec: int, lanes: Producers, cut: int,
 ) -> tuple[int, int]:  # fmt: skip
     """(the verdict over all states: AGREED where each agrees, _CLOSE_ORDER where some do; how many of them agree).
 
-    agree: those that do, written.
+    agree: those that do, written. cut: as `verdict_at` has it.
     """
     agreed, worst = 0, AGREED
     for at in range(count):
@@ -259,7 +151,7 @@ def verdict_of(
             return _BEGAN_BEFORE, 0
         if states.estimate[at] == LOST:
             return verdict_between(made, batch, bounds, content, timestamp, codec, lanes), 0
-        found = verdict_at(made, batch, states.estimate[at], content, timestamp, codec, lanes)
+        found = verdict_at(made, batch, states.estimate[at], content, timestamp, codec, lanes, cut)
         if found == AGREED:
             agreed = move(states, at, agree, agreed)
         else:
@@ -270,25 +162,59 @@ def verdict_of(
 @kernel
 def judge_batches(
     made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers,
-    now: States, agree: States, bounds: Singles, verdicts: Ints,
+    now: States, agree: States, bounds: Singles, verdicts: Ints, in_order: bool, steps: Steps, order: Ints,
 ) -> None:  # fmt: skip
-    """`judge`, into `verdicts`; now: the state to start with, and at the end one that is possible."""
+    """`judge`, into `verdicts` and `order`; now: the state to start with, and at the end one that is possible."""
     count = 1
     for batch in range(len(made.created)):
         created = made.created[batch]
         if count == 1 and now.estimate[0] < 0:
             skip_closes(now, closes, created)
-        count = go_on(now, count, closes, splits, created + MS, lanes)
+        place = made.place[batch] if in_order else NEVER
+        count = go_on(now, count, closes, splits, created + MS, place, lanes, steps, batch)
         if count <= MOST_STATES:
             count = without_overdue(now, count, closes, splits, created)
         if count == 0 or count > MOST_STATES:
+            settle(now, steps, order)
             count = lost(now, closes, splits, created)
-        verdicts[batch], agreed = verdict_of(made, batch, now, count, agree, bounds, content, timestamp, codec, lanes)
-        if 0 < agreed < count and is_alone(made, batch):  # then it tells which of them it was
+        cut, verdict, agreed = LINGERED if in_order else EARLY, AGREED, 0
+        while (
+            cut >= EARLY and agreed == 0
+        ):  # in one order, a batch ends early without reason if nothing else explains it
+            verdict, agreed = verdict_of(
+                made, batch, now, count, agree, bounds, content, timestamp, codec, lanes, cut
+            )  # fmt: skip
+            cut -= 1
+        verdicts[batch] = AGREED if in_order and agreed else verdict
+        if 0 < agreed < count and (in_order or is_alone(made, batch)):  # then it tells which of them it was
             count = 0
             for at in range(agreed):
                 count = move(agree, at, now, count)
+        if not in_order:
+            forget(now, count, steps)
+        elif count == 1 or steps.used[0] > MOST_STEPS // 2:
+            count = settle(now, steps, order)
+    settle(now, steps, order)
     finish(now, closes, splits, lanes)
+
+
+@kernel
+def settle(now: States, steps: Steps, order: Ints) -> int:
+    """Keep the first state alone, and note in `order` the steps to it."""
+    at = now.path[0]
+    while at != NONE:
+        order[0, steps.event[at]], order[1, steps.event[at]] = steps.batch[at], steps.used[1] + at
+        at = steps.before[at]
+    steps.used[1] += steps.used[0]
+    steps.used[0], now.path[0] = 0, NONE
+    return 1
+
+
+@kernel
+def forget(now: States, count: int, steps: Steps) -> None:
+    """Forget how the states came to be."""
+    now.path[:count] = NONE
+    steps.used[0] = 0
 
 
 @kernel
@@ -324,6 +250,28 @@ def estimate_bounds(closes: Closes, splits: Splits, lanes: Producers, initial: f
     return np.array([max(least, np.float32(0)), max([greatest, *raised])], np.float32)
 
 
+def followed(
+    made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers,
+    initial: float, in_order: bool,
+) -> tuple[Ints, float, Ints]:  # fmt: skip
+    """What `judge` returns, then what `in_one_order` does."""
+    now, agree = (
+        States(np.zeros(MOST_STATES, np.float32), *(np.zeros(MOST_STATES, np.int64) for _ in range(4)))
+        for _ in range(2)
+    )
+    event, batch, before = (np.zeros(MOST_STEPS, np.int64) for _ in range(3))
+    steps = Steps(event, batch, before, np.zeros(2, np.int64))
+    now.estimate[0], now.path[0] = initial, NONE
+    verdicts = np.zeros(len(made.created), np.int64)
+    order = np.full((2, len(closes.latest) + len(splits.latest)), NONE)
+    judge_batches(
+        Made(*map(read_only, made)), Closes(*all_read_only(closes)), Splits(*all_read_only(splits)),
+        read_only(content), read_only(timestamp), codec, Producers(*all_read_only(lanes)), now, agree,
+        estimate_bounds(closes, splits, lanes, initial), verdicts, in_order, steps, order,
+    )  # fmt: skip
+    return verdicts, float(now.estimate[0]), order
+
+
 def judge(
     made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers,
     initial: float,
@@ -333,15 +281,18 @@ def judge(
     content, timestamp: of the records, int64. lanes: the captured settings are lane 0. initial: the estimate before the
     first close, UNTOLD where it is not known.
     """
-    now, agree = (
-        States(np.zeros(MOST_STATES, np.float32), *(np.zeros(MOST_STATES, np.int64) for _ in range(3)))
-        for _ in range(2)
-    )
-    now.estimate[0] = initial
-    verdicts = np.zeros(len(made.created), np.int64)
-    judge_batches(
-        Made(*map(read_only, made)), Closes(*all_read_only(closes)), Splits(*all_read_only(splits)),
-        read_only(content), read_only(timestamp), codec, Producers(*all_read_only(lanes)), now, agree,
-        estimate_bounds(closes, splits, lanes, initial), verdicts,
-    )  # fmt: skip
-    return verdicts, float(now.estimate[0])
+    return followed(made, closes, splits, content, timestamp, codec, lanes, initial, False)[:2]
+
+
+def in_one_order(
+    made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers,
+    initial: float,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """(the verdicts in one order of closes and splits, which what came of the batches tells; that order).
+
+    Batches of the same ms are taken in the order in which their first records stand in the log. Of several orders that
+    give the same batches one is taken; a batch that none gives leaves all of them. The order is int64[2, closes and
+    then splits]: the batch that was created next, NONE where none is told, and a rank among all.
+    """
+    verdicts, _, order = followed(made, closes, splits, content, timestamp, codec, lanes, initial, True)
+    return verdicts, order

@@ -13,6 +13,8 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.facts.arrow_tables import pack
 from udfs.replay.fetch.fetch_replay import boundaries
+from udfs.replay.splits.captured_times import batches_of, soonest, timed_log
+from udfs.replay.splits.close_order import Times, times_in
 from udfs.replay.splits.compression_estimate import DAMPED, Producers
 from udfs.replay.splits.held_records import HeldRecords, recompressed
 from udfs.replay.splits.lane_run import Measure, not_measured, run
@@ -141,7 +143,7 @@ def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) 
     """Judge a stretch of what the client sent, and send it in every lane."""
     producers = now.lanes.producers
     now.is_java = now.is_java and bool(rows[SENT.is_java][0].as_py())
-    sent = read_sent(rows, int(producers.linger_us[0]), now.topics, now.expected)
+    sent = read_sent(rows, now.topics, now.expected)
     halves = int(rows[SENT.halves][0].as_py())
     now.created |= created_with(rows)
     told = producers._replace(
@@ -149,7 +151,7 @@ def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) 
         max_message_bytes=now.max_message_bytes,
     )
     settings = with_at_once(told)
-    judge_sent(sent, rows, settings, now.is_java, now.judged, now.verdicts)
+    order = judge_sent(sent, rows, settings, now.is_java, now.judged, now.verdicts)
     if not now.is_java or len(sent.first) == 0:
         return
     near = near_limit(sent, settings)
@@ -161,7 +163,7 @@ def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) 
         now.sized.setdefault(metric, []).append(found)
     for topic, codec in zip(sent.topic[sent.first].tolist(), sent.rows.codec[sent.first].tolist(), strict=True):
         now.last_codec[topic] = codec
-    run_lanes(now, sent, settings, measure or not_measured)
+    run_lanes(now, sent, times_in(order, sent), settings, measure or not_measured)
 
 
 def created_with(rows: pa.RecordBatch) -> dict[str, int]:
@@ -177,15 +179,19 @@ def with_at_once(lanes: Producers) -> Producers:
     return Producers(*columns)
 
 
-def run_lanes(now: Client, sent: Sent, settings: Producers, measure: Measure) -> None:
+def run_lanes(now: Client, sent: Sent, times: Times, settings: Producers, measure: Measure) -> None:
     """Send what was sent, in every lane."""
+    linger_us, log = int(settings.linger_us[0]), timed_log(sent, times)
+    batches, at_once_batches = (
+        batches_of(sent, told, linger_us) for told in (times, soonest(sent, times, linger_us))
+    )  # fmt: skip
     memory = working_memory(len(sent.log.time), len(sent.places.topic), len(now.topics))
     at_once = len(now.lanes.names)
     for lane in range(at_once + 1):
         sizes = sent.fitted if settings.is_fitted[lane] else sent.sizes
-        batches = sent.at_once if lane == at_once else sent.batches
+        closed = at_once_batches if lane == at_once else batches
         spans = run(
-            memory, sent.log, batches, sent.places, sizes, now.estimates, settings, lane, now.sums, now.line, measure
+            memory, log, closed, sent.places, sizes, now.estimates, settings, lane, now.sums, now.line, measure
         )  # fmt: skip
         if lane < at_once:
             now.spans.append((lane, spans))

@@ -16,37 +16,61 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.splits.compression_estimate import HEADER_BYTES, Producers
+from udfs.replay.splits.captured_closes import Captured, captured, places
+from udfs.replay.splits.close_order import Order, no_order
+from udfs.replay.splits.close_states import UNTOLD
+from udfs.replay.splits.compression_estimate import Producers
 from udfs.replay.splits.resent import NONE, Rows
 from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
-from udfs.replay.splits.split_fidelity import AGREED, CODES, UNTOLD, Closes, Made, Reason, Splits, judge
-from udfs.replay.splits.split_outcomes import NEVER
-from udfs.wire.arrays import Bools, Ints, Singles
+from udfs.replay.splits.split_fidelity import AGREED, CODES, Reason, in_one_order, judge
+from udfs.wire.arrays import Bools, Ints
 
-BATCHES, SPLITS, SPLITS_REPLAYED = "batches", "splits", "splits_replayed"
+BATCHES, IN_ONE_ORDER, SPLITS, SPLITS_REPLAYED = "batches", "batches_in_one_order", "splits", "splits_replayed"
 
 
 def judge_sent(
     sent: Sent, rows: pa.RecordBatch, lanes: Producers, is_java: bool, judged: dict[tuple[int, int], float],
     verdicts: Counter[tuple[str, int]],
-) -> None:  # fmt: skip
-    """Count the verdicts on a stretch of sendings. judged: estimates before it by topic and codec, brought forward."""
+) -> Order:  # fmt: skip
+    """Count the verdicts on a stretch of sendings; returns the order of closes that they tell. judged: estimates before
+    it by topic and codec, brought forward.
+    """
     unread = sent.rows.records == 0
     verdicts[BATCHES, CODES[Reason.RECORDS_UNKNOWN]] += int(unread.sum())
     if not is_java:
         verdicts[BATCHES, CODES[Reason.NOT_JAVA]] += len(sent.first)
-        return
+        return no_order(len(sent.topic))
     note_splits(sent, lanes, verdicts)
-    codec = sent.rows.codec
     began = numbers_of(rows, SENT.began_before, 0) != 0
-    for topic, number in np.unique(np.stack([sent.topic, codec], axis=1)[sent.first], axis=0).tolist():
-        mine = (sent.topic == topic) & (codec == number)
-        if (topic, number) not in judged:
+    of_topic = np.stack([sent.topic, sent.rows.codec], axis=1)
+    order, place = no_order(len(sent.topic)), places(sent)
+    for group, (topic, codec) in enumerate(np.unique(of_topic[sent.first], axis=0).tolist()):
+        mine = (of_topic == (topic, codec)).all(axis=1)
+        if (topic, codec) not in judged:
             first = sent.first[mine[sent.first]][0]
-            judged[topic, number] = UNTOLD if began[first] or sent.rows.sequence[first] > 0 else 1.0
-        found, judged[topic, number] = judge_topic(sent, mine, number, lanes, judged[topic, number])
-        for code, count in zip(*np.unique(found, return_counts=True), strict=True):
-            verdicts[BATCHES, int(code)] += int(count)
+            judged[topic, codec] = UNTOLD if began[first] or sent.rows.sequence[first] > 0 else 1.0
+        told = captured(sent, mine, place, int(lanes.linger_us[0]))
+        given = told.made, told.closes, told.splits, sent.log.content, sent.log.timestamp, codec, lanes
+        ordered, found_order = in_one_order(*given, judged[topic, codec])
+        found, judged[topic, codec] = judge(*given, judged[topic, codec])
+        order = order.with_topic(group, told, found_order)
+        for metric, judgement in ((BATCHES, found), (IN_ONE_ORDER, ordered)):
+            count_verdicts(metric, known_until(sent, mine, told, judgement), verdicts)
+    return order
+
+
+def known_until(sent: Sent, mine: Bools, told: Captured, found: Ints) -> Ints:
+    """The verdicts on batches of a topic and codec; from the first sending on that cannot be read, none is told."""
+    unread = sent.rows.request_time[(sent.rows.records == 0) & mine]
+    if len(unread) == 0:
+        return found
+    return np.where(told.made.created >= unread.min(), CODES[Reason.RECORDS_UNKNOWN], found)
+
+
+def count_verdicts(metric: str, found: Ints, verdicts: Counter[tuple[str, int]]) -> None:
+    """Count the verdicts on batches."""
+    for code, count in zip(*np.unique(found, return_counts=True), strict=True):
+        verdicts[metric, int(code)] += int(count)
 
 
 def note_splits(sent: Sent, lanes: Producers, verdicts: Counter[tuple[str, int]]) -> None:
@@ -89,78 +113,3 @@ def replayed_verdicts(captured: int, replayed: int, at_once: int, near: NearLimi
     which = Reason.SPLIT_NOT_REPLAYED if replayed < captured else Reason.SPLIT_NOT_CAPTURED
     verdicts = {Reason.CLOSE_ORDER: by_order, Reason.NEAR_LIMIT: by_limit, which: away - by_order - by_limit}
     return Counter({AGREED: agreed, **{CODES[reason]: count for reason, count in verdicts.items()}})
-
-
-def ratios(size: Ints, uncompressed: Ints) -> Singles:
-    """Compression ratios as clients see them: float32."""
-    inside: Singles = (size - HEADER_BYTES).astype(np.float32)
-    return np.divide(inside, np.maximum(uncompressed, 1).astype(np.float32), dtype=np.float32)
-
-
-def judge_topic(sent: Sent, mine: Bools, codec: int, lanes: Producers, initial: float) -> tuple[Ints, float]:
-    """(the verdict on each batch of one topic and codec, the estimate at the end)."""
-    rows, log = sent.rows, sent.log
-    by_request = np.argsort(rows.request_time, kind="stable")
-    closed = by_request[mine[by_request] & (rows.uncompressed[by_request] > 0)]
-    earliest = closed_after(sent)[closed]
-    none_before = np.minimum.accumulate(earliest[::-1])[::-1]
-    ratio = ratios(rows.size[closed], rows.uncompressed[closed])
-    closes = Closes(rows.request_time[closed], earliest, none_before, ratio)
-    refused = np.flatnonzero(mine & (rows.error == TOO_LARGE) & (rows.records > 1))
-    refused = refused[np.argsort(rows.response_time[refused], kind="stable")]
-    splits = Splits(
-        rows.response_time[refused], first_part(sent, refused), ratios(rows.size[refused], rows.uncompressed[refused])
-    )  # fmt: skip
-    batches = np.flatnonzero(mine[sent.first])
-    batches = batches[np.argsort(log.time[sent.begin[batches]], kind="stable")]
-    made = made_of(sent, batches)
-    found, after = judge(made, closes, splits, log.content, log.timestamp, codec, lanes, initial)
-    unread = rows.request_time[(rows.records == 0) & mine]
-    if len(unread):  # from there on the estimate is not known
-        found = np.where(made.created >= unread.min(), CODES[Reason.RECORDS_UNKNOWN], found)
-    return found, after
-
-
-def closed_after(sent: Sent) -> Ints:
-    """When each sending was closed at the earliest: not before what was before its request, nor before its last record
-    was appended, nor, where it sends records again, before the answer to what sent them first."""
-    rows, log = sent.rows, sent.log
-    batch = np.maximum(sent.batch_of, 0)
-    last = np.minimum(sent.begin[batch] + sent.offset + rows.records, sent.begin[batch + 1]) - 1
-    is_again = sent.first[batch] != np.arange(len(batch))
-    told = (sent.batch_of != NONE) & (rows.records > 0)
-    found = sent.before
-    for time, is_told in ((log.time[last], told), (rows.response_time[sent.first[batch]], told & is_again)):
-        # What is not before the request is no bound: a time that is not the client's clock, or no answer.
-        found = np.maximum(found, np.where(is_told & (time < rows.request_time), time, 0))
-    return found
-
-
-def first_part(sent: Sent, refused: Ints) -> Ints:
-    """When the first batch was sent that the split of each refused one made; NEVER where none was captured."""
-    parts = np.flatnonzero(~sent.is_whole & (sent.batch_of != NONE))
-    found = np.full(len(sent.first) + 1, NEVER)
-    np.minimum.at(found, sent.batch_of[parts], sent.rows.request_time[parts])
-    # A part that is refused again is split by its own parts, which are not told from the others.
-    found = np.where(sent.is_whole[refused], found[sent.batch_of[refused]], NEVER)
-    return found
-
-
-def made_of(sent: Sent, batches: Ints) -> Made:
-    """The batches in the order of their creation, with what may have ended each."""
-    log, begin = sent.log, sent.begin
-    first, end = begin[batches], begin[batches + 1]
-    has_next = (end < len(log.time)) & (log.partition[np.minimum(end, len(log.time) - 1)] == log.partition[first])
-    after = np.minimum(end, len(log.time) - 1)
-    other = sent.next_in_topic[end - 1]
-    is_other = (other != NONE) & (log.partition[np.maximum(other, 0)] != log.partition[first])
-    is_other &= sent.places.is_sticky[sent.places.topic[log.partition[first]]] == 1
-    comes = np.where(is_other, np.minimum(log.time[np.maximum(other, 0)], log.time[after]), log.time[after])
-    surely_cut = ~has_next & ~is_other
-    return Made(
-        log.time[first], first, end,
-        np.where(has_next, log.content[after], log.content[np.maximum(other, 0)]),
-        np.where(has_next, log.timestamp[after], log.timestamp[np.maximum(other, 0)]),
-        np.where(is_other, log.content[np.maximum(other, 0)], NONE), log.timestamp[np.maximum(other, 0)],
-        (surely_cut | (comes >= sent.before[sent.first[batches]])).astype(np.int64),
-    )  # fmt: skip

@@ -1,0 +1,129 @@
+"""What the capture tells of a producer's closes, splits and batches of one topic and codec, as they are judged."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.replay.splits.close_states import Closes, Splits
+from udfs.replay.splits.compression_estimate import HEADER_BYTES
+from udfs.replay.splits.resent import NONE
+from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
+from udfs.replay.splits.split_fidelity import EARLY, LINGERED, NOT_CUT, Made
+from udfs.replay.splits.split_outcomes import NEVER
+from udfs.wire.arrays import Bools, Ints, Singles
+
+
+class Captured(NamedTuple):
+    """What is judged together, and which sendings `closes` and `splits` are of: int64 each."""
+
+    made: Made
+    closes: Closes
+    splits: Splits
+    closed: Ints
+    refused: Ints
+
+
+def captured(sent: Sent, mine: Bools, place: Ints, linger_us: int) -> Captured:
+    """Of the sendings `mine`, bool[rows], which are of one topic and codec. place: as `places` has it."""
+    rows = sent.rows
+    by_request = np.argsort(rows.request_time, kind="stable")
+    closed = by_request[mine[by_request] & (rows.uncompressed[by_request] > 0)]
+    refused = np.flatnonzero(mine & (rows.error == TOO_LARGE) & (rows.records > 1))
+    refused = refused[np.argsort(rows.response_time[refused], kind="stable")]
+    splits = Splits(
+        rows.response_time[refused], first_part(sent, refused), ratios(rows.size[refused], rows.uncompressed[refused])
+    )  # fmt: skip
+    batches = np.flatnonzero(mine[sent.first])
+    batches = batches[np.argsort(place[sent.begin[batches]], kind="stable")]
+    closes = closes_of(sent, closed, splits_before(sent, refused), place)
+    return Captured(made_of(sent, batches, place, linger_us), closes, splits, closed, refused)
+
+
+def places(sent: Sent) -> Ints:
+    """int64[records], where each stands in the order in which they were appended."""
+    return np.argsort(sent.log.order, kind="stable")
+
+
+def closes_of(sent: Sent, closed: Ints, splits: Ints, place: Ints) -> Closes:
+    """The sendings `closed`, in the order of their requests."""
+    rows = sent.rows
+    earliest = closed_after(sent)[closed]
+    none_before = np.minimum.accumulate(earliest[::-1])[::-1]
+    after = np.where(sent.batch_of != NONE, place[last_records(sent)], NONE)
+    ratio = ratios(rows.size[closed], rows.uncompressed[closed])
+    return Closes(rows.request_time[closed], earliest, none_before, after[closed], splits[closed], ratio)
+
+
+def ratios(size: Ints, uncompressed: Ints) -> Singles:
+    """Compression ratios as clients see them: float32."""
+    inside: Singles = (size - HEADER_BYTES).astype(np.float32)
+    return np.divide(inside, np.maximum(uncompressed, 1).astype(np.float32), dtype=np.float32)
+
+
+def last_records(sent: Sent) -> Ints:
+    """int64[rows], the last record of each sending; any where it is not known which those are."""
+    batch = np.maximum(sent.batch_of, 0)
+    found: Ints = np.minimum(sent.begin[batch] + sent.offset + sent.rows.records, sent.begin[batch + 1]) - 1
+    return found
+
+
+def closed_after(sent: Sent) -> Ints:
+    """When each sending was closed at the earliest: not before what was before its request, nor before its last record
+    was appended, nor, where it sends records again, before the answer to what sent them first."""
+    rows, batch = sent.rows, np.maximum(sent.batch_of, 0)
+    is_again = sent.first[batch] != np.arange(len(batch))
+    told = (sent.batch_of != NONE) & (rows.records > 0)
+    found = sent.before
+    appended, answered = sent.log.time[last_records(sent)], rows.response_time[sent.first[batch]]
+    for time, is_told in ((appended, told), (answered, told & is_again)):
+        # What is not before the request is no bound: a time that is not the client's clock, or no answer.
+        found = np.maximum(found, np.where(is_told & (time < rows.request_time), time, 0))
+    return found
+
+
+def first_part(sent: Sent, refused: Ints) -> Ints:
+    """When the first batch was sent that the split of each refused one made; NEVER where none was captured."""
+    parts = np.flatnonzero(is_part(sent))
+    found = np.full(len(sent.first) + 1, NEVER)
+    np.minimum.at(found, sent.batch_of[parts], sent.rows.request_time[parts])
+    # A part that is refused again is split by its own parts, which are not told from the others.
+    found = np.where(sent.is_whole[refused], found[sent.batch_of[refused]], NEVER)
+    return found
+
+
+def splits_before(sent: Sent, refused: Ints) -> Ints:
+    """int64[rows], how many of the splits come before each sending at least: a part is sent when its batch is split."""
+    found = np.zeros(len(sent.first) + 1, np.int64)
+    whole = np.flatnonzero(sent.is_whole[refused] & (sent.batch_of[refused] != NONE))
+    found[sent.batch_of[refused[whole]]] = whole + 1
+    return np.where(is_part(sent), found[sent.batch_of], 0)
+
+
+def is_part(sent: Sent) -> Bools:
+    """Which sendings are parts of a batch that was split."""
+    found: Bools = ~sent.is_whole & (sent.batch_of != NONE)
+    return found
+
+
+def made_of(sent: Sent, batches: Ints, place: Ints, linger_us: int) -> Made:
+    """The batches in the order of their creation, with what may have ended each."""
+    log, begin = sent.log, sent.begin
+    first, end = begin[batches], begin[batches + 1]
+    after = np.minimum(end, len(log.time) - 1)
+    has_next = (end < len(log.time)) & (log.partition[after] == log.partition[first])
+    other = sent.next_record[end - 1]
+    is_other = (other != NONE) & (log.partition[np.maximum(other, 0)] != log.partition[first])
+    is_other &= sent.places.is_sticky[sent.places.topic[log.partition[first]]] == 1
+    comes = np.where(is_other, np.minimum(log.time[np.maximum(other, 0)], log.time[after]), log.time[after])
+    comes = np.where(has_next | is_other, comes, NEVER)
+    lingered = comes >= np.maximum(sent.before[sent.first[batches]], log.time[first] + linger_us)
+    early = comes >= sent.before[sent.first[batches]]
+    return Made(
+        log.time[first], place[first], first, end,
+        np.where(has_next, log.content[after], log.content[np.maximum(other, 0)]),
+        np.where(has_next, log.timestamp[after], log.timestamp[np.maximum(other, 0)]),
+        np.where(is_other, log.content[np.maximum(other, 0)], NONE), log.timestamp[np.maximum(other, 0)],
+        np.where(lingered, LINGERED, np.where(early, EARLY, NOT_CUT)),
+    )  # fmt: skip
