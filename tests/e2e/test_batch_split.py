@@ -129,7 +129,7 @@ def test_every_batch_of_a_lane_is_measured_in_any_codec_and_the_model_is_held_ag
 def test_with_measured_sizes_the_captured_lane_splits_as_often_as_clients_counted(
     exact: CapturedLake, counted: dict[str, int]
 ) -> None:
-    assert replayed_splits(exact) == pytest.approx(counted, rel=0.1)
+    assert replayed_splits(exact) == pytest.approx(counted, rel=0.1, abs=1)
 
 
 def test_smaller_batches_split_less(lake: CapturedLake) -> None:
