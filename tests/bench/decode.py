@@ -14,12 +14,15 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from tests.bench.capture_frames import FetchFrames
 from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import KAFKA_NEWEST, SLF4J, find_jar
 from udfs.wire.messages import decode
 
-BATCH = 10_000
+BATCH, PASSES = 10_000, 50
+"""Frames of a message in a batch; how often a round goes over them, to be longer than a machine's short moods."""
 KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{KAFKA_NEWEST}"
 JAVA_WARM_UP, KIO_SHARE = 30, 10
 
@@ -28,10 +31,10 @@ def compare(what: str, frames: Sequence[FetchFrames]) -> str:
     """The contestants over a batch of each message: whole frames, then bodies."""
     parts = [part.repeated(BATCH) for part in frames]
     bodies = [part.bodies() for part in parts]
-    amount = sum(map(len, parts))
-    whole = timed("refetch, frames", lambda: [decode(p.message, p.arena, *p.bodies()) for p in parts])
-    both = list(zip(parts, bodies, strict=True))
-    alone = timed("refetch, bodies", lambda: [decode(part.message, part.arena, *found) for part, found in both])
+    amount = PASSES * sum(map(len, parts))
+    both = PASSES * list(zip(parts, bodies, strict=True))
+    whole = timed("refetch, frames", lambda: [len(decode(p.message, p.arena, *p.bodies()).fault) for p, _ in both])
+    alone = timed("refetch, bodies", lambda: [len(decode(p.message, p.arena, *found).fault) for p, found in both])
     sizes = ", ".join(f"{(p.ends - p.starts).mean():,.0f} B {p.message.name}" for p in parts)
     parse, read = java(parts)
     return "\n".join((
@@ -41,7 +44,7 @@ def compare(what: str, frames: Sequence[FetchFrames]) -> str:
 
 
 def java(parts: Sequence[FetchFrames]) -> Iterator[Timing]:
-    """kafka-clients by its public classes and by the reader beneath, each after JAVA_WARM_UP rounds."""
+    """kafka-clients by its public classes and by the reader beneath, each after JAVA_WARM_UP passes."""
     source = Path(__file__).parent / "DecodeFrames.java"
     classpath = os.pathsep.join(str(find_jar(name)) for name in (KAFKA_CLIENTS, SLF4J))
     with tempfile.NamedTemporaryFile() as file:
@@ -51,10 +54,11 @@ def java(parts: Sequence[FetchFrames]) -> Iterator[Timing]:
                 file.write(struct.pack(">i", len(frame)) + frame + struct.pack(">i", body))
         file.flush()
         for way, name in (("parse", "parse*, frames"), ("read", "bare reader, bodies")):
-            command = ["java", "-Xmx4g", "-cp", classpath, str(source), file.name, str(JAVA_WARM_UP + ROUNDS), way]
+            passes = JAVA_WARM_UP + ROUNDS * PASSES
+            command = ["java", "-Xmx4g", "-cp", classpath, str(source), file.name, str(passes), way]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
-            seconds = [int(ns) / 1e9 for ns in done.stdout.split()[JAVA_WARM_UP:]]
-            yield Timing(f"kafka-clients {KAFKA_NEWEST}, {name}", seconds)
+            of_pass = np.array(done.stdout.split()[JAVA_WARM_UP:], np.int64).reshape(ROUNDS, PASSES)
+            yield Timing(f"kafka-clients {KAFKA_NEWEST}, {name}", (of_pass.sum(axis=1) / 1e9).tolist())
 
 
 def kio(parts: Sequence[FetchFrames]) -> list[Timing]:
@@ -75,6 +79,6 @@ def kio(parts: Sequence[FetchFrames]) -> list[Timing]:
         for reader, body in work:
             reader(body, 0)
 
-    scale = sum(map(len, parts)) / len(work)
+    scale = PASSES * sum(map(len, parts)) / len(work)
     version = importlib.import_module("importlib.metadata").version("kio")
     return [Timing(f"kio {version}, bodies", [s * scale for s in timed("", read).seconds])]
