@@ -19,7 +19,6 @@ from schemas.wire.message import Field, Message
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.layout import (
     INT_WIDTHS,
-    PARENT,
     Layout,
     element_fields,
     element_path,
@@ -170,9 +169,8 @@ class _Assembler:
         return entry
 
     def _note_left_out(self, level: str, untagged: Sequence[Field], version: int) -> None:
-        set_by_all = {PARENT, *_always_set(untagged, version, "")}
-        first, end = self.layout.first_column[self.layout.level(level) :][:2]
-        for column in range(first, end):
+        set_by_all = set(_always_set(untagged, version, ""))
+        for column in self.layout.of_level(level):
             self.always_sets[version, column] = self.layout.columns[column].name in set_by_all
 
     def _emit(self, *cells: int) -> int:

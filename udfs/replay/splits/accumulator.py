@@ -79,9 +79,7 @@ class Batches(NamedTuple):
     closed: Ints
     delay: Ints  # from being full, or having lingered, to being closed
     early: Ints  # when it was closed, if that was before it had lingered and before the next record came; NEVER
-    filled_by: (
-        Ints  # that record, if it came before the request; NONE: it was neither full nor lingered when it was sent
-    )
+    filled_by: Ints  # that record, if it came before the request; NONE: the batch was not full when it was sent
     round_trip: Ints  # from being closed to the answer
     retries: Ints  # how often it was sent again as it was
     retry_at: Ints  # when first, NEVER

@@ -178,12 +178,9 @@ def judge_batches(
             settle(now, steps, order)
             count = lost(now, closes, splits, created)
         cut, verdict, agreed = LINGERED if in_order else EARLY, AGREED, 0
-        while (
-            cut >= EARLY and agreed == 0
-        ):  # in one order, a batch ends early without reason if nothing else explains it
-            verdict, agreed = verdict_of(
-                made, batch, now, count, agree, bounds, content, timestamp, codec, lanes, cut
-            )  # fmt: skip
+        # In one order, a batch ends early without reason only if nothing else explains it.
+        while cut >= EARLY and agreed == 0:
+            verdict, agreed = verdict_of(made, batch, now, count, agree, bounds, content, timestamp, codec, lanes, cut)
             cut -= 1
         verdicts[batch] = AGREED if in_order and agreed else verdict
         if 0 < agreed < count and (in_order or is_alone(made, batch)):  # then it tells which of them it was
