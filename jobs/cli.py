@@ -11,8 +11,10 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from udfs.errors import ArgumentError, GateError, RefetchError, RuleError, ScenarioError
@@ -208,7 +210,19 @@ def _run_job(arguments: argparse.Namespace) -> None:
     from jobs.failures import spark_failures_told
 
     with spark_failures_told():
-        import_module(f"jobs.{arguments.job}").main(run)
+        _job(arguments.job, run).main(run)
+
+
+def _job(name: str, run: Run) -> ModuleType:
+    """The job's module, loaded while Spark starts, which takes as long. `size` reads a file before it starts Spark."""
+    if name == SIZES_A_CLUSTER:
+        return import_module(f"jobs.{name}")
+    from jobs.kernels import begun_session
+
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        loaded = beside.submit(import_module, f"jobs.{name}")
+        begun_session(run, f"refetch {name}")
+    return loaded.result()
 
 
 def _instant(text: str) -> datetime:

@@ -22,8 +22,8 @@ from jobs.captures.request_log_plan import logged_rows
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
-from jobs.gates.views import Subject
-from jobs.kernels import ready_session
+from jobs.gates.views import Subject, no_rows
+from jobs.kernels import ready_session, start_workers
 from jobs.lake import delete_folder, has_table, rows_of, side_by_side, spark_schema, write_table
 from jobs.progress import stage
 from jobs.run import Run
@@ -43,7 +43,7 @@ from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import REPEATED_LINES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import unpack
-from udfs.facts.record_sizes import sufficient
+from udfs.facts.asked_records import sufficient
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 
 PACKED_TABLE, PACKED_ROWS, SOURCE = "table", "rows", "source"
@@ -63,7 +63,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     Raises RuleError, CaptureError, LakeError, and GateError where the gate refuses.
     keep: leave them as they are where this decoder has written them for the same files before.
     """
-    check_rules(spark, run.gates.in_pipeline)
+    side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
     with stage("index", spark):
         indexes = index_captures(spark, run.captures, run.log_zone)
         plan = plan_capture(indexes, spark.sparkContext.defaultParallelism, run.log_zone)
@@ -157,7 +157,7 @@ def decoded_tables(spark: SparkSession, plan: CapturePlan, staged: Staged) -> di
         return with_names(spark, staged.rows(table, source), table, names)
 
     tables = {table: named(table, PACKETS if plan.has_packets else LOGS) for table in DECODED}
-    tables[LOG_AGREEMENT] = spark.createDataFrame([], spark_schema(LOG_AGREEMENT))
+    tables[LOG_AGREEMENT] = no_rows(spark, LOG_AGREEMENT)
     if plan.has_packets and plan.logs.ranges:
         packets, logs = (
             RequestsSeen(named(EXCHANGES, source), staged.rows(CONNECTIONS, source)) for source in (PACKETS, LOGS)

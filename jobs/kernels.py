@@ -22,8 +22,11 @@ BRIEF_CONF = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.stats.collect": "false",
 }
-"""For captures below BRIEF_BYTES: a JVM that lives a minute earns back neither a second compiler nor generated code."""
+"""For captures below BRIEF_BYTES: a JVM that lives a minute earns back neither a second compiler nor generated code,
+and small tables neither new plans between their stages nor statistics of every column, which are slow without code."""
 
 
 def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSession:
@@ -31,10 +34,20 @@ def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSe
 
     Raises SetupError and SparkError.
     """
+    with compiling(algorithms):
+        return begun_session(run, app)
+
+
+def begun_session(run: Run, app: str) -> SparkSession:
+    """The session to work in, as suits the size of the captures. Raises SetupError and SparkError."""
     size = sum(stored_bytes(str(path)) for path in run.captures)
     suited = BRIEF_CONF if 0 < size < BRIEF_BYTES else {}
-    with compiling(algorithms):
-        return spark_session(run.master, app, {**suited, **run.spark_conf})
+    return spark_session(run.master, app, {**suited, **run.spark_conf})
+
+
+def start_workers(spark: SparkSession) -> None:
+    """Have the process started that workers are forked from: it loads for seconds, and the driver has other work."""
+    spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
 @contextmanager

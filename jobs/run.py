@@ -11,10 +11,10 @@ from jobs.gates.rules import Gate, Gates, default_gates
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import ON_REQUEST, Value
 from udfs.capture.locations import is_uri
-from udfs.capture.log_lines import UTC
+from udfs.capture.request_log_head import UTC
 from udfs.errors import ArgumentError
+from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.record_sizes import Asked
 
 
 @dataclass(frozen=True)

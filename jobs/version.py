@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from jobs.paths import ROOT
 from udfs import code_digest
-from udfs.capture.log_lines import UTC
+from udfs.capture.request_log_head import UTC
+from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.record_sizes import Asked
 
 VERSION = "0.1.0"
 

@@ -19,17 +19,17 @@ from jobs.replays.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
 from udfs.capture.frame_dump import MAGICS, index_frames, read_frames, stored_dump_format
 from udfs.capture.index import CaptureIndex, index_stored_capture
-from udfs.capture.log_lines import UTC
 from udfs.capture.packets import PACKETS, read_packets
 from udfs.capture.points import FileOrder, file_orders, in_time_order
 from udfs.capture.ranges import PacketRange
-from udfs.capture.request_log_index import REQUEST_LOG, index_stored_log
+from udfs.capture.request_log_head import REQUEST_LOG, UTC
+from udfs.capture.request_log_index import index_stored_log
 from udfs.capture.storage import open_stored
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.asked_records import Asked
 from udfs.facts.build import facts
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.record_sizes import Asked
 
 RANGE_BYTES = 32 << 20
 # Connections are spread over shards by this many buckets: enough to even out, few enough to count in every file.
@@ -76,7 +76,11 @@ def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone
     def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from indexed(batches, log_zone)
 
-    files = spark.createDataFrame(list(enumerate(map(str, captures))), "file_no int, path string")
+    named: dict[str, pa.Array[Any]] = {
+        "file_no": pa.array(range(len(captures)), pa.int32()),
+        "path": pa.array(map(str, captures), pa.string()),
+    }
+    files = spark.createDataFrame(pa.table(named))
     rows = files.repartitionById(len(captures), "file_no").mapInArrow(index_files, ENVELOPE).collect()
     faults = sorted(row.fault for row in rows if row.fault is not None)
     if faults:
@@ -184,9 +188,12 @@ def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.i
 
 def range_tasks(spark: SparkSession, work: Work) -> DataFrame:
     """Every range of the work, one a task; `ranges_in` reads them there."""
-    rows = [(task, file_no, pickle.dumps(part)) for task, (file_no, part) in enumerate(work.ranges)]
-    tasks = spark.createDataFrame(rows, "task int, file_no int, content binary")
-    return tasks.repartitionById(max(len(rows), 1), "task")
+    tasks: dict[str, pa.Array[Any]] = {
+        "task": pa.array(range(len(work.ranges)), pa.int32()),
+        "file_no": pa.array((file_no for file_no, _ in work.ranges), pa.int32()),
+        "content": pa.array((pickle.dumps(part) for _, part in work.ranges), pa.binary()),
+    }
+    return spark.createDataFrame(pa.table(tasks)).repartitionById(max(len(work.ranges), 1), "task")
 
 
 def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, int]]:

@@ -11,8 +11,7 @@ import pyarrow as pa
 from jobs.captures.remote_inputs import uris_of
 from udfs.arrow import compute
 from udfs.capture.locations import has_secret, is_uri, query_of
-from udfs.capture.log_lines import UTC
-from udfs.capture.request_log_index import is_request_log
+from udfs.capture.request_log_head import UTC, is_request_log
 from udfs.capture.storage import open_stored
 from udfs.errors import ArgumentError, CaptureError
 
@@ -45,7 +44,7 @@ def resolve_captures(named: Iterable[str]) -> tuple[Path | str, ...]:
 def checked_zone(zone: str | None) -> str:
     """The zone of request logs, UTC where none is stated. Raises ArgumentError where Arrow knows no such zone."""
     try:
-        compute.assume_timezone(pa.scalar(0, pa.timestamp("s")), zone or UTC)
+        compute.assume_timezone(pa.nulls(1, pa.timestamp("s")), zone or UTC)
     except pa.ArrowInvalid:
         raise ArgumentError(
             f"--log-zone {zone}: no such time zone; name it as the IANA data base does, such as Europe/Berlin, or "

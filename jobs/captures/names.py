@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
@@ -81,8 +81,8 @@ def looked_up(spark: SparkSession, rows: DataFrame, key: str, texts: dict[str, s
     """The rows with the text for their `key` column in the column `into`, null where there is none."""
     if not texts:
         return rows.withColumn(into, F.lit(None).cast("string"))
-    schema = StructType([StructField(key, StringType()), StructField(into, StringType())])
-    found = spark.createDataFrame(sorted(texts.items()), schema)
+    columns = {key: pa.array(texts, pa.string()), into: pa.array(texts.values(), pa.string())}
+    found = spark.createDataFrame(pa.table(columns))
     return rows.join(F.broadcast(found), key, "left")
 
 

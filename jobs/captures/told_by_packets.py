@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from jobs.lake import rows_of
 from schemas.tables.silver import CAPTURES
-from udfs.capture.request_log_index import REQUEST_LOG
+from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 
 

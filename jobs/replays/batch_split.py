@@ -28,7 +28,7 @@ from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from udfs.errors import CaptureError
-from udfs.facts.record_sizes import SAMPLE_EVERY
+from udfs.facts.asked_records import SAMPLE_EVERY
 from udfs.replay.splits.compression_estimate import AS_CAPTURED, KIP_TEXT, PROFILES, TODAY, Producers
 from udfs.replay.splits.replay_with_records import IS_SENT, PACKET_ORDER, replay_with_records
 from udfs.replay.splits.split_replay import BY_CLIENT, CLIENT, SplitLanes, replay_splits

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from jobs.units import parse_int
-from udfs.replay.limits.limit_replay import Schedule
-from udfs.replay.limits.limited_placer import UNLIMITED
+from udfs.replay.limits.schedule import UNLIMITED, Schedule
 
 NONE = "none"
 _EXPECTED = "a limit such as 4000, none, or `4000 until 2026-01-31T12:00:00Z then 6000`"

@@ -26,8 +26,7 @@ from jobs.lake import rows_of
 from jobs.replays.one_shuffle import SHARD
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
-from udfs.capture.log_lines import UTC
-from udfs.capture.request_log_index import REQUEST_LOG
+from udfs.capture.request_log_head import REQUEST_LOG, UTC
 from udfs.errors import CaptureError
 from udfs.facts.exchanges import ids_of
 from udfs.replay.splits.replay_with_records import IS_SENT

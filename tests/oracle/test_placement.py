@@ -12,7 +12,8 @@ import numpy as np
 from tests.oracle.conftest import Jar, RunJava
 from udfs.replay.limits.brokers import Brokers, brokers_of
 from udfs.replay.limits.java_random import java_random
-from udfs.replay.limits.limited_placer import UNLIMITED, arranged_for, place_limited
+from udfs.replay.limits.limited_placer import arranged_for, place_limited
+from udfs.replay.limits.schedule import UNLIMITED
 from udfs.replay.limits.striped_placer import place_striped, stripes_for
 
 EXAMPLES = 400

@@ -24,8 +24,8 @@ from udfs.capture.request_log_index import index_request_log
 from udfs.facts.arrow_tables import arrow_schema, unpack
 from udfs.facts.build_from_log import READ_KEYS, log_facts
 from udfs.replay.limits.asked_changes import Defaults
-from udfs.replay.limits.limit_replay import LimitLane, Schedule
-from udfs.replay.limits.limited_placer import UNLIMITED
+from udfs.replay.limits.limit_replay import LimitLane
+from udfs.replay.limits.schedule import UNLIMITED, Schedule
 from udfs.replay.limits.topic_history import CHANGE
 
 Rows = list[dict[str, Any]]

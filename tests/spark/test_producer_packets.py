@@ -12,7 +12,7 @@ import jobs.replays.producer_packets
 from jobs.replays.producer_packets import ingested
 from schemas.tables.silver import CAPTURES
 from tests.conftest import REPOSITORY
-from udfs.capture.request_log_index import REQUEST_LOG
+from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 
 SAMPLE = (REPOSITORY / "tests" / "captures" / "starve.pcap.zst").read_bytes()

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 import jobs.captures.told_by_packets
 from jobs.captures.told_by_packets import check_packets
 from schemas.tables.silver import CAPTURES
-from udfs.capture.request_log_index import REQUEST_LOG
+from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 
 SIZES = "the sizes of messages that the replay of consumer_memory needs"

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from udfs.arrow import array_of, flags, strings_of
 from udfs.arrow import compute as pc
+from udfs.capture.request_log_head import MARKER, UTC
 from udfs.capture.timestamps import LAST_SECOND
 from udfs.wire.arrays import Bools, Bytes, Ints
 
-MARKER = "Completed request:{"
 # A layout may put thread and logger before the message; what is further away is not looked for.
 PREFIX_BYTES = 256
 PREFIX = (
@@ -24,8 +24,6 @@ PREFIX = (
     r"(?: ?(?P<zone>Z|[+-]\d\d:?\d\d)\b)?"
     r'.*?Completed request:\{(?P<forwarded>"isForwarded":true)?'
 )
-UTC = "UTC"
-"""The zone of times that name none, unless it is stated: log4j writes local times, without their zone."""
 NEWLINE, CARRIAGE_RETURN, BRACE, SPACE = b"\n\r}\x20"
 NS_PER_SECOND = 1_000_000_000
 # What is wrong with a line; `udfs.facts.reasons` has the words.

@@ -13,9 +13,10 @@ from udfs.arrow import compute as pc
 from udfs.capture.endpoints import logged_connection
 from udfs.capture.json_lines import parsed
 from udfs.capture.line_blocks import LineBlock, line_blocks
-from udfs.capture.log_lines import FINE, NO_JSON, UTC, lines_of
+from udfs.capture.log_lines import FINE, NO_JSON, lines_of
 from udfs.capture.packets import open_range
 from udfs.capture.ranges import PacketRange
+from udfs.capture.request_log_head import UTC
 from udfs.capture.storage import open_stored
 from udfs.wire.arrays import Bools, Ints
 

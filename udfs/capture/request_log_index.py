@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 
 import numpy as np
 
@@ -13,20 +12,14 @@ from udfs.capture.faults import CaptureFault
 from udfs.capture.fingerprints import NO_SAMPLE
 from udfs.capture.index import CaptureIndex
 from udfs.capture.line_blocks import line_blocks
-from udfs.capture.log_lines import FINE, MARKER, UTC, lines_of
+from udfs.capture.log_lines import FINE, lines_of
 from udfs.capture.ranges import PacketRange
+from udfs.capture.request_log_head import FREE_TEXT, MARKER, READ_BYTES, REQUEST_LOG, UTC, head_of
 from udfs.capture.storage import HashedFile, open_stored
 from udfs.capture.tally import PacketCounts
 from udfs.errors import CaptureError
 
-REQUEST_LOG = "request_log"
-"""The format's name in the table `captures`."""
-
-HEAD_BYTES = 1 << 20
 BLOCK_BYTES = 8 << 20
-READ_BYTES = 1 << 16
-# The text forms before KIP-673: of Kafka 1.0 to 2.7, and older.
-FREE_TEXT = re.compile(rb"Completed request:\s*(RequestHeader\(|Name:)")
 NO_PACKETS = PacketCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
@@ -45,7 +38,7 @@ def index_stored_log(
     before it is read: its bytes are spread over the buckets evenly. Raises CaptureError where the file cannot be read,
     or is a request log in the free text of Kafka before 2.8.
     """
-    head = _head(stored)
+    head = head_of(stored)
     if head.startswith(pcapng.MAGIC) or head[:4] in pcap.MAGICS:
         return None
     if MARKER.encode() not in head:
@@ -57,22 +50,6 @@ def index_stored_log(
         return None
     stored.seek(0)
     return _index(stored, path, range_bytes, buckets, zone)
-
-
-def is_request_log(path: str) -> bool:
-    """Whether a file is a request log that can be read. Raises CaptureError where the file cannot be read."""
-    with open_stored(path) as stored:
-        return MARKER.encode() in _head(stored)
-
-
-def _head(stored: io.RawIOBase) -> bytes:
-    """The first bytes of a file, uncompressed; the file stays open."""
-    buffered = io.BufferedReader(stored, READ_BYTES)
-    stream = open_stream(buffered, identify_compression(buffered.peek(4)[:4]), [])
-    head = bytearray(HEAD_BYTES)
-    found = bytes(head[: stream.readinto(memoryview(head))])
-    buffered.detach()
-    return found
 
 
 def _index(raw: io.RawIOBase, path: str, range_bytes: int, buckets: int, zone: str) -> CaptureIndex:

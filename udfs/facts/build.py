@@ -13,6 +13,7 @@ from schemas.tables.table import Table
 from schemas.wire.declared import API_VERSIONS, METADATA
 from udfs.capture.chunks import Frames, frames
 from udfs.facts.arrow_tables import pack
+from udfs.facts.asked_records import Asked
 from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
 from udfs.facts.connections import connection_rows, quarantine_rows, software_by_connection
 from udfs.facts.exchanges import exchange_rows, exchanges_of
@@ -21,7 +22,6 @@ from udfs.facts.messages import decode_both, note_answers
 from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows
 from udfs.facts.names import Names
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.record_sizes import Asked
 from udfs.facts.releases import release_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 

@@ -5,7 +5,6 @@ Of produced ones the sizes and times of their records, of those that consumers f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.arrow import array_of, compute
 from udfs.facts.arrow_tables import TYPES, nulls_besides
+from udfs.facts.asked_records import Asked
 from udfs.wire.arrays import Bools, Bytes
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
@@ -29,23 +29,8 @@ from udfs.wire.records import (
 
 MOST_BYTES_A_CHUNK = 1 << 30
 """Uncompressed bytes of all batches of a chunk, which has at most some 16 MiB of frames: what is beyond is refused."""
-SAMPLE_EVERY = 4
-"""One batch of so many, by its checksum, is compressed anew, unless all are asked for."""
 CRC_AT = 17
 MAGIC = 2
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is to be learned of records. every: compress each so-many-th produced batch anew in all codecs."""
-
-    every: int = SAMPLE_EVERY
-
-
-def sufficient(asked: Asked | None) -> tuple[Asked | None, ...]:
-    """What was learned where it is enough for what is asked: as much or more."""
-    ladder = (None, Asked(), Asked(every=1))
-    return ladder[ladder.index(asked) :]
 
 
 COLUMNS = (

@@ -12,8 +12,8 @@ from schemas.wire.message import Field, Message
 from tests.unit.capture.conversations import OPENING, Connection, Segment, answers, asks, batch, cut, frame, packets
 from tests.unit.wire.reference import default, encode, within
 from udfs.facts.arrow_tables import unpack
+from udfs.facts.asked_records import Asked
 from udfs.facts.build import facts
-from udfs.facts.record_sizes import Asked
 
 TOPIC_ID = bytes(range(16))
 API_VERSIONS = 18  # its response header never has tags

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.facts.brokers import tables, turns
 from tests.unit.facts.test_fact_rows import fetched, returned, wanted
 from tests.unit.wire.test_record_batches import record_batch
-from udfs.facts.record_sizes import Asked
+from udfs.facts.asked_records import Asked
 
 GZIP, CONTENT = 1, b"a" * 500
 PLAIN = record_batch(base_offset=100)

@@ -7,8 +7,7 @@ import pytest
 from jobs.replays.limit_schedule import format_schedule, parse_schedule
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.errors import ScenarioError
-from udfs.replay.limits.limit_replay import Schedule
-from udfs.replay.limits.limited_placer import UNLIMITED
+from udfs.replay.limits.schedule import UNLIMITED, Schedule
 
 NOON_US = 1_769_860_800_000_000
 CHANGING = "4000 until 2026-01-31T12:00:00Z then 6000"

@@ -8,7 +8,8 @@ from jobs.captures.capture_plan import BUCKETS, plan_capture
 from tests.unit.capture.logged import heartbeat
 from udfs.capture.index import CaptureIndex, index_capture
 from udfs.capture.points import in_time_order
-from udfs.capture.request_log_index import REQUEST_LOG, index_request_log
+from udfs.capture.request_log_head import REQUEST_LOG
+from udfs.capture.request_log_index import index_request_log
 
 
 def index(path: Path, hour: int) -> CaptureIndex:

@@ -20,8 +20,8 @@ from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema, unpack
 from udfs.replay.limits.asked_changes import Defaults
-from udfs.replay.limits.limit_replay import LimitLane, Schedule, replay_topics
-from udfs.replay.limits.limited_placer import UNLIMITED
+from udfs.replay.limits.limit_replay import LimitLane, replay_topics
+from udfs.replay.limits.schedule import UNLIMITED, Schedule
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
 
 Rows = list[dict[str, Any]]

@@ -26,8 +26,8 @@ from udfs.replay.limits.limit_lane import (
     workspace,
 )
 from udfs.replay.limits.limit_side_pass import NONE_FAILS, NOT_PLACED, Placed, first_refusal, nothing_placed
-from udfs.replay.limits.limited_placer import UNLIMITED
 from udfs.replay.limits.partition_limits import apply_change, replay_lane
+from udfs.replay.limits.schedule import UNLIMITED
 from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, Changes, Topics, count, no_topics, undo
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel

@@ -8,7 +8,8 @@ import numpy as np
 
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.java_random import java_random
-from udfs.replay.limits.limited_placer import UNLIMITED, Arranged, arranged_for
+from udfs.replay.limits.limited_placer import Arranged, arranged_for
+from udfs.replay.limits.schedule import UNLIMITED
 from udfs.replay.limits.striped_placer import Stripes, stripes_for
 from udfs.replay.limits.topic_state import Changes
 from udfs.wire.arrays import Floats, Ints

@@ -17,8 +17,8 @@ from udfs.replay.limits.limit_fidelity import limit_fidelity_rows
 from udfs.replay.limits.limit_lane import Limits, Outcomes, no_outcomes, workspace
 from udfs.replay.limits.limit_report import curve_rows, refusal_rows, summed_rows
 from udfs.replay.limits.limit_room import headroom_rows, per_broker_rows
-from udfs.replay.limits.limited_placer import UNLIMITED
 from udfs.replay.limits.partition_limits import replay_lane
+from udfs.replay.limits.schedule import NO_SCHEDULE, Schedule
 from udfs.replay.limits.topic_history import History, history_of
 from udfs.replay.limits.topic_state import APPEAR, Changes, Topics, no_topics
 from udfs.wire.arrays import Floats, Ints, read_only
@@ -28,21 +28,6 @@ SAMPLES = 100
 
 QUOTA_WINDOWS_SECONDS = 11
 """controller.quota.window.num times controller.quota.window.size.seconds, both by default."""
-
-
-class Schedule(NamedTuple):
-    """A limit over time: the value from each time (us) on; the first time is before all."""
-
-    times: tuple[int, ...]
-    values: tuple[int, ...]
-
-    def at(self, times: Ints) -> Ints:
-        """The value in force at each time."""
-        found: Ints = np.array(self.values, np.int64)[np.searchsorted(self.times, times, "right") - 1]
-        return found
-
-
-NO_SCHEDULE = Schedule((-UNLIMITED,), (UNLIMITED,))
 
 
 class LimitLane(NamedTuple):

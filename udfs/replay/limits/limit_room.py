@@ -14,7 +14,7 @@ from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 from udfs.replay.limits.limit_report import LIMIT_NAMES, texts
-from udfs.replay.limits.limited_placer import UNLIMITED
+from udfs.replay.limits.schedule import UNLIMITED
 from udfs.wire.arrays import Floats, Ints
 
 if TYPE_CHECKING:

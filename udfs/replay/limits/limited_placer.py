@@ -15,7 +15,6 @@ from udfs.replay.limits.java_random import next_int
 from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
 
-UNLIMITED = (1 << 63) - 1
 DRAWN = -1
 """A start that is drawn at random."""
 

@@ -26,8 +26,9 @@ from udfs.replay.limits.limit_lane import (
     Workspace,
     refuse,
 )
-from udfs.replay.limits.limited_placer import DRAWN, UNLIMITED, place_limited
+from udfs.replay.limits.limited_placer import DRAWN, place_limited
 from udfs.replay.limits.request_limits import additional, invalid, limited_by_request, start_request, within_quota
+from udfs.replay.limits.schedule import UNLIMITED
 from udfs.replay.limits.striped_placer import place_striped
 from udfs.replay.limits.topic_state import (
     APPEAR,

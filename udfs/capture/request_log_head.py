@@ -1,0 +1,35 @@
+"""How a request log is known: by its first bytes, which are read without the kernels that read its lines."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from udfs.capture.compression import identify_compression, open_stream
+from udfs.capture.storage import open_stored
+
+REQUEST_LOG = "request_log"
+"""The format's name in the table `captures`."""
+UTC = "UTC"
+"""The zone of times that name none, unless it is stated: log4j writes local times, without their zone."""
+MARKER = "Completed request:{"
+# The text forms before KIP-673: of Kafka 1.0 to 2.7, and older.
+FREE_TEXT = re.compile(rb"Completed request:\s*(RequestHeader\(|Name:)")
+HEAD_BYTES = 1 << 20
+READ_BYTES = 1 << 16
+
+
+def is_request_log(path: str) -> bool:
+    """Whether a file is a request log that can be read. Raises CaptureError where the file cannot be read."""
+    with open_stored(path) as stored:
+        return MARKER.encode() in head_of(stored)
+
+
+def head_of(stored: io.RawIOBase) -> bytes:
+    """The first bytes of a file, uncompressed; the file stays open."""
+    buffered = io.BufferedReader(stored, READ_BYTES)
+    stream = open_stream(buffered, identify_compression(buffered.peek(4)[:4]), [])
+    head = bytearray(HEAD_BYTES)
+    found = bytes(head[: stream.readinto(memoryview(head))])
+    buffered.detach()
+    return found
