@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.kafka_release import KAFKA
-from jobs.lake import has_table, rows_of, write_table
+from jobs.lake import has_table, rows_here, rows_of, write_table
 from jobs.replays.algorithm import Algorithm
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario
@@ -63,7 +63,7 @@ def run_rows(spark: SparkSession, run: Run, known: RunRows, algorithms: Iterable
         }
         for algorithm in algorithms
     ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(t)))
+    return rows_here(spark, pa.Table.from_pylist(rows, schema=arrow_schema(t)))
 
 
 def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:

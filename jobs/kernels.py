@@ -23,6 +23,7 @@ BRIEF_CONF = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
     "spark.databricks.delta.stats.collect": "false",
 }
 """For captures below BRIEF_BYTES: a JVM that lives a minute earns back neither a second compiler nor generated code,
@@ -39,10 +40,12 @@ def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSe
 
 
 def begun_session(run: Run, app: str) -> SparkSession:
-    """The session to work in, as suits the size of the captures. Raises SetupError and SparkError."""
+    """The session to work in; one that is not there yet suits the size of the captures. Raises SetupError and
+    SparkError.
+    """
     size = sum(stored_bytes(str(path)) for path in run.captures)
-    suited = BRIEF_CONF if 0 < size < BRIEF_BYTES else {}
-    return spark_session(run.master, app, {**suited, **run.spark_conf})
+    is_brief = SparkSession.getActiveSession() is None and 0 < size < BRIEF_BYTES
+    return spark_session(run.master, app, {**(BRIEF_CONF if is_brief else {}), **run.spark_conf})
 
 
 def start_workers(spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +58,13 @@ def spark_schema(table: Table) -> StructType:
 def table_path(lake: str, table: Table) -> str:
     """Where the table is."""
     return f"{lake.rstrip('/')}/{table.layer}/{table.name}"
+
+
+def rows_here(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Rows that the driver has. From Python's own values Spark would make them in workers of a second kind, which take
+    seconds to start.
+    """
+    return spark.createDataFrame(rows)
 
 
 def has_table(spark: SparkSession, lake: str, table: Table) -> bool:

@@ -14,7 +14,7 @@ from jobs.captures.kafka_release import releases
 from jobs.finished_runs import RunRows, run_id, run_rows
 from jobs.gates.row_rules import Watch
 from jobs.kernels import ready_session
-from jobs.lake import rows_of, table_path, write_table
+from jobs.lake import rows_here, rows_of, table_path, write_table
 from jobs.progress import stage
 from jobs.replay import write_tables
 from jobs.replays.limit_answers import answer_lines
@@ -49,7 +49,7 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
     run_name = run_id(cluster_id, run.scenario)
     captured = run.scenario.captured
     lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get("kafka", releases()[0])))
-    events = spark.createDataFrame(events_of(cluster, seed_of(cluster_id)))
+    events = rows_here(spark, events_of(cluster, seed_of(cluster_id)))
     with stage("size", spark):
         rows = replayed(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name).persist()
         write_tables(spark, run.lake, run_name, {table: [rows] for table in PARTITION_LIMITS.tables}, Watch())

@@ -61,10 +61,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
     small = {
+        **BRIEF_CONF,
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": warehouse.as_uri(),
-        **BRIEF_CONF,
         # A worker that hangs fails its test instead of the whole lane. Kernels that are not cached compile first.
         "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "600",
         "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.lake import rows_here
 from jobs.replays.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
 from udfs.capture.frame_dump import MAGICS, index_frames, read_frames, stored_dump_format
@@ -80,7 +81,7 @@ def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone
         "file_no": pa.array(range(len(captures)), pa.int32()),
         "path": pa.array(map(str, captures), pa.string()),
     }
-    files = spark.createDataFrame(pa.table(named))
+    files = rows_here(spark, pa.table(named))
     rows = files.repartitionById(len(captures), "file_no").mapInArrow(index_files, ENVELOPE).collect()
     faults = sorted(row.fault for row in rows if row.fault is not None)
     if faults:
@@ -193,7 +194,7 @@ def range_tasks(spark: SparkSession, work: Work) -> DataFrame:
         "file_no": pa.array((file_no for file_no, _ in work.ranges), pa.int32()),
         "content": pa.array((pickle.dumps(part) for _, part in work.ranges), pa.binary()),
     }
-    return spark.createDataFrame(pa.table(tasks)).repartitionById(max(len(work.ranges), 1), "task")
+    return rows_here(spark, pa.table(tasks)).repartitionById(max(len(work.ranges), 1), "task")
 
 
 def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, int]]:
@@ -279,4 +280,4 @@ def capture_rows(spark: SparkSession, plan: CapturePlan, decoder: str, repeated:
         }
         for file_no, index in enumerate(plan.indexes)
     ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(t)))
+    return rows_here(spark, pa.Table.from_pylist(rows, schema=arrow_schema(t)))

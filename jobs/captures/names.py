@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.lake import rows_here
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
@@ -27,20 +30,28 @@ def learn_names(metadata: DataFrame, changes: DataFrame, connections: DataFrame)
     """What Metadata, CreateTopics and DeleteTopics responses say; it grows with the cluster, not with the traffic."""
     m, c = CLUSTER_METADATA, CONNECTIONS
     topics = metadata.select(m.topic, m.topic_id).union(changes.select(TOPIC_CHANGES.topic, TOPIC_CHANGES.topic_id))
-    topics = topics.where(F.col(m.topic).isNotNull() & F.col(m.topic_id).isNotNull())
-    brokers = metadata.where(F.col(m.node_id).isNotNull()).select(m.host, m.port, m.node_id)
-    servers = connections.where(F.col(c.server).isNotNull()).select(c.server)
-    pairs = [(row[0], row[1]) for row in topics.distinct().collect()]
+    brokers = metadata.select(m.host, F.col(m.port).cast("string"), F.col(m.node_id).cast("string"))
+    pairs, nodes, servers = distinct_together([topics, brokers, connections.select(c.server)])
     ids_by_name: dict[str, set[str]] = defaultdict(set)
     for name, topic_id in pairs:
         ids_by_name[name].add(topic_id)
     return Names(
-        {topic_id: name for name, topic_id in sorted(pairs)},
+        {topic_id: name for name, topic_id in pairs},
         {name: next(iter(ids)) for name, ids in ids_by_name.items() if len(ids) == 1},
-        name_brokers(
-            [tuple(row) for row in brokers.distinct().collect()], [row[0] for row in servers.distinct().collect()]
-        ),
+        name_brokers([(host, int(port), int(node)) for host, port, node in nodes], [server for (server,) in servers]),
     )
+
+
+def distinct_together(tables: Sequence[DataFrame]) -> list[list[tuple[str, ...]]]:
+    """The distinct rows of each table of texts in their order, those with a null left out, by one Spark job for all."""
+    as_texts = [
+        rows.dropna().select(F.lit(place).alias("table"), F.array(*rows.columns).alias("texts"))
+        for place, rows in enumerate(tables)
+    ]
+    found: list[list[tuple[str, ...]]] = [[] for _ in tables]
+    for place, texts in reduce(DataFrame.union, as_texts).distinct().collect():
+        found[place].append(tuple(texts))
+    return [sorted(rows) for rows in found]
 
 
 def name_brokers(brokers: list[tuple[str, int, int]], servers: list[str]) -> dict[str, str]:
@@ -82,7 +93,7 @@ def looked_up(spark: SparkSession, rows: DataFrame, key: str, texts: dict[str, s
     if not texts:
         return rows.withColumn(into, F.lit(None).cast("string"))
     columns = {key: pa.array(texts, pa.string()), into: pa.array(texts.values(), pa.string())}
-    found = spark.createDataFrame(pa.table(columns))
+    found = rows_here(spark, pa.table(columns))
     return rows.join(F.broadcast(found), key, "left")
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from jobs.gates.rules import Gates, Severity
 from jobs.gates.views import Subject, rows_to_check
-from jobs.lake import table_path, write_table
+from jobs.lake import rows_here, table_path, write_table
 from schemas.tables.gold_gates import GATE_RESULTS
 from udfs.errors import GateError
 from udfs.facts.arrow_tables import arrow_schema
@@ -60,7 +60,7 @@ def result_rows(spark: SparkSession, gates: Gates, subject: Subject, results: Se
         }
         for result in results
     ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(t)))
+    return rows_here(spark, pa.Table.from_pylist(rows, schema=arrow_schema(t)))
 
 
 def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> list[Result]:

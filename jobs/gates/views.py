@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.rules import CHECKED, EVERYTHING, LANES, OWN_TABLE, PLACEHOLDER, Gate, QueryRule, RowRule, Rule
-from jobs.lake import has_table, read_table, spark_schema
+from jobs.lake import has_table, read_table, rows_here
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
 
@@ -50,7 +50,7 @@ def rows_to_check(
 
 def no_rows(spark: SparkSession, table: Table) -> DataFrame:
     """An empty table."""
-    return spark.createDataFrame(arrow_schema(table).empty_table(), spark_schema(table))
+    return rows_here(spark, arrow_schema(table).empty_table())
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.failures import spark_failures_told
+from jobs.kernels import BRIEF_CONF, begun_session
 from jobs.progress import stage
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.spark import spark_log, spark_session
 from udfs.errors import CaptureError, SparkError
 
@@ -59,6 +63,16 @@ def test_workers_import_the_clones_packages(spark: SparkSession) -> None:
 
 def test_a_session_that_is_there_is_taken(spark: SparkSession) -> None:
     assert spark_session(None, "another") is spark
+
+
+def test_a_small_capture_changes_nothing_of_a_session_that_is_there(spark: SparkSession, tmp_path: Path) -> None:
+    capture = tmp_path / "small.pcap"
+    capture.write_bytes(b"a few bytes")
+    run = Run(resolve_scenario(None), (capture,), str(tmp_path), datetime(2026, 1, 31, tzinfo=UTC))
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    assert before != BRIEF_CONF["spark.sql.shuffle.partitions"]
+    assert begun_session(run, "another") is spark
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
 
 
 def test_a_workers_fault_is_one_line_with_the_log(spark: SparkSession) -> None:
