@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake import rows_here
@@ -77,15 +77,17 @@ def name_brokers(brokers: list[tuple[str, int, int]], servers: list[str]) -> dic
 
 def with_names(spark: SparkSession, rows: DataFrame, table: Table, names: Names) -> DataFrame:
     """The rows with brokers and topics called by name where it is known."""
-    if "broker" in table.columns:
-        rows = renamed(spark, rows, CONNECTIONS.broker, CONNECTIONS.broker, names.broker_of)
-    if table is not CLUSTER_METADATA and "topic_id" in table.columns:
-        topic, topic_id = CLUSTER_METADATA.topic, CLUSTER_METADATA.topic_id
+    named: dict[str, Column] = {}
+    broker, topic, topic_id = str(CONNECTIONS.broker), str(CLUSTER_METADATA.topic), str(CLUSTER_METADATA.topic_id)
+    if broker in table.columns:
+        rows = looked_up(spark, rows, broker, names.broker_of, "known_broker")
+        named[broker] = F.coalesce("known_broker", broker)
+    if table is not CLUSTER_METADATA and topic_id in table.columns:
         rows = looked_up(spark, rows, topic_id, names.topic_of, "known_topic")
         rows = looked_up(spark, rows, topic, names.id_of, "known_id")
-        rows = rows.withColumn(topic_id, F.coalesce(topic_id, "known_id"))
-        rows = rows.withColumn(topic, F.coalesce(topic, "known_topic", topic_id)).drop("known_topic", "known_id")
-    return rows.select(*table.columns)
+        named[topic_id] = F.coalesce(topic_id, "known_id")
+        named[topic] = F.coalesce(topic, "known_topic", named[topic_id])
+    return rows.select(*(named.get(c, F.col(c)).alias(c) for c in table.columns))
 
 
 def looked_up(spark: SparkSession, rows: DataFrame, key: str, texts: dict[str, str], into: str) -> DataFrame:
@@ -95,9 +97,3 @@ def looked_up(spark: SparkSession, rows: DataFrame, key: str, texts: dict[str, s
     columns = {key: pa.array(texts, pa.string()), into: pa.array(texts.values(), pa.string())}
     found = rows_here(spark, pa.table(columns))
     return rows.join(F.broadcast(found), key, "left")
-
-
-def renamed(spark: SparkSession, rows: DataFrame, key: str, column: str, texts: dict[str, str]) -> DataFrame:
-    """The rows with `column` replaced by the text for `key`, kept where there is none."""
-    named = looked_up(spark, rows, key, texts, "name")
-    return named.withColumn(column, F.coalesce("name", column)).drop("name")

@@ -45,7 +45,7 @@ class Watch:
     gates: Gates = field(default_factory=Gates)
     lanes: tuple[str, ...] = ()
     _seen: dict[Table, Observation] = field(default_factory=dict)
-    _taken_out: dict[Table, DataFrame] = field(default_factory=dict)
+    _marked: dict[Table, DataFrame] = field(default_factory=dict)
 
     def over(self, rows: DataFrame, table: Table) -> DataFrame:
         """The rows to be written in the place of these; counts them while they are."""
@@ -55,9 +55,8 @@ class Watch:
         marked = marked.observe(seen, F.count(F.lit(1)).alias(CHECKED), *(_count(rule) for rule in rules))
         out = [F.lit(rule.name) for rule in rules if is_taken_out(rule, table)]
         if out:
-            marked = marked.withColumn(VIOLATIONS, F.array_intersect(VIOLATIONS, F.array(*out)))
-            self._taken_out[table] = marked.where(F.size(VIOLATIONS) > 0)
-            marked = marked.where(F.size(VIOLATIONS) == 0)
+            self._marked[table] = marked
+            marked = marked.where(~F.arrays_overlap(VIOLATIONS, F.array(*out)))
         return marked.drop(VIOLATIONS)
 
     def counts(self) -> dict[Table, Counts]:
@@ -67,15 +66,12 @@ class Watch:
 
     def refused_rows(self) -> DataFrame | None:
         """Rows of `quarantine`, of all that was taken out of the tables written by now; None where nothing was."""
-        counts = self.counts()
-        out = {
-            table: rows
-            for table, rows in self._taken_out.items()
-            if any(
-                counts[table].refused[rule.name] for rule in self.gates.row_rules(table) if is_taken_out(rule, table)
-            )
-        }
-        found = [quarantined(rows, table) for table, rows in out.items()]
+        counts, found = self.counts(), []
+        for table, rows in self._marked.items():
+            out = [rule.name for rule in self.gates.row_rules(table) if is_taken_out(rule, table)]
+            if any(counts[table].refused[name] for name in out):
+                by = rows.withColumn(VIOLATIONS, F.array_intersect(VIOLATIONS, F.array(*map(F.lit, out))))
+                found.append(quarantined(by.where(F.size(VIOLATIONS) > 0), table))
         return reduce(DataFrame.unionByName, found) if found else None
 
 
