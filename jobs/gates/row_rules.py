@@ -53,10 +53,10 @@ class Watch:
         self._seen[table] = seen
         marked = rows.withColumn(VIOLATIONS, violated(rules, self.lanes))
         marked = marked.observe(seen, F.count(F.lit(1)).alias(CHECKED), *(_count(rule) for rule in rules))
-        out = [F.lit(rule.name) for rule in rules if is_taken_out(rule, table)]
+        out = self._taken_out_by(table)
         if out:
             self._marked[table] = marked
-            marked = marked.where(~F.arrays_overlap(VIOLATIONS, F.array(*out)))
+            marked = marked.where(~F.arrays_overlap(VIOLATIONS, F.array(*map(F.lit, out))))
         return marked.drop(VIOLATIONS)
 
     def counts(self) -> dict[Table, Counts]:
@@ -68,11 +68,14 @@ class Watch:
         """Rows of `quarantine`, of all that was taken out of the tables written by now; None where nothing was."""
         counts, found = self.counts(), []
         for table, rows in self._marked.items():
-            out = [rule.name for rule in self.gates.row_rules(table) if is_taken_out(rule, table)]
+            out = self._taken_out_by(table)
             if any(counts[table].refused[name] for name in out):
                 by = rows.withColumn(VIOLATIONS, F.array_intersect(VIOLATIONS, F.array(*map(F.lit, out))))
                 found.append(quarantined(by.where(F.size(VIOLATIONS) > 0), table))
         return reduce(DataFrame.unionByName, found) if found else None
+
+    def _taken_out_by(self, table: Table) -> list[str]:
+        return [rule.name for rule in self.gates.row_rules(table) if is_taken_out(rule, table)]
 
 
 def is_taken_out(rule: RowRule, table: Table) -> bool:

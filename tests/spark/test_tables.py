@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.failures import spark_failures_told
-from jobs.lake import check_columns, delete_folder, read_table, spark_schema, table_path, write_table
+from jobs.lake import check_columns, delete_folder, read_table, rows_here, spark_schema, table_path, write_table
 from schemas.tables.gold import FIDELITY, GOLD
 from schemas.tables.silver import QUARANTINE, SILVER
 from schemas.tables.steps import LOG_EVENTS, READS, SENT
@@ -71,6 +71,15 @@ def test_spark_and_arrow_read_a_declaration_alike(spark: SparkSession, table: Ta
     back = there.repartition(1).mapInArrow(through_a_worker, spark_schema(table)).toArrow()
     assert [(field.name, field.type) for field in back.schema] == [(f.name, f.type) for f in arrow_schema(table)]
     assert sorted(map(str, back.to_pylist())) == sorted(map(str, rows.to_pylist()))
+
+
+def test_rows_of_the_driver_are_made_without_a_worker(spark: SparkSession) -> None:
+    def plan(rows: DataFrame) -> str:
+        return str(rows._jdf.queryExecution().executedPlan().toString())
+
+    assert "ExistingRDD" in plan(spark.createDataFrame([("a", 1)], "name string, number int"))
+    assert plan(rows_here(spark, examples(QUARANTINE))).startswith("LocalTableScan")
+    assert plan(rows_here(spark, examples(QUARANTINE).slice(0, 0))).startswith("LocalTableScan")
 
 
 @pytest.mark.parametrize("table", [*SILVER, *GOLD], ids=lambda table: table.name)

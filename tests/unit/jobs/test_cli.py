@@ -187,6 +187,16 @@ def test_help_needs_nothing_installed(argv: list[str], repository: Path) -> None
     assert answer.stdout.startswith("usage: refetch")
 
 
+def test_arguments_are_checked_without_the_libraries_that_take_seconds_to_load(folder: Path, repository: Path) -> None:
+    arguments = ["pipeline", f"--captures={folder}", f"--lake={folder}", "--set=fetch.max.bytes=1MiB", "--log-zone=UTC"]
+    code = (
+        f"import sys; from jobs.cli import parse, resolve_run; resolve_run(parse({arguments}));"
+        "print(*{'numba', 'pandas', 'pyspark'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", code]
+    assert not subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True).stdout.strip()
+
+
 @pytest.mark.parametrize("job", [("report",), ("pipeline", "--captures=a.pcap")])
 def test_the_page_goes_into_a_local_lake_where_nothing_is_told(run: Ran, folder: Path, job: tuple[str, ...]) -> None:
     _, told = run(*job, "--lake=lake")
