@@ -17,14 +17,15 @@ from pyspark.sql import functions as F
 from jobs.captures.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
 from jobs.captures.capture_quality import quality_rows
 from jobs.captures.log_agreement import RequestsSeen, agreement_rows, joined_requests, lines_alone, with_log
-from jobs.captures.names import learn_names, with_names
+from jobs.captures.names import learn_names
 from jobs.captures.request_log_plan import logged_rows
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
-from jobs.gates.views import Subject, no_rows
+from jobs.gates.views import Subject
 from jobs.kernels import ready_session, start_workers
-from jobs.lake import delete_folder, has_table, rows_of, side_by_side, spark_schema, write_table
+from jobs.lake import check_tables, delete_folder, has_table, no_rows, rows_of, side_by_side
+from jobs.packed_tables import PACKED_ROWS, PACKED_TABLE, Target, unpacked, write_packed
 from jobs.progress import stage
 from jobs.run import Run
 from jobs.version import decoder
@@ -42,11 +43,11 @@ from schemas.tables.silver import (
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import REPEATED_LINES
 from schemas.tables.table import Table
-from udfs.facts.arrow_tables import unpack
 from udfs.facts.asked_records import sufficient
+from udfs.facts.known_names import Names
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 
-PACKED_TABLE, PACKED_ROWS, SOURCE = "table", "rows", "source"
+SOURCE = "source"
 PACKETS, LOGS = "packets", "logs"
 """What rows were decoded from; frame dumps go where packets go."""
 
@@ -90,6 +91,7 @@ def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, C
     """From planned captures to silver tables; returns what the gate's rules on rows found on the way."""
     staging = f"{run.lake}/_staging/{plan.capture_id}"
     with stage("decode", spark):
+        check_tables(spark, run.lake, SILVER)
         packed = staged_rows(spark, run, plan)
         packed.write.mode("overwrite").partitionBy(SOURCE, PACKED_TABLE).parquet(staging)
     with stage("silver", spark):
@@ -115,58 +117,53 @@ class Staged:
     spark: SparkSession
     folder: str
 
-    def rows(self, table: Table, *sources: str) -> DataFrame:
-        """A table's rows from these sources, of all where none is named."""
+    def packed(self, *sources: str) -> DataFrame:
+        """The rows from these sources, packed; of all where none is named."""
         schema = f"{PACKED_ROWS} binary, {SOURCE} string, `{PACKED_TABLE}` string"
         packed = self.spark.read.schema(schema).parquet(self.folder)
-        return unpacked(packed.where(F.col(SOURCE).isin(*sources)) if sources else packed, table)
+        return packed.where(F.col(SOURCE).isin(*sources)) if sources else packed
 
-
-def unpacked(staged: DataFrame, table: Table) -> DataFrame:
-    """One table's rows out of the packed ones."""
-    own = staged.where(F.col(PACKED_TABLE) == table.name).select(PACKED_ROWS)
-    return own.mapInArrow(unpack, spark_schema(table))
+    def rows(self, table: Table, *sources: str, names: Names | None = None) -> DataFrame:
+        """A table's rows from these sources."""
+        return unpacked(self.packed(*sources), table, names)
 
 
 def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Staged) -> Mapping[Table, Counts]:
     """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
     watch = Watch(run.gates)
-
-    def write(rows: DataFrame, table: Table) -> None:
-        write_table(watch.over(rows, table), run.lake, table, plan.capture_id)
-
-    tables = decoded_tables(spark, plan, staged)
-    side_by_side(spark, [partial(write, rows, table) for table, rows in tables.items()])
+    names = learn_names(*(staged.rows(table) for table in (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)))
+    to = Target(run.lake, plan.capture_id, watch, names)
+    with_logs = joined_tables(plan, staged, names) if plan.has_packets and plan.logs.ranges else {}
+    as_decoded = [table for table in DECODED if table not in with_logs]
+    write_packed(spark, staged.packed(PACKETS if plan.has_packets else LOGS), as_decoded, to)
+    others = {LOG_AGREEMENT: no_rows(spark, LOG_AGREEMENT), **with_logs}
+    side_by_side(spark, [partial(to.write, rows, table) for table, rows in others.items()])
     refused = watch.refused_rows()
     if refused is not None:
-        write(tables[QUARANTINE].unionByName(refused), QUARANTINE)
+        decoded = with_logs.get(QUARANTINE, staged.rows(QUARANTINE, names=names))
+        to.write(decoded.unionByName(refused), QUARANTINE)
     told_by = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
     connections, exchanges, fetches = (rows_of(spark, run.lake, table, plan.capture_id) for table in told_by)
-    write(quality_rows(connections, exchanges, fetches, plan.capture_id), CAPTURE_QUALITY)
+    to.write(quality_rows(connections, exchanges, fetches, plan.capture_id), CAPTURE_QUALITY)
     repeated = repeated_by_file(staged.rows(REPEATED_LINES)) if plan.logs.ranges else {}
     written_by = decoder(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id)
-    write(capture_rows(spark, plan, written_by, repeated), CAPTURES)
+    to.write(capture_rows(spark, plan, written_by, repeated), CAPTURES)
     return watch.counts()
 
 
-def decoded_tables(spark: SparkSession, plan: CapturePlan, staged: Staged) -> dict[Table, DataFrame]:
-    """The tables that come of messages, under the names that all files tell; logs beside packets only add to them."""
-    names = learn_names(*(staged.rows(table) for table in (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)))
-
-    def named(table: Table, source: str) -> DataFrame:
-        return with_names(spark, staged.rows(table, source), table, names)
-
-    tables = {table: named(table, PACKETS if plan.has_packets else LOGS) for table in DECODED}
-    tables[LOG_AGREEMENT] = no_rows(spark, LOG_AGREEMENT)
-    if plan.has_packets and plan.logs.ranges:
-        packets, logs = (
-            RequestsSeen(named(EXCHANGES, source), staged.rows(CONNECTIONS, source)) for source in (PACKETS, LOGS)
-        )
-        joined = joined_requests(packets, logs)
-        tables[EXCHANGES] = with_log(joined)
-        tables[LOG_AGREEMENT] = agreement_rows(joined, plan.capture_id)
-        tables[QUARANTINE] = tables[QUARANTINE].union(lines_alone(staged.rows(QUARANTINE, LOGS)))
-    return tables
+def joined_tables(plan: CapturePlan, staged: Staged, names: Names) -> dict[Table, DataFrame]:
+    """The tables that request logs add to beside packets."""
+    packets, logs = (
+        RequestsSeen(staged.rows(EXCHANGES, source, names=names), staged.rows(CONNECTIONS, source))
+        for source in (PACKETS, LOGS)
+    )
+    joined = joined_requests(packets, logs)
+    alone = lines_alone(staged.rows(QUARANTINE, LOGS))
+    return {
+        EXCHANGES: with_log(joined),
+        LOG_AGREEMENT: agreement_rows(joined, plan.capture_id),
+        QUARANTINE: staged.rows(QUARANTINE, PACKETS, names=names).union(alone),
+    }
 
 
 def repeated_by_file(rows: DataFrame) -> dict[int, int]:

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
+from udfs.facts.arrow_tables import arrow_schema
 
 T = TypeVar("T")
 TASKS_AT_A_TIME = 3
@@ -65,6 +66,11 @@ def rows_here(spark: SparkSession, rows: pa.Table) -> DataFrame:
     seconds to start.
     """
     return spark.createDataFrame(rows)
+
+
+def no_rows(spark: SparkSession, table: Table) -> DataFrame:
+    """The table without any."""
+    return rows_here(spark, arrow_schema(table).empty_table())
 
 
 def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
@@ -117,6 +123,31 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
         .option("replaceWhere", f"{table.replaced_by} = '{replaced}'")
         .save(path)
     )
+
+
+def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> None:
+    """Compare those that the lake has with their declarations. Raises LakeError for the first that is another."""
+    for table in tables:
+        if has_table(spark, lake, table):
+            read_table(spark, lake, table)
+
+
+def described_schema(table: Table) -> StructType:
+    """The table's columns as Spark types, each with what it means."""
+    return StructType([StructField(str(c), TYPES[c.type], metadata={"comment": comment(c)}) for c in table.columns])
+
+
+def workers_folder(spark: SparkSession, lake: str) -> str | None:
+    """The lake's folder where it is on a file system that workers write as any other; None elsewhere.
+
+    Where Delta's classes are not those of delta-spark (Databricks), Spark has to write as well.
+    """
+    jvm = spark.sparkContext._jvm
+    if jvm is None or not jvm.org.apache.spark.util.Utils.classIsLoadable("org.apache.spark.sql.delta.DeltaLog"):
+        return None
+    path = jvm.org.apache.hadoop.fs.Path(lake)
+    is_file = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getUri().getScheme() == "file"
+    return str(path.toUri().getPath()) if is_file else None
 
 
 def side_by_side(spark: SparkSession, tasks: Iterable[Callable[[], T]]) -> list[T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,9 +16,9 @@ from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
-from jobs.ingest import unpacked
 from jobs.kernels import ready_session
-from jobs.lake import read_table, side_by_side, write_table
+from jobs.lake import read_table
+from jobs.packed_tables import Target, write_packed
 from jobs.progress import stage
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.algorithms import asked
@@ -82,24 +82,23 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     kafka = seen.told if seen else None
     packed: dict[str, DataFrame] = {}
     refused: dict[str, str] = {}
-    watch = Watch(run.gates, lanes_of(run, asked(run.scenario)))
+    to = Target(run.lake, run_name, Watch(run.gates, lanes_of(run, asked(run.scenario))))
     for algorithm in asked(run.scenario):
         try:
             with stage(f"replay {algorithm.name}", spark):
                 packed[algorithm.name] = algorithm.replayed(spark, run, capture_id, run_name).persist()
-                own = {table: [packed[algorithm.name]] for table in algorithm.tables}
-                write_tables(spark, run.lake, run_name, own, watch)
+                write_packed(spark, packed[algorithm.name], algorithm.tables, to)
         except CaptureError as fault:
             refused[algorithm.name] = str(fault)
     if not packed:
         raise CaptureError("\n".join(refused.values()))
     done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name in packed)
-    write_tables(spark, run.lake, run_name, {FIDELITY: packed.values()}, watch)
+    write_packed(spark, reduce(DataFrame.unionByName, packed.values()), [FIDELITY], to)
     for rows in packed.values():
         rows.unpersist()
     of_run = RunRows(run_name, capture_id, made_by, kafka, refused)
-    write_table(watch.over(run_rows(spark, run, of_run, done), RUNS), run.lake, RUNS, run_name)
-    return Replayed(run_name, done, refused, watch.counts())
+    to.write(run_rows(spark, run, of_run, done), RUNS)
+    return Replayed(run_name, done, refused, to.watch.counts())
 
 
 def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
@@ -111,15 +110,3 @@ def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replaye
 def lanes_of(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
     """The lanes of several algorithms, each once."""
     return tuple(dict.fromkeys(lane.name for of in algorithms for lane in run.scenario.lanes(of.name)))
-
-
-def write_tables(
-    spark: SparkSession, lake: str, run_name: str, packed: Mapping[Table, Iterable[DataFrame]], watch: Watch
-) -> None:
-    """Write the run's rows of each table, out of the packed ones of one or more algorithms."""
-
-    def write(table: Table, sources: Iterable[DataFrame]) -> None:
-        rows = reduce(DataFrame.unionByName, [unpacked(source, table) for source in sources])
-        write_table(watch.over(rows, table), lake, table, run_name)
-
-    side_by_side(spark, [partial(write, table, sources) for table, sources in packed.items()])

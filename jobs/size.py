@@ -14,9 +14,9 @@ from jobs.captures.kafka_release import releases
 from jobs.finished_runs import RunRows, run_id, run_rows
 from jobs.gates.row_rules import Watch
 from jobs.kernels import ready_session
-from jobs.lake import rows_here, rows_of, table_path, write_table
+from jobs.lake import rows_here, rows_of, table_path
+from jobs.packed_tables import Target, write_packed
 from jobs.progress import stage
-from jobs.replay import write_tables
 from jobs.replays.limit_answers import answer_lines
 from jobs.replays.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.run import Run
@@ -49,13 +49,13 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
     run_name = run_id(cluster_id, run.scenario)
     captured = run.scenario.captured
     lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get("kafka", releases()[0])))
+    to = Target(run.lake, run_name, Watch())
     events = rows_here(spark, events_of(cluster, seed_of(cluster_id)))
     with stage("size", spark):
         rows = replayed(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name).persist()
-        write_tables(spark, run.lake, run_name, {table: [rows] for table in PARTITION_LIMITS.tables}, Watch())
+        write_packed(spark, rows, PARTITION_LIMITS.tables, to)
     rows.unpersist()
-    of_run = RunRows(run_name, cluster_id, replayer(cluster_id))
-    write_table(run_rows(spark, run, of_run, [PARTITION_LIMITS]), run.lake, RUNS, run_name)
+    to.write(run_rows(spark, run, RunRows(run_name, cluster_id, replayer(cluster_id)), [PARTITION_LIMITS]), RUNS)
     return run_name
 
 

@@ -13,10 +13,9 @@ KAFKA = "kafka"
 def quality_rows(connections: DataFrame, exchanges: DataFrame, fetches: DataFrame, capture_id: str) -> DataFrame:
     """Rows of the table `capture_quality` from a capture set's rows of the three tables."""
     t = CAPTURE_QUALITY
-    keys = [str(t.capture_id), str(t.connection_id)]
     rows = connection_counts(connections)
     for counts in (exchange_counts(exchanges), session_counts(fetches)):
-        rows = rows.join(counts, keys, "left")
+        rows = rows.join(counts, str(t.connection_id), "left")
     identity, share = {t.capture_id, t.scope, t.connection_id, t.protocol, t.broker, t.client}, t.missing_share
     totals = [F.coalesce(F.sum(c), F.lit(0)).alias(c) for c in t.columns if c not in identity and c != share]
     names = [only_of_connection(c) for c in (t.protocol, t.broker, t.client)]
@@ -42,7 +41,7 @@ def connection_counts(connections: DataFrame) -> DataFrame:
     c, t = CONNECTIONS, CAPTURE_QUALITY
     is_kafka = F.col(c.protocol) == KAFKA
     return connections.select(
-        c.capture_id, c.connection_id, c.protocol, c.broker, c.client,
+        c.connection_id, c.protocol, c.broker, c.client,
         F.lit(1).alias(t.connections),
         (~is_kafka).cast("int").alias(t.foreign_connections),
         F.col(c.began_before_capture).cast("int").alias(t.connections_begun_before),
@@ -55,7 +54,7 @@ def connection_counts(connections: DataFrame) -> DataFrame:
 def exchange_counts(exchanges: DataFrame) -> DataFrame:
     """A row a connection that has exchanges: how many of them are not whole, and why."""
     x, t = EXCHANGES, CAPTURE_QUALITY
-    return exchanges.groupBy(x.capture_id, x.connection_id).agg(
+    return exchanges.groupBy(x.connection_id).agg(
         F.count("*").alias(t.exchanges),
         F.count_if(F.col(x.status) == "unanswered").alias(t.unanswered_requests),
         F.count_if(F.col(x.status) == "orphan_response").alias(t.orphan_responses),
@@ -67,7 +66,7 @@ def exchange_counts(exchanges: DataFrame) -> DataFrame:
 def session_counts(fetches: DataFrame) -> DataFrame:
     """A row a connection that fetches: its fetches, and those in sessions begun before the capture."""
     f, t = FETCH_PARTITIONS, CAPTURE_QUALITY
-    by_fetch = fetches.groupBy(f.capture_id, f.connection_id, f.exchange_no).agg(F.min(f.session_known).alias("known"))
-    return by_fetch.groupBy(f.capture_id, f.connection_id).agg(
+    by_fetch = fetches.groupBy(f.connection_id, f.exchange_no).agg(F.min(f.session_known).alias("known"))
+    return by_fetch.groupBy(f.connection_id).agg(
         F.count("*").alias(t.fetches), F.count_if(~F.col("known")).alias(t.fetches_of_unknown_sessions)
     )

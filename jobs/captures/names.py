@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.lake import rows_here
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
-from schemas.tables.table import Table
-
-
-@dataclass(frozen=True)
-class Names:
-    """topic_of: name by topic id; id_of: id by topic name, where that had one id only; broker_of: node id by server."""
-
-    topic_of: dict[str, str]
-    id_of: dict[str, str]
-    broker_of: dict[str, str]
+from udfs.facts.known_names import Names
 
 
 def learn_names(metadata: DataFrame, changes: DataFrame, connections: DataFrame) -> Names:
@@ -73,27 +61,3 @@ def name_brokers(brokers: list[tuple[str, int, int]], servers: list[str]) -> dic
         if len(nodes) == 1 and len(alone) == 1:
             named.setdefault(next(iter(alone)), str(next(iter(nodes))))
     return named
-
-
-def with_names(spark: SparkSession, rows: DataFrame, table: Table, names: Names) -> DataFrame:
-    """The rows with brokers and topics called by name where it is known."""
-    named: dict[str, Column] = {}
-    broker, topic, topic_id = str(CONNECTIONS.broker), str(CLUSTER_METADATA.topic), str(CLUSTER_METADATA.topic_id)
-    if broker in table.columns:
-        rows = looked_up(spark, rows, broker, names.broker_of, "known_broker")
-        named[broker] = F.coalesce("known_broker", broker)
-    if table is not CLUSTER_METADATA and topic_id in table.columns:
-        rows = looked_up(spark, rows, topic_id, names.topic_of, "known_topic")
-        rows = looked_up(spark, rows, topic, names.id_of, "known_id")
-        named[topic_id] = F.coalesce(topic_id, "known_id")
-        named[topic] = F.coalesce(topic, "known_topic", named[topic_id])
-    return rows.select(*(named.get(c, F.col(c)).alias(c) for c in table.columns))
-
-
-def looked_up(spark: SparkSession, rows: DataFrame, key: str, texts: dict[str, str], into: str) -> DataFrame:
-    """The rows with the text for their `key` column in the column `into`, null where there is none."""
-    if not texts:
-        return rows.withColumn(into, F.lit(None).cast("string"))
-    columns = {key: pa.array(texts, pa.string()), into: pa.array(texts.values(), pa.string())}
-    found = rows_here(spark, pa.table(columns))
-    return rows.join(F.broadcast(found), key, "left")

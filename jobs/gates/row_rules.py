@@ -44,6 +44,7 @@ class Watch:
 
     gates: Gates = field(default_factory=Gates)
     lanes: tuple[str, ...] = ()
+    _scanned: dict[Table, Counts] = field(default_factory=dict)
     _seen: dict[Table, Observation] = field(default_factory=dict)
     _marked: dict[Table, DataFrame] = field(default_factory=dict)
 
@@ -59,10 +60,16 @@ class Watch:
             marked = marked.where(~F.arrays_overlap(VIOLATIONS, F.array(*map(F.lit, out))))
         return marked.drop(VIOLATIONS)
 
+    def with_rows_to_take_out(self, written: Mapping[Table, DataFrame]) -> list[Table]:
+        """Count in tables that are written already, and say which hold rows that have to be taken out."""
+        counts = counted({table: (rows, self.gates.row_rules(table)) for table, rows in written.items()}, self.lanes)
+        self._scanned |= counts
+        return [table for table in counts if any(counts[table].refused[name] for name in self._taken_out_by(table))]
+
     def counts(self) -> dict[Table, Counts]:
         """What was found in the tables that are written by now."""
         found = {table: dict(seen.get) for table, seen in self._seen.items()}
-        return {table: Counts(counts.pop(CHECKED), counts) for table, counts in found.items()}
+        return self._scanned | {table: Counts(counts.pop(CHECKED), counts) for table, counts in found.items()}
 
     def refused_rows(self) -> DataFrame | None:
         """Rows of `quarantine`, of all that was taken out of the tables written by now; None where nothing was."""
@@ -129,17 +136,26 @@ def _first(table: Table, *columns: str) -> Column:
 def scanned(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> dict[Table, Counts]:
     """The counts of the tables that the lake has, with what was taken out of them when they were written."""
     tables = dict.fromkeys(table for _, table in gates.pairs(subject.gate))
-    rules = {table: gates.row_rules(table) for table in tables if has_table(spark, lake, table)}
+    return counted(
+        {
+            table: (as_decoded(spark, lake, subject, table), gates.row_rules(table))
+            for table in tables
+            if has_table(spark, lake, table)
+        },
+        subject.lanes,
+    )
+
+
+def counted(tables: Mapping[Table, tuple[DataFrame, Sequence[RowRule]]], lanes: Sequence[str]) -> dict[Table, Counts]:
+    """What rules find in the rows of their tables, in one Spark job."""
     counts = []
-    for table, about in rules.items():
-        marked = as_decoded(spark, lake, subject, table).withColumn(VIOLATIONS, violated(about, subject.lanes))
-        each = F.array(F.count(F.lit(1)), *(_count(rule) for rule in about))
-        counts.append(marked.agg(each.alias("counts")).select(F.lit(table.name), "counts"))
-    rows = reduce(DataFrame.unionAll, counts).collect() if counts else []
-    found: dict[str, list[int]] = {name: each for name, each in rows}
+    for table, (rows, rules) in tables.items():
+        each = F.array(F.count(F.lit(1)), *(F.count_if(~_satisfies(rule, lanes)) for rule in rules))
+        counts.append(rows.agg(each.alias("counts")).select(F.lit(table.name), "counts"))
+    found: dict[str, list[int]] = dict(reduce(DataFrame.unionAll, counts).collect()) if counts else {}
     return {
-        table: Counts(found[table.name][0], dict(zip([r.name for r in about], found[table.name][1:], strict=True)))
-        for table, about in rules.items()
+        table: Counts(found[table.name][0], dict(zip([r.name for r in rules], found[table.name][1:], strict=True)))
+        for table, (_, rules) in tables.items()
     }
 
 

@@ -12,7 +12,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
-from jobs.gates.views import asked_tables, expression_of, no_rows, query_of
+from jobs.gates.views import asked_tables, expression_of, query_of
+from jobs.lake import no_rows
 from jobs.scenarios.located_yaml import Fault
 from jobs.scenarios.scenario import CAPTURED_LANE
 from schemas.tables.table import Table

@@ -10,9 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.rules import CHECKED, EVERYTHING, LANES, OWN_TABLE, PLACEHOLDER, Gate, QueryRule, RowRule, Rule
-from jobs.lake import has_table, read_table, rows_here
+from jobs.lake import has_table, no_rows, read_table
 from schemas.tables.table import Table
-from udfs.facts.arrow_tables import arrow_schema
 
 Asked = tuple[Table, bool]
 """A table, and whether all its rows are asked for or those of what is checked."""
@@ -46,11 +45,6 @@ def rows_to_check(
     if everything:
         return rows
     return rows.where(F.col(table.replaced_by) == (subject.run_id if table.layer == "gold" else subject.capture_id))
-
-
-def no_rows(spark: SparkSession, table: Table) -> DataFrame:
-    """An empty table."""
-    return rows_here(spark, arrow_schema(table).empty_table())
 
 
 @contextmanager

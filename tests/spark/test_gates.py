@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,14 @@ from jobs.gates.row_rules import VIOLATIONS, Watch, violated
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.rules import Gates, QueryRule, RowRule, default_gates, read_gates
 from jobs.gates.set_rules import refused_by_queries
-from jobs.gates.views import Subject, asked_tables, no_rows
-from jobs.lake import read_table, write_table
+from jobs.gates.views import Subject, asked_tables
+from jobs.lake import no_rows, read_table, write_table
+from jobs.packed_tables import Target, write_packed
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE
 from schemas.tables.table import Table
 from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, Row, frame, planted
+from tests.spark.test_packed_tables import packed
 from udfs.errors import RuleError
 
 SILVER = Subject("silver", CAPTURE)
@@ -170,7 +173,7 @@ def gates(tmp_path_factory: pytest.TempPathFactory) -> Gates:
 
 
 @pytest.fixture(scope="module")
-def watch(spark: SparkSession, gates: Gates, lake: str) -> Watch:
+def watch(spark: SparkSession, gates: Gates, lake: str, by_workers: bool) -> Watch:
     """Three tables written under rules of a user's own."""
     watch = Watch(gates)
     exchanges = [
@@ -182,16 +185,25 @@ def watch(spark: SparkSession, gates: Gates, lake: str) -> Watch:
         {"connection_id": 5, "exchange_no": 0, "topic": "t", "partition": n, "client_id": "xa"[n]} for n in (0, 1)
     ]
     given = {EXCHANGES: exchanges, FETCH_PARTITIONS: fetches, CONNECTIONS: [{"connection_id": 5}]}
-    for table, rows in given.items():
-        write_table(watch.over(frame(spark, table, rows), table), lake, table, CAPTURE)
+    if by_workers:
+        parts = (packed(spark, frame(spark, table, rows).toArrow(), table) for table, rows in given.items())
+        write_packed(spark, reduce(DataFrame.unionAll, parts), list(given), Target(lake, CAPTURE, watch))
+    else:
+        for table, rows in given.items():
+            write_table(watch.over(frame(spark, table, rows), table), lake, table, CAPTURE)
     out = watch.refused_rows()
     assert out is not None
     write_table(out, lake, QUARANTINE, CAPTURE)
     return watch
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["written by Spark", "written by workers"])
+def by_workers(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
+def lake(tmp_path_factory: pytest.TempPathFactory, by_workers: bool) -> str:
     return str(tmp_path_factory.mktemp("gates") / "lake")
 
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 import zstandard
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import jobs.captures.capture_plan
 import jobs.ingest
+import jobs.packed_tables
 from jobs.captures.capture_plan import BUCKETS, packed_rows, plan_capture
 from jobs.lake import table_path
+from jobs.packed_tables import unpacked
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import (
@@ -32,6 +34,7 @@ from schemas.tables.silver import (
 from schemas.tables.table import Column, Table
 from tests.lakes import Row, lake_rows, queried
 from udfs.capture.index import CaptureIndex, index_capture
+from udfs.errors import LakeError
 from udfs.facts.pseudonyms import Pseudonyms
 
 SAMPLE_BYTES = 400_000
@@ -101,7 +104,7 @@ def decoded(spark: SparkSession, index: CaptureIndex) -> Silver:
     """The rows of a capture before names are learnt and tables written, which no longer depends on how work is cut."""
     plan = plan_capture((index,), spark.sparkContext.defaultParallelism)
     packed = packed_rows(spark, plan, None, None).cache()
-    rows = {table.name: sorted(map(repr, jobs.ingest.unpacked(packed, table).collect())) for table in DECODED}
+    rows = {table.name: sorted(map(repr, unpacked(packed, table).collect())) for table in DECODED}
     packed.unpersist()
     return rows
 
@@ -163,18 +166,17 @@ class Killed(BaseException):
 def test_a_run_after_one_that_was_killed_leaves_the_same_tables(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed when three tables were complete, and half of the next one's files were there without a commit."""
-    write_table, done = jobs.ingest.write_table, []
+    """Killed when three tables were complete, and the files of the others were there without a commit."""
+    replace_partition, done = jobs.packed_tables.replace_partition, []
 
-    def write_until_killed(rows: DataFrame, lake: str, table: Table, replaced: str) -> None:
-        if len(done) >= 3:  # tables are written side by side, and two may end at once
-            rows.limit(5).write.mode("append").parquet(table_path(lake, table))
+    def replace_until_killed(*of: Any) -> None:
+        if len(done) >= 3:  # tables are committed side by side, and two may end at once
             raise Killed
-        write_table(rows, lake, table, replaced)
-        done.append(table)
+        replace_partition(*of)
+        done.append(of)
 
     with monkeypatch.context() as patched:
-        patched.setattr(jobs.ingest, "write_table", write_until_killed)
+        patched.setattr(jobs.packed_tables, "replace_partition", replace_until_killed)
         with pytest.raises(Killed):
             jobs.ingest.ingest(spark, run_into(tmp_path, capture))
     (staged,) = (tmp_path / "_staging").iterdir()
@@ -183,6 +185,23 @@ def test_a_run_after_one_that_was_killed_leaves_the_same_tables(
     jobs.ingest.ingest(spark, run_into(tmp_path, capture))
     assert lake_rows(str(tmp_path), SILVER) == expected
     assert list((tmp_path / "_staging").iterdir()) == []
+
+
+def test_the_tables_are_the_same_where_workers_do_not_reach_the_lake(
+    spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs.packed_tables, "workers_folder", lambda *_: None)
+    jobs.ingest.ingest(spark, run_into(tmp_path, capture))
+    assert lake_rows(str(tmp_path), SILVER) == expected
+    assert not list(tmp_path.rglob("*.zstd.parquet"))
+
+
+def test_a_lake_of_other_tables_is_told_before_anything_is_decoded(
+    spark: SparkSession, capture: Path, tmp_path: Path
+) -> None:
+    spark.range(1).write.format("delta").save(table_path(str(tmp_path), EXCHANGES))
+    with pytest.raises(LakeError, match=r"silver/exchanges is not the table this version writes.*Use another --lake"):
+        jobs.ingest.ingest(spark, run_into(tmp_path, capture))
 
 
 def test_a_second_run_leaves_the_same_tables_and_brings_a_lost_one_back(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.captures.names import Names, learn_names, name_brokers, with_names
+from jobs.captures.names import learn_names, name_brokers
 from jobs.lake import spark_schema
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
+from udfs.facts.known_names import Names
 
 KNOWN = Names({"id-orders": "orders"}, {"orders": "id-orders"}, {"10.0.0.1:9092": "1"})
 
@@ -75,41 +75,3 @@ def test_a_topic_is_also_known_from_the_answer_to_its_creation(spark: SparkSessi
     changes = rows_of(spark, TOPIC_CHANGES, {"topic": "orders", "topic_id": "id-1"}, {"topic": "refused"})
     names = learn_names(rows_of(spark, CLUSTER_METADATA), changes, rows_of(spark, CONNECTIONS))
     assert (names.topic_of, names.id_of) == ({"id-1": "orders"}, {"orders": "id-1"})
-
-
-@pytest.mark.parametrize(
-    ("topic", "topic_id", "named"),
-    [
-        pytest.param(None, "id-orders", ("orders", "id-orders"), id="an id gets its name"),
-        pytest.param("orders", None, ("orders", "id-orders"), id="a name gets its id"),
-        pytest.param(None, "id-new", ("id-new", "id-new"), id="an unknown id stands for the name"),
-        pytest.param("payments", None, ("payments", None), id="an unknown name stays without id"),
-    ],
-)
-def test_topics_have_both_names(
-    spark: SparkSession, topic: str | None, topic_id: str | None, named: tuple[str, str | None]
-) -> None:
-    row = {"broker": "10.0.0.1:9092", "partition": 3}
-    rows = rows_of(spark, FETCH_PARTITIONS, row | {"topic": topic, "topic_id": topic_id})
-    expected = rows_of(
-        spark, FETCH_PARTITIONS, {"broker": "1", "partition": 3, "topic": named[0], "topic_id": named[1]}
-    )
-    assert_df_equality(with_names(spark, rows, FETCH_PARTITIONS, KNOWN), expected, ignore_nullable=True)
-
-
-def test_a_broker_without_a_name_keeps_its_address(spark: SparkSession) -> None:
-    rows = rows_of(
-        spark, EXCHANGES, {"broker": "10.0.0.9:9092", "exchange_no": 1}, {"broker": "10.0.0.1:9092", "exchange_no": 2}
-    )
-    expected = rows_of(
-        spark, EXCHANGES, {"broker": "10.0.0.9:9092", "exchange_no": 1}, {"broker": "1", "exchange_no": 2}
-    )
-    found = with_names(spark, rows, EXCHANGES, KNOWN)
-    assert_df_equality(found, expected, ignore_nullable=True, ignore_row_order=True)
-
-
-def test_what_metadata_itself_says_is_not_rewritten(spark: SparkSession) -> None:
-    rows = rows_of(
-        spark, CLUSTER_METADATA, {"topic": None, "topic_id": "id-orders"}, {"topic": "orders", "topic_id": None}
-    )
-    assert_df_equality(with_names(spark, rows, CLUSTER_METADATA, KNOWN), rows, ignore_nullable=True)

@@ -1,0 +1,132 @@
+"""Tables whose files the workers write are to every reader and writer what they would be had Spark written them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import jobs.delta_log
+from jobs.delta_log import DataFile, replace_partition
+from jobs.failures import spark_failures_told
+from jobs.gates.row_rules import Watch
+from jobs.lake import read_table, rows_here, table_path, workers_folder, write_table
+from jobs.packed_tables import Target, write_packed
+from schemas.tables.gold import FIDELITY, RUNS
+from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
+from schemas.tables.silver_topics import TOPIC_CHANGES
+from schemas.tables.table import Table
+from tests.lakes import queried
+from tests.spark.test_tables import EXAMPLES, examples
+from udfs.errors import SparkError
+from udfs.facts.arrow_tables import PACKED, arrow_schema, pack
+
+
+def packed(spark: SparkSession, rows: pa.Table, table: Table) -> DataFrame:
+    """Rows of a table, packed."""
+    parts = (part for batch in rows.to_batches() for part in pack(table, batch))
+    return rows_here(spark, pa.Table.from_batches(parts, PACKED))
+
+
+def exchanges(capture_id: str, numbers: Iterable[int]) -> pa.Table:
+    rows = [{"capture_id": capture_id, "exchange_no": number} for number in numbers]
+    return pa.Table.from_pylist(rows, schema=arrow_schema(EXCHANGES))
+
+
+def write(spark: SparkSession, lake: Path, capture_id: str, *numbers: int) -> None:
+    """Have workers write exchanges of a capture set."""
+    rows = packed(spark, exchanges(capture_id, numbers), EXCHANGES)
+    write_packed(spark, rows, [EXCHANGES], Target(str(lake), capture_id, Watch()))
+
+
+def numbers_in(lake: Path) -> list[tuple[str, int]]:
+    return sorted((row["capture_id"], row["exchange_no"]) for row in queried(str(lake), EXCHANGES))
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(str, rows))
+
+
+EVERY_TYPE = (EXCHANGES, RECORD_BATCHES, TOPIC_CHANGES, FIDELITY, RUNS)
+"""Tables that together have columns of every type."""
+
+
+def test_tables_are_the_same_whoever_writes_them(spark: SparkSession, tmp_path: Path) -> None:
+    identity = str(EXAMPLES["string"])
+    of = {
+        table: examples(table).filter(pa.compute.is_valid(pa.compute.field(table.replaced_by))) for table in EVERY_TYPE
+    }
+    for table, rows in of.items():
+        write_table(rows_here(spark, rows), str(tmp_path / "spark"), table, identity)
+    all_packed = reduce(DataFrame.unionAll, (packed(spark, rows, table) for table, rows in of.items()))
+    write_packed(spark, all_packed, EVERY_TYPE, Target(str(tmp_path / "workers"), identity, Watch()))
+    for table in EVERY_TYPE:
+        by_spark, by_workers = (read_table(spark, str(tmp_path / who), table) for who in ("spark", "workers"))
+        assert by_workers.schema == by_spark.schema
+        assert all(".zstd.parquet" in file for file in by_workers.inputFiles())
+        assert in_order(by_workers.toArrow().to_pylist()) == in_order(by_spark.toArrow().to_pylist())
+        there = (queried(str(tmp_path / who), table) for who in ("spark", "workers"))
+        assert in_order(next(there)) == in_order(next(there)), "as another reader of Delta sees it"
+
+
+def test_rows_take_the_place_of_those_of_their_capture_set_alone(spark: SparkSession, tmp_path: Path) -> None:
+    write(spark, tmp_path, "a", 1, 2)
+    write(spark, tmp_path, "b", 7)
+    write(spark, tmp_path, "a", 3)
+    assert numbers_in(tmp_path) == [("a", 3), ("b", 7)]
+    write(spark, tmp_path, "b")
+    assert numbers_in(tmp_path) == [("a", 3)]
+
+
+def test_rows_that_spark_wrote_are_replaced_as_well(spark: SparkSession, tmp_path: Path) -> None:
+    write_table(rows_here(spark, exchanges("a", [1])), str(tmp_path), EXCHANGES, "a")
+    write(spark, tmp_path, "a", 2)
+    assert numbers_in(tmp_path) == [("a", 2)]
+    write_table(rows_here(spark, exchanges("a", [3])), str(tmp_path), EXCHANGES, "a")
+    assert numbers_in(tmp_path) == [("a", 3)]
+
+
+def test_files_are_passed_over_by_their_statistics_and_no_row_is_missed(spark: SparkSession, tmp_path: Path) -> None:
+    parts = reduce(
+        DataFrame.unionAll, (packed(spark, exchanges("a", range(n, n + 10)), EXCHANGES) for n in (0, 100, 200))
+    )
+    write_packed(spark, parts.repartition(3), [EXCHANGES], Target(str(tmp_path), "a", Watch()))
+    rows = read_table(spark, str(tmp_path), EXCHANGES)
+    assert rows.count() == 30
+    for number in (0, 9, 105, 209):
+        assert rows.where(F.col("exchange_no") == number).count() == 1
+    assert rows.where("exchange_no between 50 and 60").count() == 0
+    assert rows.agg(F.min("exchange_no"), F.max("exchange_no")).first() == (0, 209)
+
+
+def test_of_two_who_replace_the_same_rows_the_second_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(spark, tmp_path, "a", 1)
+    path, overwrite = table_path(str(tmp_path), EXCHANGES), jobs.delta_log._overwrite
+
+    def another_comes_first(*of: Any) -> Any:
+        monkeypatch.setattr(jobs.delta_log, "_overwrite", overwrite)
+        write(spark, tmp_path, "a", 2)
+        return overwrite(*of)
+
+    monkeypatch.setattr(jobs.delta_log, "_overwrite", another_comes_first)
+    with pytest.raises(SparkError, match="DELTA_CONCURRENT"), spark_failures_told():
+        replace_partition(spark, path, "", ("capture_id", "a"), [DataFile("capture_id=a/late.parquet", 1, "{}")])
+    assert numbers_in(tmp_path) == [("a", 2)]
+
+
+@pytest.mark.parametrize("lake", ["{}/a lake", "file://{}/lake", "file:{}/lake"])
+def test_workers_reach_a_lake_on_this_machine(spark: SparkSession, tmp_path: Path, lake: str) -> None:
+    folder = workers_folder(spark, lake.format(tmp_path))
+    assert folder is not None
+    assert Path(folder).parent == tmp_path
+    target = Target(lake.format(tmp_path), "a", Watch())
+    write_packed(spark, packed(spark, exchanges("a", [1]), EXCHANGES), [EXCHANGES], target)
+    assert numbers_in(Path(folder)) == [("a", 1)]

@@ -1,0 +1,53 @@
+"""Rows are called by the names that the whole capture set tells, whatever way their texts are stored."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver_topics import CLUSTER_METADATA
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.known_names import Names, with_names
+
+KNOWN = Names({"id-orders": "orders"}, {"orders": "id-orders"}, {"10.0.0.1:9092": "1"})
+Row = dict[str, object]
+
+
+def rows_of(table: Table, *rows: Row) -> pa.RecordBatch:
+    """Rows of a table of which only some columns matter."""
+    return pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(table))
+
+
+@pytest.mark.parametrize(
+    ("topic", "topic_id", "named"),
+    [
+        pytest.param(None, "id-orders", ("orders", "id-orders"), id="an id gets its name"),
+        pytest.param("orders", None, ("orders", "id-orders"), id="a name gets its id"),
+        pytest.param(None, "id-new", ("id-new", "id-new"), id="an unknown id stands for the name"),
+        pytest.param("payments", None, ("payments", None), id="an unknown name stays without id"),
+        pytest.param("payments", "id-orders", ("payments", "id-orders"), id="what the row says goes before"),
+    ],
+)
+def test_topics_have_both_names(topic: str | None, topic_id: str | None, named: tuple[str, str | None]) -> None:
+    row: Row = {"broker": "10.0.0.1:9092", "partition": 3}
+    rows = rows_of(FETCH_PARTITIONS, row | {"topic": topic, "topic_id": topic_id})
+    assert with_names(rows, FETCH_PARTITIONS, KNOWN) == rows_of(
+        FETCH_PARTITIONS, {"broker": "1", "partition": 3, "topic": named[0], "topic_id": named[1]}
+    )
+
+
+def test_a_broker_without_a_name_keeps_its_address() -> None:
+    rows = rows_of(EXCHANGES, {"broker": "10.0.0.9:9092"}, {"broker": "10.0.0.1:9092"})
+    assert with_names(rows, EXCHANGES, KNOWN) == rows_of(EXCHANGES, {"broker": "10.0.0.9:9092"}, {"broker": "1"})
+
+
+def test_what_metadata_itself_says_is_not_rewritten() -> None:
+    rows = rows_of(CLUSTER_METADATA, {"topic": None, "topic_id": "id-orders"}, {"topic": "orders", "topic_id": None})
+    assert with_names(rows, CLUSTER_METADATA, KNOWN) == rows
+
+
+def test_where_nothing_is_known_rows_stay_as_they_are() -> None:
+    rows = rows_of(FETCH_PARTITIONS, {"broker": "10.0.0.1:9092", "topic": "orders"})
+    assert with_names(rows, FETCH_PARTITIONS, Names()) == rows

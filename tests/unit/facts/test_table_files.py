@@ -1,0 +1,96 @@
+"""The files that workers write of a table: its rows, laid out as Delta's, with statistics that hold for every row."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import arrow_schema, pack
+from udfs.facts.known_names import Names
+from udfs.facts.table_files import write_files
+
+NAMES = Names(broker_of={"10.0.0.1:9092": "1"})
+Row = dict[str, Any]
+
+
+def packed(table: Table, *rows: Row) -> list[pa.RecordBatch]:
+    """Rows of a capture set of which only some columns matter, packed."""
+    of_set = [{"capture_id": "abc", **row} for row in rows]
+    return list(pack(table, pa.RecordBatch.from_pylist(of_set, schema=arrow_schema(table))))
+
+
+def written(folder: Path, *parts: list[pa.RecordBatch]) -> list[Row]:
+    """What is told of the files in which the packed rows were written."""
+    folders = {EXCHANGES: folder / "exchanges", CONNECTIONS: folder / "connections"}
+    (files,) = write_files(chain(*parts), folders, "abc", NAMES)
+    rows: list[Row] = files.to_pylist()
+    return rows
+
+
+def stats_of(folder: Path, *parts: list[pa.RecordBatch]) -> Row:
+    (file,) = written(folder, *parts)
+    stats: Row = json.loads(file["stats"])
+    return stats
+
+
+def test_each_table_has_a_file_of_its_rows_without_the_column_of_its_folder(tmp_path: Path) -> None:
+    exchanges = packed(EXCHANGES, {"exchange_no": 1, "broker": "10.0.0.1:9092"}), packed(EXCHANGES, {"exchange_no": 2})
+    files = written(tmp_path, exchanges[0], packed(CONNECTIONS, {"connection_id": 7}), exchanges[1])
+    assert [file["table"] for file in files] == ["exchanges", "connections"]
+    for file, rows in zip(files, ([(1, "1"), (2, None)], [(None, None)]), strict=True):
+        path = tmp_path / file["table"] / file["path"]
+        found = pq.ParquetFile(path).read()
+        table = EXCHANGES if file["table"] == "exchanges" else CONNECTIONS
+        assert path.parent.name == "capture_id=abc"
+        assert path.stat().st_size == file["size"]
+        assert found.schema.names == [column for column in table.columns if column != "capture_id"]
+        assert len(found) == len(rows)
+        if table is EXCHANGES:
+            assert list(zip(found["exchange_no"].to_pylist(), found["broker"].to_pylist(), strict=True)) == rows
+
+
+def test_no_rows_are_no_file(tmp_path: Path) -> None:
+    assert written(tmp_path, packed(EXCHANGES)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_statistics_are_of_all_row_groups(tmp_path: Path) -> None:
+    stats = stats_of(tmp_path, packed(EXCHANGES, {"exchange_no": 5}, {}), packed(EXCHANGES, {"exchange_no": -3}))
+    number = "exchange_no"
+    told = stats["numRecords"], stats["minValues"][number], stats["maxValues"][number], stats["nullCount"][number]
+    assert told == (3, -3, 5, 1)
+
+
+def test_a_column_of_nulls_has_no_bounds(tmp_path: Path) -> None:
+    stats = stats_of(tmp_path, packed(EXCHANGES, {}, {}))
+    assert (stats["minValues"], stats["maxValues"]) == ({}, {})
+    assert stats["nullCount"]["exchange_no"] == 2
+
+
+def test_times_are_cut_to_milliseconds(tmp_path: Path) -> None:
+    times = datetime(2026, 1, 31, 12, 0, 0, 999_999, UTC), datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
+    stats = stats_of(tmp_path, packed(EXCHANGES, *({"request_time": time} for time in times)))
+    assert stats["minValues"]["request_time"] == "1969-12-31T23:59:59.999Z"
+    assert stats["maxValues"]["request_time"] == "2026-01-31T12:00:00.999Z"
+
+
+def test_texts_have_no_bounds_in_the_log(tmp_path: Path) -> None:
+    stats = stats_of(tmp_path, packed(EXCHANGES, {"client_id": "orders-service"}))
+    assert "client_id" not in stats["minValues"]
+    assert "orders-service" not in json.dumps(stats)
+
+
+def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    broken = pa.RecordBatch.from_pydict({"table": ["connections"], "rows": [b"no rows"]})
+    with pytest.raises(pa.ArrowInvalid):
+        written(tmp_path, packed(EXCHANGES, {"exchange_no": 1}), [broken])
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
