@@ -21,6 +21,16 @@ def array_of(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.
     return found
 
 
+def array_over(kind: pa.DataType, rows: int, *buffers: npt.NDArray[np.generic]) -> pa.Array[Any]:
+    """An Arrow array without nulls over numpy arrays. `pa.array` would import pandas, at a second a worker."""
+    return pa.Array.from_buffers(kind, rows, [None, *(pa.py_buffer(np.ascontiguousarray(b).data) for b in buffers)])
+
+
+def binaries_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
+    """Byte strings over the bytes they are in, which are not copied: string i is raw[offsets[i] : offsets[i + 1]]."""
+    return array_over(pa.binary(), len(offsets) - 1, offsets.astype(np.int32), raw)
+
+
 def coded(texts: pa.Array[Any], codes: npt.NDArray[np.integer[Any]]) -> pa.Array[Any]:
     """texts[codes] with each text kept once, as a dictionary column; plain where that would take more room.
 

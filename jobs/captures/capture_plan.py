@@ -7,6 +7,7 @@ import heapq
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from jobs.replays.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
 from udfs.capture.frame_dump import MAGICS, index_frames, read_frames, stored_dump_format
 from udfs.capture.index import CaptureIndex, index_stored_capture
-from udfs.capture.packets import PACKETS, read_packets
+from udfs.capture.packet_runs import PACKET_RUNS, packets_in, runs_of
+from udfs.capture.packets import read_packets
 from udfs.capture.points import FileOrder, file_orders, in_time_order
 from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
@@ -210,19 +212,20 @@ def packed_rows(
 ) -> DataFrame:
     """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
     shard_of, capture_id, orders = plan.packets.shard_of_bucket, plan.capture_id, plan.orders
+    one_point = len({orders[file_no].point for file_no, _ in plan.packets.ranges}) == 1
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, file_no in ranges_in(batches):
             for packets in packets_of(part, file_no, orders[file_no]):
-                shard = pa.array(shard_of[packets["bucket"].to_numpy()])
-                yield packets.set_column(0, "shard", shard)
+                yield runs_of(packets, shard_of[packets["bucket"].to_numpy()], one_point=one_point)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from facts(batches, capture_id, pseudonyms, records)
+        packets = chain.from_iterable(map(packets_in, batches))
+        yield from facts(packets, capture_id, pseudonyms, records)
 
-    packets = range_tasks(spark, plan.packets).mapInArrow(read_ranges, PACKET_COLUMNS)
+    runs = range_tasks(spark, plan.packets).mapInArrow(read_ranges, columns_of(PACKET_RUNS))
     return (
-        packets.repartitionById(plan.packets.shards, "shard")
+        runs.repartitionById(plan.packets.shards, "shard")
         .sortWithinPartitions("connection", "sort_ns", "file_no", "packet_no")
         .mapInArrow(follow_connections, PACKED_COLUMNS)
     )
@@ -235,12 +238,10 @@ def packets_of(part: PacketRange, file_no: int, order: FileOrder) -> Iterator[pa
     return read_packets(part, file_no=file_no, buckets=BUCKETS, batch_bytes=BATCH_BYTES, order=order)
 
 
-def _spark_type(kind: pa.DataType) -> str:
+def columns_of(schema: pa.Schema) -> str:
+    """An Arrow schema of packets as Spark spells it."""
     names: dict[Any, str] = {pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint"}
-    return names.get(kind, "binary")
-
-
-PACKET_COLUMNS = ", ".join(f"{'shard' if f.name == 'bucket' else f.name} {_spark_type(f.type)}" for f in PACKETS)
+    return ", ".join(f"{field.name} {names.get(field.type, 'binary')}" for field in schema)
 
 
 def capture_rows(spark: SparkSession, plan: CapturePlan, decoder: str, repeated: Mapping[int, int]) -> DataFrame:

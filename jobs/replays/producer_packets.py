@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.capture_plan import (
-    PACKET_COLUMNS,
     CapturePlan,
+    columns_of,
     index_captures,
     packets_of,
     plan_capture,
@@ -26,6 +26,7 @@ from jobs.lake import rows_of
 from jobs.replays.one_shuffle import SHARD
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
+from udfs.capture.packets import PACKETS
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
 from udfs.errors import CaptureError
 from udfs.facts.exchanges import ids_of
@@ -86,5 +87,5 @@ def packets_with_id(spark: SparkSession, plan: CapturePlan) -> DataFrame:
                 ids = pa.array(ids_of(keys.dictionary.to_pylist()))
                 yield packets.drop_columns(["bucket"]).append_column(FIRST_ID, ids.take(keys.indices))
 
-    columns = ", ".join(PACKET_COLUMNS.split(", ")[1:])
+    columns = columns_of(pa.schema([field for field in PACKETS if field.name != "bucket"]))
     return range_tasks(spark, plan.packets).mapInArrow(read_ranges, f"{columns}, {FIRST_ID} bigint")

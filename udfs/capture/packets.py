@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from udfs.arrow import array_over
 from udfs.capture.compression import Compression, open_stream
 from udfs.capture.packet_walk import CaptureFormat, PacketWalk
 from udfs.capture.points import ALONE, FileOrder
@@ -129,7 +130,7 @@ def _batch(
         "flags": tcp["flags"],
         "payload_bytes": tcp["payload_bytes"],
     }
-    columns = {name: _column(PACKETS.field(name).type, len(kept), array) for name, array in values.items()}
+    columns = {name: array_over(PACKETS.field(name).type, len(kept), array) for name, array in values.items()}
     columns["connection"] = _connections(connections[kept])
     columns["payload"] = _payloads(walk.window.chunk, tcp)
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)
@@ -143,7 +144,7 @@ def _shifted(times: Ints, by: int) -> Ints:
 
 def _connections(connections: np.ndarray) -> pa.Array[Any]:
     offsets = np.arange(len(connections) + 1, dtype=np.int32) * CONNECTION_BYTES
-    return _column(pa.binary(), len(connections), offsets, connections.ravel())
+    return array_over(pa.binary(), len(connections), offsets, connections.ravel())
 
 
 def _payloads(chunk: np.ndarray, tcp: np.ndarray) -> pa.Array[Any]:
@@ -151,9 +152,4 @@ def _payloads(chunk: np.ndarray, tcp: np.ndarray) -> pa.Array[Any]:
     np.cumsum(tcp["payload_captured"], out=offsets[1:])
     gathered = np.empty(offsets[-1], np.uint8)
     gather(chunk, np.ascontiguousarray(tcp["payload_offset"]), offsets, gathered)
-    return _column(pa.binary(), len(tcp), offsets, gathered)
-
-
-def _column(kind: pa.DataType, rows: int, *buffers: np.ndarray) -> pa.Array[Any]:
-    """An Arrow array without nulls over numpy arrays. `pa.array` would import pandas, at a second a worker."""
-    return pa.Array.from_buffers(kind, rows, [None, *(pa.py_buffer(np.ascontiguousarray(b).data) for b in buffers)])
+    return array_over(pa.binary(), len(tcp), offsets, gathered)
