@@ -126,7 +126,7 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
 
 
 def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> None:
-    """Compare those that the lake has with their declarations. Raises LakeError for the first that is another."""
+    """Compare those that the lake has with their declarations. Raises LakeError for one with other columns."""
     for table in tables:
         if has_table(spark, lake, table):
             read_table(spark, lake, table)

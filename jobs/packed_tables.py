@@ -11,17 +11,26 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.delta_log import DataFile, replace_partition
 from jobs.gates.row_rules import Watch
-from jobs.lake import described_schema, no_rows, side_by_side, spark_schema, table_path, workers_folder, write_table
+from jobs.lake import (
+    check_tables,
+    described_schema,
+    no_rows,
+    side_by_side,
+    spark_schema,
+    table_path,
+    workers_folder,
+    write_table,
+)
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import unpack
 from udfs.facts.known_names import Names, with_names
-from udfs.facts.table_files import write_files
+from udfs.facts.table_files import FILES, write_files
 
 PACKED_TABLE, PACKED_ROWS = "table", "rows"
-FILE_COLUMNS = "table string, path string, size bigint, stats string"
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,9 @@ class Target:
 
 
 def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Table], to: Target) -> None:
-    """Write these tables out of packed rows, columns PACKED_TABLE and PACKED_ROWS."""
+    """Write these tables out of packed rows, columns PACKED_TABLE and PACKED_ROWS. Raises LakeError where one is there
+    with other columns.
+    """
     folder = workers_folder(spark, to.lake)
     by_spark = list(tables) if folder is None else written_by_workers(spark, packed, tables, to, folder)
     side_by_side(spark, [partial(to.write, unpacked(packed, table, to.names), table) for table in by_spark])
@@ -62,6 +73,7 @@ def written_by_workers(
     spark: SparkSession, packed: DataFrame, tables: Collection[Table], to: Target, folder: str
 ) -> list[Table]:
     """Have the workers write the tables' files; returns the tables that Spark has to write, for rules take out rows."""
+    check_tables(spark, to.lake, tables)
     folders = {table: table_path(folder, table) for table in tables}
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -69,7 +81,7 @@ def written_by_workers(
 
     own = packed.where(F.col(PACKED_TABLE).isin([table.name for table in tables])).select(PACKED_TABLE, PACKED_ROWS)
     files: dict[str, list[DataFile]] = defaultdict(list)
-    for name, path, size, stats in own.mapInArrow(write, FILE_COLUMNS).collect():
+    for name, path, size, stats in own.mapInArrow(write, from_arrow_schema(FILES)).collect():
         files[name].append(DataFile(path, size, stats))
     rows = {table: rows_in(spark, folders[table], table, files[table.name]) for table in tables}
     to_change = to.watch.with_rows_to_take_out(rows)

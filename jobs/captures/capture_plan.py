@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.lake import rows_here
 from jobs.replays.one_shuffle import PACKED_COLUMNS
@@ -223,7 +224,7 @@ def packed_rows(
         packets = chain.from_iterable(map(packets_in, batches))
         yield from facts(packets, capture_id, pseudonyms, records)
 
-    runs = range_tasks(spark, plan.packets).mapInArrow(read_ranges, columns_of(PACKET_RUNS))
+    runs = range_tasks(spark, plan.packets).mapInArrow(read_ranges, from_arrow_schema(PACKET_RUNS))
     return (
         runs.repartitionById(plan.packets.shards, "shard")
         .sortWithinPartitions("connection", "sort_ns", "file_no", "packet_no")
@@ -236,12 +237,6 @@ def packets_of(part: PacketRange, file_no: int, order: FileOrder) -> Iterator[pa
     if part.format in MAGICS.values():
         return read_frames(part, file_no=file_no, buckets=BUCKETS, order=order)
     return read_packets(part, file_no=file_no, buckets=BUCKETS, batch_bytes=BATCH_BYTES, order=order)
-
-
-def columns_of(schema: pa.Schema) -> str:
-    """An Arrow schema of packets as Spark spells it."""
-    names: dict[Any, str] = {pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint"}
-    return ", ".join(f"{field.name} {names.get(field.type, 'binary')}" for field in schema)
 
 
 def capture_rows(spark: SparkSession, plan: CapturePlan, decoder: str, repeated: Mapping[int, int]) -> DataFrame:

@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.capture_plan import (
     CapturePlan,
-    columns_of,
     index_captures,
     packets_of,
     plan_capture,
@@ -87,5 +87,5 @@ def packets_with_id(spark: SparkSession, plan: CapturePlan) -> DataFrame:
                 ids = pa.array(ids_of(keys.dictionary.to_pylist()))
                 yield packets.drop_columns(["bucket"]).append_column(FIRST_ID, ids.take(keys.indices))
 
-    columns = columns_of(pa.schema([field for field in PACKETS if field.name != "bucket"]))
-    return range_tasks(spark, plan.packets).mapInArrow(read_ranges, f"{columns}, {FIRST_ID} bigint")
+    columns = pa.schema([*(field for field in PACKETS if field.name != "bucket"), pa.field(FIRST_ID, pa.int64())])
+    return range_tasks(spark, plan.packets).mapInArrow(read_ranges, from_arrow_schema(columns))

@@ -24,7 +24,7 @@ from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.table import Table
 from tests.lakes import queried
 from tests.spark.test_tables import EXAMPLES, examples
-from udfs.errors import SparkError
+from udfs.errors import LakeError, SparkError
 from udfs.facts.arrow_tables import PACKED, arrow_schema, pack
 
 
@@ -120,6 +120,15 @@ def test_of_two_who_replace_the_same_rows_the_second_fails(
     with pytest.raises(SparkError, match="DELTA_CONCURRENT"), spark_failures_told():
         replace_partition(spark, path, "", ("capture_id", "a"), [DataFile("capture_id=a/late.parquet", 1, "{}")])
     assert numbers_in(tmp_path) == [("a", 2)]
+
+
+def test_a_table_of_other_columns_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    path = table_path(str(tmp_path), EXCHANGES)
+    spark.range(3).write.format("delta").save(path)
+    with pytest.raises(LakeError, match=r"silver/exchanges is not the table this version writes.*Use another --lake"):
+        write(spark, tmp_path, "a", 1)
+    assert spark.read.format("delta").load(path).count() == 3
+    assert not list(tmp_path.rglob("*.zstd.parquet"))
 
 
 @pytest.mark.parametrize("lake", ["{}/a lake", "file://{}/lake", "file:{}/lake"])
