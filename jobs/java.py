@@ -49,15 +49,17 @@ def major_version(banner: str) -> int | None:
     return int(second) if first == 1 and second else first
 
 
-def check_java() -> None:
-    """Raise SetupError unless the java that Spark would start is one that Spark runs on."""
+def check_java() -> str:
+    """The banner of the java that Spark would start. Raises SetupError unless it is one that Spark runs on."""
     command = java_command()
     try:
         answer = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as fault:
         raise SetupError(f"{command} does not run ({type(fault).__name__}). {_WHAT_TO_DO}") from fault
-    version = major_version(answer.stderr + answer.stdout)
+    banner = answer.stderr + answer.stdout
+    version = major_version(banner)
     if version is None:
         raise SetupError(f"{command} -version does not say which Java it is (exit {answer.returncode}). {_WHAT_TO_DO}")
     if not OLDEST <= version <= NEWEST:
         raise SetupError(f"Wrong Java: {command} is Java {version}. {_WHAT_TO_DO}")
+    return banner

@@ -15,8 +15,10 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from jobs.class_archive import archive_option
 from jobs.java import check_java
 from jobs.paths import CONF, ROOT, python_path
+from udfs import cache_dir
 from udfs.errors import SetupError, SparkError
 
 DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
@@ -104,12 +106,14 @@ def started_properties(master: str, conf: Mapping[str, str], jars: str | None) -
 
 
 def _started_session(master: str, app: str, conf: dict[str, str]) -> SparkSession:
-    check_java()
+    java, home = check_java(), Path(pyspark.__file__).parent
     # A SPARK_HOME of another version would start jars that do not fit this pyspark.
-    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    os.environ["SPARK_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app)
-    spark_conf.setAll(list(started_properties(master, conf, os.environ.get("REFETCH_JARS")).items()))
+    given = started_properties(master, conf, os.environ.get("REFETCH_JARS"))
+    given[_JAVA_OPTIONS] = f"{archive_option(cache_dir(), home, java, given[_JAVA_OPTIONS])} {given[_JAVA_OPTIONS]}"
+    spark_conf.setAll(list(given.items()))
     log = spark_log()
     try:
         with log.open("ab") as output:

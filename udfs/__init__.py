@@ -24,10 +24,15 @@ def kernel_cache_dir(package: Path) -> str:
     inlined: a change to one of those would go unnoticed. So the folder is named after the content of all of them; and
     after their place, by which numba tells its files apart, so that what one clone has compiled is not another's.
     """
+    place = hashlib.sha256(str(package.resolve()).encode()).hexdigest()[:8]
+    return str(cache_dir() / f"kernels-{code_digest(package)}-{place}")
+
+
+def cache_dir() -> Path:
+    """Where refetch keeps what it can make again: among the user's caches, or a folder for temporary files."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     base = home if os.access(home, os.W_OK) or os.access(home.parent, os.W_OK) else Path(tempfile.gettempdir())
-    place = hashlib.sha256(str(package.resolve()).encode()).hexdigest()[:8]
-    return str(base / "refetch" / f"kernels-{code_digest(package)}-{place}")
+    return base / "refetch"
 
 
 # Numba reads this when it is first imported, which only modules below this one do.

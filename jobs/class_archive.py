@@ -1,0 +1,65 @@
+"""Java's classes as an earlier start of Spark has loaded them: mapped into memory instead of loaded and verified again.
+
+A Spark job loads some 20,000 classes. Java keeps them in an archive when it ends (JEP 350) and takes them from there
+when it starts. It looks itself whether an archive fits its build, its class path and the jars on it, and does without
+where one does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_BEING_WRITTEN_SECONDS = 600
+_CHOSEN_BY_THE_USER = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit")
+
+
+def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> str:
+    """Java's option that uses the archive in `folder`, or has one written when Java ends.
+
+    Empty where `options`, which Java is given as well, decide about archives, and where the folder cannot be written:
+    an archive spares seconds, and nothing fails without. There is one for a Spark's folder, of some 200 MB.
+    java: the banner of `java -version`.
+    """
+    if any(chosen in options for chosen in _CHOSEN_BY_THE_USER):
+        return ""
+    with suppress(OSError):
+        jars_changed_ns = (spark_home / "jars").stat().st_mtime_ns
+        build = [line for line in java.splitlines() if not line.startswith("Picked up ")]
+        archive = folder / f"classes-{_digest(str(spark_home))}-{_digest(*build, str(jars_changed_ns))}.jsa"
+        folder.mkdir(parents=True, exist_ok=True)
+        _adopt(archive)
+        if archive.exists():
+            return f'"-XX:SharedArchiveFile={archive}"'
+        return f'"-XX:ArchiveClassesAtExit={_part(archive, os.getpid())}"'
+    return ""
+
+
+def _adopt(archive: Path) -> None:
+    """Give an archive that was written since its name, and delete what is in its place: those of another Java or jars,
+    and what a Java that was killed has left.
+    """
+    for part in sorted(archive.parent.glob(_part(archive, "*").name)):
+        if _is_whole(part):
+            part.replace(archive)
+    for other in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*"):
+        is_left = time.time() - other.stat().st_mtime > _BEING_WRITTEN_SECONDS
+        if other != archive and (is_left or other.suffix == archive.suffix):
+            other.unlink(missing_ok=True)
+
+
+def _is_whole(part: Path) -> bool:
+    """Java writes an archive's header last: until then there are zeros where its magic number belongs."""
+    with part.open("rb") as content:
+        return any(content.read(4))
+
+
+def _part(archive: Path, process: int | str) -> Path:
+    return archive.with_name(f"{archive.name}.{process}")
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]

@@ -1,0 +1,84 @@
+"""When Java is told to use the archive of classes, and when to write one."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from jobs.class_archive import archive_option
+
+JAVA = 'openjdk version "17.0.15" 2025-04-15'
+WRITTEN, BEGUN = b"\xf0\x0b\xaa\xb8 and so on", bytes(64)
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path) -> Path:
+    (tmp_path / "spark" / "jars").mkdir(parents=True)
+    return tmp_path / "spark"
+
+
+def told_to_write(option: str) -> Path:
+    found = re.fullmatch(r'"-XX:ArchiveClassesAtExit=(.*)"', option)
+    assert found, option
+    return Path(found[1])
+
+
+def told_to_use(option: str) -> Path:
+    found = re.fullmatch(r'"-XX:SharedArchiveFile=(.*)"', option)
+    assert found, option
+    return Path(found[1])
+
+
+def test_what_the_first_start_writes_the_next_one_uses(tmp_path: Path, spark_home: Path) -> None:
+    cache = tmp_path / "a cache"
+    told_to_write(archive_option(cache, spark_home, JAVA, "")).write_bytes(WRITTEN)
+    assert told_to_use(archive_option(cache, spark_home, JAVA, "")).read_bytes() == WRITTEN
+    assert told_to_use(archive_option(cache, spark_home, JAVA, "")).read_bytes() == WRITTEN
+
+
+def test_an_archive_that_is_being_written_is_not_used(tmp_path: Path, spark_home: Path) -> None:
+    begun = told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
+    begun.write_bytes(BEGUN)
+    told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
+    assert begun.exists()
+
+
+def test_what_a_killed_java_left_is_deleted(tmp_path: Path, spark_home: Path) -> None:
+    left = told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
+    left.write_bytes(BEGUN)
+    os.utime(left, (0, 0))
+    told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("changed", ["java", "jars"])
+def test_another_java_or_other_jars_have_an_archive_in_the_place_of_the_old_one(
+    tmp_path: Path, spark_home: Path, changed: str
+) -> None:
+    told_to_write(archive_option(tmp_path, spark_home, JAVA, "")).write_bytes(WRITTEN)
+    old = told_to_use(archive_option(tmp_path, spark_home, JAVA, ""))
+    if changed == "jars":
+        os.utime(spark_home / "jars", (0, 0))
+    told_to_write(archive_option(tmp_path, spark_home, JAVA.replace("17", "21") if changed == "java" else JAVA, ""))
+    assert not old.exists()
+
+
+def test_another_sparks_archive_is_left_alone(tmp_path: Path, spark_home: Path) -> None:
+    told_to_write(archive_option(tmp_path, spark_home, JAVA, "")).write_bytes(WRITTEN)
+    archive = told_to_use(archive_option(tmp_path, spark_home, JAVA, ""))
+    (tmp_path / "another" / "jars").mkdir(parents=True)
+    told_to_write(archive_option(tmp_path, tmp_path / "another", JAVA, ""))
+    assert archive.exists()
+
+
+@pytest.mark.parametrize("options", ["-Xshare:off", "-XX:SharedArchiveFile=mine.jsa"])
+def test_options_that_are_given_decide(tmp_path: Path, spark_home: Path, options: str) -> None:
+    assert archive_option(tmp_path, spark_home, JAVA, f"-Xmx1g {options}") == ""
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, spark_home: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert archive_option(tmp_path / "file" / "cache", spark_home, JAVA, "") == ""
