@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from udfs.arrow import array_of, compute, flags
 from udfs.facts.exchanges import Exchanges
-from udfs.facts.names import hash_spans
+from udfs.facts.names import hash_of, hash_spans
 from udfs.wire.arrays import Ints
 from udfs.wire.output import Level
 
 MOST_DIGITS = 10
 """Of a Kafka INT."""
-_NAME = np.frombuffer(b"max.message.bytes", np.uint8)
-_MAX_MESSAGE_BYTES = hash_spans(_NAME, np.zeros(1, np.int64), np.full(1, len(_NAME)))[0]
+_MAX_MESSAGE_BYTES = hash_of(b"max.message.bytes")
 
 
 def max_message_bytes(exchanges: Exchanges, topics: int, configs: Level) -> pa.Array[Any]:

@@ -197,6 +197,13 @@ def test_arguments_are_checked_without_the_libraries_that_take_seconds_to_load(f
     assert not subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True).stdout.strip()
 
 
+def test_a_driver_loads_no_kernel_with_its_job(repository: Path) -> None:
+    """The first one takes a second, numba's module of array functions with it."""
+    code = f"import sys, {', '.join(f'jobs.{job}' for job in JOBS)}; print('numba.np.arraymath' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
+    assert answer.stdout == "False\n"
+
+
 @pytest.mark.parametrize("job", [("report",), ("pipeline", "--captures=a.pcap")])
 def test_the_page_goes_into_a_local_lake_where_nothing_is_told(run: Ran, folder: Path, job: tuple[str, ...]) -> None:
     _, told = run(*job, "--lake=lake")
