@@ -17,17 +17,20 @@ from udfs.capture.storage import stored_bytes
 from udfs.errors import SetupError
 from udfs.kernel_cache import DECODER, compiled
 
+QUICK_JAVA_BYTES = 4 << 30
+QUICK_JAVA = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For captures below QUICK_JAVA_BYTES: workers do what takes long, and in minutes a JVM does not earn back what its
+second compiler and a collector of many threads take from them. At 4 GB both took the same time."""
 BRIEF_BYTES = 64 << 20
 BRIEF_CONF = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.databricks.delta.stats.collect": "false",
 }
-"""For captures below BRIEF_BYTES: a JVM that lives a minute earns back neither a second compiler nor generated code,
-and small tables neither new plans between their stages nor statistics of every column, which are slow without code."""
+"""For captures below BRIEF_BYTES: small tables earn back neither generated code nor new plans between their stages, nor
+statistics of every column, which are slow without code."""
 
 
 def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSession:
@@ -44,8 +47,14 @@ def begun_session(run: Run, app: str) -> SparkSession:
     SparkError.
     """
     size = sum(stored_bytes(str(path)) for path in run.captures)
-    is_brief = SparkSession.getActiveSession() is None and 0 < size < BRIEF_BYTES
-    return spark_session(run.master, app, {**(BRIEF_CONF if is_brief else {}), **run.spark_conf})
+    suited = {} if SparkSession.getActiveSession() is not None else suited_conf(size)
+    return spark_session(run.master, app, {**suited, **run.spark_conf})
+
+
+def suited_conf(size: int) -> dict[str, str]:
+    """Properties that suit captures of so many bytes; none where no captures are read."""
+    quick = QUICK_JAVA if 0 < size < QUICK_JAVA_BYTES else {}
+    return {**quick, **(BRIEF_CONF if 0 < size < BRIEF_BYTES else {})}
 
 
 def start_workers(spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.kernels import BRIEF_BYTES, BRIEF_CONF, QUICK_JAVA, QUICK_JAVA_BYTES, suited_conf
 from jobs.paths import CONF
 from jobs.spark import DELTA_JARS, jar_properties, properties, started_properties
 from udfs.errors import SetupError
@@ -59,3 +60,16 @@ def test_a_folder_that_lacks_a_jar_is_told(tmp_path: Path) -> None:
     (tmp_path / DELTA_JARS[0]).touch()
     with pytest.raises(SetupError, match=r"there is no delta-storage-4\.4\.0\.jar in it"):
         jar_properties(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("size", "suited"),
+    [
+        (1, QUICK_JAVA | BRIEF_CONF),
+        (BRIEF_BYTES, QUICK_JAVA),
+        (QUICK_JAVA_BYTES, {}),
+        pytest.param(0, {}, id="no captures, whose lake may be large"),
+    ],
+)
+def test_small_captures_have_a_spark_that_starts_fast(size: int, suited: dict[str, str]) -> None:
+    assert suited_conf(size) == suited
