@@ -35,13 +35,12 @@ from schemas.tables.silver import (
     CONNECTIONS,
     DECODED,
     EXCHANGES,
-    FETCH_PARTITIONS,
     LOG_AGREEMENT,
     QUARANTINE,
     SILVER,
 )
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
-from schemas.tables.steps import REPEATED_LINES
+from schemas.tables.steps import EXCHANGE_COUNTS, REPEATED_LINES
 from schemas.tables.table import Table
 from udfs.facts.asked_records import sufficient
 from udfs.facts.known_names import Names
@@ -135,16 +134,16 @@ def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Stage
     to = Target(run.lake, plan.capture_id, watch, names)
     with_logs = joined_tables(plan, staged, names) if plan.has_packets and plan.logs.ranges else {}
     as_decoded = [table for table in DECODED if table not in with_logs]
-    write_packed(spark, staged.packed(PACKETS if plan.has_packets else LOGS), as_decoded, to)
-    others = {LOG_AGREEMENT: no_rows(spark, LOG_AGREEMENT), **with_logs}
+    source = PACKETS if plan.has_packets else LOGS
+    write_packed(spark, staged.packed(source), as_decoded, to)
+    connections, counts = (staged.rows(table, source, names=names) for table in (CONNECTIONS, EXCHANGE_COUNTS))
+    quality = quality_rows(connections, counts, plan.capture_id)
+    others = {LOG_AGREEMENT: no_rows(spark, LOG_AGREEMENT), CAPTURE_QUALITY: quality, **with_logs}
     side_by_side(spark, [partial(to.write, rows, table) for table, rows in others.items()])
     refused = watch.refused_rows()
     if refused is not None:
         decoded = with_logs.get(QUARANTINE, staged.rows(QUARANTINE, names=names))
         to.write(decoded.unionByName(refused), QUARANTINE)
-    told_by = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS)
-    connections, exchanges, fetches = (rows_of(spark, run.lake, table, plan.capture_id) for table in told_by)
-    to.write(quality_rows(connections, exchanges, fetches, plan.capture_id), CAPTURE_QUALITY)
     repeated = repeated_by_file(staged.rows(REPEATED_LINES)) if plan.logs.ranges else {}
     written_by = decoder(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id)
     to.write(capture_rows(spark, plan, written_by, repeated), CAPTURES)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
 
 KAFKA = "kafka"
 
 
-def quality_rows(connections: DataFrame, exchanges: DataFrame, fetches: DataFrame, capture_id: str) -> DataFrame:
-    """Rows of the table `capture_quality` from a capture set's rows of the three tables."""
+def quality_rows(connections: DataFrame, exchange_counts: DataFrame, capture_id: str) -> DataFrame:
+    """Rows of the table `capture_quality` from a capture set's connections and EXCHANGE_COUNTS."""
     t = CAPTURE_QUALITY
-    rows = connection_counts(connections)
-    for counts in (exchange_counts(exchanges), session_counts(fetches)):
-        rows = rows.join(counts, str(t.connection_id), "left")
+    rows = connection_counts(connections).unionByName(exchange_counts, allowMissingColumns=True)
     identity, share = {t.capture_id, t.scope, t.connection_id, t.protocol, t.broker, t.client}, t.missing_share
     totals = [F.coalesce(F.sum(c), F.lit(0)).alias(c) for c in t.columns if c not in identity and c != share]
     names = [only_of_connection(c) for c in (t.protocol, t.broker, t.client)]
@@ -32,7 +30,7 @@ def quality_rows(connections: DataFrame, exchanges: DataFrame, fetches: DataFram
 
 
 def only_of_connection(column: str) -> Column:
-    """The value of a connection's single row; null in the row of the whole capture set."""
+    """The value of a connection's single row that has one; null in the row of the whole capture set."""
     return F.when(F.grouping(CAPTURE_QUALITY.connection_id) == 0, F.max(column)).alias(column)
 
 
@@ -49,24 +47,3 @@ def connection_counts(connections: DataFrame) -> DataFrame:
         F.when(is_kafka, 0).otherwise(F.col(c.payload_bytes)).alias(t.foreign_bytes),
         F.when(is_kafka, F.col(c.unframed_bytes) + F.col(c.late_bytes)).otherwise(0).alias(t.quarantined_bytes),
     )  # fmt: skip
-
-
-def exchange_counts(exchanges: DataFrame) -> DataFrame:
-    """A row a connection that has exchanges: how many of them are not whole, and why."""
-    x, t = EXCHANGES, CAPTURE_QUALITY
-    return exchanges.groupBy(x.connection_id).agg(
-        F.count("*").alias(t.exchanges),
-        F.count_if(F.col(x.status) == "unanswered").alias(t.unanswered_requests),
-        F.count_if(F.col(x.status) == "orphan_response").alias(t.orphan_responses),
-        F.count_if(F.col(x.missing_bytes) > 0).alias(t.cut_exchanges),
-        F.count_if(F.col(x.decode_fault).isNotNull()).alias(t.undecoded_exchanges),
-    )
-
-
-def session_counts(fetches: DataFrame) -> DataFrame:
-    """A row a connection that fetches: its fetches, and those in sessions begun before the capture."""
-    f, t = FETCH_PARTITIONS, CAPTURE_QUALITY
-    by_fetch = fetches.groupBy(f.connection_id, f.exchange_no).agg(F.min(f.session_known).alias("known"))
-    return by_fetch.groupBy(f.connection_id).agg(
-        F.count("*").alias(t.fetches), F.count_if(~F.col("known")).alias(t.fetches_of_unknown_sessions)
-    )

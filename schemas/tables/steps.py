@@ -124,6 +124,19 @@ REPEATED_LINES = table(
     lines=C("bigint", "How many lines"),
 )  # fmt: skip
 
+EXCHANGE_COUNTS = table(
+    "exchange_counts", "silver", "A connection's exchanges, a part of them a row: how many are not whole, and why.",
+    ("connection_id",), "connection_id",
+    connection_id=C("bigint", "As in exchanges"),
+    exchanges=C("bigint", "As in capture_quality"),
+    unanswered_requests=C("bigint", "As in capture_quality"),
+    orphan_responses=C("bigint", "As in capture_quality"),
+    cut_exchanges=C("bigint", "As in capture_quality"),
+    undecoded_exchanges=C("bigint", "As in capture_quality"),
+    fetches=C("bigint", "As in capture_quality"),
+    fetches_of_unknown_sessions=C("bigint", "As in capture_quality"),
+)  # fmt: skip
+
 SESSION_EVENTS = table(
     "session_events", "silver",
     "What a broker's fetch sessions are replayed from: a row a fetch, with position -1, and one a partition of it.",

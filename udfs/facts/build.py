@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
+from schemas.tables.steps import EXCHANGE_COUNTS
 from schemas.tables.table import Table
 from schemas.wire.declared import API_VERSIONS, METADATA
 from udfs.capture.chunks import Frames, frames
@@ -16,6 +17,7 @@ from udfs.facts.arrow_tables import pack
 from udfs.facts.asked_records import Asked
 from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
 from udfs.facts.connections import connection_rows, quarantine_rows, software_by_connection
+from udfs.facts.exchange_counts import count_rows
 from udfs.facts.exchanges import exchange_rows, exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
 from udfs.facts.messages import decode_both, note_answers
@@ -82,6 +84,7 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
         yield TOPIC_CHANGES, rows
     note_answers(exchanges)
     yield EXCHANGES, exchange_rows(exchanges)
+    yield EXCHANGE_COUNTS, count_rows(exchanges)
     yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, told_before))
     for rows in quarantine_rows(exchanges):
         yield QUARANTINE, rows

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
-from schemas.tables.steps import REPEATED_LINES
+from schemas.tables.steps import EXCHANGE_COUNTS, REPEATED_LINES
 from schemas.tables.table import Table
 from schemas.wire.declared import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -28,6 +28,7 @@ from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import pack, rows_of, timestamps
 from udfs.facts.build import Carried
 from udfs.facts.connections import connection_rows, software_by_connection
+from udfs.facts.exchange_counts import count_rows
 from udfs.facts.exchanges import OF_LOG, Exchanges, exchange_rows, exchanges_of
 from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
 from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
@@ -99,6 +100,7 @@ def tables_of(
     for found in topic_change_rows(exchanges, lambda _, api, __: messages[api]):
         yield TOPIC_CHANGES, found
     yield EXCHANGES, exchange_rows(exchanges, of_log(lines))
+    yield EXCHANGE_COUNTS, count_rows(exchanges)
     yield CONNECTIONS, connection_rows(exchanges, told_software(exchanges, carried))
     yield QUARANTINE, unreadable_rows(chunk.unreadable, capture_id)
     yield QUARANTINE, undecodable_rows(exchanges, lines)

@@ -50,7 +50,8 @@ class Exchanges:
 
     request, response: rows of the chunk's frames, or UNKNOWN. server, client_address: by connection, not by exchange.
     `error`, `throttle` and `fault` are filled in as bodies are decoded; `software` holds the hashes of the client's
-    software name and version, `member` those of group and member id.
+    software name and version, `member` those of group and member id; `session_known`, of fetches with partitions,
+    whether all that their session holds is known.
     """
 
     frames: Frames
@@ -71,6 +72,7 @@ class Exchanges:
     fetch_max_bytes: Ints
     fetch_session_id: Ints
     fetch_session_epoch: Ints
+    session_known: Ints
     fault: Ints
     software: tuple[Ints, Ints]
     member: tuple[Ints, Ints]
@@ -129,7 +131,8 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
         api_key=_field(frames.requests, request, "api_key", -1),
         api_version=_field(frames.requests, request, "api_version", -1),
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
-        fetch_session_id=np.full(n, UNKNOWN), fetch_session_epoch=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
+        fetch_session_id=np.full(n, UNKNOWN), fetch_session_epoch=np.full(n, UNKNOWN),
+        session_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
         software=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
         member=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
     )  # fmt: skip
@@ -230,14 +233,21 @@ def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array[Any] 
     }
 
 
+ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
 STATUSES = pa.array(["answered", "no_response", "unanswered", "orphan_response"])
+"""By status code."""
 
 
-def status(exchanges: Exchanges) -> pa.Array[Any]:
-    """How each exchange ended."""
+def status_codes(exchanges: Exchanges) -> Ints:
+    """How each exchange ended: int64[n]."""
     awaits = exchanges.of_request("awaits_response", 1)
-    code = np.select([exchanges.request == UNKNOWN, exchanges.response != UNKNOWN, awaits == 0], [3, 0, 1], default=2)
-    return coded(STATUSES, code)
+    ends = [exchanges.request == UNKNOWN, exchanges.response != UNKNOWN, awaits == 0]
+    return np.select(ends, [ORPHAN_RESPONSE, ANSWERED, NO_RESPONSE], default=UNANSWERED)
+
+
+def missing_bytes(exchanges: Exchanges) -> Ints:
+    """Bytes of both frames that the capture does not have."""
+    return exchanges.of_request("missing", 0) + exchanges.of_response("missing", 0)
 
 
 FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault], pa.string())
@@ -280,8 +290,8 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
             EXCHANGES.response_packet: array_of(exchanges.of_response("last_packet"), exchanges.response != UNKNOWN),
             EXCHANGES.request_bytes: present_bytes(exchanges.of_request("size"), request_missing),
             EXCHANGES.response_bytes: present_bytes(exchanges.of_response("size"), response_missing),
-            EXCHANGES.missing_bytes: request_missing + response_missing,
-            EXCHANGES.status: status(exchanges),
+            EXCHANGES.missing_bytes: missing_bytes(exchanges),
+            EXCHANGES.status: coded(STATUSES, status_codes(exchanges)),
             EXCHANGES.error_code: known(exchanges.error),
             EXCHANGES.throttle_time_ms: known(exchanges.throttle),
             EXCHANGES.fetch_max_bytes: known(exchanges.fetch_max_bytes),

@@ -166,6 +166,7 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
             fetches, at, messages.wanted, messages.forgotten, messages.returned,
             session, connection, capacity, ROWS_AT_A_TIME,
         )  # fmt: skip
+        exchanges.session_known[exchange[rows["fetch"]]] = rows["is_known"]
         yield partition_rows(exchanges, messages, fetches, exchange, rows)
     is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == connection
     carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 import pyarrow as pa
@@ -71,4 +71,12 @@ def tables_of(
             found[packed["table"][0].as_py()] += content.to_pylist()
     for lines in found.values():
         lines.sort(key=repr)
+    return found
+
+
+def counts_by_connection(rows: list[dict[str, Any]]) -> dict[int, Counter[str]]:
+    """Rows of EXCHANGE_COUNTS, of which a connection has one a part of its exchanges, summed."""
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        found[row["connection_id"]].update({name: n for name, n in row.items() if name != "connection_id"})
     return found

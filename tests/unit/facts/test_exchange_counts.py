@@ -1,0 +1,39 @@
+"""What exchanges lack is counted by connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from tests.unit.capture.conversations import answers, asks, frame, request, response
+from tests.unit.facts.brokers import answered, asked, counts_by_connection, tables, turns
+
+FULL = {"session_id": 0, "session_epoch": 0, "topics": [{"topic": b"orders", "partitions": [{"partition": 0}]}]}
+OF_ANOTHER_SESSION = FULL | {"session_id": 9, "session_epoch": 4}
+
+
+def fetch(correlation_id: int, wanted: dict[str, Any]) -> tuple[bytes, bytes]:
+    return (
+        asked(FETCH_REQUEST, 12, correlation_id, **wanted),
+        answered(FETCH_RESPONSE, 12, correlation_id, session_id=wanted["session_id"]),
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 7, 10_000])
+def test_exchanges_are_counted_by_what_they_lack(rows: int) -> None:
+    undecodable = frame(asked(FETCH_REQUEST, 12, 3, **FULL)[4:-1]), answered(FETCH_RESPONSE, 12, 3)
+    fetches = turns(*fetch(1, FULL), *fetch(2, OF_ANOTHER_SESSION), *undecodable)
+    unasked, unanswered = answers(response(77)), asks(request(5))
+    found = tables(*fetches, unasked, unanswered, rows=rows)["exchange_counts"]
+    ((_, counts),) = counts_by_connection(found).items()
+    assert counts == {
+        "exchanges": 5,
+        "unanswered_requests": 1,
+        "orphan_responses": 1,
+        "cut_exchanges": 0,
+        "undecoded_exchanges": 1,
+        "fetches": 2,
+        "fetches_of_unknown_sessions": 1,
+    }
