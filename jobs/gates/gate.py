@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jobs.gates.results import Result, stored_results, tell, write_results
 from jobs.gates.row_rules import Counts, refused_examples, scanned
@@ -19,6 +19,8 @@ from schemas.tables.table import Table
 
 Evaluate = Callable[[Sequence[SetRule], Sequence[Result]], Mapping[tuple[str, str], Finding]]
 """From rules about sets of rows, and the results of those about single rows, to findings by rule and table."""
+ReadRows = Callable[..., DataFrame]
+"""From a table, and whether everything in it is asked for, which by default is not, to rows."""
 
 
 def pass_gate(spark: SparkSession, run: Run, subject: Subject, counts: Mapping[Table, Counts] | None) -> None:
@@ -57,10 +59,17 @@ def applied(
     }
     about_rows = results_of([rule for rule in rules if isinstance(rule, RowRule)], counts, found)
     sets = [rule for rule in rules if isinstance(rule, QueryRule | ExpectationRule)]
-    with asked_tables(spark, sets, partial(rows_to_check, spark, lake, subject)):
-        by_sets = (evaluate or partial(by_queries, spark, lake, subject))(sets, about_rows)
+    rows = partial(rows_at_hand, counts, partial(rows_to_check, spark, lake, subject))
+    with asked_tables(spark, sets, rows):
+        by_sets = (evaluate or partial(by_queries, spark, rows))(sets, about_rows)
         found |= {key: with_examples(spark, key, sets, finding) for key, finding in by_sets.items()}
     return results_of(rules, counts, found)
+
+
+def rows_at_hand(counts: Mapping[Table, Counts], read: ReadRows, table: Table, everything: bool = False) -> DataFrame:
+    """A table's rows to check, read from the lake where the counts have them not, or everything is asked for."""
+    rows = counts[table].rows if table in counts and not everything else None
+    return read(table, everything) if rows is None else rows
 
 
 def row_finding(
@@ -93,7 +102,7 @@ def results_of(
 
 
 def by_queries(
-    spark: SparkSession, lake: str, subject: Subject, rules: Sequence[SetRule], _: Sequence[Result]
+    spark: SparkSession, rows: ReadRows, rules: Sequence[SetRule], _: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
     """Queries by Spark in one job; expectations by Great Expectations, which is loaded where there are any."""
     found = refused_by_queries(spark, [rule for rule in rules if isinstance(rule, QueryRule)])
@@ -102,4 +111,4 @@ def by_queries(
         return found
     from jobs.gates.expectations import met
 
-    return {**found, **met(expectations, partial(rows_to_check, spark, lake, subject))}
+    return {**found, **met(expectations, rows)}
