@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,9 +21,9 @@ _CHOSEN_BY_THE_USER = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit")
 def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> str:
     """Java's option that uses the archive in `folder`, or has one written when Java ends.
 
-    Empty where `options`, which Java is given as well, decide about archives, and where the folder cannot be written:
-    an archive spares seconds, and nothing fails without. There is one for a Spark's folder, of some 200 MB.
-    java: the banner of `java -version`.
+    Empty where `options`, which Java is given as well, decide about archives, while another Java writes one, and where
+    the folder cannot be written: an archive spares seconds, and nothing fails without. There is one for a Spark's
+    folder, of some 200 MB. java: the banner of `java -version`.
     """
     if any(chosen in options for chosen in _CHOSEN_BY_THE_USER):
         return ""
@@ -34,7 +35,8 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
         _adopt(archive)
         if archive.exists():
             return f'"-XX:SharedArchiveFile={archive}"'
-        return f'"-XX:ArchiveClassesAtExit={_part(archive, os.getpid())}"'
+        if not any(_parts(archive)):
+            return f'"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}"'
     return ""
 
 
@@ -42,7 +44,7 @@ def _adopt(archive: Path) -> None:
     """Give an archive that was written since its name, and delete what is in its place: those of another Java or jars,
     and what a Java that was killed has left.
     """
-    for part in sorted(archive.parent.glob(_part(archive, "*").name)):
+    for part in sorted(_parts(archive)):
         if _is_whole(part):
             part.replace(archive)
     for other in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*"):
@@ -57,8 +59,9 @@ def _is_whole(part: Path) -> bool:
         return any(content.read(4))
 
 
-def _part(archive: Path, process: int | str) -> Path:
-    return archive.with_name(f"{archive.name}.{process}")
+def _parts(archive: Path) -> Iterator[Path]:
+    """What processes have written or are writing, each under its own number."""
+    return archive.parent.glob(f"{archive.name}.*")
 
 
 def _digest(*parts: str) -> str:
