@@ -22,8 +22,8 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
     """Java's option that uses the archive in `folder`, or has one written when Java ends.
 
     Empty where `options`, which Java is given as well, decide about archives, while another Java writes one, and where
-    the folder cannot be written: an archive spares seconds, and nothing fails without. There is one for a Spark's
-    folder, of some 200 MB. java: the banner of `java -version`.
+    the folder cannot be written or is somebody else's, whose classes Java must not run: an archive spares seconds, and
+    nothing fails without. There is one for a Spark's folder, of some 200 MB. java: the banner of `java -version`.
     """
     if any(chosen in options for chosen in _CHOSEN_BY_THE_USER):
         return ""
@@ -31,7 +31,9 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
         jars_changed_ns = (spark_home / "jars").stat().st_mtime_ns
         build = [line for line in java.splitlines() if not line.startswith("Picked up ")]
         archive = folder / f"classes-{_digest(str(spark_home))}-{_digest(*build, str(jars_changed_ns))}.jsa"
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            return ""
         _adopt(archive)
         if archive.exists():
             return f'"-XX:SharedArchiveFile={archive}"'

@@ -75,9 +75,10 @@ def written_by_workers(
     """Have the workers write the tables' files; returns the tables that Spark has to write, for rules take out rows."""
     check_tables(spark, to.lake, tables)
     folders = {table: table_path(folder, table) for table in tables}
+    identity, names = to.identity, to.names  # workers cannot be sent `to`, whose watch has rows of Spark's
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from write_files(batches, folders, to.identity, to.names)
+        yield from write_files(batches, folders, identity, names)
 
     own = packed.where(F.col(PACKED_TABLE).isin([table.name for table in tables])).select(PACKED_TABLE, PACKED_ROWS)
     files: dict[str, list[DataFile]] = defaultdict(list)
@@ -88,7 +89,7 @@ def written_by_workers(
 
     def keep(table: Table) -> None:
         schema = described_schema(table).json()
-        replace_partition(spark, folders[table], schema, (table.replaced_by, to.identity), files[table.name])
+        replace_partition(spark, folders[table], schema, (table.replaced_by, identity), files[table.name])
 
     side_by_side(spark, [partial(keep, table) for table in tables if table not in to_change])
     for table in to_change:

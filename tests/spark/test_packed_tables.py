@@ -19,7 +19,7 @@ from jobs.gates.row_rules import Watch
 from jobs.lake import read_table, rows_here, table_path, workers_folder, write_table
 from jobs.packed_tables import Target, write_packed
 from schemas.tables.gold import FIDELITY, RUNS
-from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.table import Table
 from tests.lakes import queried
@@ -90,6 +90,16 @@ def test_rows_that_spark_wrote_are_replaced_as_well(spark: SparkSession, tmp_pat
     assert numbers_in(tmp_path) == [("a", 2)]
     write_table(rows_here(spark, exchanges("a", [3])), str(tmp_path), EXCHANGES, "a")
     assert numbers_in(tmp_path) == [("a", 3)]
+
+
+def test_a_target_takes_one_table_after_the_other_and_has_their_rows_at_hand(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    to, rows = Target(str(tmp_path), "a", Watch()), packed(spark, exchanges("a", [1, 2]), EXCHANGES)
+    write_packed(spark, rows, [EXCHANGES], to)
+    write_packed(spark, rows, [CONNECTIONS], to)
+    found = {table: (of.checked, of.rows and of.rows.count()) for table, of in to.watch.counts().items()}
+    assert found == {EXCHANGES: (2, 2), CONNECTIONS: (0, 0)}
 
 
 def test_files_are_passed_over_by_their_statistics_and_no_row_is_missed(spark: SparkSession, tmp_path: Path) -> None:

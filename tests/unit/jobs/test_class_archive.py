@@ -82,3 +82,12 @@ def test_options_that_are_given_decide(tmp_path: Path, spark_home: Path, options
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, spark_home: Path) -> None:
     (tmp_path / "file").write_text("")
     assert archive_option(tmp_path / "file" / "cache", spark_home, JAVA, "") == ""
+
+
+def test_somebody_elses_folder_is_done_without(
+    tmp_path: Path, spark_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_to_write(archive_option(tmp_path, spark_home, JAVA, "")).write_bytes(WRITTEN)
+    mine = os.getuid()
+    monkeypatch.setattr("os.getuid", lambda: mine + 1)
+    assert archive_option(tmp_path, spark_home, JAVA, "") == ""
