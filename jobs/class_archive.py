@@ -15,7 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 _BEING_WRITTEN_SECONDS = 600
-_CHOSEN_BY_THE_USER = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit")
+_LOWEST_PRIORITY = 19
+WRITES_AN_ARCHIVE = "-XX:ArchiveClassesAtExit"
+_CHOSEN_BY_THE_USER = ("-Xshare", "SharedArchiveFile", WRITES_AN_ARCHIVE)
 
 
 def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> str:
@@ -38,8 +40,18 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
         if archive.exists():
             return f'"-XX:SharedArchiveFile={archive}"'
         if not any(_parts(archive)):
-            return f'"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}"'
+            return f'"{WRITES_AN_ARCHIVE}={archive}.{os.getpid()}"'
     return ""
+
+
+def write_behind_others(java: int) -> None:
+    """Lower the priority of a Java that is about to end: it writes for a quarter of a minute, and the next command may
+    have begun. java: its process.
+    """
+    threads = Path(f"/proc/{java}/task")  # where there is none, a process has one priority for all
+    for thread in [int(entry.name) for entry in threads.iterdir()] if threads.is_dir() else [java]:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, _LOWEST_PRIORITY)
 
 
 def _adopt(archive: Path) -> None:

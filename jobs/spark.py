@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from jobs.class_archive import archive_option
+from jobs.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
 from jobs.java import check_java
 from jobs.paths import CONF, ROOT, python_path
 from udfs import cache_dir
@@ -112,7 +113,8 @@ def _started_session(master: str, app: str, conf: dict[str, str]) -> SparkSessio
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app)
     given = started_properties(master, conf, os.environ.get("REFETCH_JARS"))
-    given[_JAVA_OPTIONS] = f"{archive_option(cache_dir(), home, java, given[_JAVA_OPTIONS])} {given[_JAVA_OPTIONS]}"
+    archive = archive_option(cache_dir(), home, java, given[_JAVA_OPTIONS])
+    given[_JAVA_OPTIONS] = f"{archive} {given[_JAVA_OPTIONS]}"
     spark_conf.setAll(list(given.items()))
     log = spark_log()
     try:
@@ -123,6 +125,8 @@ def _started_session(master: str, app: str, conf: dict[str, str]) -> SparkSessio
         context = SparkContext(conf=spark_conf, gateway=gateway)
     except (PySparkRuntimeError, Py4JError) as fault:
         raise _not_started(log) from fault
+    if WRITES_AN_ARCHIVE in archive:
+        atexit.register(write_behind_others, gateway.proc.pid)
     return SparkSession(context)
 
 

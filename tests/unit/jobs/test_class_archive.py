@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from jobs.class_archive import archive_option
+from jobs.class_archive import archive_option, write_behind_others
 
 JAVA = 'openjdk version "17.0.15" 2025-04-15'
 WRITTEN, BEGUN = b"\xf0\x0b\xaa\xb8 and so on", bytes(64)
@@ -91,3 +93,16 @@ def test_somebody_elses_folder_is_done_without(
     mine = os.getuid()
     monkeypatch.setattr("os.getuid", lambda: mine + 1)
     assert archive_option(tmp_path, spark_home, JAVA, "") == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads have no priorities of their own here")
+def test_a_java_that_writes_gives_way_to_others_with_all_its_threads() -> None:
+    code = "import threading, sys; threading.Thread(target=sys.stdin.read).start(); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        write_behind_others(process.pid)
+        threads = [int(thread) for thread in os.listdir(f"/proc/{process.pid}/task")]
+        priorities = [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads]
+        process.communicate()
+    assert priorities == [19, 19]
