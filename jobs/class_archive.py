@@ -23,9 +23,10 @@ _CHOSEN_BY_THE_USER = ("-Xshare", "SharedArchiveFile", WRITES_AN_ARCHIVE)
 def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> str:
     """Java's option that uses the archive in `folder`, or has one written when Java ends.
 
-    Empty where `options`, which Java is given as well, decide about archives, while another Java writes one, and where
-    the folder cannot be written or is somebody else's, whose classes Java must not run: an archive spares seconds, and
-    nothing fails without. There is one for a Spark's folder, of some 200 MB. java: the banner of `java -version`.
+    Empty where `options`, which Java is given as well, decide about archives, while another Java is to write one, and
+    where the folder cannot be written or is somebody else's, whose classes Java must not run: an archive spares
+    seconds, and nothing fails without. There is one for a Spark's folder, of some 200 MB. java: the banner of
+    `java -version`.
     """
     if any(chosen in options for chosen in _CHOSEN_BY_THE_USER):
         return ""
@@ -40,7 +41,9 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
         if archive.exists():
             return f'"-XX:SharedArchiveFile={archive}"'
         if not any(_parts(archive)):
-            return f'"{WRITES_AN_ARCHIVE}={archive}.{os.getpid()}"'
+            part = archive.with_name(f"{archive.name}.{os.getpid()}")
+            part.touch()  # so that one Java at a time takes the trouble; it puts its own file there when it ends
+            return f'"{WRITES_AN_ARCHIVE}={part}"'
     return ""
 
 

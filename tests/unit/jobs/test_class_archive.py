@@ -48,8 +48,14 @@ def test_an_archive_that_is_being_written_is_neither_used_nor_written_twice(tmp_
     assert begun.exists()
 
 
+def test_of_two_starts_at_a_time_one_is_to_write(tmp_path: Path, spark_home: Path) -> None:
+    told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
+    assert archive_option(tmp_path, spark_home, JAVA, "") == ""
+
+
 def test_what_a_killed_java_left_is_deleted(tmp_path: Path, spark_home: Path) -> None:
-    left = told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
+    of_this_process = told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
+    left = of_this_process.rename(of_this_process.with_suffix(".1"))
     left.write_bytes(BEGUN)
     os.utime(left, (0, 0))
     told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
