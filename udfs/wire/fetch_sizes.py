@@ -13,9 +13,9 @@ import numpy as np
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.message import Field, Message
 from udfs.wire.arrays import Ints, Record, read_only
+from udfs.wire.encoding import least_bytes
 from udfs.wire.kernel import kernel
 from udfs.wire.layout import is_in, newest_version
-from udfs.wire.program import least_bytes
 
 FIRST_WITH_TOPIC_IDS = 13
 FORGOTTEN_BYTES = 4

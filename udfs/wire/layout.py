@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -30,12 +31,14 @@ class Column:
 class Layout:
     """The levels and columns of a message; the columns of a level are neighbours, PARENT first.
 
-    `first_column` int64[levels + 1]: where a level's columns begin; `defaults` int64[columns].
+    `first_column` int64[levels + 1]: where a level's columns begin; `level_of` int64[columns]: the number of its level;
+    `defaults` int64[columns].
     """
 
     levels: tuple[str, ...]
     columns: tuple[Column, ...]
     first_column: Ints
+    level_of: Ints
     defaults: Ints
 
     def level(self, path: str) -> int:
@@ -46,12 +49,8 @@ class Layout:
         """The number of a column."""
         return next(n for n, column in enumerate(self.columns) if (column.level, column.name) == (level, name))
 
-    def of_level(self, path: str) -> range:
-        """The numbers of a level's columns but for its PARENT."""
-        level = self.level(path)
-        return range(int(self.first_column[level]) + 1, int(self.first_column[level + 1]))
 
-
+@cache
 def lay_out(message: Message) -> Layout:
     """The layout of a message."""
     found = [Column("", PARENT, -1), *_columns(message.fields, "", "")]
@@ -62,6 +61,7 @@ def lay_out(message: Message) -> Layout:
         levels=levels,
         columns=columns,
         first_column=np.array([*first, len(columns)], np.int64),
+        level_of=np.array([levels.index(column.level) for column in columns], np.int64),
         defaults=np.array([column.default for column in columns], np.int64),
     )
 

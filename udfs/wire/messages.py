@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.wire.message import Message
-from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Shorts, read_only
-from udfs.wire.interpreter import STACK_WIDTH, run
-from udfs.wire.output import Level, Output, allocate
-from udfs.wire.program import Program, compile_message, link
-
-_LEAST_ROWS = 1024
+from udfs.wire.arrays import Bytes, Codes, Ints, Shorts, read_only
+from udfs.wire.frame_loop import DONE, read_frames
+from udfs.wire.layout import is_in, newest_version
+from udfs.wire.output import Level, room_for
+from udfs.wire.program import compile_message
+from udfs.wire.reader_code import FULL, LACKING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,20 +35,22 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
     The columns are the same whatever the versions are: those of all versions, with Kafka's default where a frame has
     none.
     """
-    program, frames = compile_message(message), len(starts)
+    frames = len(starts)
     batch = read_only(arena), _as(starts), _as(ends), np.ascontiguousarray(versions, np.int16)
+    program = compile_message(message, _declared(message, batch[3]))
     fault, fault_at = np.zeros(frames, np.int8), np.full(frames, -1, np.int64)
-    output = _room(program, frames, batch[3])
-    work = np.empty(program.depth * STACK_WIDTH, np.int64), np.empty(len(program.layout.levels), np.int64)
-    sizes, frame = batch[2] - batch[1], 0
-    while frame < frames:
-        frame, level = run(
-            link(program, output.columns[:, 1]), program.entries, *batch, frame,
-            output.levels, output.columns, program.layout.defaults, output.out, fault, fault_at, *work,
+    layout, output, frame, outcome = program.layout, room_for(program, frames), 0, 0
+    while outcome != DONE:
+        first_rows = output.addresses()
+        addresses = np.array([each.ctypes.data for each in (batch[0], first_rows, output.levels)])
+        frame, outcome = read_frames(
+            program.readers, *batch, frame, addresses, output.levels,
+            layout.level_of, output.first_cells, layout.defaults, output.out, fault, fault_at,
         )  # fmt: skip
-        if frame < frames:
-            output = output.grown(level, sizes[:frame].sum() / max(sizes.sum(), 1))
-    output.out[:frames] = np.arange(frames)
+        if outcome <= LACKING:
+            output = output.with_all_columns(LACKING - outcome)
+        elif outcome <= FULL:
+            output = output.grown(FULL - outcome, _share(batch[2] - batch[1], frame))
     return Decoded(fault, fault_at, output.decoded())
 
 
@@ -56,15 +58,14 @@ def _as(values: Ints) -> Ints:
     return np.ascontiguousarray(values, np.int64)
 
 
-def _room(program: Program, frames: int, versions: Shorts) -> Output:
-    """Room for frames of these versions: for what they can set, with defaults where not all of them do."""
+def _share(sizes: Ints, frames: int) -> float:
+    """How much of all bytes the first frames are."""
+    return float(sizes[:frames].sum() / max(sizes.sum(), 1))
+
+
+def _declared(message: Message, versions: Shorts) -> tuple[int, ...]:
+    """Those of the versions that the message declares."""
     asked = np.zeros(1 << 16, np.bool_)
     asked[versions] = True  # a negative one, which nobody declares, counts from the end
-    known = asked[: len(program.entries)] & (program.entries >= 0)
-    can_be_set: Bools = np.any(program.can_set[known], axis=0)
-    can_be_set[program.layout.first_column[:-1]] = True  # the PARENTs
-    left_out = np.flatnonzero(can_be_set & ~np.all(program.always_sets[known], axis=0))
-    capacity = np.full(len(program.layout.levels), max(frames, _LEAST_ROWS), np.int64)
-    output = allocate(program.layout, capacity, can_be_set, left_out)
-    output.used[0] = frames
-    return output
+    found = np.flatnonzero(asked[: newest_version(message.versions) + 1]).tolist()
+    return tuple(version for version in found if is_in(version, message.versions))

@@ -9,10 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.wire.arrays import Bools, Ints
-from udfs.wire.layout import PARENT, Layout
-from udfs.wire.program import CAPACITY, LEVEL_WIDTH, PARENTS, USED
+from udfs.wire.layout import PARENT
+from udfs.wire.program import Program
+from udfs.wire.reader_code import CAPACITY, CELL_BYTES, LEVEL_WIDTH, USED
 
-NOWHERE = -1  # the cell of a column that no frame of the batch can set
+NOWHERE = -1  # the cell of a column that no frame has set yet
+_LEAST_ROWS = 1024
+_CACHE_LINE = 64 // CELL_BYTES
 # How much more room to take than the bytes so far make probable, and from what share of them on they say anything.
 _MARGIN = 1.1
 _LEAST_SHARE = 0.01
@@ -62,14 +65,13 @@ class Level:
 class Output:
     """Room for the rows of a batch.
 
-    `levels`: the kernel's level table; `columns` int64[columns, 2]: level and first cell of each, NOWHERE where the
-    batch cannot set it; `left_out`: columns that have their default beforehand, because a row may not set them.
+    `levels`: the readers' level table; `first_cells` int64[columns]: where each column begins, NOWHERE for one that has
+    no room yet.
     """
 
-    layout: Layout
+    program: Program
     levels: Ints
-    columns: Ints
-    left_out: Ints
+    first_cells: Ints
     out: Ints
 
     @property
@@ -82,46 +84,79 @@ class Output:
         """How many rows each level has room for: int64[levels]."""
         return self.levels[CAPACITY::LEVEL_WIDTH]
 
+    def addresses(self) -> Ints:
+        """Of the first row of each column, int64[columns]; 0 where it has no room."""
+        return np.where(self._has_room, self.out.ctypes.data + CELL_BYTES * self.first_cells, 0)
+
     def used_cells(self) -> Iterator[tuple[int, int]]:
         """First cell of each column and the cell behind its last row."""
-        first = self.columns[:, 1]
-        return zip(first.tolist(), (first + self.used[self.columns[:, 0]]).tolist(), strict=True)
+        ends = self.first_cells + self.used[self.program.layout.level_of]
+        return zip(self.first_cells.tolist(), ends.tolist(), strict=True)
+
+    def with_all_columns(self, level: int) -> Output:
+        """The same rows with room for what tagged fields set in a level."""
+        return self._moved(self.capacity, self._has_room | self._of(level))
 
     def grown(self, level: int, share_done: float) -> Output:
         """The same rows with more room in one level: twice as much, or what the share of bytes done makes probable."""
         capacity = self.capacity.copy()
-        capacity[level] = max(2 * capacity[level], int(_MARGIN * self.used[level] / max(share_done, _LEAST_SHARE)))
-        more = allocate(self.layout, capacity, self.columns[:, 1] != NOWHERE, self.left_out)
+        probable = int(_MARGIN * self.used[level] / max(share_done, _LEAST_SHARE))
+        capacity[level] = max(2 * capacity[level], probable, _LEAST_ROWS)
+        return self._moved(capacity, self._has_room | (self._of(level) & self.program.tagged_level[level]))
+
+    @property
+    def _has_room(self) -> Bools:
+        has_room: Bools = self.first_cells != NOWHERE
+        return has_room
+
+    def _of(self, level: int) -> Bools:
+        """The columns of a level that a frame can set."""
+        found: Bools = self.program.settable & (self.program.layout.level_of == level)
+        return found
+
+    def _moved(self, capacity: Ints, has_room: Bools) -> Output:
+        more = allocate(self.program, capacity, has_room)
         more.used[:] = self.used
-        for to, (first, end) in zip(more.columns[:, 1].tolist(), self.used_cells(), strict=True):
+        for to, (first, end) in zip(more.first_cells.tolist(), self.used_cells(), strict=True):
             if first != NOWHERE:
                 more.out[to : to + end - first] = self.out[first:end]
         return more
 
     def decoded(self) -> dict[str, Level]:
         """The levels as far as they are used, by path; nothing is copied."""
-        found: dict[str, Level] = {path: Level(path, {}) for path in self.layout.levels}
-        for column, (first, end) in zip(self.layout.columns, self.used_cells(), strict=True):
-            if first == NOWHERE:
-                found[column.level].defaults[column.name] = column.default
-            else:
+        layout = self.program.layout
+        self.out[: self.used[0]] = np.arange(self.used[0])
+        found: dict[str, Level] = {path: Level(path, {}) for path in layout.levels}
+        for column, (first, end) in zip(layout.columns, self.used_cells(), strict=True):
+            if first != NOWHERE:
                 found[column.level].columns[column.name] = self.out[first:end]
+            elif column.name == PARENT:
+                found[column.level].columns[PARENT] = self.out[:0]
+            else:
+                found[column.level].defaults[column.name] = column.default
         return found
 
 
-def allocate(layout: Layout, capacity: Ints, can_be_set: Bools, left_out: Ints) -> Output:
-    """Room for `capacity` int64[levels] rows, none used, with the columns that `can_be_set`, bool[columns].
+def room_for(program: Program, frames: int) -> Output:
+    """Room for so many frames, their rows at the top taken."""
+    capacity = np.where(program.tagged_level, 0, max(frames, _LEAST_ROWS))
+    capacity[0] = frames
+    output = allocate(program, capacity, program.untagged)
+    output.used[0] = frames
+    return output
 
-    left_out: numbers of the columns to have their default beforehand.
-    """
-    level = np.repeat(np.arange(len(capacity)), np.diff(layout.first_column))
-    rows = np.where(can_be_set, capacity[level], 0)
-    cells = np.where(can_be_set, np.cumsum(rows) - rows, NOWHERE)
+
+def allocate(program: Program, capacity: Ints, has_room: Bools) -> Output:
+    """Room for `capacity` int64[levels] rows, none used, of the columns that have room, bool[columns]."""
+    # An odd number of cache lines: were it a power of two, all columns' same row would have one place in the cache.
+    cells_each = ((capacity + _CACHE_LINE - 1) // _CACHE_LINE | 1)[program.layout.level_of] * (_CACHE_LINE * has_room)
+    behind = np.cumsum(cells_each)
+    first_cells = np.where(has_room, behind - cells_each, NOWHERE)
     levels = np.zeros(len(capacity) * LEVEL_WIDTH, np.int64)
     levels[CAPACITY::LEVEL_WIDTH] = capacity
-    levels[PARENTS::LEVEL_WIDTH] = cells[layout.first_column[:-1]]
     # Of Arrow's pool, which keeps what is given back: memory new to a process costs as much as decoding into it.
-    out = np.frombuffer(memoryview(pa.allocate_buffer(int(rows.sum()) * np.int64().itemsize)), np.int64)
-    for column in left_out.tolist():
-        out[cells[column] : cells[column] + rows[column]] = layout.defaults[column]
-    return Output(layout, levels, np.stack([level, cells], axis=1), left_out, out)
+    out = np.frombuffer(memoryview(pa.allocate_buffer(int(behind[-1]) * CELL_BYTES)), np.int64)
+    for column in program.left_out:
+        if has_room[column]:
+            out[first_cells[column] : behind[column]] = program.layout.defaults[column]
+    return Output(program, levels, first_cells, out)

@@ -20,7 +20,8 @@ INT = 4
 
 _TRUNCATED = -int(DecodeFault.TRUNCATED)
 _BAD_VARINT = -int(DecodeFault.BAD_VARINT)
-_MAX_INT32 = 0x7FFFFFFF
+MAX_INT32 = 0x7FFFFFFF
+VARINT_BYTES = 5  # at most
 
 
 @kernel
@@ -64,13 +65,13 @@ def unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, int]:
     if offset < limit and cell(arena, offset) < 0x80:  # as nearly all are
         return offset + 1, int(np.int64(cell(arena, offset)))
     value = 0
-    for index in range(5):
+    for index in range(VARINT_BYTES):
         if offset + index >= limit:
             return _TRUNCATED, 0
         byte = int(np.int64(cell(arena, offset + index)))
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
-            return (offset + index + 1, value) if value <= _MAX_INT32 else (_BAD_VARINT, 0)
+            return (offset + index + 1, value) if value <= MAX_INT32 else (_BAD_VARINT, 0)
     return _BAD_VARINT, 0
 
 

@@ -1,4 +1,4 @@
-"""Bytes from anyone: no read outside a frame, no endless loop, and compiled code that does what the Python says."""
+"""Bytes from anyone: no read outside a frame, no endless loop, and compiled kernels that do what their Python says."""
 
 from __future__ import annotations
 
@@ -94,7 +94,6 @@ def outcomes() -> list[list[int]]:
     """What every kernel makes of the cases, each in an arena of its own size, so that reading on is reading outside."""
     found = []
     for number, version, frame in hostile_cases():
-        decoded = decode_one(MESSAGES[number], version, frame)
         arena = read_only(np.frombuffer(frame, np.uint8))
         size = len(frame)
         batches = walk(arena, np.array([0]), np.array([size]))
@@ -102,9 +101,6 @@ def outcomes() -> list[list[int]]:
         response = response_body_start(arena, 0, size, MESSAGES[number].api_key, version, API_TABLE)
         found.append(
             [
-                int(decoded.fault[0]),
-                int(decoded.fault_at[0]),
-                sum(level.rows for level in decoded.levels.values()),
                 *(int(value) for value in (*header, *response)),
                 int(plausible_request(arena, 0, size, size, API_TABLE)),
                 *(int(value) for value in (*batches.fault, *batches.size, *batches.available, *batches.crc_valid)),

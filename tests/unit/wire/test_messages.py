@@ -200,4 +200,4 @@ def test_finalized_features_name_their_highest_level_first() -> None:
 def test_a_type_the_decoder_does_not_know_is_refused_when_compiled() -> None:
     message = Message("Strange", api_key=0, versions="0", flexible="none", fields=(Field("x", "float128", "0+"),))
     with pytest.raises(TypeError, match="Strange: the decoder knows no type float128, of x"):
-        compile_message(message)
+        compile_message(message, (0,))

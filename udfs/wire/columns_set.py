@@ -1,0 +1,68 @@
+"""Which columns the rows of a version set: what room a batch needs, and where defaults must stand beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import numpy as np
+
+from schemas.wire.message import Field, Message
+from udfs.wire.arrays import Codes
+from udfs.wire.layout import (
+    PARENT,
+    Layout,
+    element_fields,
+    element_path,
+    is_array,
+    is_in,
+    is_nullable_struct,
+    is_span,
+    lay_out,
+    newest_version,
+)
+
+# Which rows of a level set a column: none, those with a tag, those that have the struct it is in, or all.
+NEVER, IF_TAGGED, IF_THERE, ALWAYS = range(4)
+
+
+@cache
+def columns_set(message: Message) -> Codes:
+    """NEVER, IF_TAGGED, IF_THERE or ALWAYS, int8[versions, columns]; NEVER for the PARENT of a level without rows."""
+    layout = lay_out(message)
+    found = np.full((newest_version(message.versions) + 1, len(layout.columns)), NEVER, np.int8)
+    for version in range(len(found)):
+        if is_in(version, message.versions):
+            found[version, layout.column("", PARENT)] = ALWAYS
+            for level, name, rows in _columns_set(message.fields, version, "", "", ALWAYS):
+                found[version, layout.column(level, name)] = rows
+    return found
+
+
+def first_column_set(layout: Layout, field: Field, version: int, level: str, prefix: str) -> int:
+    """The number of the first column that a field sets in its own level."""
+    level, name, _ = next(_columns_set([field], version, level, prefix, ALWAYS))
+    return layout.column(level, name)
+
+
+def _columns_set(
+    fields: Sequence[Field], version: int, level: str, prefix: str, rows: int
+) -> Iterator[tuple[str, str, int]]:
+    """(level, column, which rows set it) of fields in a struct that `rows` have."""
+    for field in fields:
+        if not is_in(version, field.versions):
+            continue
+        name, of_field = prefix + field.name, IF_TAGGED if is_in(version, field.tagged) else rows
+        if is_array(field):
+            child, of_child = element_path(level, name), IF_TAGGED if of_field == IF_TAGGED else ALWAYS
+            yield level, name + ".count", of_field
+            yield child, PARENT, of_child
+            yield from _columns_set(element_fields(field), version, child, "", of_child)
+        elif is_nullable_struct(field):
+            yield level, name + ".is_null", of_field
+            yield from _columns_set(field.fields, version, level, name + ".", min(of_field, IF_THERE))
+        elif field.fields:
+            yield from _columns_set(field.fields, version, level, name + ".", of_field)
+        else:
+            parts = (".start", ".length") if is_span(field) else ("",)
+            yield from ((level, name + part, of_field) for part in parts)

@@ -1,0 +1,107 @@
+"""Decodes the frames of a batch one after the other, each by the function that reads its version.
+
+Output is one flat int64 buffer. What a row may leave out has its default when the loop begins. A frame that fails
+gives its rows back; so does one for whose rows there is no room, which the loop then stops at, to be called again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from udfs.wire.arrays import Bytes, Codes, Ints, Shorts
+from udfs.wire.faults import DecodeFault
+from udfs.wire.kernel import kernel
+from udfs.wire.primitives import cell, put
+from udfs.wire.reader_code import FAULT_AT, LEVEL_WIDTH, READER, USED, USED_BEFORE
+
+_TRAILING_BYTES = -int(DecodeFault.TRAILING_BYTES)
+_UNKNOWN_VERSION = -int(DecodeFault.UNKNOWN_VERSION)
+_BAD_FRAME = -int(DecodeFault.BAD_FRAME)
+_LEAST_FAULT = -max(DecodeFault)
+DONE = 1
+
+# The addresses that readers are given.
+ARENA, COLUMNS, LEVELS = range(3)
+
+
+def _emit_call(
+    typing_context: Any, reader: Any, arena: Any, offset: Any, limit: Any, row: Any, columns: Any, levels: Any
+) -> Any:
+    """The type of a call of a reader by its address, and what makes the code for it."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+        address, *given = values
+        arguments = [
+            builder.inttoptr(value, kind) if isinstance(kind, ir.PointerType) else value
+            for value, kind in zip(given, READER.args, strict=True)
+        ]
+        return builder.call(builder.inttoptr(address, ir.PointerType(READER)), arguments)
+
+    return types.int64(*[types.int64] * 7), generate
+
+
+_read = cast(Callable[..., int], intrinsic(_emit_call))
+
+
+@kernel
+def _fill(out: Ints, first: int, count: int, value: int) -> None:
+    for index in range(first, first + count):
+        put(out, index, value)
+
+
+@kernel
+def _give_back(frame: int, levels: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints) -> None:
+    """Forget what a frame wrote: the rows it took, and all but the defaults in them and in its own."""
+    for column in range(first_cells.size):
+        level = level_of[column] * LEVEL_WIDTH
+        before, used = frame, frame + 1
+        if level > 0:
+            before, used = cell(levels, level + USED_BEFORE), cell(levels, level + USED)
+        if first_cells[column] >= 0:
+            _fill(out, first_cells[column] + before, used - before, defaults[column])
+    for level in range(LEVEL_WIDTH, levels.size, LEVEL_WIDTH):
+        put(levels, level + USED, cell(levels, level + USED_BEFORE))
+
+
+@kernel
+def _reader(readers: Ints, version: int, start: int, end: int, arena_size: int) -> int:
+    """The address of the function that reads a version, or a fault."""
+    if start < 0 or start > end or end > arena_size:
+        return _BAD_FRAME
+    if version < 0 or version >= readers.size or readers[version] == 0:
+        return _UNKNOWN_VERSION
+    return cell(readers, version)
+
+
+@kernel
+def read_frames(
+    readers: Ints, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts, first_frame: int, addresses: Ints,
+    levels: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints, fault: Codes, fault_at: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Decode frames from `first_frame` on; (frame to go on from, FULL or LACKING - level), or (their number, DONE).
+
+    `addresses` are those of the arena, of the table of the columns' first rows, and of `levels`; `level_of`,
+    `first_cells` and `defaults` int64[columns] each column's level, first cell, -1 where it has none, and default.
+    """
+    for frame in range(first_frame, starts.size):
+        start, end = starts[frame], ends[frame]
+        result = _reader(readers, versions[frame], start, end, arena.size)
+        if result < 0:
+            fault[frame], fault_at[frame] = -result, start
+            continue
+        result = _read(result, addresses[ARENA], start, end, frame, addresses[COLUMNS], addresses[LEVELS])
+        if result == end:
+            continue
+        at = levels[FAULT_AT]
+        if result >= 0:
+            result, at = _TRAILING_BYTES, result
+        _give_back(frame, levels, level_of, first_cells, defaults, out)
+        if result < _LEAST_FAULT:
+            return frame, result
+        fault[frame], fault_at[frame] = -result, at
+    return starts.size, DONE

@@ -1,0 +1,184 @@
+"""Makes the function that reads frames of one version of a message, field by field, by `udfs.wire.reader_code`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+from llvmlite import ir
+
+from schemas.wire.message import Field, Message
+from udfs.wire.columns_set import first_column_set
+from udfs.wire.encoding import UUID_BYTES, least_bytes, prefix_of, tag_of, untagged
+from udfs.wire.faults import DecodeFault
+from udfs.wire.layout import (
+    INT_WIDTHS,
+    PARENT,
+    Layout,
+    element_fields,
+    element_path,
+    is_array,
+    is_in,
+    is_nullable_struct,
+    is_span,
+    lay_out,
+)
+from udfs.wire.machine_code import address_of
+from udfs.wire.reader_code import ReaderCode, number
+
+
+@cache
+def reader(message: Message, version: int) -> int:
+    """The address of the function that reads a version, which the message declares.
+
+    Raises TypeError for a field of a type that the decoder does not know.
+    """
+
+    def write(module: ir.Module, name: str) -> None:
+        layout = lay_out(message)
+        _MessageReader(message, version, layout, ReaderCode(module, name, len(layout.levels))).read_message()
+
+    return address_of(f"{message.name}_{version}", repr(message), write)
+
+
+@dataclass(frozen=True, slots=True)
+class _MessageReader:
+    """Appends to `code` what reads each field. level, prefix: where a field's columns are, and what their names begin
+    with.
+    """
+
+    message: Message
+    version: int
+    layout: Layout
+    code: ReaderCode
+
+    @property
+    def _flexible(self) -> bool:
+        return is_in(self.version, self.message.flexible)
+
+    def read_message(self) -> None:
+        self._struct(self.message.fields, "", "")
+        self.code.end()
+
+    def _store(self, level: str, name: str, value: Any) -> None:
+        self.code.store(self.layout.column(level, name), value)
+
+    def _struct(self, fields: Sequence[Field], level: str, prefix: str) -> None:
+        for is_int, run in groupby(untagged(fields, self.version), lambda field: field.type in INT_WIDTHS):
+            if is_int:
+                self._ints(list(run), level, prefix)
+            else:
+                for field in run:
+                    self._field(field, level, prefix)
+        if self._flexible:
+            self._tag_section([field for field in fields if is_in(self.version, field.tagged)], level, prefix)
+
+    def _ints(self, fields: Sequence[Field], level: str, prefix: str) -> None:
+        self.code.begin_field()
+        self.code.require(sum(INT_WIDTHS[field.type] for field in fields))
+        for field in fields:
+            self._store(level, prefix + field.name, self.code.take_int(INT_WIDTHS[field.type]))
+
+    def _field(self, field: Field, level: str, prefix: str) -> None:
+        name = prefix + field.name
+        if is_array(field):
+            self._array(field, level, name)
+        elif is_nullable_struct(field):
+            self._nullable_struct(field, level, name)
+        elif field.fields:
+            self._struct(field.fields, level, name + ".")
+        elif field.type in INT_WIDTHS:
+            self._ints([field], level, prefix)
+        elif field.type == "bool":
+            self._store(level, name, self._byte_is("!=", 0))
+        elif is_span(field):
+            self._span(field, level, name)
+        else:
+            raise TypeError(f"{self.message.name}: the decoder knows no type {field.type}, of {name}")
+
+    def _byte_is(self, comparison: str, other: int) -> Any:
+        """Read a byte: 1 where it compares so, 0 otherwise."""
+        self.code.begin_field()
+        self.code.require(1)
+        is_so = self.code.builder.icmp_signed(comparison, self.code.take_int(1), number(other))
+        return self.code.builder.zext(is_so, number(0).type)
+
+    def _span(self, field: Field, level: str, name: str) -> None:
+        """Keep where a string, bytes, records or a uuid are."""
+        code, build = self.code, self.code.builder
+        code.begin_field()
+        if field.type == "uuid":
+            length = number(UUID_BYTES)
+            code.require(UUID_BYTES)
+        else:
+            length = self._length(field)
+            code.fail_unless(build.icmp_signed("<=", length, code.remaining()), DecodeFault.BAD_LENGTH)
+        self._store(level, name + ".start", code.offset)
+        self._store(level, name + ".length", length)
+        is_null = build.icmp_signed("<", length, number(0))
+        code.go_to(build.add(code.offset, build.select(is_null, number(0), length)))
+
+    def _length(self, field: Field) -> Any:
+        """Read the length or count in front of a field: -1 where it is null and may be."""
+        length = self.code.read_length(prefix_of(field, self._flexible))
+        if not is_in(self.version, field.nullable):
+            is_there = self.code.builder.icmp_signed(">=", length, number(0))
+            self.code.fail_unless(is_there, DecodeFault.UNEXPECTED_NULL)
+        return length
+
+    def _nullable_struct(self, field: Field, level: str, name: str) -> None:
+        """A negative byte is null (KIP-893)."""
+        is_null = self._byte_is("<", 0)
+        self._store(level, name + ".is_null", is_null)
+        with self.code.when(self.code.builder.icmp_signed("==", is_null, number(0)), likely=True):
+            self._struct(field.fields, level, name + ".")
+
+    def _array(self, field: Field, level: str, name: str) -> None:
+        code, build = self.code, self.code.builder
+        elements, child = element_fields(field), element_path(level, name)
+        code.begin_field()
+        count = self._length(field)
+        least = least_bytes(elements, self.version, self._flexible and bool(field.fields))
+        fits = build.icmp_signed("<=", build.mul(count, number(least)), code.remaining())
+        code.fail_unless(fits, DecodeFault.BAD_COUNT)
+        self._store(level, name + ".count", count)
+        has_any = build.icmp_signed(">", count, number(0))
+        with code.when(has_any, likely=True), code.each_row(self.layout.level(child), count) as parent:
+            self._store(child, PARENT, parent)
+            if field.fields:
+                self._struct(elements, child, "")
+            else:
+                self._field(elements[0], child, "")
+
+    def _tag_section(self, known: Sequence[Field], level: str, prefix: str) -> None:
+        code, build = self.code, self.code.builder
+        code.begin_field()
+        count = code.read_varint()
+        with code.when(build.icmp_signed("!=", count, number(0)), likely=False):
+            fits = build.icmp_signed("<=", build.mul(count, number(2)), code.remaining())
+            code.fail_unless(fits, DecodeFault.BAD_COUNT)
+            before = code.variable(number(-1))
+            with code.each(number(0), count):
+                self._tag(known, before, level, prefix)
+
+    def _tag(self, known: Sequence[Field], before: Any, level: str, prefix: str) -> None:
+        """One tag, above the one before: its field where it is known, skipped otherwise."""
+        code, build = self.code, self.code.builder
+        code.begin_field()
+        tag = code.read_varint()
+        code.fail_unless(build.icmp_signed(">", tag, code.value(before)), DecodeFault.BAD_TAG)
+        build.store(tag, before)
+        size = code.read_varint()
+        code.fail_unless(build.icmp_signed("<=", size, code.remaining()), DecodeFault.BAD_LENGTH)
+        end = build.add(code.offset, size)
+        for field in known:
+            with code.when(build.icmp_signed("==", tag, number(tag_of(field))), likely=True), code.up_to(end):
+                column = first_column_set(self.layout, field, self.version, level, prefix)
+                code.require_column(column, self.layout.level(level))
+                self._field(field, level, prefix)
+                code.begin_field()
+                code.fail_unless(build.icmp_signed("==", code.offset, end), DecodeFault.BAD_LENGTH)
+        code.go_to(end)

@@ -1,0 +1,235 @@
+"""LLVM instructions that read one frame: a cursor over its bytes, checked before each read, and stores into columns.
+
+The function that they are appended to is
+
+    int64 read(arena, offset, limit, row, columns, levels)
+
+arena: address of uint8s, of which [offset, limit) are the frame. columns: int64s, the address of each column's first
+row, 0 of one that there is no room for. levels: the level table, which says afterwards where the frame's rows begin.
+The result is the offset behind the frame, or the negative of a `DecodeFault`, with its place in the level table, or of
+what there is no room for, from FULL and LACKING on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from llvmlite import ir
+
+from udfs.wire.faults import DecodeFault
+from udfs.wire.primitives import COMPACT, MAX_INT32, VARINT_BYTES
+
+# Not faults: level l has too few rows, as FULL - l; or none of the columns that only tagged fields set, as LACKING - l.
+FULL = -1000
+LACKING = -2000
+
+# The level table is flat, LEVEL_WIDTH cells a level: rows used, rows there is room for, and rows used before the frame
+# began. Of the top, whose rows are the frames themselves, it says in place of the last where a fault is.
+USED = 0
+CAPACITY = 1
+USED_BEFORE = 2
+LEVEL_WIDTH = 3
+FAULT_AT = USED_BEFORE
+
+CELL_BYTES = 8
+
+_INT64, _BYTE, _ADDRESS = ir.IntType(64), ir.IntType(8), ir.PointerType()
+READER = ir.FunctionType(_INT64, [_ADDRESS, _INT64, _INT64, _INT64, _ADDRESS, _ADDRESS])
+_LONG_VARINT = ir.FunctionType(_INT64, [_ADDRESS, _INT64, _INT64])
+_VALUE_BITS = 32  # of a varint that is read, below the number of its bytes
+
+
+def number(value: int) -> Any:
+    """An int64 that is known when the code is made."""
+    return ir.Constant(_INT64, value)
+
+
+class ReaderCode:
+    """The code so far, and what it knows: `limit`, the end of the bytes to be read, and `row`, the one to be written.
+
+    Values are LLVM's int64s.
+    """
+
+    def __init__(self, module: ir.Module, name: str, levels: int) -> None:
+        """Begin a function of this name for a message of so many levels."""
+        function = ir.Function(module, READER, name)
+        for argument in (function.args[0], *function.args[4:]):
+            argument.add_attribute("noalias")
+        self._arena, offset, self.limit, self.row, self._columns, self._levels = function.args
+        self._long_varint = _long_varint(module)
+        self._is_constant = module.add_metadata([])
+        self.builder = ir.IRBuilder(function.append_basic_block())
+        self._cursor = self.variable(offset)
+        self._begun = offset
+        for level in range(1, levels):
+            self.builder.store(self.value(self._level_cell(level, USED)), self._level_cell(level, USED_BEFORE))
+
+    def variable(self, value: Any) -> Any:
+        """A place that holds an int64, which LLVM makes registers of."""
+        with self.builder.goto_entry_block():
+            place = self.builder.alloca(_INT64)
+        self.builder.store(value, place)
+        return place
+
+    def value(self, variable: Any) -> Any:
+        """What a variable holds."""
+        return self.builder.load(variable, typ=_INT64)
+
+    @property
+    def offset(self) -> Any:
+        """Where the cursor is."""
+        return self.value(self._cursor)
+
+    def go_to(self, offset: Any) -> None:
+        """Move the cursor."""
+        self.builder.store(offset, self._cursor)
+
+    def remaining(self) -> Any:
+        """How many bytes there are from the cursor to the limit."""
+        return self.builder.sub(self.limit, self.offset)
+
+    def begin_field(self) -> None:
+        """Have faults from here on name this offset."""
+        self._begun = self.offset
+
+    def fail_unless(self, condition: Any, fault: DecodeFault) -> None:
+        """End with a fault where a condition does not hold."""
+        self._fail_if(self.builder.not_(condition), number(-int(fault)))
+
+    def _fail_if(self, condition: Any, result: Any) -> None:
+        with self.builder.if_then(condition, likely=False):
+            self.builder.store(self._begun, self._level_cell(0, FAULT_AT))
+            self.builder.ret(result)
+
+    def when(self, condition: Any, *, likely: bool) -> AbstractContextManager[Any]:
+        """What is appended in this context runs where a condition holds."""
+        block: AbstractContextManager[Any] = self.builder.if_then(condition, likely=likely)
+        return block
+
+    @contextmanager
+    def each(self, first: Any, end: Any) -> Iterator[Any]:
+        """What is appended in this context runs for first, first + 1, ... end - 1, of which there is at least one."""
+        index = self.variable(first)
+        body = self.builder.append_basic_block()
+        self.builder.branch(body)
+        self.builder.position_at_end(body)
+        yield self.value(index)
+        after = self.builder.add(self.value(index), number(1))
+        self.builder.store(after, index)
+        behind = self.builder.append_basic_block()
+        self.builder.cbranch(self.builder.icmp_signed("<", after, end), body, behind)
+        self.builder.position_at_end(behind)
+
+    @contextmanager
+    def each_row(self, level: int, count: Any) -> Iterator[Any]:
+        """What is appended in this context runs for each of `count` new rows of a level, at least one; gives the row
+        outside. Ends with FULL where there is no room.
+        """
+        outside, first = self.row, self._take_rows(level, count)
+        with self.each(first, self.builder.add(first, count)) as row:
+            self.row = row
+            yield outside
+        self.row = outside
+
+    @contextmanager
+    def up_to(self, end: Any) -> Iterator[None]:
+        """What is appended in this context reads no further than to `end`, which is inside the limit."""
+        outside, self.limit = self.limit, end
+        yield
+        self.limit = outside
+
+    def require(self, size: int) -> None:
+        """End with TRUNCATED where fewer bytes than this remain."""
+        self.fail_unless(self.builder.icmp_signed("<=", number(size), self.remaining()), DecodeFault.TRUNCATED)
+
+    def take_int(self, width: int) -> Any:
+        """A big-endian signed integer of 1, 2, 4 or 8 bytes, which are there."""
+        offset = self.offset
+        value = self.builder.load(self._byte_at(self._arena, offset), typ=ir.IntType(8 * width), align=1)
+        self.go_to(self.builder.add(offset, number(width)))
+        return self.builder.sext(self.builder.bswap(value) if width > 1 else value, _INT64)
+
+    def read_varint(self) -> Any:
+        """An unsigned varint of at most five bytes and 2^31-1; nearly all have one byte."""
+        self.require(1)
+        offset = self.offset
+        byte = self.builder.load(self._byte_at(self._arena, offset), typ=_BYTE)
+        value = self.variable(self.builder.zext(byte, _INT64))
+        self.go_to(self.builder.add(offset, number(1)))
+        with self.when(self.builder.icmp_signed("<", byte, ir.Constant(_BYTE, 0)), likely=False):
+            packed = self.builder.call(self._long_varint, [self._arena, offset, self.limit])
+            self._fail_if(self.builder.icmp_signed("<", packed, number(0)), packed)
+            self.go_to(self.builder.add(offset, self.builder.lshr(packed, number(_VALUE_BITS))))
+            self.builder.store(self.builder.and_(packed, number((1 << _VALUE_BITS) - 1)), value)
+        return self.value(value)
+
+    def read_length(self, prefix: int) -> Any:
+        """The length or count behind a COMPACT, SHORT or INT prefix; -1 is null. Kafka takes any below 0 for null."""
+        if prefix == COMPACT:
+            return self.builder.sub(self.read_varint(), number(1))
+        self.require(prefix)
+        value = self.take_int(prefix)
+        return self.builder.select(self.builder.icmp_signed("<", value, number(0)), number(-1), value)
+
+    def store(self, column: int, value: Any) -> None:
+        """Set a column of the row."""
+        at = self.builder.add(self._address_of(column), self.builder.mul(self.row, number(CELL_BYTES)))
+        self.builder.store(value, self.builder.inttoptr(at, _ADDRESS), align=CELL_BYTES)
+
+    def require_column(self, column: int, level: int) -> None:
+        """End with LACKING where there is no room for a column of a level."""
+        with self.when(self.builder.icmp_signed("==", self._address_of(column), number(0)), likely=False):
+            self.builder.ret(number(LACKING - level))
+
+    def end(self) -> None:
+        """The frame has been read."""
+        self.builder.ret(self.offset)
+
+    def _take_rows(self, level: int, count: Any) -> Any:
+        used = self._level_cell(level, USED)
+        first = self.value(used)
+        end = self.builder.add(first, count)
+        capacity = self.value(self._level_cell(level, CAPACITY))
+        with self.when(self.builder.icmp_signed(">", end, capacity), likely=False):
+            self.builder.ret(number(FULL - level))
+        self.builder.store(end, used)
+        return first
+
+    def _address_of(self, column: int) -> Any:
+        address = self.value(self._cell(self._columns, column))
+        address.set_metadata("invariant.load", self._is_constant)
+        return address
+
+    def _level_cell(self, level: int, cell: int) -> Any:
+        return self._cell(self._levels, level * LEVEL_WIDTH + cell)
+
+    def _cell(self, table: Any, index: int) -> Any:
+        return self._byte_at(table, number(index * CELL_BYTES))
+
+    def _byte_at(self, start: Any, offset: Any) -> Any:
+        return self.builder.gep(start, [offset], source_etype=_BYTE)
+
+
+def _long_varint(module: ir.Module) -> ir.Function:
+    """A function (arena, offset, limit): a varint's value and, above it, the number of its bytes, or a fault."""
+    function = ir.Function(module, _LONG_VARINT, "long_varint")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block())
+    arena, offset, limit = function.args
+    value: Any = number(0)
+    for index in range(VARINT_BYTES):
+        at = builder.add(offset, number(index))
+        with builder.if_then(builder.icmp_signed(">=", at, limit)):
+            builder.ret(number(-int(DecodeFault.TRUNCATED)))
+        byte = builder.zext(builder.load(builder.gep(arena, [at], source_etype=_BYTE), typ=_BYTE), _INT64)
+        bits = builder.and_(byte, number(0x7F))
+        value = builder.or_(value, builder.shl(bits, number(7 * index)))
+        with builder.if_then(builder.icmp_signed("<", byte, number(0x80))):
+            packed = builder.or_(value, number((index + 1) << _VALUE_BITS))
+            fits = builder.icmp_signed("<=", value, number(MAX_INT32))
+            builder.ret(builder.select(fits, packed, number(-int(DecodeFault.BAD_VARINT))))
+    builder.ret(number(-int(DecodeFault.BAD_VARINT)))
+    return function
