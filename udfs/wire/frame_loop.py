@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from udfs.wire.arrays import Bytes, Codes, Ints, Shorts
+from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import cell, put
@@ -76,6 +76,15 @@ def _reader(readers: Ints, version: int, start: int, end: int, arena_size: int) 
     if version < 0 or version >= readers.size or readers[version] == 0:
         return _UNKNOWN_VERSION
     return cell(readers, version)
+
+
+@kernel
+def note_versions(versions: Shorts, asked: Bools) -> None:
+    """Set in `asked`, bool[versions], those that are among the versions of some frames."""
+    for frame in range(versions.size):
+        version = versions[frame]
+        if 0 <= version < asked.size:
+            asked[version] = True
 
 
 @kernel

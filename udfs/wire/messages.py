@@ -8,7 +8,7 @@ import numpy as np
 
 from schemas.wire.message import Message
 from udfs.wire.arrays import Bytes, Codes, Ints, Shorts, read_only
-from udfs.wire.frame_loop import DONE, read_frames
+from udfs.wire.frame_loop import DONE, note_versions, read_frames
 from udfs.wire.layout import is_in, newest_version
 from udfs.wire.output import Level, room_for
 from udfs.wire.program import compile_message
@@ -39,7 +39,8 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
     batch = read_only(arena), _as(starts), _as(ends), np.ascontiguousarray(versions, np.int16)
     program = compile_message(message, _declared(message, batch[3]))
     fault, fault_at = np.zeros(frames, np.int8), np.full(frames, -1, np.int64)
-    layout, output, frame, outcome = program.layout, room_for(program, frames), 0, 0
+    size = int(batch[2].sum() - batch[1].sum())
+    layout, output, frame, outcome = program.layout, room_for(program, frames, size), 0, 0
     while outcome != DONE:
         first_rows = output.addresses()
         addresses = np.array([each.ctypes.data for each in (batch[0], first_rows, output.levels)])
@@ -50,7 +51,9 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
         if outcome <= LACKING:
             output = output.with_all_columns(LACKING - outcome)
         elif outcome <= FULL:
-            output = output.grown(FULL - outcome, _share(batch[2] - batch[1], frame))
+            done = int(batch[2][:frame].sum() - batch[1][:frame].sum())
+            output = output.grown(FULL - outcome, done / max(size, 1))
+    output.remember(size)
     return Decoded(fault, fault_at, output.decoded())
 
 
@@ -58,14 +61,8 @@ def _as(values: Ints) -> Ints:
     return np.ascontiguousarray(values, np.int64)
 
 
-def _share(sizes: Ints, frames: int) -> float:
-    """How much of all bytes the first frames are."""
-    return float(sizes[:frames].sum() / max(sizes.sum(), 1))
-
-
 def _declared(message: Message, versions: Shorts) -> tuple[int, ...]:
     """Those of the versions that the message declares."""
-    asked = np.zeros(1 << 16, np.bool_)
-    asked[versions] = True  # a negative one, which nobody declares, counts from the end
-    found = np.flatnonzero(asked[: newest_version(message.versions) + 1]).tolist()
-    return tuple(version for version in found if is_in(version, message.versions))
+    asked = np.zeros(newest_version(message.versions) + 1, np.bool_)
+    note_versions(versions, asked)
+    return tuple(version for version in np.flatnonzero(asked).tolist() if is_in(version, message.versions))

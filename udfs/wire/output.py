@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
-from udfs.wire.arrays import Bools, Ints
+from udfs.wire.arrays import Bools, Floats, Ints
 from udfs.wire.layout import PARENT
 from udfs.wire.program import Program
 from udfs.wire.reader_code import CAPACITY, CELL_BYTES, LEVEL_WIDTH, USED
@@ -122,6 +123,12 @@ class Output:
                 more.out[to : to + end - first] = self.out[first:end]
         return more
 
+    def remember(self, size: int) -> None:
+        """Have the program's next batch begin with room for what this one, of so many bytes, has needed."""
+        needed = experience(self.program)
+        needed.rows_per_frame, needed.rows_per_byte = self.used / max(self.used[0], 1), self.used / max(size, 1)
+        needed.columns = self._has_room
+
     def decoded(self) -> dict[str, Level]:
         """The levels as far as they are used, by path; nothing is copied."""
         layout = self.program.layout
@@ -137,11 +144,31 @@ class Output:
         return found
 
 
-def room_for(program: Program, frames: int) -> Output:
-    """Room for so many frames, their rows at the top taken."""
-    capacity = np.where(program.tagged_level, 0, max(frames, _LEAST_ROWS))
+@dataclass(slots=True, eq=False)
+class Experience:
+    """What batches of a program needed, so that the next has room at once: `rows_per_frame` and `rows_per_byte` of the
+    last one, float64[levels], and the `columns` that any has set, bool[columns].
+    """
+
+    rows_per_frame: Floats
+    rows_per_byte: Floats
+    columns: Bools
+
+
+@cache
+def experience(program: Program) -> Experience:
+    """A program's: before its first batch, a row a frame in every level that is not of tags alone."""
+    once = np.where(program.tagged_level, 0.0, 1.0)
+    return Experience(once, once, program.untagged)
+
+
+def room_for(program: Program, frames: int, size: int) -> Output:
+    """Room for so many frames of so many bytes in all, their rows at the top taken."""
+    needed = experience(program)
+    rows = _MARGIN * np.minimum(frames * needed.rows_per_frame, size * needed.rows_per_byte)
+    capacity = np.where(rows > 0, np.maximum(rows, _LEAST_ROWS), 0).astype(np.int64)
     capacity[0] = frames
-    output = allocate(program, capacity, program.untagged)
+    output = allocate(program, capacity, needed.columns)
     output.used[0] = frames
     return output
 
