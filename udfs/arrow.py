@@ -16,9 +16,13 @@ compute: Any = pyarrow.compute
 
 def array_of(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.Array[Any]:
     """The values as an Arrow array, null where not `known`."""
-    make: Any = pa.array
-    found: pa.Array[Any] = make(values, mask=None if known is None else ~known)
-    return found
+    if known is None or values.dtype == np.bool_:
+        make: Any = pa.array
+        found: pa.Array[Any] = make(values, mask=None if known is None else ~known)
+        return found
+    is_known = pa.py_buffer(np.packbits(known, bitorder="little").data)
+    content = pa.py_buffer(np.ascontiguousarray(values).data)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [is_known, content])
 
 
 def array_over(kind: pa.DataType, rows: int, *buffers: npt.NDArray[np.generic]) -> pa.Array[Any]:

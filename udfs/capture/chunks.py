@@ -215,7 +215,7 @@ def run_chunk(packets: Packets, endpoints: list[bytes], carried: Carried, *, is_
     connections[:1], directions[:2] = carried.connection, carried.directions
     n, found, kept = converse(
         packets._replace(payload=read_only(packets.payload)), connections, directions,
-        found_before(carried.requests), arena, API_TABLE, carried.endpoints is not None, is_last,
+        found_before(carried.requests, len(packets.run)), arena, API_TABLE, carried.endpoints is not None, is_last,
     )  # fmt: skip
     result = Frames(
         arena.data,

@@ -28,10 +28,12 @@ class Found(NamedTuple):
     counts: Ints  # [3], by REQUESTS, RESPONSES, LOSSES
 
 
-def found_before(requests: Records) -> Found:
-    """Nothing but the requests, FRAME[n], that earlier chunks left open."""
+def found_before(requests: Records, packets: int) -> Found:
+    """Nothing but the requests, FRAME[n], that earlier chunks left open; with room for a frame a packet."""
+    room = np.zeros(len(requests) + packets, FRAME)
+    room[: len(requests)] = requests
     counts = np.array([len(requests), 0, 0], np.int64)
-    return Found(requests, np.zeros(FEWEST_ROWS, FRAME), np.zeros(FEWEST_ROWS, LOSS), counts)
+    return Found(room, np.zeros(max(packets, FEWEST_ROWS), FRAME), np.zeros(FEWEST_ROWS, LOSS), counts)
 
 
 @kernel

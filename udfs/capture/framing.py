@@ -66,6 +66,7 @@ class Stream(NamedTuple):
     packets: Ints  # by packet row, the packet's number
     barrier: int  # place of the first packet not settled
     is_final: bool  # no more packets will come
+    near: Ints  # [1] a piece by which others may be found
     split: int  # stream offset where a piece begins but no segment, or UNKNOWN
 
 
@@ -98,7 +99,20 @@ def extent_holding(stream: Stream, offset: int) -> int:
 @kernel
 def piece_holding(stream: Stream, offset: int) -> int:
     """Index of the piece that holds the byte at this stream offset, which must be in hand."""
-    return rows_up_to(stream.pieces, 0, offset) - 1
+    near = int(max(stream.near[0], 0))
+    for piece in range(near, near + 2):  # frames are asked for one after the other
+        if begins_by(stream, piece, offset) and not begins_by(stream, piece + 1, offset):
+            stream.near[0] = piece
+            return piece
+    found = rows_up_to(stream.pieces, 0, offset) - 1
+    stream.near[0] = found
+    return found
+
+
+@kernel
+def begins_by(stream: Stream, piece: int, offset: int) -> bool:
+    """Whether there is such a piece and it begins at the stream offset or before."""
+    return bool(piece < len(stream.pieces) and stream.pieces[piece, 0] <= offset)
 
 
 @kernel

@@ -186,7 +186,7 @@ def open_stream(
     barrier = first_unsettled(packets, pieces, extents, settled)
     return Stream(
         arena.data, extents[:settled], pieces, packets.time, packets.place, packets.number, barrier, is_final,
-        direction.split,
+        np.zeros(1, np.int64), direction.split,
     )  # fmt: skip
 
 

@@ -196,6 +196,24 @@ def add_piece(layout: Layout, start: int, length: int, row: int, arena_end: int)
     layout.used[0], layout.used[1] = n_pieces + 1, n_extents
 
 
+@kernel
+def bring(layout: Layout, arena: Arena, packets: Packets, row: int, offset: int, length: int) -> int:
+    """Lay out a piece of a packet: the stream offset behind it."""
+    add_piece(layout, offset, length, row, arena.used[0])
+    begin = packets.source[row] + offset - packets.offset[row]
+    copy_bytes(packets.payload, begin, length, arena.data, arena.used[0])
+    arena.used[0] += length
+    return offset + length
+
+
+@kernel
+def stands_alone(rows: Ints, packets: Packets, i: int, at: int) -> bool:
+    """Whether no byte of a packet lies before `at` or in the one behind it in the stream, as with nearly all."""
+    offset = packets.offset[rows[i]]
+    end = offset + packets.captured[rows[i]]
+    return bool(at <= offset < end and (i + 1 == len(rows) or packets.offset[rows[i + 1]] >= end))
+
+
 @allocating_kernel
 def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[Ints, Ints, int]:
     """Copy the bytes that are new into `arena`, one extent behind the other.
@@ -214,6 +232,11 @@ def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[
     given = 0
     while i < len(rows) or len(covering) > 0:
         if len(covering) == 0:
+            if stands_alone(rows, packets, i, at):
+                at = bring(layout, arena, packets, rows[i], packets.offset[rows[i]], packets.captured[rows[i]])
+                given += packets.captured[rows[i]]
+                i += 1
+                continue
             at = max(at, packets.offset[rows[i]])
         while i < len(rows) and packets.offset[rows[i]] <= at:
             heapq.heappush(covering, rows[i])
@@ -230,11 +253,7 @@ def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[
             if rows[following] < row:
                 end = packets.offset[rows[following]]
             following += 1
-        add_piece(layout, at, end - at, row, arena.used[0])
-        begin = packets.source[row] + at - packets.offset[row]
-        copy_bytes(packets.payload, begin, end - at, arena.data, arena.used[0])
-        arena.used[0] += end - at
-        at = end
+        at = bring(layout, arena, packets, row, at, end - at)
     repeated = given - (arena.used[0] - first)
     return layout.pieces[: layout.used[0]], layout.extents[: layout.used[1]], repeated
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.table import Table
+from udfs.arrow import array_of
 from udfs.wire.arrays import Bools, Ints
 
 TYPES: Mapping[str, pa.DataType] = {
@@ -48,9 +49,7 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 def timestamps(ns: Ints, known: Bools | None = None) -> pa.Array[Any]:
     """Nanoseconds since 1970 as timestamp[us, UTC], cut to microseconds; null where not `known`."""
-    mask = None if known is None else ~known
-    found: pa.Array[Any] = pa.array(ns // 1000, pa.int64(), mask=mask).cast(TYPES["timestamp"])
-    return found
+    return array_of(ns // 1000, known).cast(TYPES["timestamp"])
 
 
 def rows_of(table: Table, columns: Mapping[str, pa.Array[Any] | npt.NDArray[np.generic]]) -> pa.RecordBatch:

@@ -15,7 +15,8 @@ from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.asked_records import Asked
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
-from udfs.facts.fetches import FetchMessages, of_consumers, pick
+from udfs.facts.fetches import FetchMessages, of_consumers
+from udfs.facts.picking import pick
 from udfs.facts.record_sizes import record_columns
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.message_sets import unwrapped

@@ -20,7 +20,8 @@ from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import nulls_besides, rows_of, timestamps
 from udfs.facts.names import Names, hash_spans
-from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Records, Shorts, read_only
+from udfs.facts.picking import pick
+from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Shorts, read_only
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, response_body_start, response_version
 from udfs.wire.kernel import kernel
@@ -93,19 +94,13 @@ class Exchanges:
         key = (is_request, name, missing)
         if key not in self._fields:
             frames, rows = (self.frames.requests, self.request), (self.frames.responses, self.response)
-            self._fields[key] = read_only(_field(*(frames if is_request else rows), name, missing))
+            of, which = frames if is_request else rows
+            self._fields[key] = read_only(pick(of[name], which, missing))
         return self._fields[key]
 
     def of_api(self, key: int) -> Ints:
         """Indices of the exchanges of one API."""
         return np.flatnonzero(self.api_key == key)
-
-
-def _field(frames: Records, rows: Ints, name: str, missing: int) -> Ints:
-    values = np.full(len(rows), missing, np.int64)
-    there = rows != UNKNOWN
-    values[there] = frames[name][rows[there]]
-    return values
 
 
 def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
@@ -117,10 +112,10 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     connection = np.concatenate([frames.requests["connection"][closed], frames.responses["connection"][orphans]])
     order = np.argsort(connection, kind="stable")
     request, response, connection = request[order], response[order], connection[order]
-    request_number = _field(frames.requests, request, "number", 0)
-    number = np.where(request != UNKNOWN, request_number, _field(frames.responses, response, "number", 0))
+    request_number = pick(frames.requests["number"], request, 0)
+    number = np.where(request != UNKNOWN, request_number, pick(frames.responses["number"], response, 0))
     server, client = endpoint_texts(frames)
-    starts, lengths = (_field(frames.requests, request, f"client_id_{of}", -1) for of in ("start", "length"))
+    starts, lengths = (pick(frames.requests[f"client_id_{of}"], request, -1) for of in ("start", "length"))
     n = len(request)
     return Exchanges(
         frames=frames, capture_id=capture_id, names=names,
@@ -128,8 +123,8 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
         connection_id=connection_ids(frames)[connection],
         server=server, client_address=addresses(client),
         client_id=names.texts_of(names.learn(frames.arena, starts, lengths)),
-        api_key=_field(frames.requests, request, "api_key", -1),
-        api_version=_field(frames.requests, request, "api_version", -1),
+        api_key=pick(frames.requests["api_key"], request, -1),
+        api_version=pick(frames.requests["api_version"], request, -1),
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
         fetch_session_id=np.full(n, UNKNOWN), fetch_session_epoch=np.full(n, UNKNOWN),
         session_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),

@@ -26,9 +26,9 @@ from udfs.facts.fetch_sessions import (
     new_session,
     resized,
 )
+from udfs.facts.picking import pick, position_among
 from udfs.wire.arrays import Ints, Records
 from udfs.wire.messages import Decoded, decode
-from udfs.wire.output import Level
 
 ROWS_AT_A_TIME = 200_000
 FULL, INCREMENTAL, SESSIONLESS = "full", "incremental", "sessionless"
@@ -105,8 +105,9 @@ def row_ranges(decoded: Decoded, path: str, frames: int) -> tuple[Ints, Ints]:
     """(first, end) by frame of the rows of a level two arrays deep."""
     level = decoded.levels[path]
     frame = decoded.levels[path.rpartition(".")[0]].parent[level.parent]
-    index = np.arange(frames)
-    return np.searchsorted(frame, index), np.searchsorted(frame, index, side="right")
+    rows = np.bincount(frame, minlength=frames)
+    end = np.cumsum(rows)
+    return end - rows, end
 
 
 def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
@@ -135,14 +136,6 @@ def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
     ):
         fetches[name] = pick(values, response_row, 0)
     return fetches
-
-
-def pick(values: Ints, rows: Ints, missing: int) -> Ints:
-    """values[rows], and `missing` where the row is negative."""
-    picked = np.full(len(rows), missing, np.int64)
-    there = rows >= 0
-    picked[there] = values[rows[there]]
-    return picked
 
 
 def capacities(fetches: Records) -> Ints:
@@ -211,13 +204,6 @@ def request_columns(
     }
 
 
-def position_in_message(level: Level, parents: Ints) -> Ints:
-    """Place of each row among all rows of its message, from 0; parents: the message of each row."""
-    first = np.searchsorted(parents, parents)
-    positions: Ints = np.arange(level.rows) - first
-    return positions
-
-
 def partition_rows(
     exchanges: Exchanges, messages: FetchMessages, fetches: Records, exchange: Ints, rows: Records
 ) -> pa.RecordBatch:
@@ -245,9 +231,9 @@ def partition_rows(
             t.topic: topic,
             t.topic_id: topic_id,
             t.partition: rows["partition"],
-            t.request_position: array_of(pick(position_in_message(request_level, asked_in), wanted, 0), was_wanted),
+            t.request_position: array_of(pick(position_among(asked_in), wanted, 0), was_wanted),
             t.read_position: array_of(read, (read != NOWHERE) & has_request),
-            t.response_position: array_of(pick(position_in_message(response, came_in), returned, 0), came),
+            t.response_position: array_of(pick(position_among(came_in), returned, 0), came),
             t.fetch_offset: array_of(rows["fetch_offset"], has_request),
             t.partition_max_bytes: array_of(rows["partition_max_bytes"], has_request),
             t.current_leader_epoch: array_of(rows["current_leader_epoch"], has_request),

@@ -13,9 +13,9 @@ from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Column
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.fetches import position_in_message
 from udfs.facts.messages import Messages
 from udfs.facts.names import ABSENT
+from udfs.facts.picking import position_among
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.messages import Decoded
 from udfs.wire.output import Level
@@ -63,7 +63,7 @@ def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.Re
     text = {name: span_texts(exchanges, level, name) for name in ("host", "rack")}
     t = CLUSTER_METADATA
     return entry_rows(
-        exchanges, "broker", answered[level.parent], position_in_message(level, level.parent),
+        exchanges, "broker", answered[level.parent], position_among(level.parent),
         {t.node_id: level.column("node_id"), t.host: text["host"], t.port: level.column("port"), t.rack: text["rack"]},
     )  # fmt: skip
 
@@ -89,7 +89,7 @@ def topic_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named: Bo
         CLUSTER_METADATA.is_named: pa.array(named[exchange]),
         CLUSTER_METADATA.error_code: level.column("error_code")[rows],
     }
-    return entry_rows(exchanges, "topic", exchange, position_in_message(level, level.parent)[rows], columns)
+    return entry_rows(exchanges, "topic", exchange, position_among(level.parent)[rows], columns)
 
 
 def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named: Bools) -> pa.RecordBatch:
@@ -106,7 +106,7 @@ def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named
         t.isr_nodes: node_lists(decoded, level, "isr_nodes"),
         t.error_code: level.column("error_code"),
     }
-    return entry_rows(exchanges, "partition", answered[frame], position_in_message(level, frame), columns)
+    return entry_rows(exchanges, "partition", answered[frame], position_among(frame), columns)
 
 
 def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array[Any]:

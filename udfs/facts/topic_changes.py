@@ -17,9 +17,9 @@ from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.batches import key_of, match
 from udfs.facts.exchanges import Exchanges, known, shared_columns
-from udfs.facts.fetches import pick, position_in_message
 from udfs.facts.messages import Messages, MessagesOf, decode_both
 from udfs.facts.names import ABSENT
+from udfs.facts.picking import pick, position_among
 from udfs.facts.topic_configs import max_message_bytes
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.messages import Decoded
@@ -61,7 +61,7 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
     placed = messages.request.levels["topics.assignments"]
     assignments = assignment_texts(messages.request, "topics.assignments", placed.column("partition_index"))
     yield change_rows(exchanges, "create_topic", exchange, {
-        t.position: position_in_message(topics, topics.parent),
+        t.position: position_among(topics.parent),
         t.topic: exchanges.names.texts_of(name),
         t.topic_id: topic_ids(exchanges, answer, row),
         t.num_partitions: topics.column("num_partitions"),
@@ -92,7 +92,7 @@ def deleted_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
         ids = np.where(asked_id != ABSENT, asked_id, pick(answer_id, row, ABSENT))
         t = TOPIC_CHANGES
         yield change_rows(exchanges, "delete_topic", exchange, {
-            t.position: position_in_message(topics, topics.parent),
+            t.position: position_among(topics.parent),
             t.topic: exchanges.names.texts_of(np.where(name != ABSENT, name, pick(answer_name, row, ABSENT))),
             t.topic_id: exchanges.names.topic_columns(ids)[1],
             t.error_code: known(pick(answer.column("error_code"), row, UNKNOWN)),
@@ -107,11 +107,11 @@ def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.
     row = answer_of(exchange, name, messages.answered[answer.parent], learnt(exchanges, answer))
     placed = messages.request.levels["topics.assignments"]
     first_new = topics.column("count") - topics.column("assignments.count")
-    partition = first_new[placed.parent] + position_in_message(placed, placed.parent)
+    partition = first_new[placed.parent] + position_among(placed.parent)
     assignments = assignment_texts(messages.request, "topics.assignments", partition)
     t = TOPIC_CHANGES
     yield change_rows(exchanges, "create_partitions", exchange, {
-        t.position: position_in_message(topics, topics.parent),
+        t.position: position_among(topics.parent),
         t.topic: exchanges.names.texts_of(name),
         t.num_partitions: topics.column("count"),
         t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
@@ -142,7 +142,7 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
     moved = assignment_texts(messages.request, "topics.partitions", partition, "replicas")
     t = TOPIC_CHANGES
     yield change_rows(exchanges, "reassign_partition", exchange, {
-        t.position: position_in_message(level, frame),
+        t.position: position_among(frame),
         t.topic: exchanges.names.texts_of(name),
         t.partition: partition,
         t.assignments: grouped(moved, np.arange(level.rows), level.column("replicas.count") >= 0),
@@ -161,7 +161,7 @@ def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBa
     wanted = np.flatnonzero(allowed & (name != ABSENT) & (error != 0))
     t = TOPIC_CHANGES
     return change_rows(exchanges, "auto_create", exchange[wanted], {
-        t.position: position_in_message(topics, topics.parent)[wanted],
+        t.position: position_among(topics.parent)[wanted],
         t.topic: exchanges.names.texts_of(name[wanted]),
         t.error_code: known(error[wanted]),
     })  # fmt: skip

@@ -1,0 +1,28 @@
+"""Values of other rows, and places among neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.facts.picking import pick, position_among
+
+FRAME = np.dtype([("start", np.int64), ("size", np.int64)])
+
+
+def test_values_are_taken_by_row_and_missing_where_there_is_none() -> None:
+    assert pick(np.array([10, 20, 30]), np.array([2, -1, 0, 2]), 7).tolist() == [30, 7, 10, 30]
+
+
+def test_a_field_of_a_structured_array_is_taken_as_any_other_values() -> None:
+    frames = np.array([(1, 100), (2, 200)], FRAME)
+    assert pick(frames["size"], np.array([1, 0, -5]), 0).tolist() == [200, 100, 0]
+
+
+def test_nothing_is_taken_from_nothing() -> None:
+    assert pick(np.zeros(0, np.int64), np.array([-1]), 3).tolist() == [3]
+    assert pick(np.zeros(0, np.int64), np.zeros(0, np.int64), 3).tolist() == []
+
+
+def test_neighbours_with_one_parent_are_counted_from_0() -> None:
+    assert position_among(np.array([4, 4, 4, 6, 9, 9])).tolist() == [0, 1, 2, 0, 0, 1]
+    assert position_among(np.zeros(0, np.int64)).tolist() == []
