@@ -17,15 +17,10 @@ def kernel(function: _Function) -> _Function:
     """Compile on first call, cache on disk, release the GIL, leave numba's runtime out, and inline into callers.
 
     With the runtime, references to every array are counted with atomic instructions at each call, which took more
-    than half of the decoder's time. Without it a kernel cannot allocate: its output and working memory are arguments.
-    A call hands over each array as seven words; inlined, the decoder takes a third of the time.
+    than half of a decoder's time. Without it a kernel cannot allocate: its output and working memory are arguments.
+    A call hands over each array as seven words; inlined, that decoder took a third of the time.
     """
     return cast(_Function, _compiled(function, _nrt=False, forceinline=True))
-
-
-def called_kernel(function: _Function) -> _Function:
-    """As `kernel`, but called: for what is worth the call because it leaves its caller the registers."""
-    return cast(_Function, _compiled(function, _nrt=False))
 
 
 def allocating_kernel(function: _Function) -> _Function:

@@ -43,6 +43,7 @@ def compile_message(message: Message, versions: tuple[int, ...]) -> Program:
         readers[version] = reader(message, version)
     parents, of_versions = layout.first_column[:-1], sets[list(versions)]
     most = np.max(of_versions, axis=0, initial=NEVER)
+    most[0] = ALWAYS  # every frame has a row at the top, also where none is of a declared version
     has_level = of_versions[:, parents[layout.level_of]] != NEVER
     return Program(
         layout=layout,

@@ -172,6 +172,14 @@ def test_a_range_that_is_not_in_the_arena_is_not_read(start: int, end: int) -> N
     assert decoded.fault.tolist() == [DecodeFault.BAD_FRAME]
 
 
+def test_frames_of_which_none_is_of_a_declared_version_have_defaults() -> None:
+    _, decoded = decode_frames(METADATA_REQUEST, 99, [b"", b"\0"])
+    assert decoded.fault.tolist() == [DecodeFault.UNKNOWN_VERSION] * 2
+    assert decoded.levels[""].parent.tolist() == [0, 1]
+    assert decoded.levels[""].column("topics.count").tolist() == [0, 0]
+    assert decoded.levels["topics"].column("name.length").tolist() == []
+
+
 def test_no_frames_give_every_column_without_rows() -> None:
     nothing = np.array([], np.int64)
     decoded = decode(FETCH_RESPONSE, np.zeros(0, np.uint8), nothing, nothing, nothing.astype(np.int16))
