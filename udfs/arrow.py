@@ -16,18 +16,20 @@ compute: Any = pyarrow.compute
 
 def array_of(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.Array[Any]:
     """The values as an Arrow array, null where not `known`."""
-    if known is None or values.dtype == np.bool_:
+    if known is None or values.dtype == np.bool_:  # of which Arrow has a bit each
         make: Any = pa.array
         found: pa.Array[Any] = make(values, mask=None if known is None else ~known)
         return found
-    is_known = pa.py_buffer(np.packbits(known, bitorder="little").data)
-    content = pa.py_buffer(np.ascontiguousarray(values).data)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [is_known, content])
+    return array_over(pa.from_numpy_dtype(values.dtype), len(values), values, known=known)
 
 
-def array_over(kind: pa.DataType, rows: int, *buffers: npt.NDArray[np.generic]) -> pa.Array[Any]:
-    """An Arrow array without nulls over numpy arrays. `pa.array` would import pandas, at a second a worker."""
-    return pa.Array.from_buffers(kind, rows, [None, *(pa.py_buffer(np.ascontiguousarray(b).data) for b in buffers)])
+def array_over(
+    kind: pa.DataType, rows: int, *buffers: npt.NDArray[np.generic], known: Bools | None = None
+) -> pa.Array[Any]:
+    """An Arrow array over its buffers, null where not `known`. `pa.array` would import pandas, at a second a worker."""
+    is_known = None if known is None else pa.py_buffer(np.packbits(known, bitorder="little").data)
+    content = (pa.py_buffer(np.ascontiguousarray(buffer).data) for buffer in buffers)
+    return pa.Array.from_buffers(kind, rows, [is_known, *content])
 
 
 def binaries_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
@@ -52,8 +54,7 @@ def repeated(text: str, rows: int) -> pa.Array[Any]:
 
 def strings_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
     """Texts over the bytes they are in, which are not copied: text i is raw[offsets[i] : offsets[i + 1]]."""
-    buffers = [None, *(pa.py_buffer(part.data) for part in (offsets.astype(np.int32), np.ascontiguousarray(raw)))]
-    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+    return array_over(pa.string(), len(offsets) - 1, offsets.astype(np.int32), raw)
 
 
 def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:

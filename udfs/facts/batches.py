@@ -16,7 +16,7 @@ from udfs.facts.arrow_tables import rows_of
 from udfs.facts.asked_records import Asked
 from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
 from udfs.facts.fetches import FetchMessages, of_consumers
-from udfs.facts.picking import pick
+from udfs.facts.picking import pick, position_among
 from udfs.facts.record_sizes import record_columns
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.message_sets import unwrapped
@@ -129,7 +129,7 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
             t.topic: topic,
             t.topic_id: topic_id,
             t.partition: fields.partition[parent],
-            t.position: np.arange(len(parent)) - np.searchsorted(parent, parent),
+            t.position: position_among(parent),
             t.base_offset: fetched_offsets(found) if source == "fetch" else assigned_offsets(found, fields.base_offset),
             t.size_bytes: array_of(found.size, known),
             t.available_bytes: found.available,

@@ -20,6 +20,7 @@ from udfs.capture.request_log import LOGGED_REQUESTS
 from udfs.capture.segments import DIRECTION, UNKNOWN
 from udfs.facts.logged_bodies import Texts
 from udfs.facts.names import hash_spans
+from udfs.facts.picking import position_among
 from udfs.facts.repeated_lines import KeptLine, repeated
 from udfs.wire.arrays import Bytes, Ints, Records
 
@@ -93,7 +94,7 @@ def frames_of(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frame
     connections = _connections(names, requests, ints(lines, "completed"), carried)
     before = np.zeros(len(names), np.int64)
     before[: bool(carried.name)] = carried.state["requests"]
-    requests["number"] = np.arange(len(run)) - np.searchsorted(run, run) + before[run]
+    requests["number"] = position_among(run) + before[run]
     ends = [logged_connection(name) for name in names]
     connections["client"] = [client for end in ends if end for client in end[1:]]
     finished = len(names) if chunk.is_last else max(len(names) - 1, 0)

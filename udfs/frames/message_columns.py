@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.wire.message import Field
-from udfs.arrow import array_of
+from udfs.arrow import array_of, array_over
 from udfs.facts.names import topic_id_text
 from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
 from udfs.wire.arrays import Bytes, Ints, read_only
@@ -109,10 +109,7 @@ def _gathered(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
     ends = np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))])
     content = np.empty(int(ends[-1]), np.uint8)
     gather(read_only(arena), starts, lengths, ends, content)
-    mask: Any = pa.py_buffer(np.packbits(lengths >= 0, bitorder="little").data)
-    buffers = [mask, pa.py_buffer(ends.astype(np.int32).data), pa.py_buffer(content.data)]
-    found: pa.Array[Any] = pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
-    return found
+    return array_over(pa.binary(), len(lengths), ends.astype(np.int32), content, known=lengths >= 0)
 
 
 @kernel

@@ -137,8 +137,6 @@ class Output:
         for column, (first, end) in zip(layout.columns, self.used_cells(), strict=True):
             if first != NOWHERE:
                 found[column.level].columns[column.name] = self.out[first:end]
-            elif column.name == PARENT:
-                found[column.level].columns[PARENT] = self.out[:0]
             else:
                 found[column.level].defaults[column.name] = column.default
         return found

@@ -43,12 +43,13 @@ def compile_message(message: Message, versions: tuple[int, ...]) -> Program:
         readers[version] = reader(message, version)
     parents, of_versions = layout.first_column[:-1], sets[list(versions)]
     most = np.max(of_versions, axis=0, initial=NEVER)
-    most[0] = ALWAYS  # every frame has a row at the top, also where none is of a declared version
+    untagged = most > IF_TAGGED
+    untagged[parents] = True  # that levels have rows, or have none, is told by them
     has_level = of_versions[:, parents[layout.level_of]] != NEVER
     return Program(
         layout=layout,
         readers=readers,
-        untagged=most > IF_TAGGED,
+        untagged=untagged,
         settable=most > NEVER,
         left_out=tuple(np.flatnonzero(np.any(has_level & (of_versions != ALWAYS), axis=0)).tolist()),
         tagged_level=most[parents] <= IF_TAGGED,
