@@ -19,12 +19,13 @@ from udfs.arrow import array_of, binary_bytes, valid
 from udfs.arrow import compute as pc
 from udfs.capture.json_lines import parsed
 from udfs.wire.arrays import Bools, Bytes, Ints
+from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.layout import INT_WIDTHS, PARENT, default_value, element_fields, element_path, is_array, is_span
+from udfs.wire.level import Level
 from udfs.wire.messages import Decoded
-from udfs.wire.output import Level
 
 NULL, UNREADABLE_ID = -1, -2
-UUID_BYTES, UUID_CHARACTERS = 16, 22
+UUID_CHARACTERS = 22
 INTS = {name: pa.from_numpy_dtype(np.dtype(f"i{width}")) for name, width in INT_WIDTHS.items()}
 
 

@@ -17,8 +17,8 @@ from udfs.facts.messages import Messages
 from udfs.facts.names import ABSENT
 from udfs.facts.picking import position_among
 from udfs.wire.arrays import Bools, Ints
+from udfs.wire.level import Level
 from udfs.wire.messages import Decoded
-from udfs.wire.output import Level
 
 SHARED = (
     CLUSTER_METADATA.capture_id,

@@ -22,8 +22,8 @@ from udfs.facts.names import ABSENT
 from udfs.facts.picking import pick, position_among
 from udfs.facts.topic_configs import max_message_bytes
 from udfs.wire.arrays import Bools, Ints
+from udfs.wire.level import Level
 from udfs.wire.messages import Decoded
-from udfs.wire.output import Level
 
 NO_COUNT = -1  # Kafka's default of counts in a CreateTopics response
 

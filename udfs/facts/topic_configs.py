@@ -11,7 +11,7 @@ from udfs.arrow import array_of, compute, flags
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.names import hash_of, hash_spans
 from udfs.wire.arrays import Ints
-from udfs.wire.output import Level
+from udfs.wire.level import Level
 
 MOST_DIGITS = 10
 """Of a Kafka INT."""

@@ -13,12 +13,12 @@ from udfs.arrow import array_of, array_over
 from udfs.facts.names import topic_id_text
 from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
 from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.kernel import kernel
 from udfs.wire.layout import element_fields, element_path, is_array, is_nullable_struct
-from udfs.wire.output import Level
+from udfs.wire.level import Level
 from udfs.wire.primitives import copy_bytes
 
-UUID_BYTES = 16
 ZERO_UUID = bytes(UUID_BYTES)
 """Kafka's Uuid.ZERO_UUID, which stands for no id."""
 

@@ -35,6 +35,11 @@ def all_read_only(columns: Iterable[Any]) -> Iterator[Any]:
     return map(read_only, columns)
 
 
+def int64s(values: npt.NDArray[Any]) -> Ints:
+    """The values as contiguous int64s; a copy only where they are not."""
+    return np.ascontiguousarray(values, np.int64)
+
+
 def read_only(values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
     """A contiguous view that cannot be written, whatever came in: kernels then compile for one type of input only."""
     view: npt.NDArray[_Scalar] = np.ascontiguousarray(values).view()

@@ -55,15 +55,21 @@ def _fill(out: Ints, first: int, count: int, value: int) -> None:
 
 
 @kernel
-def _give_back(frame: int, levels: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints) -> None:
-    """Forget what a frame wrote: the rows it took, and all but the defaults in them and in its own."""
+def _set_defaults(frame: int, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints) -> None:
+    """Have a frame's own row hold nothing but defaults."""
+    for column in range(first_cells.size):
+        if level_of[column] == 0 and first_cells[column] >= 0:
+            put(out, first_cells[column] + frame, defaults[column])
+
+
+@kernel
+def _give_back(levels: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints) -> None:
+    """Forget the rows that the last frame took below the top, which then hold nothing but defaults."""
     for column in range(first_cells.size):
         level = level_of[column] * LEVEL_WIDTH
-        before, used = frame, frame + 1
-        if level > 0:
-            before, used = cell(levels, level + USED_BEFORE), cell(levels, level + USED)
-        if first_cells[column] >= 0:
-            _fill(out, first_cells[column] + before, used - before, defaults[column])
+        if level > 0 and first_cells[column] >= 0:
+            before = cell(levels, level + USED_BEFORE)
+            _fill(out, first_cells[column] + before, cell(levels, level + USED) - before, defaults[column])
     for level in range(LEVEL_WIDTH, levels.size, LEVEL_WIDTH):
         put(levels, level + USED, cell(levels, level + USED_BEFORE))
 
@@ -94,14 +100,19 @@ def read_frames(
 ) -> tuple[int, int]:  # fmt: skip
     """Decode frames from `first_frame` on; (frame to go on from, FULL or LACKING - level), or (their number, DONE).
 
-    `addresses` are those of the arena, of the table of the columns' first rows, and of `levels`; `level_of`,
-    `first_cells` and `defaults` int64[columns] each column's level, first cell, -1 where it has none, and default.
+    readers: int64[versions], addresses, 0 of a version that is not read. starts, ends: int64[frames], where in the
+    arena a frame is; versions: int16[frames]. addresses: int64[3], of the arena, of the table of the columns' first
+    rows, and of `levels`, the level table. level_of, first_cells, defaults: int64[columns], each column's level, its
+    first cell in `out`, -1 where it has none, and its default.
+
+    Written are `levels`, `out`, and for a frame with a fault `fault` int8[frames] and `fault_at` int64[frames].
     """
     for frame in range(first_frame, starts.size):
         start, end = starts[frame], ends[frame]
         result = _reader(readers, versions[frame], start, end, arena.size)
         if result < 0:
             fault[frame], fault_at[frame] = -result, start
+            _set_defaults(frame, level_of, first_cells, defaults, out)
             continue
         result = _read(result, addresses[ARENA], start, end, frame, addresses[COLUMNS], addresses[LEVELS])
         if result == end:
@@ -109,7 +120,8 @@ def read_frames(
         at = levels[FAULT_AT]
         if result >= 0:
             result, at = _TRAILING_BYTES, result
-        _give_back(frame, levels, level_of, first_cells, defaults, out)
+        _set_defaults(frame, level_of, first_cells, defaults, out)
+        _give_back(levels, level_of, first_cells, defaults, out)
         if result < _LEAST_FAULT:
             return frame, result
         fault[frame], fault_at[frame] = -result, at

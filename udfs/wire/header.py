@@ -15,7 +15,7 @@ from udfs.wire.faults import DecodeFault
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import COMPACT, SHORT, length, signed, unsigned_varint
 
-NEVER = np.iinfo(np.int16).max
+NO_FLEXIBLE_VERSION = np.iinfo(np.int16).max
 
 # Columns of API_TABLE.
 FLEXIBLE_FROM = 0
@@ -42,16 +42,16 @@ _UNKNOWN_API = int(DecodeFault.UNKNOWN_API)
 
 def _by_key() -> Shorts:
     table = np.empty((max(api.key for api in APIS) + 1, 2), np.int16)
-    table[:] = (NEVER, -1)
+    table[:] = (NO_FLEXIBLE_VERSION, -1)
     for api in APIS:
-        table[api.key] = (NEVER if api.flexible_from is None else api.flexible_from, api.last_version)
+        table[api.key] = (NO_FLEXIBLE_VERSION if api.flexible_from is None else api.flexible_from, api.last_version)
     table.flags.writeable = False
     return table
 
 
 API_TABLE = _by_key()
-"""int16[keys, 2], the `apis` of the functions below: row = API key; FLEXIBLE_FROM, NEVER without flexible versions;
-LAST_VERSION known, -1 where no API has the key."""
+"""int16[keys, 2], the `apis` of the functions below: row = API key; FLEXIBLE_FROM, NO_FLEXIBLE_VERSION where there is
+none; LAST_VERSION known, -1 where no API has the key."""
 
 _PRODUCE_FLEXIBLE_FROM = int(API_TABLE[PRODUCE, FLEXIBLE_FROM])
 

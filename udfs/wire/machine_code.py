@@ -1,6 +1,6 @@
 """Functions given in LLVM's language: compiled for this processor, kept on disk, loaded.
 
-LLVM takes some hundredths of a second for what numba takes seconds for, most of them to find out the types.
+LLVM takes a fraction of a second for what numba takes seconds for, most of them to find out the types.
 """
 
 from __future__ import annotations
@@ -11,31 +11,44 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+from threading import Lock
 from typing import Any
 
 from llvmlite import binding, ir
 
 _SPEED_LEVEL = 2
 _DIGEST_BYTES = hashlib.sha256().digest_size
+_ONE_AT_A_TIME = Lock()
+"""LLVM's engine is not to be called from two threads."""
 
 
 def address_of(name: str, made_from: str, write: Callable[[ir.Module, str], None]) -> int:
     """Where a function is in this process. `write` adds it to a module, under the name it is given, where its machine
-    code is not on disk already.
+    code is not on disk already. May be called by several threads.
 
     made_from: all that the function depends on but for the code in udfs, after which the folder is named.
     """
     key = "\0".join((made_from, *_processor(), str(binding.llvm_version_info)))
     symbol = f"{name}_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    with _ONE_AT_A_TIME:
+        address: int = _engine().get_function_address(symbol)
+        if address == 0:
+            _engine().add_object_file(binding.ObjectFileRef.from_data(_code(symbol, write)))
+            _engine().finalize_object()
+            address = _engine().get_function_address(symbol)
+    return address
+
+
+def _code(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
+    """A function's machine code, kept for the next process where the folder can be written."""
     file = Path(os.environ["NUMBA_CACHE_DIR"]) / f"{symbol}.o"
-    code = _kept(file)
+    code = _kept(file, symbol)
     if code is None:
         code = _compiled(symbol, write)
-        _keep(file, code)
-    _engine().add_object_file(binding.ObjectFileRef.from_data(code))
-    _engine().finalize_object()
-    address: int = _engine().get_function_address(symbol)
-    return address
+        with suppress(OSError):
+            _keep(file, symbol, code)
+    return code
 
 
 def _compiled(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
@@ -43,27 +56,37 @@ def _compiled(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
     write(module, symbol)
     parsed = binding.parse_assembly(str(module))
     parsed.verify()
-    passes = binding.create_pass_builder(_machine(), binding.create_pipeline_tuning_options(_SPEED_LEVEL))
+    machine = _machine()
+    passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(_SPEED_LEVEL))
     passes.getModulePassManager().run(parsed, passes)
-    code: bytes = _machine().emit_object(parsed)
+    code: bytes = machine.emit_object(parsed)
     return code
 
 
-def _kept(file: Path) -> bytes | None:
-    """The code in a file, unless there is none or it is not what was written: LLVM would run, or crash on, anything."""
-    with suppress(FileNotFoundError):
+def _kept(file: Path, symbol: str) -> bytes | None:
+    """The code in a file, None where it is not what was written for this function: LLVM would run, or crash on, any."""
+    with suppress(OSError):
         content = file.read_bytes()
         digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-        return code if hashlib.sha256(code).digest() == digest else None
+        return code if _digest(symbol, code) == digest else None
     return None
 
 
-def _keep(file: Path, code: bytes) -> None:
+def _keep(file: Path, symbol: str, code: bytes) -> None:
     """Write a file at once, so that another process finds all of it or nothing."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(f".{os.getpid()}")
-    part.write_bytes(hashlib.sha256(code).digest() + code)
-    part.replace(file)
+    with NamedTemporaryFile(dir=file.parent, prefix=f"{symbol}.", delete=False) as part:
+        try:
+            part.write(_digest(symbol, code) + code)
+            part.flush()
+            Path(part.name).replace(file)
+        except OSError:
+            Path(part.name).unlink()
+            raise
+
+
+def _digest(symbol: str, code: bytes) -> bytes:
+    return hashlib.sha256(symbol.encode() + code).digest()
 
 
 @cache
@@ -71,8 +94,8 @@ def _processor() -> tuple[str, str]:
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
-@cache
 def _machine() -> Any:
+    """This processor, once for each use: an engine takes what it is given for its own."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     cpu, features = _processor()

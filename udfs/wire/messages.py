@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.wire.message import Message
-from udfs.wire.arrays import Bytes, Codes, Ints, Shorts, read_only
+from udfs.wire.arrays import Bytes, Codes, Ints, Shorts, int64s, read_only
 from udfs.wire.frame_loop import DONE, note_versions, read_frames
 from udfs.wire.layout import is_in, newest_version
-from udfs.wire.output import Level, room_for
+from udfs.wire.level import Level
+from udfs.wire.output import room_for
 from udfs.wire.program import compile_message
 from udfs.wire.reader_code import FULL, LACKING
 
@@ -20,8 +21,8 @@ class Decoded:
     """A batch of frames, decoded.
 
     `fault` int8[frames] holds DecodeFault codes, `fault_at` int64[frames] the arena offset of the field that could
-    not be read, -1 without fault. `levels[""]` has a row for every frame; a frame with a fault has defaults there and
-    no rows elsewhere.
+    not be read, of neighbouring integers that of the first; -1 without fault. `levels[""]` has a row for every frame; a
+    frame with a fault has defaults there and no rows elsewhere.
     """
 
     fault: Codes
@@ -30,13 +31,20 @@ class Decoded:
 
 
 def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts) -> Decoded:
-    """Decode the bodies [start, end) of frames of one message, each in its own version.
+    """Decode the bodies of frames of one message, each in its own version.
+
+    arena: uint8; starts, ends: int64[frames], body i is arena[starts[i]:ends[i]]; versions: int16[frames].
 
     The columns are the same whatever the versions are: those of all versions, with Kafka's default where a frame has
-    none.
+    none. Nothing in a frame, and no place or version, raises. Raises ValueError for arrays that are not of one length,
+    and TypeError for versions of another type, of which int16 would make others.
     """
     frames = len(starts)
-    batch = read_only(arena), _as(starts), _as(ends), np.ascontiguousarray(versions, np.int16)
+    if not frames == len(ends) == len(versions):
+        raise ValueError(f"{frames} starts, {len(ends)} ends and {len(versions)} versions: expected as many of each")
+    if versions.dtype != np.int16:
+        raise TypeError(f"versions are {versions.dtype}, expected int16")
+    batch = read_only(arena), int64s(starts), int64s(ends), np.ascontiguousarray(versions)
     program = compile_message(message, _declared(message, batch[3]))
     fault, fault_at = np.zeros(frames, np.int8), np.full(frames, -1, np.int64)
     size = int(batch[2].sum() - batch[1].sum())
@@ -55,10 +63,6 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
             output = output.grown(FULL - outcome, done / max(size, 1))
     output.remember(size)
     return Decoded(fault, fault_at, output.decoded())
-
-
-def _as(values: Ints) -> Ints:
-    return np.ascontiguousarray(values, np.int64)
 
 
 def _declared(message: Message, versions: Shorts) -> tuple[int, ...]:

@@ -1,16 +1,16 @@
-"""What a batch of frames decodes into: one flat int64 buffer, where each column is in it, and the levels made of it."""
+"""What a batch of frames decodes into: one flat int64 buffer, and where each column is in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
 from udfs.wire.arrays import Bools, Floats, Ints
-from udfs.wire.layout import PARENT
+from udfs.wire.level import Level
 from udfs.wire.program import Program
 from udfs.wire.reader_code import CAPACITY, CELL_BYTES, LEVEL_WIDTH, USED
 
@@ -23,51 +23,11 @@ _LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
-    """The rows of one array path, in wire order; every column is int64[rows].
-
-    Numbers are columns of their name; a string, bytes, records or uuid is the pair NAME.start, NAME.length of offsets
-    into the arena; an array is NAME.count here and a level of its own. Fields of a struct are dotted:
-    `replica_state.replica_id`; one that can be null as a whole has NAME.is_null as well. `defaults` are the values of
-    the columns that no row sets.
-    """
-
-    path: str
-    columns: dict[str, Ints]
-    defaults: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.parent.size
-
-    @property
-    def names(self) -> list[str]:
-        """Of all columns."""
-        return [*self.columns, *(name for name in self.defaults if name not in self.columns)]
-
-    @property
-    def parent(self) -> Ints:
-        """The row this one belongs to in the level above; in the top level, the frame."""
-        return self.columns[PARENT]
-
-    def column(self, name: str) -> Ints:
-        """A number, 0 or 1 for a bool, or NAME.count of an array (-1: null)."""
-        if name not in self.columns:
-            self.columns[name] = np.full(self.rows, self.defaults[name])
-        return self.columns[name]
-
-    def span(self, name: str) -> tuple[Ints, Ints]:
-        """(starts, lengths) in the arena; length -1: null, or a uuid that the frame does not have."""
-        return self.column(name + ".start"), self.column(name + ".length")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Output:
     """Room for the rows of a batch.
 
-    `levels`: the readers' level table; `first_cells` int64[columns]: where each column begins, NOWHERE for one that has
-    no room yet.
+    `out` int64[cells]: the columns one behind the other. `levels`: the readers' level table; `first_cells`
+    int64[columns]: where in `out` each column begins, NOWHERE for one that has no room yet.
     """
 
     program: Program
@@ -179,9 +139,16 @@ def allocate(program: Program, capacity: Ints, has_room: Bools) -> Output:
     first_cells = np.where(has_room, behind - cells_each, NOWHERE)
     levels = np.zeros(len(capacity) * LEVEL_WIDTH, np.int64)
     levels[CAPACITY::LEVEL_WIDTH] = capacity
-    # Of Arrow's pool, which keeps what is given back: memory new to a process costs as much as decoding into it.
-    out = np.frombuffer(memoryview(pa.allocate_buffer(int(behind[-1]) * CELL_BYTES)), np.int64)
+    out = unwritten(int(behind[-1]))
     for column in program.left_out:
         if has_room[column]:
             out[first_cells[column] : behind[column]] = program.layout.defaults[column]
     return Output(program, levels, first_cells, out)
+
+
+def unwritten(cells: int) -> Ints:
+    """int64[cells] that hold anything.
+
+    They are of Arrow's pool, which keeps what is given back: memory new to a process costs as much as decoding into it.
+    """
+    return np.frombuffer(memoryview(pa.allocate_buffer(cells * CELL_BYTES)), np.int64)

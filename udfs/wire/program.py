@@ -43,7 +43,9 @@ def compile_message(message: Message, versions: tuple[int, ...]) -> Program:
         readers[version] = reader(message, version)
     parents, of_versions = layout.first_column[:-1], sets[list(versions)]
     most = np.max(of_versions, axis=0, initial=NEVER)
-    untagged = most > IF_TAGGED
+    # A field that is tagged in some versions alone may bring columns in its tag for which there is no room without it.
+    is_tagged_at_times = np.any((of_versions == IF_TAGGED) & (most > IF_TAGGED))
+    untagged = most > (NEVER if is_tagged_at_times else IF_TAGGED)
     untagged[parents] = True  # that levels have rows, or have none, is told by them
     has_level = of_versions[:, parents[layout.level_of]] != NEVER
     return Program(

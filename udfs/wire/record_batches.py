@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.wire.arrays import Bytes, Ints, int64s, read_only
 from udfs.wire.checksums import CRC32, CRC32C, Table, checksum
 from udfs.wire.faults import DecodeFault
 from udfs.wire.kernel import kernel
@@ -62,7 +62,7 @@ LOG_OVERHEAD = 12
 HEADER_UP_TO_MAGIC = 17
 MAGIC_AT = 16
 # The least size Kafka's stream takes for a record of any format (LegacyRecord.RECORD_OVERHEAD_V0).
-LEAST_RECORD = 14
+LEAST_BATCH_LENGTH = 14
 # A whole header by magic.
 HEADERS = (26, 34, 61)
 
@@ -92,14 +92,10 @@ _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 
 def walk(arena: Bytes, starts: Ints, lengths: Ints) -> RecordBatches:
     """The batches of every span (int64 starts and lengths, -1 for null) of the arena."""
-    arena, starts, lengths = read_only(arena), _as(starts), _as(lengths)
+    arena, starts, lengths = read_only(arena), int64s(starts), int64s(lengths)
     rows = np.full((len(fields(RecordBatches)), _count(arena, starts, lengths)), UNKNOWN, np.int64)
     _fill(arena, starts, lengths, CRC32, CRC32C, rows)
     return RecordBatches(*rows)
-
-
-def _as(values: Ints) -> Ints:
-    return np.ascontiguousarray(values, np.int64)
 
 
 @kernel
@@ -109,7 +105,7 @@ def extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
     if remaining < LOG_OVERHEAD:
         return _OK, UNKNOWN, remaining
     length = signed(arena, at + 8, 4)
-    if length < LEAST_RECORD:
+    if length < LEAST_BATCH_LENGTH:
         return _BAD_BATCH_SIZE, LOG_OVERHEAD + length, remaining
     size = LOG_OVERHEAD + length
     if remaining < HEADER_UP_TO_MAGIC:

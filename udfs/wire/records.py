@@ -29,7 +29,7 @@ MOST_EXPANSION = 1200
 """Most uncompressed bytes for one compressed byte, beyond LEAST_LIMIT; DEFLATE ends at 1032."""
 LEAST_LIMIT = 1 << 20
 STEP = 1 << 20
-LEAST_RECORD = 7
+LEAST_RECORD_BYTES = 7
 """Size, attributes, two deltas, null key, null value and no headers take a byte each."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -133,7 +133,7 @@ _codec: Any = pa.Codec
 
 def sizes_of(records: bytes, record_count: int) -> RecordSizes:
     """Sizes and times of records that are not compressed. Raises RecordsError."""
-    if not 0 <= record_count <= len(records) // LEAST_RECORD:
+    if not 0 <= record_count <= len(records) // LEAST_RECORD_BYTES:
         raise RecordsError(RecordsFault.BAD_RECORDS)
     arena = read_only(np.frombuffer(records, np.uint8))
     found = np.zeros((4, record_count), np.int64)
@@ -166,7 +166,7 @@ def walk_records(arena: Bytes, found: Ints) -> int:
     at = 0
     for record in range(found.shape[1]):
         at, length = _varlong(arena, at, arena.size)
-        if at < 0 or length < LEAST_RECORD - 1 or length > arena.size - at:
+        if at < 0 or length < LEAST_RECORD_BYTES - 1 or length > arena.size - at:
             return -1
         end = at + length
         place, timestamp = _varlong(arena, at + 1, end)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
+from udfs.wire import output
 from udfs.wire.messages import Decoded, decode
 
 MESSAGES = tuple(message for declared in DECLARED for message in declared)
@@ -25,6 +26,7 @@ MESSAGE_VERSIONS = [
 ]
 UNKNOWN_TAGS = "unknown tags"
 SPANS = ("string", "bytes", "records", "uuid")
+JUNK = -77
 WIDTHS = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
 Struct = dict[str, Any]
 
@@ -209,9 +211,9 @@ def lay_in_arena(frames: list[bytes], between: bytes = b"") -> tuple[np.ndarray,
 
 @contextmanager
 def junk_in_memory() -> Iterator[None]:
-    """Arrays that nobody has written to are full of junk, as memory that was used before."""
+    """Columns that nobody has written to are full of junk, as memory that was used before."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(np, "empty", lambda shape, dtype: np.full(shape, -77, dtype))
+        patch.setattr(output, "unwritten", lambda cells: np.full(cells, JUNK))
         yield
 
 

@@ -10,8 +10,9 @@ from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.message import Field, Message
 from schemas.wire.metadata import METADATA_REQUEST
 from schemas.wire.produce import PRODUCE_REQUEST
-from tests.unit.wire.reference import be, decode_frames
+from tests.unit.wire.reference import MESSAGES, be, decode_frames, junk_in_memory, lay_in_arena
 from udfs.wire.faults import DecodeFault
+from udfs.wire.layout import PARENT, lay_out
 from udfs.wire.messages import decode
 from udfs.wire.program import compile_message
 
@@ -178,6 +179,46 @@ def test_frames_of_which_none_is_of_a_declared_version_have_defaults() -> None:
     assert decoded.levels[""].parent.tolist() == [0, 1]
     assert decoded.levels[""].column("topics.count").tolist() == [0, 0]
     assert decoded.levels["topics"].column("name.length").tolist() == []
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+def test_frames_that_are_not_read_among_others_have_defaults(message: Message) -> None:
+    newest = int(message.versions.split("-")[1])
+    arena, starts, ends = lay_in_arena([b""] * 3)
+    ends[2] = 1 << 40
+    with junk_in_memory():
+        decoded = decode(message, arena, starts, ends, np.array([newest, 99, newest], np.int16))
+    assert decoded.fault.tolist() == [DecodeFault.TRUNCATED, DecodeFault.UNKNOWN_VERSION, DecodeFault.BAD_FRAME]
+    top = decoded.levels[""]
+    columns = {name: top.column(name).tolist() for name in top.names if name != PARENT}
+    layout = lay_out(message)
+    assert columns == {
+        name: [layout.columns[layout.column("", name)].default] * 3 for name in columns
+    }  # fmt: skip
+
+
+def test_arrays_that_do_not_fit_together_are_refused() -> None:
+    one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
+    arena = np.zeros(8, np.uint8)
+    with pytest.raises(ValueError, match="2 starts, 1 ends and 2 versions"):
+        decode(METADATA_REQUEST, arena, two, one, two.astype(np.int16))
+    with pytest.raises(TypeError, match="versions are int64, expected int16"):
+        decode(METADATA_REQUEST, arena, one, one, one)  # type: ignore[arg-type]
+
+
+def test_a_field_may_bring_columns_in_a_tag_that_it_has_not_without_one() -> None:
+    number, new = Field("n", "int32", "0+"), Field("new", "int32", "1+")
+    message = Message("Grown", 0, "0-1", "1+", (
+        Field("xs", "[]X", "0+", tagged="1+", tag=0, fields=(number, new)),
+        Field("s", "S", "0+", tagged="1+", tag=1, fields=(number, new)),
+    ))  # fmt: skip
+    plain = be("iii", 1, 7, 8)
+    tagged = b"\2" + b"\0\x0a" + b"\2" + be("ii", 5, 6) + NO_TAGS + b"\1\x09" + be("ii", 3, 4) + NO_TAGS
+    arena, starts, ends = lay_in_arena([plain, tagged])
+    decoded = decode(message, arena, starts, ends, np.array([0, 1], np.int16))
+    assert decoded.fault.tolist() == [DecodeFault.OK] * 2
+    assert [decoded.levels["xs"].column(name).tolist() for name in ("n", "new")] == [[7, 5], [0, 6]]
+    assert [decoded.levels[""].column(name).tolist() for name in ("s.n", "s.new")] == [[8, 3], [0, 4]]
 
 
 def test_no_frames_give_every_column_without_rows() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.wire.message import Message
-from tests.unit.wire.reference import MESSAGES, encode, message_values
+from tests.unit.wire.reference import JUNK, MESSAGES, encode, message_values
 from tests.unit.wire.test_hostile_frames import hostile_cases, newest
 from udfs.wire.arrays import read_only
 from udfs.wire.frame_loop import DONE, read_frames
@@ -26,7 +26,6 @@ from udfs.wire.program import compile_message
 from udfs.wire.reader_code import FULL
 
 PROT_NONE = 0
-JUNK = -77
 
 
 def page_between_forbidden_ones() -> np.ndarray:
