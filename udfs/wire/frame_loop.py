@@ -6,11 +6,12 @@ gives its rows back; so does one for whose rows there is no room, which the loop
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import config, types
 from numba.extending import intrinsic
 
 from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Shorts
@@ -24,6 +25,8 @@ _UNKNOWN_VERSION = -int(DecodeFault.UNKNOWN_VERSION)
 _BAD_FRAME = -int(DecodeFault.BAD_FRAME)
 _LEAST_FAULT = -max(DecodeFault)
 DONE = 1
+
+_config: Any = config  # its type hints leave out what the environment sets
 
 # The addresses that readers are given.
 ARENA, COLUMNS, LEVELS = range(3)
@@ -45,7 +48,13 @@ def _emit_call(
     return types.int64(*[types.int64] * 7), generate
 
 
-_read = cast(Callable[..., int], intrinsic(_emit_call))
+def _called(address: int, *arguments: int) -> int:
+    """The same for the loop as plain Python, where numba is told to compile nothing."""
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(READER.args))
+    return int(function(int(address))(*map(int, arguments)))
+
+
+_read = cast(Callable[..., int], _called if _config.DISABLE_JIT else intrinsic(_emit_call))
 
 
 @kernel

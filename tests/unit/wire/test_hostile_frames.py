@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.wire.message import Message
-from tests.unit.wire.reference import MESSAGES, encode, lay_in_arena, message_values
+from tests.unit.wire.reference import MESSAGES, encode, filled_struct, lay_in_arena, message_values
 from udfs.wire.arrays import read_only
 from udfs.wire.header import API_TABLE, plausible_request, request_header, response_body_start
 from udfs.wire.messages import Decoded, decode
@@ -90,10 +91,32 @@ def hostile_cases() -> list[tuple[int, int, bytes]]:
     return cases
 
 
+def filled_cases() -> list[tuple[int, int, bytes]]:
+    """(message, version, frame) with rows in every level, whole and cut."""
+    cases = []
+    for number, message in enumerate(MESSAGES):
+        for version in {0, newest(message)}:
+            frame = encode(message, version, filled_struct(message.fields, version))
+            cases += [(number, version, frame), (number, version, frame[:-1])]
+    return cases
+
+
+def decoded_cells(message: Message, version: int, frame: bytes) -> list[int]:
+    """Faults and cells of the frame, once among others and once where none is of a declared version."""
+    arena = np.frombuffer(frame, np.uint8)
+    cells = []
+    for versions in ([version, -1, version], [-1, 99, -1]):
+        ends = np.full(3, len(frame))
+        decoded = decode(message, arena, np.zeros(3, np.int64), ends, np.array(versions, np.int16))
+        cells += [*decoded.fault.tolist(), *decoded.fault_at.tolist()]
+        cells += [int(cell) for column in columns_of(decoded, 0).values() for cell in column]
+    return cells
+
+
 def outcomes() -> list[list[int]]:
     """What every kernel makes of the cases, each in an arena of its own size, so that reading on is reading outside."""
     found = []
-    for number, version, frame in hostile_cases():
+    for number, version, frame in chain(hostile_cases(), filled_cases()):
         arena = read_only(np.frombuffer(frame, np.uint8))
         size = len(frame)
         batches = walk(arena, np.array([0]), np.array([size]))
@@ -104,6 +127,7 @@ def outcomes() -> list[list[int]]:
                 *(int(value) for value in (*header, *response)),
                 int(plausible_request(arena, 0, size, size, API_TABLE)),
                 *(int(value) for value in (*batches.fault, *batches.size, *batches.available, *batches.crc_valid)),
+                *decoded_cells(MESSAGES[number], version, frame),
             ]
         )
     return found

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.wire.message import Message
-from tests.unit.wire.reference import JUNK, MESSAGES, encode, message_values
+from tests.unit.wire.reference import JUNK, MESSAGES, encode, filled_struct, message_values, within
 from tests.unit.wire.test_hostile_frames import hostile_cases, newest
 from udfs.wire.arrays import read_only
 from udfs.wire.frame_loop import DONE, read_frames
@@ -44,20 +46,69 @@ def arenas(frame: bytes, page: np.ndarray) -> Iterator[np.ndarray]:
         yield arena
 
 
+def damaged_cases() -> Iterator[tuple[int, int, bytes]]:
+    """(message, version, frame) with rows in every level: whole, cut at each byte, and with each byte made larger.
+
+    Of the oldest and newest version, and of those where the encoding changes.
+    """
+    for number, message in enumerate(MESSAGES):
+        flexible = [version for version in range(newest(message) + 1) if within(version, message.flexible)]
+        for version in sorted({0, max(min(flexible, default=0) - 1, 0), *flexible[:1], newest(message)}):
+            frame = encode(message, version, filled_struct(message.fields, version))
+            for at in range(len(frame)):
+                yield number, version, frame[:at]
+                yield number, version, frame[:at] + b"\x7e" + frame[at + 1 :]
+            yield number, version, frame
+
+
+def decode_alone(message: Message, version: int, frame: np.ndarray) -> None:
+    """Decode a frame that is all of its arena."""
+    decode(message, frame, np.zeros(1, np.int64), np.array([frame.size]), np.array([version], np.int16))
+
+
 def decode_between_forbidden_pages() -> None:
-    """Decode the hostile cases where not a byte around them can be read."""
+    """Decode frames where not a byte around them can be read; those that nobody damaged have rows in every level."""
     page = page_between_forbidden_ones()
-    for number, version, frame in hostile_cases():
+    for number, version, frame in chain(damaged_cases(), hostile_cases()):
         for arena in arenas(frame, page):
-            ends = np.array([len(frame)])
-            decode(MESSAGES[number], arena, np.zeros(1, np.int64), ends, np.array([version], np.int16))
+            decode_alone(MESSAGES[number], version, arena)
+
+
+def run_apart(repository: Path, before: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Decode between forbidden pages in a process that may die, which runs `before` before."""
+    code = "from tests.unit.wire.test_reader_memory import decode_between_forbidden_pages as run; run()"
+    known = {**os.environ, "PYTHONPATH": str(repository), **environment}
+    command = [sys.executable, "-c", f"{before}\n{code}"]
+    return subprocess.run(command, env=known, capture_output=True, text=True, check=False)
 
 
 def test_no_reader_reads_outside_its_frame(repository: Path) -> None:
-    code = "from tests.unit.wire.test_reader_memory import decode_between_forbidden_pages as run; run()"
-    environment = {**os.environ, "PYTHONPATH": str(repository)}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    run = run_apart(repository)
     assert run.returncode == 0, run.stderr[-2000:]
+
+
+UNCHECKED = {
+    "all": "ReaderCode.require = lambda self, size: None",
+    "elements": """
+require, each_row = ReaderCode.require, ReaderCode.each_row
+@contextmanager
+def unchecked_rows(self, level, count):
+    with each_row(self, level, count) as parent:
+        ReaderCode.require = lambda self, size: None
+        yield parent
+        ReaderCode.require = require
+ReaderCode.each_row = unchecked_rows
+""",
+}
+
+
+@pytest.mark.parametrize("where", UNCHECKED)
+def test_a_reader_that_does_not_check_what_remains_would_be_found_out(
+    where: str, repository: Path, tmp_path: Path
+) -> None:
+    imports = "from contextlib import contextmanager\nfrom udfs.wire.reader_code import ReaderCode\n"
+    run = run_apart(repository, before=imports + UNCHECKED[where], NUMBA_CACHE_DIR=str(tmp_path))
+    assert run.returncode == -signal.SIGSEGV, run.stderr[-2000:]
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
