@@ -12,6 +12,7 @@ import pytest
 from tests.oracle.conftest import Jar, RunJava
 from udfs.wire.message_sets import Unwrapped, unwrapped
 from udfs.wire.record_batches import RecordBatches, walk
+from udfs.wire.records import Budget
 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4"}
 JARS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1")
@@ -57,7 +58,7 @@ def sets(kafka_clients: Path, jar: Jar, run_java: RunJava) -> list[Set]:
 
 def read(written: bytes) -> Unwrapped:
     arena = np.frombuffer(written, np.uint8)
-    return unwrapped(arena, walk(arena, np.array([0]), np.array([len(arena)])))
+    return unwrapped(arena, walk(arena, np.array([0]), np.array([len(arena)])), Budget())
 
 
 def numbers_of(found: Unwrapped) -> list[tuple[int, ...]]:

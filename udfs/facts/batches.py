@@ -22,6 +22,7 @@ from udfs.wire.arrays import Bools, Ints
 from udfs.wire.message_sets import unwrapped
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import RecordBatches, walk
+from udfs.wire.records import Budget
 
 NOT_ASSIGNED = -1  # the base offset of a produced batch that is not in the log
 
@@ -115,7 +116,8 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
     usable = (fields.exchange != UNKNOWN) & (fields.lengths > 0)
     fields = Fields(*(column[usable] for column in fields))
     arena = exchanges.frames.arena
-    content = unwrapped(arena, walk(arena, fields.starts, fields.lengths))
+    budget = Budget()
+    content = unwrapped(arena, walk(arena, fields.starts, fields.lengths), budget)
     found = content.batches
     parent = found.parent
     topic, topic_id = exchanges.names.topic_columns(fields.topic[parent])
@@ -140,7 +142,7 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
             t.error_code: array_of(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
             t.acks: array_of(fields.acks[parent], fields.acks[parent] != UNKNOWN),
             **header_columns(found, source),
-            **record_columns(arena, content, source, fields.is_learnt[parent], records),
+            **record_columns(arena, content, source, fields.is_learnt[parent], records, budget),
         },
     )
 

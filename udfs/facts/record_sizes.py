@@ -20,6 +20,7 @@ from udfs.wire.message_sets import FAULTS, Unwrapped
 from udfs.wire.record_batches import UNKNOWN, RecordBatches
 from udfs.wire.records import (
     HEADER_BYTES,
+    Budget,
     RecordsError,
     RecordsFault,
     RecordSizes,
@@ -27,8 +28,6 @@ from udfs.wire.records import (
     uncompressed,
 )
 
-MOST_BYTES_A_CHUNK = 1 << 30
-"""Uncompressed bytes of all batches of a chunk, which has at most some 16 MiB of frames: what is beyond is refused."""
 CRC_AT = 17
 MAGIC = 2
 
@@ -40,7 +39,7 @@ COLUMNS = (
 
 
 def record_columns(
-    arena: Bytes, content: Unwrapped, source: str, is_learnt: Bools, asked: Asked | None
+    arena: Bytes, content: Unwrapped, source: str, is_learnt: Bools, asked: Asked | None, budget: Budget
 ) -> dict[str, pa.Array[Any]]:
     """The columns of COLUMNS. Of wrappers there is what was found in them; of other batches what is asked for, null
     where nothing is or, with the fault, where a batch cannot be read.
@@ -48,7 +47,7 @@ def record_columns(
     source: produce or fetch. is_learnt: bool[batches], those to learn of.
     """
     t = RECORD_BATCHES
-    columns = asked_columns(arena, content.batches, source, is_learnt, asked)
+    columns = asked_columns(arena, content.batches, source, is_learnt, asked, budget)
     of_wrappers = {
         t.uncompressed_bytes: array_of(content.uncompressed, content.uncompressed != UNKNOWN),
         t.records_fault: FAULT_NAMES.take(np.where(content.fault == UNKNOWN, len(FAULTS), content.fault)),
@@ -60,7 +59,7 @@ FAULT_NAMES = pa.array([*(fault.value for fault in FAULTS), None])
 
 
 def asked_columns(
-    arena: Bytes, found: RecordBatches, source: str, is_learnt: Bools, asked: Asked | None
+    arena: Bytes, found: RecordBatches, source: str, is_learnt: Bools, asked: Asked | None, budget: Budget
 ) -> dict[str, pa.Array[Any]]:
     """The columns of COLUMNS as far as they are asked for, of batches of magic 2."""
     n = len(found.parent)
@@ -68,11 +67,9 @@ def asked_columns(
         return nulls_besides(RECORD_BATCHES, set(RECORD_BATCHES.columns) - set(COLUMNS), n)
     types = {str(column): TYPES[column.type] for column in COLUMNS}
     rows: list[dict[str, Any]] = [{}] * n
-    left = MOST_BYTES_A_CHUNK
     for row in learnt(found, source, is_learnt):  # a batch, not a record: one call of a codec and one of a kernel
         is_fetched = source == "fetch"
-        rows[row] = _fetched(arena, found, row, left) if is_fetched else _produced(arena, found, row, left, asked)
-        left -= rows[row].get(RECORD_BATCHES.uncompressed_bytes, 0)
+        rows[row] = _fetched(arena, found, row, budget) if is_fetched else _produced(arena, found, row, budget, asked)
     return {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
 
 
@@ -84,11 +81,11 @@ def learnt(found: RecordBatches, source: str, is_learnt: Bools) -> list[int]:
     return rows
 
 
-def _produced(arena: Bytes, found: RecordBatches, row: int, left: int, asked: Asked) -> dict[str, Any]:
+def _produced(arena: Bytes, found: RecordBatches, row: int, budget: Budget, asked: Asked) -> dict[str, Any]:
     """What there is to know of a produced batch; of one that cannot be read, why."""
     t = RECORD_BATCHES
     try:
-        records, sizes = read_records(arena, found, row, left)
+        records, sizes = read_records(arena, found, row, budget)
     except RecordsError as fault:
         return {t.records_fault: fault.fault.value}
     start = int(found.start[row])
@@ -103,26 +100,26 @@ def _produced(arena: Bytes, found: RecordBatches, row: int, left: int, asked: As
     }
 
 
-def _fetched(arena: Bytes, found: RecordBatches, row: int, left: int) -> dict[str, Any]:
+def _fetched(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> dict[str, Any]:
     """What a fetched batch is without compression; of one that cannot be read, why."""
     t = RECORD_BATCHES
     try:
-        return {t.uncompressed_bytes: len(read_bytes(arena, found, row, left))}
+        return {t.uncompressed_bytes: len(read_bytes(arena, found, row, budget))}
     except RecordsError as fault:
         return {t.records_fault: fault.fault.value}
 
 
-def read_records(arena: Bytes, found: RecordBatches, row: int, most: int) -> tuple[bytes, RecordSizes]:
-    """A batch's records without compression, no more than `most` bytes, and their sizes. Raises RecordsError."""
-    records = read_bytes(arena, found, row, most)
+def read_records(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> tuple[bytes, RecordSizes]:
+    """A batch's records without compression, and their sizes. Raises RecordsError."""
+    records = read_bytes(arena, found, row, budget)
     return records, sizes_of(records, int(found.record_count[row]))
 
 
-def read_bytes(arena: Bytes, found: RecordBatches, row: int, most: int) -> bytes:
-    """A batch's records without compression, no more than `most` bytes. Raises RecordsError."""
+def read_bytes(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> bytes:
+    """A batch's records without compression. Raises RecordsError."""
     _check(found, row)
     start, size = int(found.start[row]), int(found.size[row])
-    return uncompressed(int(found.codec[row]), arena[start + HEADER_BYTES : start + size].tobytes(), most)
+    return uncompressed(int(found.codec[row]), arena[start + HEADER_BYTES : start + size].tobytes(), budget)
 
 
 def _check(found: RecordBatches, row: int) -> None:

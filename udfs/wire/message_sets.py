@@ -26,7 +26,7 @@ from udfs.wire.record_batches import (
     RecordBatches,
     extent,
 )
-from udfs.wire.records import RecordsError, RecordsFault, uncompressed
+from udfs.wire.records import Budget, RecordsError, RecordsFault, uncompressed
 
 FAULTS = tuple(RecordsFault)
 """By the codes of Unwrapped.fault."""
@@ -54,7 +54,7 @@ class Unwrapped:
     fault: Ints
 
 
-def unwrapped(arena: Bytes, walked: RecordBatches) -> Unwrapped:
+def unwrapped(arena: Bytes, walked: RecordBatches, budget: Budget) -> Unwrapped:
     """The batches of an arena, with every wrapper among them decompressed, read and dropped, one after the other."""
     found = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
                     record_count=walked.record_count.copy(), base_timestamp=walked.base_timestamp.copy())  # fmt: skip
@@ -62,7 +62,7 @@ def unwrapped(arena: Bytes, walked: RecordBatches) -> Unwrapped:
     is_old = (walked.magic == 0) | (walked.magic == 1)
     for row in np.flatnonzero(is_old & (walked.codec != 0) & (walked.fault == _OK)).tolist():  # a wrapper, no message
         try:
-            records = wrapped_records(arena, walked, row)
+            records = wrapped_records(arena, walked, row, budget)
             note_messages(found, row, messages_of(records))
             sizes[row] = len(records)
         except RecordsError as refused:
@@ -71,7 +71,7 @@ def unwrapped(arena: Bytes, walked: RecordBatches) -> Unwrapped:
     return Unwrapped(found, sizes, faults)
 
 
-def wrapped_records(arena: Bytes, found: RecordBatches, row: int) -> bytes:
+def wrapped_records(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> bytes:
     """The uncompressed message set in a wrapper. Raises RecordsError."""
     if found.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)
@@ -83,7 +83,7 @@ def wrapped_records(arena: Bytes, found: RecordBatches, row: int) -> bytes:
     start = int(found.start[row])
     key_and_value = arena[start + HEADERS[magic] - _LENGTHS : start + int(found.size[row])].tobytes()
     stored = value_of(key_and_value)
-    return uncompressed(codec, with_frame_checksum(stored) if magic == 0 and codec == _LZ4 else stored)
+    return uncompressed(codec, with_frame_checksum(stored) if magic == 0 and codec == _LZ4 else stored, budget)
 
 
 def value_of(key_and_value: bytes) -> bytes:

@@ -25,6 +25,8 @@ HEADER_BYTES = 61
 
 MOST_BYTES = 64 << 20
 """Most uncompressed bytes of one batch; brokers take batches of 1 MiB unless they are told otherwise."""
+MOST_BYTES_A_CHUNK = 1 << 30
+"""Uncompressed bytes of all batches of a chunk, which has at most some 16 MiB of frames: what is beyond is refused."""
 MOST_EXPANSION = 1200
 """Most uncompressed bytes for one compressed byte, beyond LEAST_LIMIT; DEFLATE ends at 1032."""
 LEAST_LIMIT = 1 << 20
@@ -71,17 +73,28 @@ class RecordSizes:
     uncompressed: int
 
 
-def uncompressed(codec: int, stored: bytes, most: int = MOST_BYTES) -> bytes:
-    """The bytes behind the header of a batch, decompressed: no more than `most`. Raises RecordsError."""
-    limit = min(most, MOST_BYTES, max(LEAST_LIMIT, MOST_EXPANSION * len(stored)))
+@dataclass(slots=True)
+class Budget:
+    """How many bytes of records may yet be had; those of a batch that is refused in the end count as well."""
+
+    left: int = MOST_BYTES_A_CHUNK
+
+
+def uncompressed(codec: int, stored: bytes, budget: Budget) -> bytes:
+    """The bytes behind the header of a batch, decompressed; `budget` has less left then. Raises RecordsError."""
     if codec == 0:
+        budget.left -= len(stored)
         return stored
     if codec >= len(CODEC_NAMES):
         raise RecordsError(RecordsFault.UNKNOWN_CODEC)
+    limit = min(budget.left, MOST_BYTES, max(LEAST_LIMIT, MOST_EXPANSION * len(stored)))
+    if limit <= 0:
+        raise RecordsError(RecordsFault.EXCESSIVE)
     parts, total = [], 0
     try:
         for part in _snappy(stored, limit) if codec == 2 else _stream(CODEC_NAMES[codec], stored):
             total += len(part)
+            budget.left -= len(part)
             if total > limit:
                 raise RecordsError(RecordsFault.EXCESSIVE)
             parts.append(part)

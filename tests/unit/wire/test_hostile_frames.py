@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from schemas.wire.message import Message
 from tests.unit.wire.reference import MESSAGES, encode, filled_struct, lay_in_arena, message_values
 from udfs.wire.arrays import read_only
-from udfs.wire.header import API_TABLE, plausible_request, request_header, response_body_start
+from udfs.wire.faults import DecodeFault
+from udfs.wire.header import API_TABLE, plausible_request, request_header, response_body_start, skip_tags
 from udfs.wire.messages import Decoded, decode
 from udfs.wire.record_batches import walk
 
@@ -78,6 +79,19 @@ def test_rows_are_never_more_than_a_small_multiple_of_the_bytes(message: Message
         assert sum(level.rows for level in decoded.levels.values()) <= 50 + arena.size
 
 
+ONLY_TAGS = Message("OnlyTags", 0, "0", "0+", ())
+
+
+@given(
+    st.binary(max_size=40) | st.lists(st.sampled_from([0, 1, 2, 3, 5, 0x7F, 0x80, 0x81, 0xFF]), max_size=12).map(bytes)
+)
+def test_headers_and_bodies_take_the_same_bytes_for_tags(section: bytes) -> None:
+    arena = read_only(np.frombuffer(section, np.uint8))
+    behind = skip_tags(arena, 0, len(section))
+    expected = DecodeFault.OK if behind == len(section) else DecodeFault.TRAILING_BYTES
+    assert decode_one(ONLY_TAGS, 0, section).fault.tolist() == [-behind if behind < 0 else expected]
+
+
 def hostile_cases() -> list[tuple[int, int, bytes]]:
     """(message, version, frame) by fixed chance: noise, small numbers, and counts that promise much."""
     source = random.Random(11)  # noqa: S311  (no secret depends on it)
@@ -109,7 +123,7 @@ def decoded_cells(message: Message, version: int, frame: bytes) -> list[int]:
         ends = np.full(3, len(frame))
         decoded = decode(message, arena, np.zeros(3, np.int64), ends, np.array(versions, np.int16))
         cells += [*decoded.fault.tolist(), *decoded.fault_at.tolist()]
-        cells += [int(cell) for column in columns_of(decoded, 0).values() for cell in column]
+        cells += [int(cell) for _, column in sorted(columns_of(decoded, 0).items()) for cell in column]
     return cells
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.wire.reference import be
 from udfs.wire.message_sets import FAULTS, Unwrapped, short_xxh32, unwrapped
 from udfs.wire.record_batches import walk
-from udfs.wire.records import RecordsFault
+from udfs.wire.records import Budget, RecordsFault
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 LOG_APPEND_TIME = 0x08
@@ -41,7 +41,7 @@ def wrapper(magic: int, offset: int, content: bytes, attributes: int = 0, key: b
 
 def read(content: bytes) -> Unwrapped:
     arena = np.frombuffer(content, np.uint8)
-    return unwrapped(arena, walk(arena, np.array([0]), np.array([len(arena)])))
+    return unwrapped(arena, walk(arena, np.array([0]), np.array([len(arena)])), Budget())
 
 
 def fault_of(content: bytes) -> RecordsFault | None:

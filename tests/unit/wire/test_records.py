@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pyarrow as pa
@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.wire.encoding import record, varint
+from udfs.wire import records
 from udfs.wire.records import (
     LEAST_LIMIT,
+    STEP,
+    Budget,
     RecordsError,
     RecordsFault,
     sizes_of,
@@ -71,26 +74,45 @@ def test_every_codec_is_read(codec: str) -> None:
         stored = xerial(content, 32 << 10)
     elif codec != "none":
         stored = pa.compress(content, codec=codec, asbytes=True)
-    assert uncompressed(number, stored) == content
+    assert uncompressed(number, stored, Budget()) == content
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_a_bomb_is_refused(codec: str) -> None:
     stored = pa.compress(bytes(80 << 20), codec=codec, asbytes=True)
     with pytest.raises(RecordsError, match=RecordsFault.EXCESSIVE):
-        uncompressed({"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}[codec], stored)
+        uncompressed({"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}[codec], stored, Budget())
 
 
 def test_no_more_is_made_than_is_left() -> None:
     stored = pa.compress(bytes(LEAST_LIMIT), codec="zstd", asbytes=True)
-    assert len(uncompressed(4, stored)) == LEAST_LIMIT
+    budget = Budget(2 * LEAST_LIMIT - 1)
+    assert len(uncompressed(4, stored, budget)) == LEAST_LIMIT
+    assert budget.left == LEAST_LIMIT - 1
     with pytest.raises(RecordsError, match=RecordsFault.EXCESSIVE):
-        uncompressed(4, stored, LEAST_LIMIT - 1)
+        uncompressed(4, stored, budget)
+
+
+def test_bombs_that_are_refused_use_up_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def counted(codec: str, stored: bytes) -> Iterator[bytes]:
+        for part in steps(codec, stored):
+            made.append(len(part))
+            yield part
+
+    steps = records._stream
+    monkeypatch.setattr(records, "_stream", counted)
+    bomb, budget = pa.compress(bytes(80 << 20), codec="gzip", asbytes=True), Budget(100 << 20)
+    for _ in range(50):
+        with pytest.raises(RecordsError, match=RecordsFault.EXCESSIVE):
+            uncompressed(1, bomb, budget)
+    assert sum(made) <= (100 << 20) + STEP
 
 
 @pytest.mark.parametrize("number", range(1, 8))
 @given(content=st.binary(max_size=100))
 def test_what_no_codec_reads_has_a_reason(number: int, content: bytes) -> None:
     for stored in (content, b"\x82SNAPPY\0" + content, b"\x28\xb5\x2f\xfd" + content, b"\x1f\x8b\x08" + content):
-        told = fault_of(partial(uncompressed, number, stored))
+        told = fault_of(partial(uncompressed, number, stored, Budget()))
         assert told in (None, RecordsFault.UNREADABLE, RecordsFault.UNKNOWN_CODEC, RecordsFault.EXCESSIVE)

@@ -18,6 +18,7 @@ from udfs.replay.splits.compression_estimate import HEADER_BYTES, MAX_RECORD_OVE
 from udfs.replay.splits.sender_events import MODELLED
 from udfs.wire.arrays import Bytes, Ints, read_only
 from udfs.wire.compressed_sizes import compressed_size, encode_records
+from udfs.wire.records import Budget
 
 MOST_HELD = 256 << 20
 """Uncompressed bytes of one producer's records that are held; batches beyond them get their sizes from the model."""
@@ -36,15 +37,14 @@ class Held:
 
 @dataclass(repr=False)
 class HeldRecords:
-    """The records of one producer's batches; left: bytes that there is still room for."""
+    """The records of one producer's batches; budget: the bytes that there is still room for."""
 
-    left: int = MOST_HELD
+    budget: Budget = field(default_factory=lambda: Budget(MOST_HELD))
     batches: dict[Place, Held] = field(default_factory=dict)
 
     def add(self, place: Place, records: bytes, ends: Ints) -> None:
         """Hold a batch."""
         self.batches[place] = Held(read_only(np.frombuffer(records, np.uint8)), read_only(ends))
-        self.left -= len(records)
 
 
 @dataclass(frozen=True, repr=False)

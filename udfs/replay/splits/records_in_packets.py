@@ -22,7 +22,7 @@ def read_held(packets: Iterable[pa.RecordBatch]) -> HeldRecords:
     """What produce requests in the packets hold; the packets are sorted as `frames` wants them."""
     held, names = HeldRecords(), Names()
     for chunk in frames(packets):
-        if held.left > 0:
+        if held.budget.left > 0:
             hold(chunk, names, held)
     return held
 
@@ -38,7 +38,7 @@ def hold(chunk: Frames, names: Names, held: HeldRecords) -> None:
     ids, numbers = exchanges.connection_id[exchange].tolist(), exchanges.number[exchange].tolist()
     for row, place in enumerate(zip(ids, numbers, position.tolist(), strict=True)):  # a batch, not a record
         try:
-            records, sizes = read_records(chunk.arena, found, row, held.left)
+            records, sizes = read_records(chunk.arena, found, row, held.budget)
         except RecordsError:
             continue
         held.add(place, records, sizes.ends)
