@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable
+import re
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from jobs.captures.remote_inputs import uris_of
+from jobs.screen import printable
 from udfs.arrow import compute
 from udfs.capture.locations import has_secret, is_uri, query_of
-from udfs.capture.request_log_head import UTC, is_request_log
+from udfs.capture.request_log_head import UTC, is_capture_or_log
 from udfs.capture.storage import open_stored
 from udfs.errors import ArgumentError, CaptureError
 
-PACKED_SUFFIXES = tuple(f"{name}{packed}" for name in (".pcap", ".pcapng", ".cap") for packed in ("", ".gz", ".zst"))
-SUFFIXES = (*PACKED_SUFFIXES, ".parquet", ".arrow")
-"""How the names of captures in a folder end; request logs are known by their content. A file that is named itself may
-have any name."""
+CAPTURE_NAME = re.compile(r"\.(p?cap|pcapng)\d*(\.gz|\.zst)?$|\.(parquet|arrow)$", re.IGNORECASE)
+"""How the names of captures and frame dumps end, with the number that `tcpdump -C` adds. Of other files in a folder
+those are meant whose content is a capture or a request log; a file that is named itself may have any name."""
+READ_FILES = "a capture, a frame dump (.parquet, .arrow) or a request log"
+MOST_NAMED = 3
 
 
 def resolve_captures(named: Iterable[str]) -> tuple[Path | str, ...]:
@@ -56,9 +60,11 @@ def checked_zone(zone: str | None) -> str:
 def _paths(name: str, faults: list[str]) -> list[Path]:
     path = Path(name)
     if path.is_dir():
-        inside = [entry for entry in path.iterdir() if entry.is_file() and _is_capture(str(entry))]
+        found = sorted(entry for entry in path.iterdir() if entry.is_file())
+        inside = [entry for entry in found if _is_capture(str(entry))]
         if not inside:
             faults.append(_empty(name))
+        _tell_left_out(name, [entry.name for entry in found if entry not in inside])
         return inside
     # A file may have [ or * in its own name, so it is looked for as written first.
     if path.exists():
@@ -76,6 +82,7 @@ def _uris(name: str, faults: list[str]) -> list[str]:
     try:
         found, is_folder = uris_of(name)
         inside = [uri for uri in found if not is_folder or _is_capture(uri)]
+        _tell_left_out(name, [uri for uri in found if uri not in inside])
     except OSError as error:
         faults.append(f"{name}: {error.strerror or error}")
         return []
@@ -87,16 +94,24 @@ def _uris(name: str, faults: list[str]) -> list[str]:
 def _is_capture(path: str) -> bool:
     """Whether a file of a folder is meant, when the folder is named."""
     name = path.removesuffix(query_of(path)) if is_uri(path) else path
-    if name.lower().endswith(SUFFIXES):
+    if CAPTURE_NAME.search(name):
         return True
     try:
-        return is_request_log(path)
+        return is_capture_or_log(path)
     except CaptureError:  # what cannot be read is not known to be one
         return False
 
 
+def _tell_left_out(folder: str, names: Sequence[str]) -> None:
+    """Say which files of a folder are not read: a capture among them would be missed in silence."""
+    if names:
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        told = ", ".join(map(printable, names[:MOST_NAMED])) + more
+        sys.stderr.write(f"refetch: {printable(folder)}: left out, as not {READ_FILES}: {told}\n")
+
+
 def _empty(name: str) -> str:
-    return f"{name}: no capture in this folder; looked for request logs and names ending in {', '.join(SUFFIXES)}"
+    return f"{name}: no file in this folder is {READ_FILES}; name files themselves to have them read"
 
 
 def _nothing(name: str) -> str:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.capture import pcap, pcapng
+from udfs.capture import pcap
 from udfs.capture.compression import GZIP_MAGIC, ZSTD_MAGIC, Compression
 from udfs.capture.faults import FaultReason
+from udfs.capture.magics import PCAP_MAGICS, PCAPNG_MAGIC
 from udfs.capture.packet_table import INTERFACE_COLUMNS
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.errors import CaptureError
@@ -54,9 +55,9 @@ def read_file_header(head: bytes, path: str, compression: Compression) -> FileHe
     undeclared = np.empty((0, INTERFACE_COLUMNS), np.int64)
     if not head:
         return FileHeader(CaptureFormat.NONE, False, 0, undeclared, FaultReason.FILE_EMPTY)
-    if head.startswith(pcapng.MAGIC):
+    if head.startswith(PCAPNG_MAGIC):
         return FileHeader(CaptureFormat.PCAPNG, False, 0, undeclared)
-    if head[:4] not in pcap.MAGICS:
+    if head[:4] not in PCAP_MAGICS:
         raise CaptureError(_alien_message(head, path, compression))
     if len(head) < pcap.FILE_HEADER_BYTES:
         return FileHeader(CaptureFormat.PCAP, False, 0, undeclared, FaultReason.FILE_HEADER_CUT)

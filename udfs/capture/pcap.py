@@ -7,6 +7,7 @@ import struct
 import numpy as np
 
 from udfs.capture.byte_order import u32
+from udfs.capture.magics import PCAP_MAGICS
 from udfs.capture.packet_table import (
     AT_STOP,
     BIG_ENDIAN,
@@ -27,22 +28,14 @@ RECORD_HEADER_BYTES = 16
 USUAL_SNAPLEN = 262_144
 """libpcap's MAXIMUM_SNAPLEN: a record may be as long whatever the file's snaplen says."""
 
-MAGICS = {
-    b"\xd4\xc3\xb2\xa1": ("<", 6),
-    b"\xa1\xb2\xc3\xd4": (">", 6),
-    b"\x4d\x3c\xb2\xa1": ("<", 9),
-    b"\xa1\xb2\x3c\x4d": (">", 9),
-}
-"""First four bytes to struct byte order and decimal digits of a second's fraction."""
-
 
 def parse_file_header(header: bytes) -> tuple[bool, int, np.ndarray]:
     """Whether a classic pcap file is big endian, its major version, and its one interface as int64[1, 4].
 
-    header: its first 24 bytes, beginning with one of MAGICS. The upper half of the link type field tells the length of
-    frame check sequences and is dropped.
+    header: its first 24 bytes, beginning with one of PCAP_MAGICS. The upper half of the link type field tells the
+    length of frame check sequences and is dropped.
     """
-    order, resolution = MAGICS[header[:4]]
+    order, resolution = PCAP_MAGICS[header[:4]]
     major, _, _, _, snaplen, network = struct.unpack(order + "HHiIII", header[4:FILE_HEADER_BYTES])
     return order == ">", major, np.array([[network & 0xFFFF, snaplen, resolution, 0]], np.int64)
 

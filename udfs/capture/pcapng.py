@@ -31,8 +31,6 @@ from udfs.capture.packet_table import (
 from udfs.capture.timestamps import ticks_to_ns
 from udfs.wire.kernel import kernel
 
-MAGIC = b"\x0a\x0d\x0d\x0a"
-
 SECTION_HEADER = 0x0A0D0D0A  # reads the same in either byte order
 INTERFACE_DESCRIPTION, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
 BYTE_ORDER_MAGIC = 0x1A2B3C4D

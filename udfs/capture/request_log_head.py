@@ -1,4 +1,4 @@
-"""How a request log is known: by its first bytes, which are read without the kernels that read its lines."""
+"""How request logs and captures are known: by their first bytes, without the kernels that read what follows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import re
 
 from udfs.capture.compression import identify_compression, open_stream
+from udfs.capture.magics import begins_capture
 from udfs.capture.storage import open_stored
 
 REQUEST_LOG = "request_log"
@@ -19,10 +20,13 @@ HEAD_BYTES = 1 << 20
 READ_BYTES = 1 << 16
 
 
-def is_request_log(path: str) -> bool:
-    """Whether a file is a request log that can be read. Raises CaptureError where the file cannot be read."""
+def is_capture_or_log(path: str) -> bool:
+    """Whether a file begins as a capture, or is a request log that can be read. Raises CaptureError where it cannot be
+    read.
+    """
     with open_stored(path) as stored:
-        return MARKER.encode() in head_of(stored)
+        head = head_of(stored)
+    return begins_capture(head) or MARKER.encode() in head
 
 
 def head_of(stored: io.RawIOBase) -> bytes:

@@ -6,13 +6,13 @@ import io
 
 import numpy as np
 
-from udfs.capture import pcap, pcapng
 from udfs.capture.compression import Compression, identify_compression, open_stream
 from udfs.capture.faults import CaptureFault
 from udfs.capture.fingerprints import NO_SAMPLE
 from udfs.capture.index import CaptureIndex
 from udfs.capture.line_blocks import line_blocks
 from udfs.capture.log_lines import FINE, lines_of
+from udfs.capture.magics import begins_capture
 from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import FREE_TEXT, MARKER, READ_BYTES, REQUEST_LOG, UTC, head_of
 from udfs.capture.storage import HashedFile, open_stored
@@ -39,7 +39,7 @@ def index_stored_log(
     or is a request log in the free text of Kafka before 2.8.
     """
     head = head_of(stored)
-    if head.startswith(pcapng.MAGIC) or head[:4] in pcap.MAGICS:
+    if begins_capture(head):
         return None
     if MARKER.encode() not in head:
         if FREE_TEXT.search(head):

@@ -36,6 +36,30 @@ def test_request_logs_in_a_folder_are_known_by_their_content(folder: Path) -> No
     assert names(folder, "none") == ["none/broker.gz", "none/kafka-request.log.2026-11-21-12"]
 
 
+def test_captures_in_a_folder_are_known_by_the_names_that_tcpdump_gives_them(folder: Path) -> None:
+    for name in ("broker1.pcap", "broker1.pcap1", "broker1.pcap02.gz", "broker1.pcapx"):
+        (folder / "sub" / name).touch()
+    (folder / "sub/d.pcap").unlink()
+    assert names(folder, "sub") == ["sub/broker1.pcap", "sub/broker1.pcap02.gz", "sub/broker1.pcap1"]
+
+
+@pytest.mark.parametrize("magic", [b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a"], ids=["pcap", "pcapng"])
+def test_captures_in_a_folder_are_known_by_their_content(magic: bytes, folder: Path) -> None:
+    (folder / "none/trace-0900").write_bytes(magic + bytes(20))
+    (folder / "none/trace-1000").write_bytes(gzip.compress(magic + bytes(20)))
+    assert names(folder, "none") == ["none/trace-0900", "none/trace-1000"]
+
+
+def test_what_is_left_out_of_a_folder_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(4):
+        (folder / f"sub/{number}\x1b.txt").touch()
+    names(folder, "sub")
+    assert capsys.readouterr().err == (
+        "refetch: sub: left out, as not a capture, a frame dump (.parquet, .arrow) or a request log: "
+        "0\\x1b.txt, 1\\x1b.txt, 2\\x1b.txt and 1 more\n"
+    )
+
+
 def test_a_pattern_goes_down_with_two_stars(folder: Path) -> None:
     assert names(folder, "**/*.pcap") == ["b.pcap", "odd[1].pcap", "sub/d.pcap"]
 
@@ -59,8 +83,8 @@ def test_every_name_that_leads_nowhere_is_told(folder: Path) -> None:
         "Captures cannot be read:",
         "  gone.pcap: there is no such file or folder",
         "  *.pcapng: no file matches this pattern",
-        "  none: no capture in this folder; looked for request logs and names ending in .pcap, .pcap.gz, .pcap.zst, "
-        ".pcapng, .pcapng.gz, .pcapng.zst, .cap, .cap.gz, .cap.zst, .parquet, .arrow",
+        "  none: no file in this folder is a capture, a frame dump (.parquet, .arrow) or a request log; name files "
+        "themselves to have them read",
     ]
 
 

@@ -1,0 +1,17 @@
+"""How captures begin, told without the kernels that read them."""
+
+from __future__ import annotations
+
+PCAP_MAGICS = {
+    b"\xd4\xc3\xb2\xa1": ("<", 6),
+    b"\xa1\xb2\xc3\xd4": (">", 6),
+    b"\x4d\x3c\xb2\xa1": ("<", 9),
+    b"\xa1\xb2\x3c\x4d": (">", 9),
+}
+"""First four bytes of a pcap file to struct byte order and decimal digits of a second's fraction."""
+PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
+
+
+def begins_capture(head: bytes) -> bool:
+    """Whether a stream that begins so, uncompressed, is pcap or pcapng."""
+    return head[:4] in PCAP_MAGICS or head.startswith(PCAPNG_MAGIC)
