@@ -13,6 +13,7 @@ from jobs.replays.lane_rows import distinct_lanes, in_lane_order
 from jobs.screen import Grid, grid_lines, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch.fetch_report import CLOSED_LOOP, OPEN_LOOP
+from udfs.replay.fetch.observed import MOST_FETCHES
 
 TITLE = "fetch.max.bytes (KIP-74)"
 OPEN = "  open loop: each captured fetch answered under other limits"
@@ -48,7 +49,7 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
     by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
         F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
-        F.max(F.col(c.catch_up_ms).isNull()).alias("never"),
+        F.max(F.col(c.catch_up_ms).isNull()).alias("never"), F.sum(c.left_out).alias("left_out"),
     )  # fmt: skip
     waited = F.struct(f.longest_wait_ms, F.concat_ws("-", f.topic, f.partition).alias("partition"))
     waits = own_rows(f).where(F.col(f.mode) == CLOSED_LOOP).groupBy(f.reader, f.scenario).agg(
@@ -84,6 +85,9 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
     """A line per reader and lane, in the order of the lanes, of each loop."""
     yield CLOSED
     yield from grid_lines(closed_table(found["closed"], lane_names))
+    left_out = sum({row["reader"]: row["left_out"] for row in found["closed"]}.values())
+    if left_out:
+        yield f"  ! {left_out:,} fetches are beyond the first {MOST_FETCHES:,} of their connections, and left out"
     yield OPEN
     yield from grid_lines(open_table(found["open"], lane_names))
 

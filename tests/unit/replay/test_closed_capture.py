@@ -28,6 +28,7 @@ from tests.unit.replay.captured_reader import (
     reads_of,
 )
 from udfs.facts.arrow_tables import unpack
+from udfs.replay.fetch import observed
 from udfs.replay.fetch.client_pace import Fetches, line, measured_pace, time_until
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
@@ -152,6 +153,17 @@ def test_a_partition_that_the_first_fetch_leaves_out_is_not_asked_for_in_it() ->
 def test_batches_of_any_length_give_the_same_rows(most: int) -> None:
     lanes = lanes_of(AS_CAPTURED, SIZE, 10 * SIZE)
     assert gold(EVENTS, lanes, most) == gold(EVENTS, lanes)
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_fetches_that_are_not_kept_are_counted_and_the_same_ones_however_batches_are_cut(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = max(row.get("exchange_no", 0) for row in EVENTS) + 1
+    monkeypatch.setattr(observed, "MOST_FETCHES", 10)
+    rows = gold(EVENTS, lanes_of(AS_CAPTURED), most)
+    assert {row["mode"]: row["left_out"] for row in rows["fetch_consumers"]} == {"closed": captured - 10, "open": 0}
+    assert rows == gold(EVENTS, lanes_of(AS_CAPTURED))
 
 
 def test_the_tables_have_what_becomes_of_each_lane() -> None:

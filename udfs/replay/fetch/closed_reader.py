@@ -71,7 +71,8 @@ class ClosedTotals:
     """What all connections of a reader come to.
 
     sent: int64[lanes] requests. finished: int64[lanes], 1 where all was read. catch_up: int64[partitions, lanes] in us,
-    NO_BACKLOG or NEVER. backlog: int64[partitions] bytes. kept: the responses, as far as there was room.
+    NO_BACKLOG or NEVER. backlog: int64[partitions] bytes. kept: the responses, as far as there was room. left_out:
+    captured fetches behind those that were kept of their connections.
     """
 
     sums: fairness.ReaderSums
@@ -82,6 +83,7 @@ class ClosedTotals:
     backlog: Ints
     verdicts: Verdicts
     kept: Kept
+    left_out: int
 
 
 def closed_totals(
@@ -105,7 +107,7 @@ def closed_totals(
     totals = ClosedTotals(
         fairness.ReaderSums(fairness.with_room(sums.partitions, m), sums.responses),
         new_timeline(n, m, begins, ends), np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG),
-        np.zeros(m, np.int64), Counter(), no_responses(n, room),
+        np.zeros(m, np.int64), Counter(), no_responses(n, room), sum(observed.left_out for observed in seen),
     )  # fmt: skip
     seeds = np.array([zlib.crc32(f"{name}/{seed}".encode()) for name in lanes.names], np.int64)
     by_node = [rules_of(intent, settings, lanes.client_of(kind), seeds) for intent in intents]

@@ -38,7 +38,13 @@ def closed_rows(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader all of whose connections were replayed."""
     totals = Totals(
-        CLOSED_LOOP, closed.sums, closed.sent, closed.backlog, catch_up_ms(closed.catch_up), closed.finished
+        CLOSED_LOOP,
+        closed.sums,
+        closed.sent,
+        closed.backlog,
+        catch_up_ms(closed.catch_up),
+        closed.finished,
+        closed.left_out,
     )
     yield FIDELITY, fidelity_rows(done, closed, run_id)
     yield FETCH_FAIRNESS, fairness_rows(done, totals, lanes, run_id)

@@ -50,7 +50,7 @@ class Reader:
 class Totals:
     """What a reader's sums come to in one mode. requests: int64[lanes]. backlog: int64[partitions] bytes, and catch_up:
     float64[partitions, lanes] in ms with nan for never, and finished: int64[lanes], 1 where all was read; none of them
-    in open loop.
+    in open loop. left_out: captured fetches that the closed loop does not go on to.
     """
 
     mode: str
@@ -59,6 +59,7 @@ class Totals:
     backlog: npt.NDArray[np.int64] | None = None
     catch_up: npt.NDArray[np.float64] | None = None
     finished: npt.NDArray[np.int64] | None = None
+    left_out: int = 0
 
     def backlogs(self, lanes: int, partitions: int) -> pa.Array[Any]:
         """backlog_bytes of each lane and partition."""
@@ -224,6 +225,7 @@ def consumer_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str
             t.cut_tail_bytes: sums.cut_tail[:m].sum(axis=0),
             t.unknown_requests: responses.unknown,
             t.catch_up_ms: totals.slowest(n),
+            t.left_out: np.full(n, totals.left_out),
             t.read_all: pa.nulls(n, pa.bool_()) if totals.finished is None else totals.finished == 1,
             **quantiles,
         },

@@ -1,7 +1,8 @@
 """What is kept of the captured fetches of a connection, to replay it in closed loop when all of them have been seen.
 
 Kept are a few numbers for each fetch and for each partition with records, and the logs' batches: of a connection with
-more than MOST_FETCHES what comes first, and no log once there are MOST_BATCHES, which makes it one that is not known.
+more than MOST_FETCHES what comes first, with the number of the others, and no log once there are MOST_BATCHES, which
+makes it one that is not known.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class Observed:
 
     logs: by partition's key the pieces of its log, in the columns of LISTS. limits: LIMITS of the first fetch. flags:
     how many reads have each of FLAGS. bounds: the highest told by partition. moves: reads that do not repeat the one
-    before. count: fetches; reads: of partitions in them; batches: in the logs. last_sent: when the last fetch was (us).
+    before. count: fetches; left_out: fetches beyond those; reads: of partitions in them; batches: in the logs.
+    last_sent: when the last fetch was (us).
     moved_away: by partition, when it was asked for at another broker (us). moved_here: by partition, the offset that
     was asked for first at the brokers before.
     """
@@ -83,6 +85,7 @@ class Observed:
     flags: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     bounds: dict[int, int] = field(default_factory=dict)
     count: int = 0
+    left_out: int = 0
     reads: int = 0
     batches: int = 0
     last_sent: int | None = None
@@ -108,8 +111,12 @@ def note_log(seen: Observed, row: pa.RecordBatch) -> None:
 
 def note_reads(seen: Observed, reads: Columns, fetch_from: Ints) -> None:
     """Keep what matters of whole, answered fetches of the connection, in time order; `partition` being a number."""
-    if seen.count >= MOST_FETCHES or len(fetch_from) < 2:
+    room = MOST_FETCHES - seen.count
+    seen.left_out += max(len(fetch_from) - 1 - room, 0)
+    fetch_from = fetch_from[: room + 1]
+    if len(fetch_from) < 2:
         return
+    reads = {name: column[: fetch_from[-1]] for name, column in reads.items()}
     starts = fetch_from[:-1]
     if not seen.limits:
         seen.limits = {str(name): int(reads[str(name)][0]) for name in LIMITS}
