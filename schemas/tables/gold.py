@@ -107,8 +107,8 @@ FETCH_CONSUMERS = table(
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
     catch_up_ms=C("double", "The slowest partition's; null in open mode, and where a backlog never was read", "ms",
                   nullable=True),
-    left_out=C("bigint", "Captured fetches beyond the first 1,048,576 of their connections: the closed loop follows, and "
-                         "`fidelity` compares, those before; 0 in open mode"),
+    left_out=C("bigint", "Captured fetches beyond the first 1,048,576 of their connections: the closed loop follows, "
+                         "and `fidelity` compares, those before; 0 in open mode"),
     read_all=C("boolean", "All was read that the capture shows; false where so many fetches brought nothing that the "
                           "closed loop was cut off; null in open mode", nullable=True),
 )  # fmt: skip
