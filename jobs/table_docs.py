@@ -1,10 +1,11 @@
-"""The page docs/tables.md, made from the declarations in schemas/tables by `python -m jobs.table_docs`."""
+"""The pages docs/tables.md and docs/reasons.md, made from schemas/tables by `python -m jobs.table_docs`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from jobs import reason_docs
 from schemas.tables.gold import FIDELITY, GOLD
 from schemas.tables.metrics import METRICS
 from schemas.tables.silver import SILVER
@@ -18,6 +19,7 @@ Delta tables at `LAKE/LAYER/NAME`. This page is made from `schemas/tables` by `p
 
 The key is what makes a row unique. A run that is repeated replaces the rows whose *replaced by* column has its value.
 """
+REASONS = str(reason_docs.PAGE)
 METRICS_HEAD = ("| algorithm | metric | agrees where the same in replay and capture |", "|---|---|---|")
 HEAD = ("| column | type | unit | null | meaning |", "|---|---|---|---|---|")
 
@@ -56,9 +58,15 @@ def metrics() -> Iterator[str]:
 def row(column: Column) -> str:
     """A column's row."""
     cells = (f"`{column}`", f"`{column.type}`", column.unit, "yes" if column.nullable else "", column.doc)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(linked(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def linked(text: str) -> str:
+    """A text in which the page of reasons, where it is named, is a link."""
+    return text.replace(REASONS, f"[{REASONS}]({reason_docs.PAGE.name})")
 
 
 if __name__ == "__main__":
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")
+    reason_docs.PAGE.write_text(reason_docs.page(), encoding="utf-8")

@@ -18,7 +18,16 @@ from jobs.report_page.most import IN_ALL
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
 from jobs.report_page.semantics import semantics
-from jobs.report_page.trust import agreement_bars, captures, fidelity_table, lost_lines, quality, read_lines, trust_line
+from jobs.report_page.trust import (
+    agreement_bars,
+    captures,
+    fidelity_table,
+    glossary,
+    lost_lines,
+    quality,
+    read_lines,
+    trust_line,
+)
 from jobs.report_page.wording import duration, moment, percent, shown
 from jobs.screen import Grid, printable, size
 from schemas.tables.gold import RUNS
@@ -85,7 +94,7 @@ def page(lake: str, run: KnownRun, found: Findings) -> str:
         lake=lake, run=described(run, found), runs=[described_run(row) for row in run.newest], style=style(),
         tiles=list(tiles(found)), read=[line.strip() for line in read_lines(found)],
         lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
-        agreement=figure(agreement_bars, found), compared=list(metrics(found)),
+        agreement=figure(agreement_bars, found), compared=list(metrics(found)), glossary=glossary(found),
         glance=answers(found), advice=advice(found),
         families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -15,11 +16,21 @@ from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.semantics import semantics
 from jobs.report_page.wording import percent
 from jobs.screen import MOST_LINES, Grid, share, size
+from schemas.tables.fidelity_reasons import reason_of
 from schemas.tables.gold import FIDELITY
+from schemas.tables.reason import FidelityReason
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
 
 CLOCKS_APART_US = 60_000_000
 """Farther apart, a request log is not just late: it is in local time, or of another day."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word of the table of fidelity, and what it says."""
+
+    word: str
+    reason: FidelityReason
 
 
 def captures(own_rows: OwnRows) -> DataFrame:
@@ -167,6 +178,17 @@ def fidelity_table(found: Findings) -> Grid:
         for row in compared(found)
     ]  # fmt: skip
     return Grid(["reader", "what", "checked", "equal", "unknown", "reasons"], table, ("reader", "what", "reasons"))
+
+
+def glossary(found: Findings) -> list[Term]:
+    """The reasons that this run gives, each once; not those that another version gave, which are not declared."""
+    t = FIDELITY
+    told = {
+        Term(row["reason"], reason)
+        for row in found.of(fidelity)
+        if row["reason"] and (reason := reason_of(row[t.algorithm], row[t.metric], row["reason"]))
+    }
+    return sorted(told, key=lambda term: (term.word, term.reason.means))
 
 
 def trusted(found: Findings) -> str:

@@ -43,7 +43,7 @@ FIDELITY = table(
     checked=C("bigint", "What could be checked, such as responses"),
     agreed=C("bigint", "... that agree"),
     unknown=C("bigint", "What could not be checked: the capture does not tell what the replay needs"),
-    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed"),
+    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: docs/reasons.md has the words"),
 )  # fmt: skip
 
 FETCH_FAIRNESS = table(

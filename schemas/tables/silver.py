@@ -48,7 +48,8 @@ CAPTURES = table(
                    "the same time"),
     clock_offset_us=C("bigint", "Added to the file's times everywhere else: puts them on the clock of the first point "
                                 "that saw the same packets", "microseconds"),
-    faults=C("array<string>", "What could not be read of the file, and from which byte or row on"),
+    faults=C("array<string>", "What could not be read of the file, and from which byte or row on: docs/reasons.md "
+                              "has the words"),
     unread_bytes=C("bigint", "Bytes of the file that could not be read", "bytes"),
     decoder=C("string", "refetch's version and a digest of its decoder: `pipeline` keeps rows of the same decoder"),
 )  # fmt: skip
@@ -125,7 +126,7 @@ EXCHANGES = table(
                          "in a request log",
                nullable=True, names="group"),
     member_id=C("string", "Member of the group that sent it; null before it has an id", nullable=True, names="member"),
-    decode_fault=C("string", "Why the body could not be decoded", nullable=True),
+    decode_fault=C("string", "Why the body could not be decoded: docs/reasons.md has the words", nullable=True),
     listener=C("string", "The broker's listener, as its request log says; here and below null without a log",
                nullable=True),
     security_protocol=C("string", "Security protocol of the listener", nullable=True),
@@ -248,7 +249,7 @@ RECORD_BATCHES = table(
     recompressed_bytes=C("array<int>", "In sampled batches: compressed bytes of the first eighth of the records, the "
                                        "first two, ..., all, by gzip, then by snappy, lz4 and zstd, at Kafka's levels",
                          "bytes", nullable=True),
-    records_fault=C("string", "Why the records could not be read: see udfs.wire.records", nullable=True),
+    records_fault=C("string", "Why the records could not be read: docs/reasons.md has the words", nullable=True),
 )  # fmt: skip
 
 QUARANTINE = table(
@@ -262,7 +263,7 @@ QUARANTINE = table(
     stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have; of a line "
                               "the same as packet; null for a refused row", "bytes", nullable=True),
     exchange_no=C("bigint", "The exchange it belongs to; null for bytes in no frame", nullable=True),
-    reason=C("string", "Why: see the module udfs.facts.reasons; the names of the rules that refused a row"),
+    reason=C("string", "Why: docs/reasons.md has the words; of a row that a gate refused, the names of its rules"),
     bytes=C("bigint", "Bytes in hand that the reason concerns; 0 for a refused row of another table than exchanges",
             "bytes"),
     missing_bytes=C("bigint", "Bytes of the frame that the capture does not have", "bytes"),

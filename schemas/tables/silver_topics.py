@@ -16,6 +16,10 @@ from schemas.tables.silver_columns import (
 )
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
+from schemas.wire.releases import MARKS
+
+RELEASES = ", ".join(mark.release for mark in MARKS)
+"""Those that APIs tell apart."""
 
 CLUSTER_METADATA = table(
     "cluster_metadata", "silver",
@@ -42,8 +46,8 @@ CLUSTER_METADATA = table(
     replica_nodes=C("array<int>", "Node ids of the replicas", nullable=True),
     isr_nodes=C("array<int>", "Node ids of the replicas in sync", nullable=True),
     error_code=C("smallint", "The entry's error", nullable=True),
-    release=C("string", "Kafka release of the broker that answers: the newest one of schemas/wire/releases.py of which "
-                        "it offers the APIs", nullable=True),
+    release=C("string", "Kafka release of the broker that answers: the newest of which it offers the APIs, of "
+                        f"{RELEASES}", nullable=True),
 )  # fmt: skip
 
 TOPIC_CHANGES = table(

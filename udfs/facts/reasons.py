@@ -10,19 +10,19 @@ from udfs.capture.sasl import SASL_TOKENS
 
 
 class Reason(StrEnum):
-    """The words of quarantine.reason."""
+    """The words of quarantine.reason: schemas.tables.fault_reasons says what each means."""
 
-    BEFORE_FIRST_FRAME = "before_first_frame"  # the capture began within a frame
-    BEHIND_GAP = "behind_gap"  # bytes were lost, and with them where the next frame begins
-    NOT_A_FRAME = "not_a_frame"  # size or header are none that a Kafka peer would send
-    CUT_AT_END = "cut_at_end"  # the connection or the capture ended within a frame's size
-    SASL_TOKENS = "sasl_tokens"  # authentication from before KIP-152, passed over by state and never read
-    CUT_FRAME = "cut_frame"  # some of the frame's bytes are not in the capture
-    UNDECODABLE = "undecodable"  # the body is not what its API and version say; exchanges.decode_fault tells more
-    ORPHAN_RESPONSE = "orphan_response"  # without its request a response cannot be decoded
-    NO_REQUEST_LINE = "no_request_line"  # a line of a request log that is about no request
-    LINE_WITHOUT_TIME = "line_without_time"  # ... that does not tell when the response was sent
-    LINE_NOT_READABLE = "line_not_readable"  # ... whose JSON is cut or not what Kafka writes
+    BEFORE_FIRST_FRAME = "before_first_frame"
+    BEHIND_GAP = "behind_gap"
+    NOT_A_FRAME = "not_a_frame"
+    CUT_AT_END = "cut_at_end"
+    SASL_TOKENS = "sasl_tokens"
+    CUT_FRAME = "cut_frame"
+    UNDECODABLE = "undecodable"
+    ORPHAN_RESPONSE = "orphan_response"
+    NO_REQUEST_LINE = "no_request_line"
+    LINE_WITHOUT_TIME = "line_without_time"
+    LINE_NOT_READABLE = "line_not_readable"
 
 
 OF_LINE = {NO_REQUEST: Reason.NO_REQUEST_LINE, NO_TIME: Reason.LINE_WITHOUT_TIME, NO_JSON: Reason.LINE_NOT_READABLE}

@@ -38,15 +38,15 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 
 
 class RecordsFault(StrEnum):
-    """Why the sizes of a batch's records are not known."""
+    """Why the sizes of a batch's records are not known: schemas.tables.fault_reasons."""
 
-    OLD_FORMAT = "old_format"  # magic 0 or 1: the sizes in a wrapper are not those of a record batch
-    CUT = "cut"  # bytes of the batch are missing
-    CORRUPT = "corrupt"  # the checksum does not fit
-    UNKNOWN_CODEC = "unknown_codec"  # a codec number that Kafka does not have
-    UNREADABLE = "unreadable"  # the codec cannot read the bytes
-    EXCESSIVE = "excessive"  # more bytes, or more for a compressed byte, than any batch needs: a bomb
-    BAD_RECORDS = "bad_records"  # the bytes are not as many records as the header says
+    OLD_FORMAT = "old_format"
+    CUT = "cut"
+    CORRUPT = "corrupt"
+    UNKNOWN_CODEC = "unknown_codec"
+    UNREADABLE = "unreadable"
+    EXCESSIVE = "excessive"
+    BAD_RECORDS = "bad_records"
 
 
 class RecordsError(Exception):

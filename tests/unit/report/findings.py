@@ -34,10 +34,12 @@ def one_of_one(row: Row, in_all: int = 1) -> Row:
     return Row(**row.asDict(), **{IN_ALL: in_all})
 
 
-def agreement(algorithm: str, reader: str, metric: str, checked: int, agreed: int, unknown: int = 0) -> Row:
-    """A row of the query `fidelity`."""
+def agreement(
+    algorithm: str, reader: str, metric: str, checked: int, agreed: int, unknown: int = 0, reason: str | None = None
+) -> Row:
+    """A row of the query `fidelity`; a reason was given once."""
     t = FIDELITY
-    counts = {t.checked: checked, t.agreed: agreed, t.unknown: unknown, "reason": None, "times": None}
+    counts = {t.checked: checked, t.agreed: agreed, t.unknown: unknown, "reason": reason, "times": reason and 1}
     return Row(**{t.algorithm: algorithm, t.reader: reader, t.metric: metric, **counts})
 
 

@@ -11,8 +11,9 @@ from jobs.report_page.page import coded, page
 from jobs.report_page.question import Query
 from jobs.report_page.questions import QUESTIONS
 from jobs.report_page.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
+from jobs.report_page.trust import fidelity
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
-from tests.unit.report.findings import findings, known, one_of_one
+from tests.unit.report.findings import agreement, findings, known, one_of_one
 
 EVIL = "<script>alert('topic')</script>"
 
@@ -87,6 +88,17 @@ def test_all_twenty_questions_are_there_and_every_link_leads_somewhere() -> None
 def test_what_to_trust_comes_before_every_answer() -> None:
     ids = elements().ids
     assert ids.index("trust") < ids.index("glance") < ids.index("advice") < ids.index("question-7")
+
+
+def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None:
+    given = [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, reason) for reason in (None, EVIL)]
+    assert "What the reasons mean" not in page("/lake", known(), findings({fidelity: given}))
+    given += [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, "another_connection")]
+    told = page("/lake", known(), findings({fidelity: given}))
+    glossary = told.partition("What the reasons mean")[2].partition("</details>")[0]
+    assert re.findall("<dt>(.*)</dt>", glossary) == ["another_connection"]
+    assert "perhaps of another process of the same <code>client.id</code> and address." in glossary
+    assert told.index("What to trust") < told.index("What the reasons mean") < told.index('id="glance"')
 
 
 def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:

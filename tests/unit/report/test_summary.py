@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from jobs.report_page.trust import fidelity
 from jobs.summary import summary
-from tests.unit.report.findings import findings, known
+from tests.unit.report.findings import agreement, findings, known
 
 
 def heads(text: str) -> list[str]:
@@ -25,3 +26,10 @@ def test_tables_and_run_are_named() -> None:
     assert summary("/lake", known(), findings()).endswith(
         "Tables\n  /lake/silver\n  /lake/gold\n  run run, capture capture\n"
     )
+
+
+def test_where_reasons_are_given_the_screen_says_where_they_are_explained() -> None:
+    pointer = "\n  What a reason means, and what to do: docs/reasons.md\n"
+    given = [agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 1, "append_read_order")]
+    assert pointer in summary("/lake", known(), findings({fidelity: given}))
+    assert pointer not in summary("/lake", known(), findings())

@@ -6,9 +6,10 @@ from pyspark.sql import Row
 
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.semantics import semantics
-from jobs.report_page.trust import semantics_table, trusted
+from jobs.report_page.trust import fidelity, glossary, semantics_table, trusted
+from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
-from tests.unit.report.findings import findings, row_of
+from tests.unit.report.findings import agreement, findings, row_of
 
 LANES = {
     "fetch_max_bytes": ("captured", "profile=librdkafka"),
@@ -47,3 +48,24 @@ def test_the_table_has_a_row_a_replay_with_its_agreement() -> None:
     rows = {row[0]: row[2:] for row in semantics_table(findings(lanes=LANES)).rows}
     assert rows["fetch_max_bytes"] == ["200", "99.50 %", "3"]
     assert rows["batch_split"] == ["0", "-", "0"]
+
+
+def test_the_glossary_has_the_reasons_that_the_run_gives_each_with_what_its_metric_says() -> None:
+    given = [
+        agreement("fetch_max_bytes", "consumer", "fetches_with_records", 9, 8, 0, "fewer_bytes"),
+        agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 0, "fewer_bytes"),
+        agreement("fetch_max_bytes", "follower", "closed_loop_bytes", 9, 8, 0, "fewer_bytes"),
+        agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 1, "no_response"),
+        agreement("fetch_max_bytes", "follower", "closed_loop_requests", 9, 9),
+    ]
+    told = [(term.word, term.reason) for term in glossary(findings({fidelity: given}))]
+    assert told == [
+        ("fewer_bytes", CLOSED_FETCHES.words["fewer_bytes"]),
+        ("fewer_bytes", OPEN_FETCHES.words["fewer_bytes"]),
+        ("no_response", OPEN_FETCHES.words["no_response"]),
+    ]
+
+
+def test_a_reason_of_another_version_is_not_made_up() -> None:
+    given = [agreement("fetch_max_bytes", "consumer", "empty_fetches", 9, 8, 0, "of_another_version")]
+    assert glossary(findings({fidelity: given})) == []

@@ -36,21 +36,21 @@ class Metric(StrEnum):
 
 
 class Drift(StrEnum):
-    """Why a connection could not be checked, or how the closed loop departed from the capture."""
+    """Why a connection could not be checked, or how the closed loop departed: schemas.tables.fidelity_reasons."""
 
-    SESSION_UNKNOWN = "session_unknown"  # fetches of a session that the capture does not show whole
-    THROTTLED = "throttled"  # a quota held responses with records back: when it does is not modelled
-    RESPONSE_ERROR = "response_error"  # fetches were refused
-    PARTITION_REFUSED = "partition_refused"  # an error or another replica took partitions away
-    LOG_UNKNOWN = "log_content_unknown"  # batches that the reader had to read are not in the capture
-    POSITION_MOVED = "position_moved"  # the reader went on from batches of a partition that are not in the capture
-    OTHER_PARTITION = "other_partition"  # disagreement: another partition's turn
-    FEWER_BYTES = "fewer_bytes"  # disagreement: the closed loop had read less by then
-    MORE_BYTES = "more_bytes"  # disagreement: it had read more
-    SLOWER = "slower"  # disagreement: it took longer
-    FASTER = "faster"  # disagreement: it took less time
-    FEWER_REQUESTS = "fewer_requests"  # disagreement: it sent fewer
-    MORE_REQUESTS = "more_requests"  # disagreement: it sent more
+    SESSION_UNKNOWN = "session_unknown"
+    THROTTLED = "throttled"
+    RESPONSE_ERROR = "response_error"
+    PARTITION_REFUSED = "partition_refused"
+    LOG_UNKNOWN = "log_content_unknown"
+    POSITION_MOVED = "position_moved"
+    OTHER_PARTITION = "other_partition"
+    FEWER_BYTES = "fewer_bytes"
+    MORE_BYTES = "more_bytes"
+    SLOWER = "slower"
+    FASTER = "faster"
+    FEWER_REQUESTS = "fewer_requests"
+    MORE_REQUESTS = "more_requests"
 
 
 UNCHECKED = frozenset(

@@ -15,20 +15,20 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Reason(StrEnum):
-    """Why a fetch could not be checked, or how it disagreed; the order is the order of precedence."""
+    """Why a fetch could not be checked, or how it disagreed, by precedence: schemas.tables.fidelity_reasons."""
 
-    NO_RESPONSE = "no_response"  # no whole response is in the capture
-    RESPONSE_ERROR = "response_error"  # the broker refused the fetch: nothing was read
-    THROTTLED = "throttled"  # a quota held the records back
-    SESSION_UNKNOWN = "session_unknown"  # the session was opened, or lost track of, outside the capture
-    PARTITION_REFUSED = "partition_refused"  # an error or a redirection to another replica took a partition's records
-    CONVERTED = "converted_format"  # the broker converted a log's batches to message sets, for a client that is old
-    BOUND_UNKNOWN = "high_watermark_unknown"  # up to where the read could go is not known
-    LOG_UNKNOWN = "log_content_unknown"  # batches that decide the answer are not in the capture
-    APPEND_TIME_UNKNOWN = "append_time_unknown"  # the log end depends on appends that no produce request shows
-    APPEND_ORDER = "append_read_order"  # an append and the read overlap in time; some order gives what was captured
-    FEWER_BYTES = "fewer_bytes"  # disagreement: the capture has fewer bytes than the replay
-    MORE_BYTES = "more_bytes"  # disagreement: the capture has more
+    NO_RESPONSE = "no_response"
+    RESPONSE_ERROR = "response_error"
+    THROTTLED = "throttled"
+    SESSION_UNKNOWN = "session_unknown"
+    PARTITION_REFUSED = "partition_refused"
+    CONVERTED = "converted_format"
+    BOUND_UNKNOWN = "high_watermark_unknown"
+    LOG_UNKNOWN = "log_content_unknown"
+    APPEND_TIME_UNKNOWN = "append_time_unknown"
+    APPEND_ORDER = "append_read_order"
+    FEWER_BYTES = "fewer_bytes"
+    MORE_BYTES = "more_bytes"
 
 
 UNKNOWN = (

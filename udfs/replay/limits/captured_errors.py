@@ -15,16 +15,16 @@ POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED = 44, 89
 
 
 class Reason(StrEnum):
-    """Why a change cannot be checked."""
+    """Why a change cannot be checked: schemas.tables.fidelity_reasons."""
 
-    NO_RESPONSE = "no_response"  # no answer is in the capture
-    TOPIC_NOT_SEEN = "topic_not_seen"  # the topic was there, and the capture does not show what it had
+    NO_RESPONSE = "no_response"
+    TOPIC_NOT_SEEN = "topic_not_seen"
     AUTHORIZATION = "authorization"
-    REQUEST_INVALID = "request_invalid"  # a name, an assignment or a mix of both that Kafka does not take
-    CONFIGURATION = "configuration"  # a topic configuration that Kafka does not take
-    CONTROLLER = "controller_unavailable"  # the controller moved, or did not answer in time
-    CREATE_TOPIC_POLICY = "create_topic_policy"  # POLICY_VIOLATION of a request too small for Kafka's own limits
-    QUOTA_NOT_KNOWN = "quota_not_known"  # refused by a controller mutation quota that nobody stated
+    REQUEST_INVALID = "request_invalid"
+    CONFIGURATION = "configuration"
+    CONTROLLER = "controller_unavailable"
+    CREATE_TOPIC_POLICY = "create_topic_policy"
+    QUOTA_NOT_KNOWN = "quota_not_known"
     NO_REASSIGNMENT = "no_reassignment_in_progress"
 
 

@@ -26,13 +26,13 @@ PLACEMENTS = "placements"
 
 
 class Verdict(StrEnum):
-    """How a change disagrees, or why a placement could not be checked."""
+    """How a change disagrees, or why a placement could not be checked: schemas.tables.fidelity_reasons."""
 
-    ALLOWED = "allowed_but_refused"  # the replay allows what the cluster refused
+    ALLOWED = "allowed_but_refused"
     REFUSED = "refused_but_allowed"
     OTHER_ERROR = "other_error"
-    NOT_SHOWN = "not_in_metadata"  # no Metadata response shows all the new partitions
-    RACKS = "racks_or_fenced_brokers"  # too many draws to tell: see placement_check.can_tell
+    NOT_SHOWN = "not_in_metadata"
+    RACKS = "racks_or_fenced_brokers"
     IMPOSSIBLE = "impossible_draw"
 
 

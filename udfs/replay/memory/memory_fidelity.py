@@ -17,7 +17,7 @@ TOLERANCE, SMALL, SPAN_TOLERANCE, LEAST_TIME_US = 0.1, 0.01, 0.02, 100_000
 
 
 class Drift(StrEnum):
-    """How the closed loop departed from the capture."""
+    """How the closed loop departed from the capture: schemas.tables.fidelity_reasons."""
 
     MORE_HELD = "more_held"
     LESS_HELD = "less_held"

@@ -44,13 +44,15 @@ DELAYED_APIS = (
 
 
 class Reason(StrEnum):
-    """Why it could not be checked that a partition was drained when it was fetched again, or what was found instead."""
+    """Why it could not be checked that a partition was drained when it was fetched again, or what was found instead:
+    schemas.tables.fidelity_reasons.
+    """
 
-    NOT_FETCHED_AGAIN = "not_fetched_again"  # unknown: paused, revoked, or the capture ends
-    OFFSETS_UNKNOWN = "offsets_unknown"  # unknown: no whole batch tells up to where the response went
-    ANOTHER_CONNECTION = "another_connection"  # unknown: begins elsewhere, perhaps for another process of the same name
-    FETCHED_BEFORE_END = "fetched_before_end"  # disagreement: the next fetch begins within what came
-    FETCHED_BEYOND_END = "fetched_beyond_end"  # disagreement: the next fetch leaves something out
+    NOT_FETCHED_AGAIN = "not_fetched_again"
+    OFFSETS_UNKNOWN = "offsets_unknown"
+    ANOTHER_CONNECTION = "another_connection"
+    FETCHED_BEFORE_END = "fetched_before_end"
+    FETCHED_BEYOND_END = "fetched_beyond_end"
 
 
 AGREED = 0

@@ -50,23 +50,21 @@ class Metric(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why something could not be checked, or how it disagreed."""
+    """Why something could not be checked, or how it disagreed: schemas.tables.session_reasons."""
 
-    FROM_BEFORE = "session_from_before_capture"  # a session that was opened before the capture decides
-    UNSEEN = "session_not_seen"  # ... one that is idle since then may hold the slot
-    PHASE_UNKNOWN = "shard_unknown"  # no id has told yet whose turn it is
-    CLOCK = "eviction_time"  # within CLOCK_MS of the time at which it would be otherwise
-    CLOSE_ORDER = (
-        "close_grant_order"  # a close and the response overlap in time; the other order gives what was captured
-    )
-    AFTER_LOSS = "response_not_captured"  # a response that is not in the capture, or a new connection, decides
-    ORDER_INFERRED = "order_inferred"  # agrees; the order of responses that overlap was told by ids
-    GRANTED = "granted"  # disagreement: the capture has a session where the model refuses one
-    REFUSED = "refused"  # disagreement: the capture has none where the model grants one
-    OTHER_SHARD = "other_shard"  # disagreement: the id is of another shard
-    OTHER_ERROR = "other_error"  # disagreement: the capture has another error, or one, or none
-    OTHER_PARTITIONS = "other_partitions"  # disagreement
-    OTHER_REQUEST = "other_request"  # disagreement: not what the client's rules say
+    FROM_BEFORE = "session_from_before_capture"
+    UNSEEN = "session_not_seen"
+    PHASE_UNKNOWN = "shard_unknown"
+    CLOCK = "eviction_time"
+    CLOSE_ORDER = "close_grant_order"
+    AFTER_LOSS = "response_not_captured"
+    ORDER_INFERRED = "order_inferred"
+    GRANTED = "granted"
+    REFUSED = "refused"
+    OTHER_SHARD = "other_shard"
+    OTHER_ERROR = "other_error"
+    OTHER_PARTITIONS = "other_partitions"
+    OTHER_REQUEST = "other_request"
 
 
 METRICS = {metric: code for code, metric in enumerate(Metric)}

@@ -51,20 +51,18 @@ from udfs.wire.kernel import kernel
 
 
 class Reason(StrEnum):
-    """Why a batch could not be checked, or how it disagreed."""
+    """Why a batch could not be checked, or how it disagreed: schemas.tables.fidelity_reasons."""
 
-    NOT_JAVA = "not_a_java_client"  # KIP-126 is the Java client's
-    RECORDS_UNKNOWN = "records_unknown"  # the batch, or one before it, could not be read
-    BEGAN_BEFORE = "producer_began_before"  # so that its estimate is known after the first split only
-    CLOSE_ORDER = "close_append_order"  # a close and an append overlap in time; some order gives what was captured
-    NEAR_LIMIT = "near_limit"  # a batch within a record of max.message.bytes: which records it has decides
-    FEWER_RECORDS = "fewer_records"  # disagreement: the batch took no more records though it had room
-    MORE_RECORDS = "more_records"  # disagreement: the batch took records for which it had no room
-    SPLIT_NOT_CAPTURED = "split_not_captured"  # disagreement: larger than max.message.bytes, and not refused for it
-    SPLIT_NOT_REPLAYED = "split_not_replayed"  # disagreement: refused as too large, and not larger
-    BYTES_BEYOND_ERROR = (
-        "bytes_beyond_error"  # disagreement: a re-cut batch's size is further off than the stated error
-    )
+    NOT_JAVA = "not_a_java_client"
+    RECORDS_UNKNOWN = "records_unknown"
+    BEGAN_BEFORE = "producer_began_before"
+    CLOSE_ORDER = "close_append_order"
+    NEAR_LIMIT = "near_limit"
+    FEWER_RECORDS = "fewer_records"
+    MORE_RECORDS = "more_records"
+    SPLIT_NOT_CAPTURED = "split_not_captured"
+    SPLIT_NOT_REPLAYED = "split_not_replayed"
+    BYTES_BEYOND_ERROR = "bytes_beyond_error"
 
 
 UNKNOWN = (Reason.NOT_JAVA, Reason.RECORDS_UNKNOWN, Reason.BEGAN_BEFORE, Reason.CLOSE_ORDER, Reason.NEAR_LIMIT)

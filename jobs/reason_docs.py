@@ -1,0 +1,60 @@
+"""The page docs/reasons.md, made from the declarations in schemas/tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from schemas.tables.fault_reasons import FAULT_REASONS
+from schemas.tables.fidelity_reasons import FIDELITY_REASONS
+from schemas.tables.reason import FaultReasons, FidelityReasons
+
+PAGE = Path("docs/reasons.md")
+INTRODUCTION = """\
+# Reasons
+
+The words by which tables, screen and report say why something could not be compared or read: what each means, and
+what to do. This page is made from `schemas/tables` by `python -m jobs.table_docs`.
+
+## Fidelity: the replay of the captured settings against the capture
+
+The words of `fidelity.reasons`, each with how often it was given. What counts as *unknown* could not be checked; it
+is never counted as agreement. What counts as *different* was checked, and replay and capture differ.
+[tables.md](tables.md#goldfidelity) says what each metric compares.
+"""
+FAULTS = """\
+## Faults: what could not be read
+
+Words of silver tables. What is not damaged is decoded all the same: [damage.md](damage.md) shows which kind of damage
+gives which word.
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    lines = [INTRODUCTION]
+    for compared in FIDELITY_REASONS:
+        lines += [*fidelity_section(compared), ""]
+    lines.append(FAULTS)
+    for faults in FAULT_REASONS:
+        lines += [*fault_section(faults), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def fidelity_section(group: FidelityReasons) -> Iterator[str]:
+    """The reasons of some metrics."""
+    names = ", ".join(f"`{metric}`" for metric in group.metrics)
+    of = (
+        f"The metrics {names} of" if len(group.metrics) > 1 else f"The metric {names} of" if names else "All metrics of"
+    )
+    yield from (f"### {group.title}", "", f"{of} `{group.algorithm}`.", "")
+    yield from ("| reason | counts as | what it means | what to do |", "|---|---|---|---|")
+    for word, reason in group.words.items():
+        yield f"| `{word}` | {reason.counts} | {reason.means} | {reason.do} |"
+
+
+def fault_section(group: FaultReasons) -> Iterator[str]:
+    """The words of a column."""
+    yield from (f"### {group.title}: `{group.column}`", "", "| word | what it means | what to do |", "|---|---|---|")
+    for word, reason in group.words.items():
+        yield f"| `{word}` | {reason.means} | {reason.do} |"

@@ -1,0 +1,326 @@
+"""Every reason that the table `fidelity` gives, by what is compared: what it means and what to do about it."""
+
+from __future__ import annotations
+
+from schemas.tables.reason import FidelityReason, FidelityReasons
+from schemas.tables.session_reasons import SESSIONS
+
+NOTHING = "Nothing: packets do not tell."
+FROM_THE_START = (
+    "Begin the capture before the clients connect, or restart them while it runs: the full fetch that opens a session "
+    "names all its partitions."
+)
+WHOLE = (
+    "Capture whole packets (`-s 0`), lose none (`-B`), and let the capture run until the clients have their answers."
+)
+WHAT_WAS_READ = (
+    "Capture from before the records are produced, every listener that producers use, or let consumers read them again "
+    "while the capture runs."
+)
+QUOTA = "Capture while no quota holds the client back, or raise its quota for that time."
+STATE_BROKER = (
+    "State the broker's limit if it is not Kafka's default: `--captured=broker.fetch.max.bytes=...`. Where it was "
+    "stated, trust the lanes of such readers as a direction only."
+)
+DIRECTION = "Compare lanes with the lane `captured`, and take these readers' times as a direction only."
+STATE_PRODUCER = (
+    "State what was in force and is not Kafka's default: `--captured` with `batch.size`, `linger.ms`, "
+    "`max.message.bytes`. Where that was done, trust this producer's lanes as a direction only."
+)
+STATE_MUTATIONS = (
+    "State what was in force: `--captured` with `controller_mutation_rate`, `broker.num.partitions`, "
+    "`broker.default.replication.factor`, `kafka`."
+)
+
+OPEN_FETCHES = FidelityReasons(
+    "Fetches in open loop",
+    "fetch_max_bytes",
+    ("fetches_with_records", "empty_fetches"),
+    {
+        "no_response": FidelityReason("No whole response to the fetch is in the capture.", WHOLE, "unknown"),
+        "response_error": FidelityReason(
+            "The broker refused the fetch: nothing was read.",
+            "Nothing, if the errors of `exchanges.error_code` are expected ones.",
+            "unknown",
+        ),
+        "throttled": FidelityReason("A quota held the records back.", QUOTA, "unknown"),
+        "session_unknown": FidelityReason(
+            "The fetch's session was opened, or lost track of, outside the capture, so that what it asked for is not "
+            "known.",
+            FROM_THE_START,
+            "unknown",
+        ),
+        "partition_refused": FidelityReason(
+            "An error, or a redirection to another replica, took a partition's records.",
+            "Nothing: which records there would have been is not told.",
+            "unknown",
+        ),
+        "converted_format": FidelityReason(
+            "The broker converted record batches to message sets, for a client that is old; their sizes are others "
+            "than in the log.",
+            "Nothing, but to have the client speak Fetch 4 or later.",
+            "unknown",
+        ),
+        "high_watermark_unknown": FidelityReason(
+            "Up to where the fetch could read is not known: no response has told the partition's high watermark yet.",
+            FROM_THE_START,
+            "unknown",
+        ),
+        "log_content_unknown": FidelityReason(
+            "Batches that decide the answer are in no captured produce request or fetch response.",
+            WHAT_WAS_READ,
+            "unknown",
+        ),
+        "append_time_unknown": FidelityReason(
+            "What was there to be read depends on appends that no captured produce request shows.",
+            "Capture every listener of the broker that producers use, from before they send.",
+            "unknown",
+        ),
+        "append_read_order": FidelityReason(
+            "An append and the read overlap in time; some order of both gives what was captured.",
+            NOTHING,
+            "unknown",
+        ),
+        "fewer_bytes": FidelityReason("The capture has fewer bytes than the replay.", STATE_BROKER, "different"),
+        "more_bytes": FidelityReason("The capture has more bytes than the replay.", STATE_BROKER, "different"),
+    },
+)
+
+CLOSED_OBSTACLES = {
+    "session_unknown": FidelityReason(
+        "Closed loop: the connection has fetches of a session that the capture does not show whole.",
+        FROM_THE_START,
+        "unknown",
+    ),
+    "throttled": FidelityReason(
+        "Closed loop: a quota held back responses with records; when it does is not modelled.", QUOTA, "unknown"
+    ),
+    "response_error": FidelityReason(
+        "Closed loop: fetches of the connection were refused.",
+        "Nothing, if the errors of `exchanges.error_code` are expected ones.",
+        "unknown",
+    ),
+    "partition_refused": FidelityReason(
+        "Closed loop: an error or another replica took partitions of the connection away.",
+        "Nothing: what the reader would have got is not told.",
+        "unknown",
+    ),
+    "log_content_unknown": FidelityReason(
+        "Closed loop: batches that the reader had to read are not in the capture.", WHAT_WAS_READ, "unknown"
+    ),
+    "position_moved": FidelityReason(
+        "Closed loop: the reader went on, as after a seek, from batches that are not in the capture.",
+        WHAT_WAS_READ,
+        "unknown",
+    ),
+}
+"""Why a connection's closed loop is not held against the capture."""
+
+CLOSED_FETCHES = FidelityReasons(
+    "Fetches in closed loop",
+    "fetch_max_bytes",
+    (
+        "closed_loop_order", "closed_loop_bytes", "closed_loop_catch_up", "closed_loop_requests",
+        "closed_loop_restarts",
+    ),
+    {
+        **CLOSED_OBSTACLES,
+        "other_partition": FidelityReason(
+            "Closed loop: in the replay it was another partition's turn.",
+            "Where the client is another than the capture tells, read the lane of its rules: `--set=profile=...`. Else "
+            "take whose turn it is in this reader's lanes as a direction only.",
+            "different",
+        ),
+        "fewer_bytes": FidelityReason("Closed loop: the replay had read less by then.", DIRECTION, "different"),
+        "more_bytes": FidelityReason("Closed loop: the replay had read more by then.", DIRECTION, "different"),
+        "slower": FidelityReason("Closed loop: the backlog took the replay longer.", DIRECTION, "different"),
+        "faster": FidelityReason("Closed loop: the backlog took the replay less time.", DIRECTION, "different"),
+        "fewer_requests": FidelityReason("Closed loop: the replay sent fewer requests.", DIRECTION, "different"),
+        "more_requests": FidelityReason("Closed loop: the replay sent more requests.", DIRECTION, "different"),
+    },
+)  # fmt: skip
+
+DRAINED = FidelityReasons(
+    "Memory of responses: when it is given back",
+    "consumer_memory",
+    ("drained_partitions",),
+    {
+        "not_fetched_again": FidelityReason(
+            "The partition was not fetched again: it was paused or revoked, or the capture ends.",
+            "Let the capture run longer.",
+            "unknown",
+        ),
+        "offsets_unknown": FidelityReason("No whole batch tells up to where the response went.", WHOLE, "unknown"),
+        "another_connection": FidelityReason(
+            "The next fetch came on another connection and begins elsewhere: perhaps of another process of the same "
+            "`client.id` and address.",
+            "Give each process a `client.id` of its own.",
+            "unknown",
+        ),
+        "fetched_before_end": FidelityReason(
+            "The next fetch begins within what had come: the consumer went back.",
+            "Nothing: the memory of these responses is told by the next fetch all the same.",
+            "different",
+        ),
+        "fetched_beyond_end": FidelityReason(
+            "The next fetch begins beyond what had come: the consumer left something out.",
+            "Nothing: the memory of these responses is told by the next fetch all the same.",
+            "different",
+        ),
+    },
+)
+
+HELD = FidelityReasons(
+    "Memory of responses in closed loop",
+    "consumer_memory",
+    ("closed_loop_held",),
+    {
+        **CLOSED_OBSTACLES,
+        "another_connection": FidelityReason(
+            "Closed loop: several processes seem to share the `client.id` and address; what one held is not known.",
+            "Give each process a `client.id` of its own.",
+            "unknown",
+        ),
+        "more_held": FidelityReason("Closed loop: the replay held more bytes by then.", DIRECTION, "different"),
+        "less_held": FidelityReason("Closed loop: the replay held fewer bytes by then.", DIRECTION, "different"),
+    },
+)
+
+BUFFERS = FidelityReasons(
+    "Memory of producers",
+    "consumer_memory",
+    ("batches_without_wait",),
+    {
+        "waited_for_memory": FidelityReason(
+            "In the replay a captured batch waits for memory longer than it can have.",
+            "State the producer's `buffer.memory` and `batch.size` if they are not Kafka's defaults: "
+            "`--captured=producer.buffer.memory=...`.",
+            "different",
+        )
+    },
+)
+
+SPLITS = FidelityReasons(
+    "Batches and splits of producers",
+    "batch_split",
+    (),
+    {
+        "not_a_java_client": FidelityReason(
+            "The producer is no Java client; KIP-126's estimate and splits are that client's.",
+            "Nothing.",
+            "unknown",
+        ),
+        "records_unknown": FidelityReason(
+            "The batch, or one before it, could not be read: `record_batches.records_fault` says why.",
+            WHOLE,
+            "unknown",
+        ),
+        "producer_began_before": FidelityReason(
+            "The producer had sent before the capture began: what it estimated then is known after its first split "
+            "only.",
+            "Restart the producer while the capture runs.",
+            "unknown",
+        ),
+        "close_append_order": FidelityReason(
+            "Closes of batches and appends overlap in time; some order of both gives what was captured.",
+            NOTHING,
+            "unknown",
+        ),
+        "near_limit": FidelityReason(
+            "The batch is within a record of `max.message.bytes`: which records it has decides.",
+            "Nothing, but to choose a `batch.size` farther from `max.message.bytes`.",
+            "unknown",
+        ),
+        "fewer_records": FidelityReason(
+            "The captured batch took no more records though, by the replay, it had room.", STATE_PRODUCER, "different"
+        ),
+        "more_records": FidelityReason(
+            "The captured batch took records for which, by the replay, it had no room.", STATE_PRODUCER, "different"
+        ),
+        "split_not_captured": FidelityReason(
+            "The batch is larger than `max.message.bytes` and was not refused; of a whole producer: the replay splits "
+            "more often than the capture shows.",
+            STATE_PRODUCER,
+            "different",
+        ),
+        "split_not_replayed": FidelityReason(
+            "The batch was refused as too large and is not larger than `max.message.bytes`; of a whole producer: the "
+            "replay splits less often than the capture shows.",
+            STATE_PRODUCER,
+            "different",
+        ),
+        "bytes_beyond_error": FidelityReason(
+            "The size that the replay gives a batch is farther off than the metric allows.",
+            "Have sizes measured more closely: `--captured=recompress=all`, or `--captured=recut.sizes=exact` with it.",
+            "different",
+        ),
+    },
+)
+
+CHANGES = FidelityReasons(
+    "Changes to topics",
+    "partition_limits",
+    (),
+    {
+        "no_response": FidelityReason("No answer to the change is in the capture.", WHOLE, "unknown"),
+        "topic_not_seen": FidelityReason(
+            "The topic was there already, and nothing captured before shows what it had.",
+            "Have a Metadata answer with all topics in the capture before the changes: run `kafka-topics.sh "
+            "--describe` when it begins.",
+            "unknown",
+        ),
+        "authorization": FidelityReason(
+            "The client was not allowed to: who may do what is not replayed.", "Nothing.", "unknown"
+        ),
+        "request_invalid": FidelityReason(
+            "Kafka took a name, an assignment or a mix of both for invalid.", "Nothing.", "unknown"
+        ),
+        "configuration": FidelityReason("Kafka did not take one of the topic's configurations.", "Nothing.", "unknown"),
+        "controller_unavailable": FidelityReason(
+            "The controller moved, or did not answer in time.", "Nothing.", "unknown"
+        ),
+        "create_topic_policy": FidelityReason(
+            "The cluster's own `create.topic.policy` refused it: the request is too small for Kafka's limits.",
+            "Nothing.",
+            "unknown",
+        ),
+        "quota_not_known": FidelityReason(
+            "A controller mutation quota refused it, and nobody stated which.",
+            "State it: `--captured=controller_mutation_rate=...`.",
+            "unknown",
+        ),
+        "no_reassignment_in_progress": FidelityReason(
+            "A move was to be cancelled of which there was none.", "Nothing.", "unknown"
+        ),
+        "allowed_but_refused": FidelityReason(
+            "The replay allows what the cluster refused.", STATE_MUTATIONS, "different"
+        ),
+        "refused_but_allowed": FidelityReason(
+            "The replay refuses what the cluster allowed.", STATE_MUTATIONS, "different"
+        ),
+        "other_error": FidelityReason("The replay refuses it for another reason.", STATE_MUTATIONS, "different"),
+        "not_in_metadata": FidelityReason(
+            "No Metadata answer shows all the new partitions, and so where Kafka put them.",
+            "Let the capture go on until clients have asked, or run `kafka-topics.sh --describe` while it does.",
+            "unknown",
+        ),
+        "racks_or_fenced_brokers": FidelityReason(
+            "Fenced brokers, or racks that take several replicas of a partition, leave too many draws to tell.",
+            "Nothing.",
+            "unknown",
+        ),
+        "impossible_draw": FidelityReason(
+            "Kafka's placement cannot have drawn these replicas.",
+            "See whether something else places replicas, or brokers came and went meanwhile.",
+            "different",
+        ),
+    },
+)
+
+FIDELITY_REASONS = (OPEN_FETCHES, CLOSED_FETCHES, SESSIONS, DRAINED, HELD, BUFFERS, SPLITS, CHANGES)
+
+
+def reason_of(algorithm: str, metric: str, word: str) -> FidelityReason | None:
+    """The reason that a row of `fidelity` gives; None where it is not declared, as of a lake of another version."""
+    groups = (of for of in FIDELITY_REASONS if of.algorithm == algorithm and metric in (of.metrics or (metric,)))
+    return next((of.words[word] for of in groups if word in of.words), None)

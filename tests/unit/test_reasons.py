@@ -1,0 +1,162 @@
+"""Every word by which tables say why something could not be compared or read is declared once, with what to do."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable, Mapping
+from enum import IntEnum, StrEnum
+from pathlib import Path
+
+import pytest
+
+import udfs
+from jobs import reason_docs
+from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.scenarios.settings import find_setting, settings
+from schemas.tables import fault_reasons, fidelity_reasons
+from schemas.tables.fault_reasons import FAULT_REASONS
+from schemas.tables.fidelity_reasons import CLOSED_OBSTACLES, FIDELITY_REASONS, reason_of
+from schemas.tables.metrics import METRICS
+from schemas.tables.reason import FaultReasons, FidelityReasons
+from schemas.tables.session_reasons import SESSIONS
+from schemas.tables.silver import SILVER
+from udfs.capture.compression import Compression
+from udfs.capture.faults import FaultReason
+from udfs.capture.packet_walk import CaptureFormat
+from udfs.facts import reasons as quarantine
+from udfs.replay.fetch import closed_fidelity, fidelity
+from udfs.replay.limits import captured_errors, limit_fidelity
+from udfs.replay.memory import memory_fidelity, memory_trace
+from udfs.replay.memory.memory_report import WAITED
+from udfs.replay.sessions import session_fidelity
+from udfs.replay.splits import split_fidelity
+from udfs.wire.faults import DecodeFault
+from udfs.wire.records import RecordsFault
+
+NO_REASONS = {CaptureFormat, Compression, closed_fidelity.Metric, session_fidelity.Metric}
+"""Words of other kinds: what is compared, and how a file is stored."""
+
+GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
+    "open loop": (fidelity_reasons.OPEN_FETCHES, fidelity.Reason),
+    "closed loop": (fidelity_reasons.CLOSED_FETCHES, closed_fidelity.Drift),
+    "sessions": (SESSIONS, session_fidelity.Reason),
+    "drained": (fidelity_reasons.DRAINED, memory_trace.Reason),
+    "held": (
+        fidelity_reasons.HELD,
+        [*closed_fidelity.UNCHECKED, memory_trace.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
+    ),
+    "buffers": (fidelity_reasons.BUFFERS, [WAITED]),
+    "splits": (fidelity_reasons.SPLITS, split_fidelity.Reason),
+    "changes": (fidelity_reasons.CHANGES, [*captured_errors.Reason, *limit_fidelity.Verdict]),
+    "quarantine": (fault_reasons.QUARANTINE, quarantine.Reason),
+    "decoding": (fault_reasons.DECODE, [fault.name.lower() for fault in DecodeFault if fault != DecodeFault.OK]),
+    "captures": (fault_reasons.CAPTURE, FaultReason),
+    "records": (fault_reasons.RECORDS, RecordsFault),
+}
+"""What is declared, and the words that the code gives."""
+
+UNKNOWN: Mapping[str, Iterable[str]] = {
+    "open loop": fidelity.UNKNOWN,
+    "closed loop": closed_fidelity.UNCHECKED,
+    "sessions": session_fidelity.UNKNOWN,
+    "drained": memory_trace.UNCHECKED,
+    "held": [*closed_fidelity.UNCHECKED, memory_trace.Reason.ANOTHER_CONNECTION],
+    "buffers": [],
+    "splits": split_fidelity.UNKNOWN,
+    "changes": [*captured_errors.Reason, limit_fidelity.Verdict.NOT_SHOWN, limit_fidelity.Verdict.RACKS],
+}
+"""Of the words of fidelity, those that the code counts as unknown."""
+
+WORDS = [
+    pytest.param(word, reason, id=f"{name}-{word}")
+    for name, (group, _) in GIVEN.items()
+    for word, reason in group.words.items()
+]
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_every_word_that_is_given_is_declared_and_every_declared_word_is_given(name: str) -> None:
+    group, given = GIVEN[name]
+    assert set(group.words) == {str(word) for word in given}
+
+
+def test_every_kind_of_word_of_the_code_is_one_of_these() -> None:
+    modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(udfs.__path__, "udfs.")]
+    kinds = {
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, StrEnum | IntEnum) and kind.__module__ == module.__name__
+    }
+    declared = {type(word) for _, given in GIVEN.values() for word in given} - {str} | {DecodeFault}
+    assert kinds == declared | NO_REASONS
+    assert {id(group) for group, _ in GIVEN.values()} == {id(group) for group in (*FIDELITY_REASONS, *FAULT_REASONS)}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_reason_counts_as_the_replay_counts_it(name: str) -> None:
+    group, _ = GIVEN[name]
+    assert isinstance(group, FidelityReasons)
+    assert {word for word, reason in group.words.items() if reason.counts == "unknown"} == {*map(str, UNKNOWN[name])}
+    equal = {word for word, reason in group.words.items() if reason.counts == "equal"}
+    assert equal == ({session_fidelity.Reason.ORDER_INFERRED.value} if name == "sessions" else set())
+
+
+def test_the_metrics_of_a_group_are_those_of_its_algorithm_and_no_others() -> None:
+    for algorithm, metrics in METRICS.items():
+        groups = [group for group in FIDELITY_REASONS if group.algorithm == algorithm]
+        named = [metric for group in groups for metric in group.metrics]
+        assert sorted(named) == (sorted(metrics) if named else []), algorithm
+        assert named or len(groups) == 1, algorithm
+
+
+def test_a_word_of_two_metrics_has_the_meaning_of_the_one_that_gives_it() -> None:
+    of_fetches, of_closed_loop = (
+        reason_of("fetch_max_bytes", metric, "fewer_bytes") for metric in ("empty_fetches", "closed_loop_bytes")
+    )
+    assert of_fetches
+    assert of_closed_loop
+    assert of_fetches.means != of_closed_loop.means
+    assert reason_of("consumer_memory", "closed_loop_held", "throttled") is CLOSED_OBSTACLES["throttled"]
+    assert reason_of("batch_split", "splits", "of_another_version") is None
+    assert reason_of("another_replay", "splits", "near_limit") is None
+
+
+@pytest.mark.parametrize(("word", "reason"), WORDS)
+def test_a_reason_is_told_in_sentences_that_a_cell_of_a_table_takes(
+    word: str, reason: fidelity_reasons.FidelityReason
+) -> None:
+    for text in (reason.means, reason.do):
+        assert re.fullmatch(r"[A-Z`][^|\n]*\.", text), word
+
+
+def test_the_settings_that_reasons_tell_to_state_can_be_stated() -> None:
+    told = {
+        key
+        for group in FIDELITY_REASONS
+        for reason in group.words.values()
+        for part in re.findall(r"--captured(?:=[^`]*|` with [^:;]*)", reason.do)
+        for key in re.findall(r"(?:=|`)([a-zA-Z_]+(?:\.[a-zA-Z_]+)*)(?==|`|$)", part.replace("=...", "`"))
+    }
+    assert {"broker.fetch.max.bytes", "controller_mutation_rate", "linger.ms", "producer.buffer.memory"} <= told
+    for key in told - {"recompress", "all", "recut.sizes", "exact"}:
+        assert find_setting(key, settings().values()).captured, key
+    resolve_scenario(None, [], ["recompress=all", "recut.sizes=exact"])
+
+
+def test_the_faults_are_words_of_a_column_that_there_is() -> None:
+    columns = {f"{table.name}.{column}" for table in SILVER for column in table.columns}
+    assert {group.column for group in FAULT_REASONS} <= columns
+
+
+def test_the_page_is_current(repository: Path) -> None:
+    found = (repository / reason_docs.PAGE).read_text(encoding="utf-8")
+    assert found == reason_docs.page(), "make it anew: python -m jobs.table_docs"
+
+
+def test_no_page_for_users_sends_them_to_a_module(repository: Path) -> None:
+    text = (repository / "docs" / "tables.md").read_text(encoding="utf-8")
+    assert not re.search(r"\budfs\.|\w\.py\b", text)
+    assert text.count("(reasons.md)") >= len(FAULT_REASONS) + 1
