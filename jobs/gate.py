@@ -29,24 +29,6 @@ DATA_DOCS, CONTEXT = "data_docs", "_expectations"
 """Folders of the lake: of the pages, and of what Great Expectations keeps for them."""
 
 
-def main(run: Run) -> None:
-    """Run the job: check what is asked for, write `gate_results` and Data Docs. Raises GateError with all refusals."""
-    spark = spark_session(run.master, "refetch gate", run.spark_conf)
-    check_rules(spark, run.gates)
-    refusals = []
-    for gate in run.on:
-        try:
-            check(spark, run, subject_of(spark, run.lake, gate))
-        except GateError as refusal:
-            refusals.append(str(refusal))
-    folder = data_docs(run)
-    sys.stdout.write(
-        f"{folder}/index.html\n" if folder else f"No Data Docs: {run.lake} is no folder; give --data-docs\n"
-    )
-    if refusals:
-        raise GateError("\n".join(refusals))
-
-
 def check(spark: SparkSession, run: Run, subject: Subject) -> None:
     """Apply a gate to what is in the lake. Raises GateError where it refuses."""
     with stage(f"gate {subject.gate}", spark):
@@ -90,3 +72,21 @@ def by_expectations(
     return met_with_data_docs(
         rules, rows, about_rows, (home, pages), Checking(subject.gate, subject.id, run.run_at, is_shown=True)
     )
+
+
+def main(run: Run) -> None:
+    """Run the job: check what is asked for, write `gate_results` and Data Docs. Raises GateError with all refusals."""
+    spark = spark_session(run.master, "refetch gate", run.spark_conf)
+    check_rules(spark, run.gates)
+    refusals = []
+    for gate in run.on:
+        try:
+            check(spark, run, subject_of(spark, run.lake, gate))
+        except GateError as refusal:
+            refusals.append(str(refusal))
+    folder = data_docs(run)
+    sys.stdout.write(
+        f"{folder}/index.html\n" if folder else f"No Data Docs: {run.lake} is no folder; give --data-docs\n"
+    )
+    if refusals:
+        raise GateError("\n".join(refusals))

@@ -51,12 +51,6 @@ PACKETS, LOGS = "packets", "logs"
 """What rows were decoded from; frame dumps go where packets go."""
 
 
-def main(run: Run) -> None:
-    """Run the job: read the captures, write the silver tables."""
-    walks_records = [] if run.records is None else [BATCH_SPLIT]
-    ingest(ready_session(run, "refetch ingest", walks_records), run)
-
-
 def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     """Write the silver tables of the run's captures and have them pass the gate; returns the capture id.
 
@@ -169,3 +163,9 @@ def repeated_by_file(rows: DataFrame) -> dict[int, int]:
     """Lines that an earlier file of the set has too, by the file's place in it."""
     t = REPEATED_LINES
     return {row[0]: row[1] for row in rows.groupBy(t.file_no).agg(F.sum(t.lines)).collect()}
+
+
+def main(run: Run) -> None:
+    """Run the job: read the captures, write the silver tables."""
+    walks_records = [] if run.records is None else [BATCH_SPLIT]
+    ingest(ready_session(run, "refetch ingest", walks_records), run)

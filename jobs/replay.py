@@ -30,16 +30,6 @@ from schemas.tables.table import Table
 from udfs.errors import CaptureError, LakeError
 
 
-def main(run: Run) -> None:
-    """Run the job: replay the lake's newest capture set, write the gold tables."""
-    spark = ready_session(run, "refetch replay", run.scenario.algorithms)
-    check_rules(spark, run.gates.in_pipeline)
-    capture_id = newest_capture(spark, run.lake)
-    done = replay(spark, run, capture_id)
-    sys.stderr.writelines(f"refetch: {told}\n" for told in done.refused.values())
-    pass_gold_gate(spark, run, capture_id, done)
-
-
 def newest_capture(spark: SparkSession, lake: str) -> str:
     """The id of the capture set that ends last. Raises LakeError where there is none."""
     rows = read_table(spark, lake, CAPTURES).orderBy(F.desc(CAPTURES.last_time), CAPTURES.capture_id)
@@ -110,3 +100,13 @@ def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replaye
 def lanes_of(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
     """The lanes of several algorithms, each once."""
     return tuple(dict.fromkeys(lane.name for of in algorithms for lane in run.scenario.lanes(of.name)))
+
+
+def main(run: Run) -> None:
+    """Run the job: replay the lake's newest capture set, write the gold tables."""
+    spark = ready_session(run, "refetch replay", run.scenario.algorithms)
+    check_rules(spark, run.gates.in_pipeline)
+    capture_id = newest_capture(spark, run.lake)
+    done = replay(spark, run, capture_id)
+    sys.stderr.writelines(f"refetch: {told}\n" for told in done.refused.values())
+    pass_gold_gate(spark, run, capture_id, done)

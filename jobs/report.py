@@ -10,13 +10,6 @@ from jobs.run import Run
 from jobs.spark import spark_session
 
 
-def main(run: Run) -> None:
-    """Run the job. Raises LakeError where the lake has no run, or not the one asked for."""
-    spark = spark_session(run.master, "refetch report", run.spark_conf)
-    known = known_run(spark, run.lake, run.run_id)
-    sys.stdout.write(reported(run, known, look_up(spark, run.lake, known)))
-
-
 def reported(run: Run, known: KnownRun, found: Findings) -> str:
     """Write the page, where there is to be one. Returns what to tell of it."""
     if run.page is None:
@@ -26,3 +19,10 @@ def reported(run: Run, known: KnownRun, found: Findings) -> str:
 
     write_page(run.page, run.lake, known, found)
     return f"\nReport\n  {run.page}\n"
+
+
+def main(run: Run) -> None:
+    """Run the job. Raises LakeError where the lake has no run, or not the one asked for."""
+    spark = spark_session(run.master, "refetch report", run.spark_conf)
+    known = known_run(spark, run.lake, run.run_id)
+    sys.stdout.write(reported(run, known, look_up(spark, run.lake, known)))

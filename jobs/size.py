@@ -31,19 +31,6 @@ from udfs.replay.limits.described_cluster import SizedTopics, described_events
 ALGORITHM = PARTITION_LIMITS.name
 
 
-def main(run: Run) -> None:
-    """Run the job: write the gold tables of the described cluster, print what its limits would refuse."""
-    if run.cluster is None:
-        raise ArgumentError("size needs the file of a cluster: --cluster=FILE")
-    cluster = read_cluster(run.cluster)
-    cluster_id = hashlib.sha256(Path(run.cluster).read_bytes()).hexdigest()[:16]
-    lanes = run.scenario.replay.get(ALGORITHM, {})
-    run = replace(run, scenario=replace(run.scenario, replay={ALGORITHM: lanes}))
-    spark = ready_session(run, "refetch size", [ALGORITHM])
-    run_name = size(spark, run, cluster, cluster_id)
-    sys.stdout.write(summary(spark, run, cluster_id, run_name))
-
-
 def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:
     """Write the gold tables; returns the run id."""
     run_name = run_id(cluster_id, run.scenario)
@@ -80,3 +67,16 @@ def summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> st
     title = f"Partition limits (KIP-578, a proposal) on the cluster of {run.cluster}"
     parts = ["", title, *lines, "", "Tables", *paths, f"  run {run_name}, cluster {cluster_id}"]
     return "\n".join(parts) + "\n"
+
+
+def main(run: Run) -> None:
+    """Run the job: write the gold tables of the described cluster, print what its limits would refuse."""
+    if run.cluster is None:
+        raise ArgumentError("size needs the file of a cluster: --cluster=FILE")
+    cluster = read_cluster(run.cluster)
+    cluster_id = hashlib.sha256(Path(run.cluster).read_bytes()).hexdigest()[:16]
+    lanes = run.scenario.replay.get(ALGORITHM, {})
+    run = replace(run, scenario=replace(run.scenario, replay={ALGORITHM: lanes}))
+    spark = ready_session(run, "refetch size", [ALGORITHM])
+    run_name = size(spark, run, cluster, cluster_id)
+    sys.stdout.write(summary(spark, run, cluster_id, run_name))
