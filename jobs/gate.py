@@ -8,22 +8,20 @@ from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
+from jobs.capture_sets import chosen_capture
 from jobs.gates.gate import applied
 from jobs.gates.results import Result, result_rows, tell, write_results
 from jobs.gates.rule_checks import check_rules
-from jobs.gates.rules import Gate
 from jobs.gates.set_rules import Finding, SetRule
 from jobs.gates.views import Subject, rows_to_check
-from jobs.lake import read_table
 from jobs.progress import stage
-from jobs.replay import newest_capture
+from jobs.report_page.findings import known_run
 from jobs.run import Run
 from jobs.spark import spark_session
 from schemas.tables.gold import RUNS
 from udfs.capture.locations import is_uri
-from udfs.errors import GateError, LakeError
+from udfs.errors import GateError
 
 DATA_DOCS, CONTEXT = "data_docs", "_expectations"
 """Folders of the lake: of the pages, and of what Great Expectations keeps for them."""
@@ -38,16 +36,22 @@ def check(spark: SparkSession, run: Run, subject: Subject) -> None:
     tell(run.lake, subject, results)
 
 
-def subject_of(spark: SparkSession, lake: str, gate: Gate) -> Subject:
-    """The lake's newest capture set, or its newest run. Raises LakeError where there is none."""
-    if gate == "silver":
-        return Subject(gate, newest_capture(spark, lake))
-    t = RUNS
-    last = read_table(spark, lake, t).orderBy(F.desc(t.run_at), t.run_id).select(t.run_id, t.capture_id).first()
-    if last is None:
-        raise LakeError(f"{lake}: nothing was replayed; run `replay` with this --lake first")
-    rows = read_table(spark, lake, t).where(F.col(t.run_id) == last[0]).select(F.explode(t.lanes)).distinct()
-    return Subject(gate, last[1], last[0], tuple(sorted(row[0] for row in rows.collect())))
+def subjects(spark: SparkSession, run: Run) -> list[Subject]:
+    """What is to be checked: the capture set that is named, else the one written last; the run. Raises LakeError where
+    there is none.
+    """
+    takes_a_set = run.capture is not None or "silver" in run.on
+    capture_id = chosen_capture(spark, run.lake, run.capture) if takes_a_set else ""
+    return [Subject(gate, capture_id) if gate == "silver" else subject_run(spark, run) for gate in run.on]
+
+
+def subject_run(spark: SparkSession, run: Run) -> Subject:
+    """The run that is named, else the newest; of the capture set, where one is named. Raises LakeError where there is
+    none.
+    """
+    known = known_run(spark, run.lake, run.run_id, run.capture)
+    lanes = {lane for row in known.rows for lane in row[RUNS.lanes]}
+    return Subject("gold", known.capture_id, known.run_id, tuple(sorted(lanes)))
 
 
 def data_docs(run: Run) -> str | None:
@@ -79,9 +83,9 @@ def main(run: Run) -> None:
     spark = spark_session(run.master, "refetch gate", run.spark_conf)
     check_rules(spark, run.gates)
     refusals = []
-    for gate in run.on:
+    for subject in subjects(spark, run):
         try:
-            check(spark, run, subject_of(spark, run.lake, gate))
+            check(spark, run, subject)
         except GateError as refusal:
             refusals.append(str(refusal))
     folder = data_docs(run)

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.capture_sets import chosen_capture
 from jobs.lake import has_table, read_table, rows_of
 from jobs.paths import CONF
-from jobs.replay import newest_capture
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.run import absolute_lake
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -72,7 +72,7 @@ class OpenLake:
     def replay_of(self, algorithm: str) -> Replay:
         """The newest replay of an algorithm. Raises LakeError that says which command makes one where there is none."""
         if algorithm not in self.replays:
-            raise _not_replayed(self.path, algorithm)
+            raise _not_replayed(self.path, self.capture_id, algorithm)
         return self.replays[algorithm]
 
     def lanes(self, algorithm: str) -> list[str]:
@@ -81,7 +81,7 @@ class OpenLake:
 
     def _of_newest_replays(self, table: Table) -> DataFrame:
         if not self.replays:
-            raise _not_replayed(self.path, next(iter(ALGORITHMS)))
+            raise _not_replayed(self.path, self.capture_id, next(iter(ALGORITHMS)))
         newest = (
             (F.col(table.run_id) == replay.run_id) & (F.col(table.algorithm) == algorithm)
             for algorithm, replay in self.replays.items()
@@ -99,15 +99,18 @@ class OpenLake:
         return self.spark.sql(query)
 
 
-def open_lake(path: str | None = None) -> OpenLake:
+def open_lake(path: str | None = None, *, capture: str | None = None) -> OpenLake:
     """Open a lake: at this folder or URI, else at REFETCH_LAKE, else the quickstart's.
 
+    capture: the id of a capture set; None for the one whose rows were written last. Where the lake has several, stderr
+    tells which it is.
+
     A session that is there already is used; else Spark is started here. Raises LakeError where the lake has no
-    captures, and what `jobs.spark.spark_session` raises.
+    captures or not those named, and what `jobs.spark.spark_session` raises.
     """
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake())
     spark = spark_session(None, "refetch notebook", _NOTEBOOK_CONF)
-    capture_id = newest_capture(spark, lake)
+    capture_id = chosen_capture(spark, lake, capture, "open_lake(capture=ID)")
     return OpenLake(spark, lake, capture_id, _newest_replays(spark, lake, capture_id))
 
 
@@ -125,10 +128,10 @@ def _quickstart_lake() -> str:
     return lake
 
 
-def _not_replayed(lake: str, algorithm: str) -> LakeError:
+def _not_replayed(lake: str, capture_id: str, algorithm: str) -> LakeError:
     key = next(key for key, setting in settings().items() if setting.algorithms[:1] == (algorithm,))
-    job = "pipeline --captures=CAPTURES" if algorithm in ON_REQUEST else "replay"
+    job = "pipeline --captures=CAPTURES" if algorithm in ON_REQUEST else f"replay --capture={capture_id}"
     return LakeError(
-        f"{lake} has no replay of {algorithm} over its newest captures; make one by "
+        f"{lake} has no replay of {algorithm} over capture set {capture_id}; make one by "
         f"`./spark-submit.sh {job} --lake={lake} --set={key}=VALUE,VALUE`"
     )

@@ -6,7 +6,7 @@ import sys
 
 from jobs.ingest import ingest
 from jobs.kernels import ready_session
-from jobs.replay import pass_gold_gate, replay
+from jobs.replay import check_refused, pass_gold_gate, replay
 from jobs.report import reported
 from jobs.report_page.findings import known_run, look_up
 from jobs.run import Run
@@ -15,7 +15,7 @@ from jobs.summary import summary
 
 def main(run: Run) -> None:
     """Run the jobs one after the other, print the summary to stdout and write the page. Raises GateError where a gate
-    refuses."""
+    refuses, and CaptureError where a replay is refused that --strict asks for."""
     spark = ready_session(run, "refetch pipeline", run.scenario.algorithms)
     capture_id = ingest(spark, run, keep=True)
     done = replay(spark, run, capture_id, keep=True)
@@ -24,3 +24,4 @@ def main(run: Run) -> None:
     sys.stdout.write(summary(run.lake, known, found))
     sys.stdout.write(reported(run, known, found))
     pass_gold_gate(spark, run, capture_id, done)
+    check_refused(run, done)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
+from jobs.capture_sets import chosen_capture
 from jobs.captures.kafka_release import KAFKA, seen_release
 from jobs.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows
 from jobs.gates.gate import pass_gate
@@ -17,7 +17,6 @@ from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.kernels import ready_session
-from jobs.lake import read_table
 from jobs.packed_tables import Target, write_packed
 from jobs.progress import stage
 from jobs.replays.algorithm import Algorithm
@@ -25,18 +24,8 @@ from jobs.replays.algorithms import asked
 from jobs.run import Run
 from jobs.version import replayer
 from schemas.tables.gold import FIDELITY, RUNS
-from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
-from udfs.errors import CaptureError, LakeError
-
-
-def newest_capture(spark: SparkSession, lake: str) -> str:
-    """The id of the capture set that ends last. Raises LakeError where there is none."""
-    rows = read_table(spark, lake, CAPTURES).orderBy(F.desc(CAPTURES.last_time), CAPTURES.capture_id)
-    newest = rows.select(CAPTURES.capture_id).first()
-    if newest is None:
-        raise LakeError(f"{lake}: no capture was ingested; run `ingest` with captures and this --lake first")
-    return str(newest[0])
+from udfs.errors import CaptureError
 
 
 @dataclass(frozen=True)
@@ -97,16 +86,29 @@ def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replaye
     pass_gate(spark, run, subject, done.counts)
 
 
+def check_refused(run: Run, done: Replayed) -> None:
+    """Raises CaptureError where a replay was refused, and --strict asks for all of them."""
+    if run.strict and done.refused:
+        asked_for = len(done.refused) + len(done.algorithms)
+        raise CaptureError(
+            f"{len(done.refused)} of {asked_for} replays refused, for what is told above: {', '.join(done.refused)}. "
+            "--strict asks for all; the tables of the others are written"
+        )
+
+
 def lanes_of(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
     """The lanes of several algorithms, each once."""
     return tuple(dict.fromkeys(lane.name for of in algorithms for lane in run.scenario.lanes(of.name)))
 
 
 def main(run: Run) -> None:
-    """Run the job: replay the lake's newest capture set, write the gold tables."""
+    """Run the job: replay a capture set of the lake, write the gold tables. Raises what `replay`, `pass_gold_gate` and
+    `check_refused` do.
+    """
     spark = ready_session(run, "refetch replay", run.scenario.algorithms)
     check_rules(spark, run.gates.in_pipeline)
-    capture_id = newest_capture(spark, run.lake)
+    capture_id = chosen_capture(spark, run.lake, run.capture)
     done = replay(spark, run, capture_id)
     sys.stderr.writelines(f"refetch: {told}\n" for told in done.refused.values())
     pass_gold_gate(spark, run, capture_id, done)
+    check_refused(run, done)

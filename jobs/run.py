@@ -34,7 +34,9 @@ class Run:
     on: the gates that the job `gate` applies.
     data_docs: where that puts Data Docs; None beside the tables of the lake.
     page: the report to write; None for none.
-    run_id: the run to report on; None for the newest.
+    capture: the id of the capture set to replay or to check; None for the one written last.
+    strict: a replay that is refused fails the job, where others were made, too.
+    run_id: the run to report on or to check; None for the newest.
     """
 
     scenario: Scenario
@@ -51,6 +53,8 @@ class Run:
     on: tuple[Gate, ...] = ()
     data_docs: str | None = None
     page: Path | None = None
+    capture: str | None = None
+    strict: bool = False
     run_id: str | None = None
 
     @property

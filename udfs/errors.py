@@ -62,3 +62,7 @@ class SettingError(FaultsError):
 
 class RuleError(FaultsError):
     """Rules of gates have unknown keys, tables or columns, or expressions that Spark cannot read."""
+
+
+class EvaluationError(RefetchError):
+    """A rule of a gate could be read, and not be applied to the tables, which are written by then."""

@@ -28,10 +28,9 @@ from pyspark.sql import DataFrame
 from jobs.gates.rules import ExpectationRule, QueryRule, Rule
 from jobs.gates.set_rules import MOST_EXAMPLES, Finding, SetRule, example
 from jobs.gates.views import query_of
-from jobs.scenarios.located_yaml import Fault
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.table import Table
-from udfs.errors import RuleError
+from udfs.errors import EvaluationError
 
 BATCH = "{batch}"
 """What Great Expectations calls the table that a query is about."""
@@ -81,7 +80,7 @@ def _expectation(rule: SetRule, table: Table) -> Expectation:
 
 
 def met(rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]) -> dict[tuple[str, str], Finding]:
-    """What each rule finds in the rows of its tables, by rule and table, without Data Docs. Raises RuleError."""
+    """What each rule finds in the rows of its tables, by rule and table, without Data Docs. Raises EvaluationError."""
     return _validated(_Place(gx.get_context(mode="ephemeral"), Checking()), rules, rows)
 
 
@@ -102,7 +101,7 @@ def met_with_data_docs(
     folders: tuple[str, str],
     checking: Checking,
 ) -> dict[tuple[str, str], Finding]:
-    """As `met`, and renders Data Docs of it all. Raises RuleError.
+    """As `met`, and renders Data Docs of it all. Raises EvaluationError.
 
     row_results: rows of `gate_results` of the rules about single rows, each of which becomes an expectation, too.
     folders: of the context, which keeps suites and earlier results, and of the pages.
@@ -185,9 +184,9 @@ def _rule_of(result: ExpectationValidationResult) -> str:
 
 
 def _finding(rule: Rule, result: ExpectationValidationResult) -> Finding:
-    """What an expectation found. Raises RuleError where it could not be applied."""
+    """What an expectation found. Raises EvaluationError where it could not be applied."""
     if fault := _exception(result.exception_info or {}):
-        raise RuleError("gates", (str(Fault(rule.place, f"{rule.name}: {fault}")),))
+        raise EvaluationError(f"{rule.place}: {rule.name} could not be applied: {fault}")
     if result.success:
         return Finding(0)
     told: dict[str, Any] = result.result

@@ -73,23 +73,28 @@ class KnownRun:
         return next(told, f"{releases()[0]}, the newest that is followed, for the capture shows none")
 
 
-def known_run(spark: SparkSession, lake: str, run_id: str | None) -> KnownRun:
-    """The run of this id, else the newest. Raises LakeError where there is none."""
+def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: str | None = None) -> KnownRun:
+    """The run of this id, else the newest; of this capture set, where one is named. Raises LakeError where there is
+    none.
+    """
     t = RUNS
+    of = "" if capture_id is None else f" of capture set {capture_id}"
     # A run of `size` is of a cluster's file: no capture is behind it, and nothing here to tell.
     captures = read_table(spark, lake, CAPTURES).select(CAPTURES.capture_id).distinct()
+    if capture_id is not None:
+        captures = captures.where(F.col(CAPTURES.capture_id) == capture_id)
     everything = read_table(spark, lake, t).join(captures, str(t.capture_id), "left_semi")
     listed = everything.groupBy(t.run_id, t.capture_id, t.run_at).agg(
         F.array_sort(F.collect_list(t.algorithm)).alias("replays")
     )
     newest = tuple(listed.orderBy(F.desc(t.run_at), t.run_id).limit(MOST_RUNS).collect())
     if not newest:
-        raise LakeError(f"{lake}: no run is finished; run `pipeline` or `replay` with this --lake first")
+        raise LakeError(f"{lake}: no run{of} is finished; run `pipeline` or `replay` with this --lake first")
     chosen = run_id or newest[0][t.run_id]
     rows = tuple(everything.where(F.col(t.run_id) == chosen).orderBy(t.algorithm).collect())
     if not rows:
         known = ", ".join(row[t.run_id] for row in newest)
-        raise LakeError(f"{lake}: no run {chosen}; the newest are {known}")
+        raise LakeError(f"{lake}: no run {chosen}{of}; the newest are {known}")
     return KnownRun(rows, newest)
 
 

@@ -17,8 +17,9 @@ from jobs.open_lake import LAKE_VARIABLE, open_lake
 from jobs.replay import replay
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY, RUNS
-from schemas.tables.silver import EXCHANGES
+from schemas.tables.silver import CAPTURES, EXCHANGES
 from tests.e2e.conftest import CapturedLake
+from tests.lakes import queried
 from tests.notebooks import NOTEBOOKS, OF_PRODUCERS, PRODUCERS, executed, sample_run, script_of
 
 FAMILIES = {"explore", "fairness", "limits", "memory", "sessions", "splits"}
@@ -119,6 +120,7 @@ def test_a_notebook_of_its_own_says_in_one_sentence_what_its_lake_lacks(
     command = (
         f"`./spark-submit.sh pipeline --captures=CAPTURES --lake={sample_lake} --set=producer.batch.size=VALUE,VALUE`"
     )
+    (capture_id,) = {row[CAPTURES.capture_id] for row in queried(sample_lake, CAPTURES)}
     assert told.traceback == [
-        f"refetch: {sample_lake} has no replay of batch_split over its newest captures; make one by {command}"
+        f"refetch: {sample_lake} has no replay of batch_split over capture set {capture_id}; make one by {command}"
     ]

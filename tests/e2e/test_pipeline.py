@@ -26,11 +26,8 @@ USUAL = [algorithm for name, algorithm in ALGORITHMS.items() if name not in ON_R
 PARTS = ["Read", "Lost", "Fidelity", "Answers", *(algorithm.title for algorithm in USUAL), "Tables", "Report"]
 TABLES = (*SILVER, FIDELITY, *(table for algorithm in USUAL for table in algorithm.tables), RUNS, GATE_RESULTS)
 QUICKSTART = REPOSITORY / "conf/quickstart.yaml"
-ASKED = (
-    "--set=consumer.fetch.max.bytes=64KiB,8MiB",
-    "--captured=broker.fetch.max.bytes=55MiB",
-    "--run-at=2026-01-31T12:00:00Z",
-)
+SETTINGS = ("--set=consumer.fetch.max.bytes=64KiB,8MiB", "--captured=broker.fetch.max.bytes=55MiB")
+ASKED = (*SETTINGS, "--run-at=2026-01-31T12:00:00Z")
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +113,7 @@ def test_ingest_and_replay_one_by_one_leave_the_pipelines_tables(
 ) -> None:
     """In another lake."""
     assert answer.returncode == 0, answer.stderr
-    assert run_command(["ingest", "--captures", *map(str, samples), f"--lake={tmp_path}", *ASKED]) == 0
+    assert run_command(["ingest", "--captures", *map(str, samples), f"--lake={tmp_path}", *SETTINGS]) == 0
     assert run_command(["replay", f"--lake={tmp_path}", *ASKED]) == 0
     assert lake_rows(str(tmp_path), TABLES) == lake_rows(str(lake), TABLES)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.cli import run_command
 from jobs.ingest import ingest
 from jobs.replay import replay
 from jobs.run import Run
@@ -138,6 +139,13 @@ def test_a_log_has_no_batches_and_a_replay_that_needs_them_says_so(logs: Capture
         replay(logs.spark, only_fetches, logs.capture_id)
 
 
+def test_a_replay_of_splits_says_that_a_log_has_no_batches(logs: CapturedLake) -> None:
+    run = log_run(logs.path)
+    only_splits = replace(run, scenario=replace(run.scenario, replay={"batch_split": {}}))
+    with pytest.raises(CaptureError, match="is of request logs, which do not tell the record batches"):
+        replay(logs.spark, only_splits, logs.capture_id)
+
+
 def test_what_was_refused_and_why_stays_with_the_run(logs: CapturedLake) -> None:
     run = log_run(logs.path)
     both = replace(run, scenario=replace(run.scenario, replay={"fetch_max_bytes": {}, "partition_limits": {}}))
@@ -146,3 +154,15 @@ def test_what_was_refused_and_why_stays_with_the_run(logs: CapturedLake) -> None
     assert (row[RUNS.algorithm], dict(row[RUNS.refused])) == ("partition_limits", done.refused)
     kept = replay(logs.spark, both, logs.capture_id, keep=True)
     assert kept == replace(done, counts=None)
+
+
+def test_a_refused_replay_fails_the_job_where_all_are_asked_for(
+    logs: CapturedLake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "both.yaml").write_text("replay: {fetch_max_bytes: {}, partition_limits: {}}\n")
+    command = ["replay", f"--lake={logs.path}", f"--scenario={tmp_path / 'both.yaml'}"]
+    assert run_command(command) == 0
+    assert "do not tell the sizes of record batches that the replay of fetch_max_bytes needs" in capsys.readouterr().err
+    assert run_command([*command, "--strict"]) == 1
+    *_, told = capsys.readouterr().err.splitlines()
+    assert told.startswith("refetch: 1 of 2 replays refused, for what is told above: fetch_max_bytes. --strict asks")

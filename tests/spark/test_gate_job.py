@@ -55,6 +55,15 @@ gold:
     severity: info
     reason: c
 """
+NOT_TO_BE_APPLIED = """\
+gold:
+  names_on_average:
+    table: fidelity
+    expectation:
+      expect_column_mean_to_be_between: {column: metric, max_value: 1}
+    severity: info
+    reason: a
+"""
 BROKEN = ("fidelity_above_floor", "time_goes_forward", "response_after_request")
 
 
@@ -141,6 +150,17 @@ def test_expectations_that_are_none_are_told_at_once_with_2(
 
 
 @pytest.mark.usefixtures("spark")
+def test_an_expectation_that_cannot_be_applied_to_the_rows_is_a_failure(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not bad arguments: the lake was read."""
+    (tmp_path / "mean.yaml").write_text(NOT_TO_BE_APPLIED, encoding="utf-8")
+    command = ["gate", "--on=gold", f"--lake={lake}", f"--gates={tmp_path}", f"--data-docs={tmp_path / 'docs'}"]
+    assert run_command(command) == 1
+    assert "mean.yaml:4: names_on_average could not be applied: " in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("spark")
 def test_a_lake_without_a_run_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["gate", "--on=gold", f"--lake={tmp_path}"]) == 1
-    assert "gold/runs: no such table" in capsys.readouterr().err
+    assert "silver/captures: no such table; run `ingest`" in capsys.readouterr().err

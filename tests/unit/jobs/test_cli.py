@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 import jobs.cli
 from jobs.cli import JOBS, parse, run_command
+from jobs.flags import FLAGS
 from jobs.run import Run
 from udfs.errors import CaptureError, GateError, LakeError, RefetchError
 
@@ -49,7 +51,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
 
 def test_a_job_is_told_everything_resolved(run: Ran, folder: Path) -> None:
     code, told = run(
-        "ingest",
+        "pipeline",
         "--captures=a.pcap",
         "--lake=out/lake",
         "--set=fetch.max.bytes=8MiB",
@@ -71,8 +73,8 @@ def test_a_job_is_told_everything_resolved(run: Ran, folder: Path) -> None:
 
 
 def test_a_flag_is_given_with_or_without_an_equals_sign(run: Ran) -> None:
-    apart = run("ingest", "--captures", "a.pcap", "--lake", "l", "--run-at", "2026-01-31T12:00:00Z")
-    joined = run("ingest", "--captures=a.pcap", "--lake=l", "--run-at=2026-01-31T12:00:00Z")
+    apart = run("pipeline", "--captures", "a.pcap", "--lake", "l", "--run-at", "2026-01-31T12:00:00Z")
+    joined = run("pipeline", "--captures=a.pcap", "--lake=l", "--run-at=2026-01-31T12:00:00Z")
     assert apart == joined
 
 
@@ -113,9 +115,60 @@ def test_a_zone_that_nobody_knows_is_told(run: Ran, capsys: pytest.CaptureFixtur
     assert "--log-zone Berlin: no such time zone" in capsys.readouterr().err
 
 
-def test_replay_reads_the_lake_and_needs_no_capture(run: Ran) -> None:
-    code, told = run("replay", "--captures=gone.pcap", "--lake=s3a://bucket/lake")
-    assert (code, told and told.captures, told and told.lake) == (0, (), "s3a://bucket/lake")
+@pytest.mark.parametrize(("job", "flags"), [("replay", ()), ("report", ()), ("gate", ("--on=gold",))])
+def test_a_scenario_of_a_pipeline_is_good_for_jobs_that_read_the_lake(
+    run: Ran, folder: Path, job: str, flags: tuple[str, ...]
+) -> None:
+    (folder / "x.yaml").write_text("captures: gone.pcap\nlake: lake\nlog_zone: Europe/Berlin\n")
+    code, told = run(job, "--scenario=x.yaml", *flags)
+    assert (code, told and told.captures, told and told.lake) == (0, (), str(folder / "lake"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["replay", "--captures=a.pcap"], "replay does not read --captures, which ingest and pipeline take"),
+        (
+            ["report", "--set=a=1", "--set=b=2"],
+            "report does not read --set, which ingest, replay, pipeline and size",
+        ),
+        (["gate", "--on=gold", "--captured", "a=1"], "gate does not read --captured, which ingest, replay,"),
+        (["gate", "--on=gold", "--captures", "a.pcap", "b.pcap"], "gate does not read --captures, which ingest and"),
+        (["report", "--gates=x.yaml"], "report does not read --gates, which ingest, replay, pipeline and gate take"),
+        (["report", "--run-at=2026-01-31T12:00:00Z"], "report does not read --run-at, which"),
+        (["ingest", "--run-at=2026-01-31T12:00:00Z"], "ingest does not read --run-at, which replay, pipeline, gate"),
+        (["size", "--captures=a.pcap"], "size does not read --captures, which ingest and pipeline take"),
+        (["pipeline", "--capture=1f2e"], "pipeline does not read --capture, which replay and gate take"),
+        (["ingest", "--cluster=x.yaml"], "ingest does not read --cluster, which size takes"),
+        (
+            ["report", "--set=a=1", "--lakes=x", "--log-zone=UTC"],
+            "and size take; report does not read --log-zone, which ingest and pipeline take; unrecognized arguments: "
+            "--lakes=x",
+        ),
+        (["gate", "--on=silver", "--run=1f2e"], "--run names the run that the gold gate checks"),
+    ],
+)
+def test_a_flag_that_a_job_would_not_read_is_refused_with_the_jobs_that_do(
+    run: Ran, capsys: pytest.CaptureFixture[str], argv: list[str], told: str
+) -> None:
+    assert run(*argv) == (2, None)
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_help_lists_the_flags_of_a_job_and_no_others(job: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([job, "--help"])
+    listed = set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    assert listed - {"--help"} == {name for name, flag in FLAGS.items() if job in flag.jobs}
+
+
+def test_a_capture_set_and_a_run_are_named_by_their_ids(run: Ran) -> None:
+    _, replayed = run("replay", "--lake=lake", "--capture=1f2e")
+    _, checked = run("gate", "--on", "silver", "gold", "--lake=lake", "--capture=1f2e", "--run=3d4c")
+    assert replayed is not None
+    assert checked is not None
+    assert (replayed.capture, checked.capture, checked.run_id) == ("1f2e", "1f2e", "3d4c")
 
 
 @pytest.mark.parametrize(
@@ -126,8 +179,8 @@ def test_replay_reads_the_lake_and_needs_no_capture(run: Ran) -> None:
         (["ingest", "--lakes=x"], "unrecognized arguments: --lakes=x"),
         (["ingest"], "No captures given"),
         (["ingest", "--captures=gone.pcap"], "gone.pcap: there is no such file or folder"),
-        (["ingest", "--run-at=yesterday"], "`yesterday` is no ISO 8601 time"),
-        (["ingest", "--run-at=2026-01-31T12:00:00"], "has no time zone"),
+        (["replay", "--run-at=yesterday"], "`yesterday` is no ISO 8601 time"),
+        (["replay", "--run-at=2026-01-31T12:00:00"], "has no time zone"),
         (
             ["ingest", "--captures=a.pcap", "--conf=driver.memory=4g"],
             "--conf takes spark.KEY=VALUE, and not `driver.memory`",

@@ -1,0 +1,86 @@
+"""The capture sets of a lake, and the one that a job works on: the one that is named, else the one written last."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from jobs.lake import read_table
+from jobs.report_page.wording import moment
+from jobs.screen import printable
+from schemas.tables.silver import CAPTURES
+from udfs.errors import LakeError
+
+BY_FLAG = "--capture=ID"
+"""How a command line names a capture set."""
+MOST_FILES, MOST_SETS, MOST_OTHERS = 3, 20, 3
+"""What is shown: files of a set, sets of a list, and other sets of the one line that tells of the set taken."""
+_WRITTEN = "_metadata.file_modification_time"
+"""When a row's file was written, as Delta's log has it: no column, so that tables do not depend on the wall clock. Of
+the transactions themselves the log forgets those of a month ago."""
+
+
+class CaptureSet(NamedTuple):
+    """A capture set: its id, how many files it is of, the paths of the first ones, the times of its packets or lines,
+    None where it has none.
+    """
+
+    capture_id: str
+    files: int
+    first_paths: Sequence[str]
+    first_time: datetime | None
+    last_time: datetime | None
+
+    def __str__(self) -> str:
+        names = [printable(PurePosixPath(path).name) for path in self.first_paths]
+        more = [f"{self.files - len(names):,} more"] if self.files > len(names) else []
+        return f"{self.capture_id} ({', '.join([*names, *more])}{self._times()})"
+
+    def _times(self) -> str:
+        if self.first_time is None or self.last_time is None:
+            return ""
+        return f"; {moment(self.first_time)} to {moment(self.last_time)}"
+
+
+def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
+    """The capture sets of a lake, the one whose rows were written last first. Raises LakeError where there is no table
+    of captures.
+    """
+    t = CAPTURES
+    paths = F.transform(F.sort_array(F.collect_list(F.struct(t.file_no, t.path))), lambda file: file[str(t.path)])
+    columns = (
+        F.count("*"), F.slice(paths, 1, MOST_FILES), F.min(t.first_time), F.max(t.last_time),
+        F.max(_WRITTEN).alias("written"),
+    )  # fmt: skip
+    sets = read_table(spark, lake, t).groupBy(t.capture_id).agg(*columns)
+    return [CaptureSet(*row[:-1]) for row in sets.orderBy(F.desc("written"), t.capture_id).collect()]
+
+
+def chosen_capture(spark: SparkSession, lake: str, named: str | None, how: str = BY_FLAG) -> str:
+    """The id of the capture set that is named, else of the one whose rows were written last.
+
+    Where the lake has others, stderr tells which it is. how: by what a user names one. Raises LakeError where there is
+    none, or not the one named.
+    """
+    sets = capture_sets(spark, lake)
+    if not sets:
+        raise LakeError(f"{lake}: no capture was ingested; run `ingest` with captures and this --lake first")
+    chosen = next((one for one in sets if named in (None, one.capture_id)), None)
+    if chosen is None:
+        raise LakeError("\n  ".join([f"{lake}: no capture set {named}; it has", *_listed(sets, MOST_SETS)]))
+    if len(sets) > 1:
+        why = "written last" if named is None else "as named"
+        others = ", ".join(_listed([one for one in sets if one is not chosen], MOST_OTHERS))
+        sys.stderr.write(f"refetch: capture set {chosen}, {why}; {how} names another of this lake's: {others}\n")
+    return chosen.capture_id
+
+
+def _listed(sets: Sequence[CaptureSet], most: int) -> list[str]:
+    more = [f"{len(sets) - most:,} more"] if len(sets) > most else []
+    return [*map(str, sets[:most]), *more]

@@ -1,0 +1,113 @@
+"""The flags: what each one says, and which jobs read it. A job refuses what it would not read.
+
+Standard library only, as all of parsing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE = "ingest", "replay", "pipeline", "gate", "report", "size"
+EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE)
+READ_CAPTURES = (INGEST, PIPELINE)
+REPLAYS = (REPLAY, PIPELINE)
+WRITE_A_PAGE = (PIPELINE, REPORT)
+_LISTED: Mapping[str, Any] = {"action": "extend", "nargs": "+"}
+_REPEATED: Mapping[str, Any] = {"action": "append"}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag: the jobs that read it, its value's name in --help, what --help says, and what else argparse is told."""
+
+    jobs: Sequence[str]
+    metavar: str | None
+    help: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def instant(text: str) -> datetime:
+    """The time of an ISO 8601 text, UTC. Raises ArgumentTypeError for any other, and for one without a zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"`{text}` is no ISO 8601 time, e.g. 2026-01-31T12:00:00Z") from None
+    if found.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"`{text}` has no time zone; end it with Z or an offset")
+    return found.astimezone(UTC)
+
+
+FLAGS: Mapping[str, Flag] = {
+    "--captures": Flag(READ_CAPTURES, "PATH", "files, folders, patterns or URIs; repeatable", _LISTED),
+    "--capture": Flag(
+        (REPLAY, GATE), "ID", "the capture set of the lake to work on (default: the one that was written last)"
+    ),
+    "--lake": Flag(EVERY_JOB, "PATH", "folder or URI of the Delta tables (default: the scenario's, else ./lake)"),
+    "--scenario": Flag(
+        EVERY_JOB,
+        "FILE",
+        "YAML file of captures, lake, captured settings and settings to replay; a job takes its part",
+    ),
+    "--set": Flag((INGEST, *REPLAYS, SIZE), "KEY=V[,V]", "replay these values of a setting; repeatable", _REPEATED),
+    "--captured": Flag(
+        (INGEST, *REPLAYS, SIZE),
+        "KEY=V",
+        "a setting in force at capture time that the capture does not show; repeatable",
+        _REPEATED,
+    ),
+    "--pseudonymise": Flag(
+        READ_CAPTURES, "KEYFILE", "replace names of topics, clients, principals and hosts by keyed hashes"
+    ),
+    "--log-zone": Flag(READ_CAPTURES, "ZONE", "time zone of request logs, as Europe/Berlin or +02:00 (default: UTC)"),
+    "--cluster": Flag((SIZE,), "FILE", "YAML file of brokers, racks, topics and growth (else the scenario's)"),
+    "--gates": Flag(
+        (INGEST, *REPLAYS, GATE),
+        "PATH",
+        "files or folders of rules for the gates, beside those of conf/gates; repeatable",
+        _LISTED,
+    ),
+    "--on": Flag(
+        (GATE,),
+        "LAYER",
+        "silver: a capture set; gold: a run; both may be given",
+        {**_LISTED, "choices": ("silver", "gold"), "required": True},
+    ),
+    "--run": Flag((GATE, REPORT), "ID", "the run of the lake to work on (default: the newest)"),
+    "--data-docs": Flag((GATE,), "PATH", "folder for Data Docs (default: LAKE/data_docs)"),
+    "--out": Flag(WRITE_A_PAGE, "FILE", "the page to write (default: report.html in the lake, a local one)"),
+    "--strict": Flag(REPLAYS, None, "fail where one of several replays is refused", {"action": "store_true"}),
+    "--master": Flag(EVERY_JOB, "URL", "Spark master (default: that of spark-submit, else local[*])"),
+    "--conf": Flag(EVERY_JOB, "KEY=V", "a Spark property, which overrides refetch's own; repeatable", _REPEATED),
+    "--run-at": Flag(
+        (*REPLAYS, GATE, SIZE), "TIME", "the run's clock, e.g. 2026-01-31T12:00:00Z (default: now)", {"type": instant}
+    ),
+}
+"""By name, in the order of --help."""
+
+
+def add_flags(parser: argparse.ArgumentParser, job: str) -> None:
+    """Have the parser take the flags of a job."""
+    for name, flag in FLAGS.items():
+        if job in flag.jobs:
+            named = {} if flag.metavar is None else {"metavar": flag.metavar}
+            options: dict[str, Any] = {**named, **flag.options}
+            parser.add_argument(name, help=flag.help, **options)
+
+
+def not_taken(job: str, arguments: Sequence[str]) -> str:
+    """What to say of arguments that the job's parser does not know: which jobs take them, if any."""
+    flags = list(dict.fromkeys(argument.partition("=")[0] for argument in arguments))
+    told = [f"{job} does not read {name}, which {_takers(FLAGS[name].jobs)}" for name in flags if name in FLAGS]
+    # Behind a flag that is not taken stand its values.
+    unknown = [argument for argument in arguments if argument.partition("=")[0] not in FLAGS]
+    unknown = [argument for argument in unknown if argument.startswith("-") or not told]
+    return "; ".join([*told, *([f"unrecognized arguments: {' '.join(unknown)}"] if unknown else [])])
+
+
+def _takers(jobs: Sequence[str]) -> str:
+    *others, last = jobs
+    return f"{', '.join(others)} and {last} take" if others else f"{last} takes"
