@@ -256,6 +256,7 @@ def capture_rows(spark: SparkSession, plan: CapturePlan, decoder: str, repeated:
             t.repeated_lines: index.log_lines - index.forwarded_lines
             if file_no in plan.copies
             else repeated.get(file_no, 0),
+            t.log_zone: plan.log_zone if index.format == REQUEST_LOG else None,
             t.packets: index.counts.packets,
             t.tcp_packets: index.counts.tcp,
             t.other_packets: index.counts.packets

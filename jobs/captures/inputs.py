@@ -13,7 +13,7 @@ import pyarrow as pa
 from jobs.captures.remote_inputs import uris_of
 from jobs.screen import printable
 from udfs.arrow import compute
-from udfs.capture.locations import has_secret, is_uri, query_of
+from udfs.capture.locations import has_secret, is_uri, query_of, without_secret
 from udfs.capture.request_log_head import UTC, is_capture_or_log
 from udfs.capture.storage import open_stored
 from udfs.errors import ArgumentError, CaptureError
@@ -77,7 +77,10 @@ def _paths(name: str, faults: list[str]) -> list[Path]:
 
 def _uris(name: str, faults: list[str]) -> list[str]:
     if has_secret(name):
-        faults.append("a URI with a password or key in it: every table and message would show it; set it for pyarrow")
+        faults.append(
+            f"{without_secret(name)}: a URI with a password or key in it, which every table and message would show; "
+            "give it where the cloud's own tools have it (environment, profile, role)"
+        )
         return []
     try:
         found, is_folder = uris_of(name)

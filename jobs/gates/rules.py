@@ -153,7 +153,7 @@ def read_gates(paths: Sequence[str]) -> Gates:
     rules: dict[str, Rule] = {}
     faults: list[Fault] = []
     for file in [file for path in (str(CONF / "gates"), *paths) for file in _files(path)]:
-        located = read_located_yaml(str(file))
+        located = read_located_yaml(str(file), "a file of gate rules")
         faults += located.faults
         rules |= {rule.name: rule for rule in _rules(located, faults)}
     return Gates(tuple(rules.values()), tuple(faults))

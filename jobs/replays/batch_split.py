@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.captures.told_by_packets import check_packets
 from jobs.lake import rows_of
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.one_shuffle import packed_in_order, shards_of
@@ -119,7 +120,10 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
 
 
 def check_record_sizes(spark: SparkSession, run: Run, capture_id: str, batches: DataFrame) -> None:
-    """Raises CaptureError where the capture set was ingested without sizes of records, or is of request logs."""
+    """Raises CaptureError where the capture set was ingested without sizes of records, shows no produce request, or is
+    of request logs.
+    """
+    check_packets(spark, run.lake, capture_id, f"the record batches that the replay of {ALGORITHM} needs")
     t = RECORD_BATCHES
     of_files = rows_of(spark, run.lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
     produced = batches.where(F.col(t.source) == "produce")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -23,6 +24,8 @@ from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHAN
 
 CLOCKS_APART_US = 60_000_000
 """Farther apart, a request log is not just late: it is in local time, or of another day."""
+MOST_LOGS = 3
+"""Request logs that a line names."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,14 @@ def fidelity(own_rows: OwnRows) -> DataFrame:
     return joined.select("c.*", "reason", "times").orderBy(*key, "reason")
 
 
-ALWAYS = (captures, apis, quality, connections, quarantine, agreement, fidelity)
+def logs(own_rows: OwnRows) -> DataFrame:
+    """(zone of times without an offset, request logs, paths of the first ones)."""
+    t = CAPTURES
+    paths = F.slice(F.array_sort(F.collect_list(t.path)), 1, MOST_LOGS)
+    return own_rows(t).where(F.col(t.log_zone).isNotNull()).groupBy(t.log_zone).agg(F.count("*"), paths)
+
+
+ALWAYS = (captures, logs, apis, quality, connections, quarantine, agreement, fidelity)
 """What is asked of every run."""
 
 
@@ -132,11 +142,11 @@ def lost_lines(found: Findings) -> Iterable[str]:
         "in sessions from before the capture"
     )
     yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in found.of(quarantine))
-    yield from agreement_lines(found.of(agreement))
+    yield from agreement_lines(found.of(agreement), found.of(logs))
 
 
-def agreement_lines(rows: list[Row]) -> Iterable[str]:
-    """Whether request logs say what the packets do; nothing where there is one of both only."""
+def agreement_lines(rows: list[Row], zones: list[Row]) -> Iterable[str]:
+    """Whether request logs say what the packets do; nothing where there is one of both only. zones: of `logs`."""
     a = LOG_AGREEMENT
     for row in rows:
         if row[a.field] == REQUEST:
@@ -147,7 +157,19 @@ def agreement_lines(rows: list[Row]) -> Iterable[str]:
             )
             if abs(row[a.log_behind_us] or 0) > CLOCKS_APART_US:
                 apart = f"{row[a.log_behind_us] / 1e6:+,.0f} s"
-                yield f"  a request log's clock is {apart} from that of the packets; its times are taken to be UTC"
+                taken = "; ".join(map(taken_zone, zones))
+                yield f"  a request log's clock is {apart} from that of the packets; {taken}"
+
+
+def taken_zone(of_zone: Row) -> str:
+    """In which zone the times of request logs were taken to be, and how to state another."""
+    zone, files, paths = of_zone
+    names = [PurePosixPath(path).name for path in paths]
+    more = [f"{files - len(names):,} more"] if files > len(names) else []
+    return (
+        f"times without an offset in {', '.join([*names, *more])} are taken to be of the zone {zone}, "
+        "unless --log-zone states another"
+    )
 
 
 def compared(found: Findings) -> list[Row]:

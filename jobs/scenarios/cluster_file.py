@@ -67,7 +67,7 @@ class Cluster(BaseModel):
 
 def read_cluster(path: str) -> Cluster:
     """The cluster that a file describes. Raises ScenarioError with every fault of the file and its line."""
-    located = read_located_yaml(path)
+    located = read_located_yaml(path, "a file that describes a cluster, such as conf/clusters/example.yaml")
     faults = list(located.faults)
     located.data = _listed_brokers(located, faults)
     cluster = None

@@ -51,10 +51,11 @@ class LocatedYaml:
         return Place(self.lines.get(address, 1), self.name)
 
 
-def read_located_yaml(path: str) -> LocatedYaml:
+def read_located_yaml(path: str, kind: str) -> LocatedYaml:
     """Read one YAML document. Scalars stay text: a profile written 4.10 must not become the number 4.1.
 
-    Raises ScenarioError where the file cannot be read, is no YAML, or has an alias. A key given twice is in `faults`.
+    kind: what file is wanted, as `a scenario file`. Raises ScenarioError where the file cannot be read, is no YAML, or
+    has an alias. A key given twice is in `faults`.
     """
     try:
         text = Path(path).read_bytes()
@@ -62,7 +63,7 @@ def read_located_yaml(path: str) -> LocatedYaml:
         aliases = [event for event in yaml.parse(text, yaml.SafeLoader) if isinstance(event, yaml.AliasEvent)]
         root = None if aliases else yaml.compose(text, yaml.SafeLoader)
     except OSError as fault:
-        raise _refused(path, 0, f"cannot be read: {fault.strerror}; give the path of a scenario file") from fault
+        raise _refused(path, 0, f"cannot be read: {fault.strerror}; give the path of {kind}") from fault
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         raise _refused(path, mark.line + 1 if mark else 1, f"not YAML: {fault.problem or fault.context}") from fault

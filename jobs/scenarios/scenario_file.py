@@ -12,7 +12,16 @@ from pydantic_core import ErrorDetails
 from jobs.scenarios.located_yaml import Fault, LocatedYaml, read_located_yaml
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
-from jobs.scenarios.settings import ON_REQUEST, Value, algorithms, did_you_mean, find_setting, setting_of, settings
+from jobs.scenarios.settings import (
+    ON_REQUEST,
+    Setting,
+    Value,
+    algorithms,
+    did_you_mean,
+    find_setting,
+    setting_of,
+    settings,
+)
 from udfs.capture.locations import is_uri
 from udfs.errors import ScenarioError
 
@@ -55,7 +64,7 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
     A `--set` replaces the values of that setting in every algorithm that takes it, a `--captured` the file's value.
     Raises ScenarioError with all faults of file and flags.
     """
-    located = read_located_yaml(path) if path else LocatedYaml("scenario")
+    located = read_located_yaml(path, "a scenario file") if path else LocatedYaml("scenario")
     faults = list(located.faults)
     text = _scenario_text(located, faults)
     captured = _captured(located, text, list(flag_entries("--captured", stated, faults)), faults)
@@ -137,7 +146,8 @@ def _replay(
             faults.append(Fault(located.at(("replay", name)), f"{name} has {lanes} lanes; at most {MOST_LANES}"))
     for setting, entry in in_flags.values():
         if grids and not set(setting.algorithms) & set(grids):
-            faults.append(Fault(entry.place, f"{setting.key} is no setting of {', '.join(grids)}"))
+            told = f"{setting.key} is no setting of {', '.join(grids)}: {_belongs(setting)}"
+            faults.append(Fault(entry.place, told))
     return grids
 
 
@@ -165,6 +175,19 @@ def _not_taken(algorithm: str) -> Callable[[str], str]:
     """Why a setting that exists is no lane of this algorithm."""
 
     def why_not(name: str) -> str:
-        return f"{name} is no setting of {algorithm}" if name in settings() else ""
+        try:
+            setting = find_setting(name, settings().values())
+        except KeyError:
+            return ""
+        return f"{name} is no setting of {algorithm}: {_belongs(setting)}"
 
     return why_not
+
+
+def _belongs(setting: Setting) -> str:
+    """What to do with a setting that is no lane where it is given."""
+    if not setting.algorithms:
+        return "no replay varies it; state it under `captured:`, or by --captured"
+    first, *others = setting.algorithms
+    also = f" and {' and '.join(others)}" if others else ""
+    return f"it is one of {first}{also}; have `{first}:` under `replay:` for it"

@@ -32,6 +32,7 @@ CAPTURES = table(
     forwarded_lines=C("bigint", "... of requests that a broker had forwarded and logged itself: not counted again"),
     repeated_lines=C("bigint", "... that a file before it in the set has too, as rotated files and copies do: counted "
                                "once"),
+    log_zone=C("string", "Of a request log the time zone that its times without one are taken to be of", nullable=True),
     packets=C("bigint", "Packets in the file; of a frame dump, here and below, its rows; of a request log 0, here and "
                         "below"),
     tcp_packets=C("bigint", "Packets that are TCP segments"),

@@ -14,6 +14,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _HADOOP_S3 = re.compile(r"s3[an]:", re.IGNORECASE)
 _IN_URI = "/:@%+~!$&'(),;="
 _QUERY = re.compile(r"\?[^?/]+=[^?]*$")
+_PASSWORD = re.compile(r"(?<=//)([^/:@]*):[^/]*@")
 _SECRET = re.compile(r"secret|token|password|account_key|access_key|sig=", re.IGNORECASE)
 
 
@@ -25,6 +26,13 @@ def is_uri(path: str) -> bool:
 def has_secret(uri: str) -> bool:
     """Whether a URI bears credentials, which would be shown wherever it is named."""
     return urlsplit(uri).password is not None or _SECRET.search(query_of(uri)) is not None
+
+
+def without_secret(uri: str) -> str:
+    """A URI that bears credentials as it may be shown: without its password, and without options that have a secret."""
+    shown = _PASSWORD.sub(r"\1:***@", uri)
+    query = query_of(shown)
+    return f"{shown.removesuffix(query)}?***" if _SECRET.search(query) else shown
 
 
 def query_of(uri: str) -> str:

@@ -88,6 +88,11 @@ def test_a_cluster_that_cannot_be_is_refused(tmp_path: Path, text: str, told: st
     assert told in str(raised.value)
 
 
+def test_a_file_that_is_not_there_is_told_with_what_it_is_to_be(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"gone\.yaml: cannot be read: No such .* path of a file that describes"):
+        read_cluster(str(tmp_path / "gone.yaml"))
+
+
 def test_a_cluster_is_named_by_a_flag_or_by_the_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["size"]) == 2
     assert "--cluster=FILE" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from jobs.gates.views import Subject
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, QUARANTINE, SILVER
 from schemas.tables.table import Table
-from udfs.errors import ArgumentError, GateError
+from udfs.errors import ArgumentError, GateError, ScenarioError
 
 MINE = """\
 silver:
@@ -153,6 +153,9 @@ def test_every_fault_of_a_file_is_told_with_its_line(tmp_path: Path) -> None:
 def test_rules_that_are_not_there_are_told(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"--gates .*nowhere: no such file, and no folder with \*\.yaml in it"):
         read_gates([str(tmp_path / "nowhere")])
+    (tmp_path / "folder.yaml").mkdir()
+    with pytest.raises(ScenarioError, match=r"folder\.yaml: cannot be read: .* path of a file of gate rules"):
+        read_gates([str(tmp_path)])
 
 
 def test_rules_are_the_same_wherever_they_stand_and_others_by_a_word(tmp_path: Path) -> None:

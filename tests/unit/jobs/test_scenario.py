@@ -197,6 +197,30 @@ replay:
     )
 
 
+SLOTS = "max.incremental.fetch.session.cache.slots"
+
+
+def test_a_setting_of_another_replay_is_told_with_what_to_add(write: Path) -> None:
+    only_fetches = "replay:\n  fetch_max_bytes:\n"
+    of_sessions = (
+        "no setting of fetch_max_bytes: it is one of session_cache; have `session_cache:` under `replay:` for it"
+    )
+    assert faults(write, only_fetches, sets=(f"{SLOTS}=500",)) == (f"--set: broker.{SLOTS} is {of_sessions}",)
+    for name in (SLOTS, f"broker.{SLOTS}"):
+        assert faults(write, f"{only_fetches}    {name}: 500\n") == (f"x.yaml:3: {name} is {of_sessions}",)
+    assert faults(write, "replay:\n  session_cache:\n    fetch.max.bytes: 1MiB\n") == (
+        "x.yaml:3: fetch.max.bytes is no setting of session_cache: it is one of fetch_max_bytes and consumer_memory; "
+        "have `fetch_max_bytes:` under `replay:` for it",
+    )
+
+
+def test_a_setting_of_no_replay_is_told_to_be_stated(write: Path) -> None:
+    assert faults(write, "replay:\n  partition_limits:\n    num.partitions: 3\n") == (
+        "x.yaml:3: num.partitions is no setting of partition_limits: no replay varies it; state it under `captured:`, "
+        "or by --captured",
+    )
+
+
 def test_what_the_capture_tells_cannot_be_stated(write: Path) -> None:
     assert faults(write, "captured:\n  consumer.fetch.max.bytes: 1MiB\n") == (
         "x.yaml:2: consumer.fetch.max.bytes is in the capture, so it cannot be stated; "
@@ -230,7 +254,9 @@ def test_a_recursive_alias_ends(write: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(write: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"nope\.yaml: cannot be read: No such file or directory"):
+    with pytest.raises(
+        ScenarioError, match=r"nope\.yaml: cannot be read: No such .*; give the path of a scenario file"
+    ):
         resolve_scenario("nope.yaml")
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pyspark.sql import Row
 
+from jobs.captures.log_agreement import REQUEST
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.semantics import semantics
-from jobs.report_page.trust import fidelity, glossary, semantics_table, trusted
+from jobs.report_page.trust import agreement as clocks
+from jobs.report_page.trust import fidelity, glossary, logs, lost_lines, semantics_table, trusted
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
+from schemas.tables.silver import LOG_AGREEMENT
 from tests.unit.report.findings import agreement, findings, row_of
 
 LANES = {
@@ -69,3 +72,19 @@ def test_the_glossary_has_the_reasons_that_the_run_gives_each_with_what_its_metr
 def test_a_reason_of_another_version_is_not_made_up() -> None:
     given = [agreement("fetch_max_bytes", "consumer", "empty_fetches", 9, 8, 0, "of_another_version")]
     assert glossary(findings({fidelity: given})) == []
+
+
+def test_a_log_whose_clock_is_far_off_is_told_with_its_files_the_zone_taken_and_the_flag() -> None:
+    a, hours_apart = LOG_AGREEMENT, 2 * 3_600_000_000
+    logged = row_of(a, field=REQUEST, in_both=9, log_behind_us=hours_apart)
+    zone = Row(zone="Europe/Berlin", files=4, paths=["/logs/a.log", "/logs/b.log.gz", "s3://logs/c.log"])
+    *_, told = lost_lines(findings({clocks: [logged], logs: [zone]}))
+    assert told == (
+        "  a request log's clock is +7,200 s from that of the packets; times without an offset in a.log, b.log.gz, "
+        "c.log, 1 more are taken to be of the zone Europe/Berlin, unless --log-zone states another"
+    )
+
+
+def test_a_log_whose_clock_is_near_needs_no_zone() -> None:
+    logged = row_of(LOG_AGREEMENT, field=REQUEST, in_both=9, log_behind_us=5_000)
+    assert not any("zone" in line for line in lost_lines(findings({clocks: [logged]})))
