@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.cli import run_command
 from jobs.ingest import ingest
-from jobs.replay import replay
+from jobs.replay import check_refused, replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import RUNS
@@ -154,15 +153,5 @@ def test_what_was_refused_and_why_stays_with_the_run(logs: CapturedLake) -> None
     assert (row[RUNS.algorithm], dict(row[RUNS.refused])) == ("partition_limits", done.refused)
     kept = replay(logs.spark, both, logs.capture_id, keep=True)
     assert kept == replace(done, counts=None)
-
-
-def test_a_refused_replay_fails_the_job_where_all_are_asked_for(
-    logs: CapturedLake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "both.yaml").write_text("replay: {fetch_max_bytes: {}, partition_limits: {}}\n")
-    command = ["replay", f"--lake={logs.path}", f"--scenario={tmp_path / 'both.yaml'}"]
-    assert run_command(command) == 0
-    assert "do not tell the sizes of record batches that the replay of fetch_max_bytes needs" in capsys.readouterr().err
-    assert run_command([*command, "--strict"]) == 1
-    *_, told = capsys.readouterr().err.splitlines()
-    assert told.startswith("refetch: 1 of 2 replays refused, for what is told above: fetch_max_bytes. --strict asks")
+    with pytest.raises(CaptureError, match="1 of 2 replays refused, for what is told above: fetch_max_bytes"):
+        check_refused(replace(both, strict=True), kept)

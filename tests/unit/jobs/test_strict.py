@@ -1,0 +1,63 @@
+"""A replay that is refused while others are made: told, and with --strict a failure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import ModuleType
+
+import pytest
+
+import jobs.pipeline
+import jobs.replay
+from jobs.replay import Replayed
+from jobs.replays.algorithms import ALGORITHMS
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
+from udfs.errors import CaptureError, GateError
+
+WHY = "the captures are of request logs"
+DONE = Replayed("a-run", (ALGORITHMS["partition_limits"],), {"fetch_max_bytes": WHY, "consumer_memory": WHY}, None)
+ANSWERS = {"replay": DONE, "summary": "", "reported": ""}
+CALLED = (
+    "ready_session", "check_rules", "chosen_capture", "ingest", "replay", "known_run", "look_up", "summary", "reported",
+    "pass_gold_gate",
+)  # fmt: skip
+"""What the jobs call before they end."""
+
+
+@pytest.fixture(params=[jobs.replay, jobs.pipeline], ids=["replay", "pipeline"])
+def job(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A job to which two of three replays are refused."""
+    for name in CALLED:
+        monkeypatch.setattr(request.param, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
+    module: ModuleType = request.param
+    return module
+
+
+def run(*, strict: bool) -> Run:
+    return Run(resolve_scenario(None), (), "/lake", datetime(2026, 1, 31, tzinfo=UTC), strict=strict)
+
+
+def test_a_refused_replay_fails_nothing_where_another_was_made(job: ModuleType) -> None:
+    job.main(run(strict=False))
+
+
+def test_a_refused_replay_fails_the_job_where_all_are_asked_for(job: ModuleType) -> None:
+    with pytest.raises(CaptureError, match=r"^2 of 3 replays refused, .*: fetch_max_bytes, consumer_memory\. --strict"):
+        job.main(run(strict=True))
+
+
+def test_a_gate_that_refuses_goes_before(job: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise GateError("rule r: 3 rows")
+
+    monkeypatch.setattr(job, "pass_gold_gate", refuse)
+    with pytest.raises(GateError):
+        job.main(run(strict=True))
+
+
+def test_replay_says_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in CALLED:
+        monkeypatch.setattr(jobs.replay, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
+    jobs.replay.main(run(strict=False))
+    assert capsys.readouterr().err == f"refetch: {WHY}\n" * 2
