@@ -45,7 +45,7 @@ class CaptureSet(NamedTuple):
     def _times(self) -> str:
         if self.first_time is None or self.last_time is None:
             return ""
-        return f"; {moment(self.first_time)} to {moment(self.last_time)}"
+        return f"; {moment(self.first_time).removesuffix(' UTC')} to {moment(self.last_time)}"
 
 
 def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:

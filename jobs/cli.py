@@ -110,7 +110,7 @@ def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
         add_flags(job, name)
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
-        parser.error(not_taken(arguments.job, unknown))
+        jobs.choices[arguments.job].error(not_taken(arguments.job, unknown))
     return arguments
 
 

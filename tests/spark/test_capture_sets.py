@@ -61,10 +61,10 @@ def test_a_line_tells_which_of_several_sets_is_taken(
     spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen_capture(spark, str(lake), None)
-    files, at = "a.pcap, b.pcap, c.pcap, 1 more", "2026-01-01 12:00:00 UTC"
+    files, at = "a.pcap, b.pcap, c.pcap, 1 more", "2026-01-01 12:00:00"
     assert capsys.readouterr().err == (
-        f"refetch: capture set earlier ({files}; {at} to {at}), written last; --capture=ID names another of this "
-        "lake's: later (later.pcap; 2026-01-31 12:00:00 UTC to 2026-01-31 12:00:00 UTC)\n"
+        f"refetch: capture set earlier ({files}; {at} to {at} UTC), written last; --capture=ID names another of this "
+        "lake's: later (later.pcap; 2026-01-31 12:00:00 to 2026-01-31 12:00:00 UTC)\n"
     )
     open_lake(str(lake), capture="later")
     told = capsys.readouterr().err

@@ -127,7 +127,10 @@ def test_a_scenario_of_a_pipeline_is_good_for_jobs_that_read_the_lake(
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (["replay", "--captures=a.pcap"], "replay does not read --captures, which ingest and pipeline take"),
+        (
+            ["replay", "--captures=a.pcap"],
+            "replay does not read --captures, which ingest and pipeline take; see refetch replay --help",
+        ),
         (
             ["report", "--set=a=1", "--set=b=2"],
             "report does not read --set, which ingest, replay, pipeline and size",

@@ -1,11 +1,14 @@
-"""README.md names what there is: every table, every setting."""
+"""README.md names what there is: every table, every setting; its commands are such as their jobs take."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from jobs.cli import EXIT_CODES, INTERRUPTED, JOBS, parse
 from jobs.scenarios.settings import settings
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import SILVER
@@ -29,3 +32,17 @@ def test_every_setting_is_named_beside_its_replay(readme: str) -> None:
         assert f"`{key}`" in readme, key
         for replay in set(setting.algorithms) & by_replay.keys():
             assert f"`{key}`" in by_replay[replay], f"{key} of {replay}"
+
+
+def test_every_command_has_flags_that_its_job_takes(readme: str) -> None:
+    whole = readme.replace("\\\n", " ")
+    found = re.findall(rf"""spark-submit\.sh ((?:{"|".join(JOBS)}) [^`"\n]+)""", whole)
+    commands = [shlex.split(command, comments=True) for command in found]
+    assert {"ingest", "pipeline", "gate", "report"} <= {command[0] for command in commands}
+    for command in commands:
+        assert parse(command).job == command[0]
+
+
+def test_every_exit_code_has_its_meaning(readme: str) -> None:
+    told = {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)}
+    assert told == {0, 1, INTERRUPTED, *EXIT_CODES.values()}
