@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.paths import ROOT
-from udfs import code_digest
+from importlib.resources import files
+
+from udfs import CODE, code_digest
 from udfs.capture.request_log_head import UTC
 from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import Pseudonyms
@@ -20,9 +21,9 @@ def decoder(
     sized = "" if records is None else f"+records/{records.every}"
     zoned = "" if log_zone == UTC else f"+{log_zone}"
     gated = f"+gate/{quarantine_id}" if quarantine_id else ""
-    return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas')}{sized}{zoned}{gated}{named}"
+    return f"{VERSION}+{CODE}{sized}{zoned}{gated}{named}"
 
 
 def replayer(decoded_by: str) -> str:
     """The version, a digest of all code that decides what gold tables some silver rows give, and what decoded those."""
-    return f"{VERSION}+{code_digest(ROOT / 'udfs', ROOT / 'schemas', ROOT / 'jobs')}, of {decoded_by}"
+    return f"{VERSION}+{code_digest(files('udfs'), files('schemas'), files('jobs'))}, of {decoded_by}"

@@ -5,35 +5,61 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from udfs.errors import SetupError
 
-def code_digest(*packages: Path) -> str:
-    """16 hex digits that change with any Python source of the packages."""
+
+def code_digest(*packages: Traversable) -> str:
+    """16 hex digits that change with any Python source of the packages, be they in folders or in a zip.
+
+    Raises SetupError where a package has no source: versions without would be taken for each other.
+    """
     digest = hashlib.sha256()
     for package in packages:
-        for source in sorted(package.rglob("*.py")):
+        sources = list(_sources(package, package.name))
+        if not sources:
+            raise SetupError(
+                f"{package}: there is no Python source in it, by which refetch tells its versions apart. Ship the "
+                "packages jobs, udfs and schemas with their .py files."
+            )
+        for name, source in sources:
+            digest.update(f"{name}\0".encode())
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def kernel_cache_dir(package: Path) -> str:
-    """Where numba keeps the machine code of this version of the kernels.
-
-    Numba compares the time stamp of the file that a cached kernel is in, not of the files whose functions it has
-    inlined: a change to one of those would go unnoticed. So the folder is named after the content of all of them; and
-    after their place, by which numba tells its files apart, so that what one clone has compiled is not another's.
-    """
-    place = hashlib.sha256(str(package.resolve()).encode()).hexdigest()[:8]
-    return str(cache_dir() / f"kernels-{code_digest(package)}-{place}")
+def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _sources(entry, f"{path}/{entry.name}")
+        elif entry.name.endswith(".py"):
+            yield f"{path}/{entry.name}", entry
 
 
 def cache_dir() -> Path:
     """Where refetch keeps what it can make again: among the user's caches, or a folder for temporary files."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    base = home if os.access(home, os.W_OK) or os.access(home.parent, os.W_OK) else Path(tempfile.gettempdir())
-    return base / "refetch"
+    if os.access(home, os.W_OK) or os.access(home.parent, os.W_OK):
+        return home / "refetch"
+    return Path(tempfile.gettempdir()) / f"refetch-{os.getuid()}"
+
+
+CODE = code_digest(files("udfs"), files("schemas"))
+"""Tells this code from any other that decodes or replays otherwise."""
+
+
+def kernel_cache_dir() -> str:
+    """Where the machine code of this version of the kernels is kept.
+
+    Numba compares the file that a cached kernel is in, not the files whose functions and tables it has inlined: a
+    change to one of those would go unnoticed. So the folder is named after the content of all of them.
+    """
+    return str(cache_dir() / f"kernels-{CODE}")
 
 
 # Numba reads this when it is first imported, which only modules below this one do.
-os.environ.setdefault("NUMBA_CACHE_DIR", kernel_cache_dir(Path(__file__).parent))
+os.environ.setdefault("NUMBA_CACHE_DIR", kernel_cache_dir())

@@ -8,6 +8,8 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import types
 
+from udfs.wire.kernel_files import KernelCache
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _njit: Any = numba.njit  # its type hints leave out _nrt
 _unliteral: Any = types.unliteral  # it has none
@@ -34,9 +36,11 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     That has neither of the wrappers by which Python and C would call it: these unpack every array of every argument,
     which is a third of what there is to compile. It is part of its callers' machine code, and not cached itself.
     """
-    called_by_python = _njit(cache=True, nogil=True, **options)(function)
+    called_by_python = _njit(nogil=True, **options)(function)
     if not hasattr(called_by_python, "get_call_template"):
         return function  # where NUMBA_DISABLE_JIT is set
+    # What cache=True does, with files of our own choice.
+    called_by_python._cache = KernelCache(function)  # type: ignore[no-untyped-call]  # numba leaves it untyped
     called_by_kernels = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
 
     def get_call_template(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:

@@ -1,0 +1,86 @@
+"""The kernels' machine code on disk: that of one version of the code, wherever it was imported from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from udfs import CODE, code_digest, kernel_cache_dir
+from udfs.errors import SetupError
+
+FOLDER = "import udfs; print(udfs.kernel_cache_dir())"
+CALL = """
+import numpy as np
+from udfs.wire.primitives import put
+numbers = np.zeros(3, np.int64)
+put(numbers, 1, 7)
+print(numbers.tolist(), sum(put.stats.cache_hits.values()), sum(put.stats.cache_misses.values()))
+"""
+
+
+@pytest.fixture
+def release(repository: Path, tmp_path: Path) -> Path:
+    """A zip of the packages as executors have it."""
+    return zipped(repository, tmp_path / "application-1" / "refetch.zip")
+
+
+def zipped(repository: Path, path: Path, changed: str | None = None) -> Path:
+    """The packages in a zip, with a line more in the module `changed`."""
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as archive:
+        for package in ("udfs", "schemas"):
+            for entry in sorted(repository.joinpath(package).rglob("*")):
+                name = str(entry.relative_to(repository))
+                if name == changed:
+                    archive.writestr(name, entry.read_text() + "\n# another release\n")
+                elif entry.is_dir() or entry.suffix == ".py":
+                    archive.write(entry, name)
+    return path
+
+
+def told(code: str, packages: Path, caches: Path) -> str:
+    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    environment |= {"PYTHONPATH": str(packages), "XDG_CACHE_HOME": str(caches)}
+    command = [sys.executable, "-P", "-c", code]
+    answer = subprocess.run(
+        command, env=environment, cwd=caches, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.strip()
+
+
+def test_code_in_a_zip_is_told_apart_as_in_folders(repository: Path, release: Path, tmp_path: Path) -> None:
+    assert code_digest(zipfile.Path(release, "udfs/"), zipfile.Path(release, "schemas/")) == CODE
+    assert told(FOLDER, release, tmp_path) == told(FOLDER, repository, tmp_path)
+    assert Path(kernel_cache_dir()).name == f"kernels-{CODE}"
+
+
+@pytest.mark.parametrize("changed", ["udfs/wire/primitives.py", "schemas/wire/apis.py"])
+def test_another_release_in_a_zip_has_other_machine_code(
+    changed: str, repository: Path, release: Path, tmp_path: Path
+) -> None:
+    other = zipped(repository, tmp_path / "application-2" / "refetch.zip", changed)
+    assert told(FOLDER, other, tmp_path) != told(FOLDER, release, tmp_path)
+
+
+def test_a_kernel_is_compiled_once_for_all_places_the_code_comes_from(
+    repository: Path, release: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "application-2" / "refetch.zip"
+    elsewhere.parent.mkdir()
+    shutil.copy(release, elsewhere)
+    answers = [told(CALL, packages, tmp_path) for packages in (release, elsewhere, repository)]
+    assert answers == ["[0, 7, 0] 0 1", "[0, 7, 0] 1 0", "[0, 7, 0] 1 0"]
+
+
+def test_packages_without_source_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "refetch.zip", "w") as archive:
+        archive.writestr("udfs/__init__.pyc", b"compiled")
+    with pytest.raises(SetupError, match=r"refetch\.zip/udfs/: there is no Python source in it"):
+        code_digest(zipfile.Path(tmp_path / "refetch.zip", "udfs/"))
