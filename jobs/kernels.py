@@ -13,24 +13,9 @@ from pyspark.sql import SparkSession
 from jobs.paths import python_path
 from jobs.run import Run
 from jobs.spark import spark_session
-from udfs.capture.storage import stored_bytes
+from udfs.capture.compression import unpacked_bytes
 from udfs.errors import SetupError
 from udfs.kernel_cache import DECODER, compiled
-
-QUICK_JAVA_BYTES = 4 << 30
-QUICK_JAVA = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""For captures below QUICK_JAVA_BYTES: workers do what takes long, and in minutes a JVM does not earn back what its
-second compiler and a collector of many threads take from them. At 4 GB both took the same time."""
-BRIEF_BYTES = 64 << 20
-BRIEF_CONF = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.databricks.delta.stats.collect": "false",
-}
-"""For captures below BRIEF_BYTES: small tables earn back neither generated code nor new plans between their stages, nor
-statistics of every column, which are slow without code."""
 
 
 def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSession:
@@ -46,15 +31,8 @@ def begun_session(run: Run, app: str) -> SparkSession:
     """The session to work in; one that is not there yet suits the size of the captures. Raises SetupError and
     SparkError.
     """
-    size = sum(stored_bytes(str(path)) for path in run.captures)
-    suited = {} if SparkSession.getActiveSession() is not None else suited_conf(size)
-    return spark_session(run.master, app, {**suited, **run.spark_conf})
-
-
-def suited_conf(size: int) -> dict[str, str]:
-    """Properties that suit captures of so many bytes; none where no captures are read."""
-    quick = QUICK_JAVA if 0 < size < QUICK_JAVA_BYTES else {}
-    return {**quick, **(BRIEF_CONF if 0 < size < BRIEF_BYTES else {})}
+    captures = () if SparkSession.getActiveSession() is not None else run.captures
+    return spark_session(run.master, app, run.spark_conf, sum(unpacked_bytes(str(path)) for path in captures))
 
 
 def start_workers(spark: SparkSession) -> None:

@@ -63,12 +63,13 @@ def shared_captures() -> Path:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on two cores for all lanes, with the product's own properties and fewer, smaller tasks."""
     # Imported here because the unit lane does without Spark.
-    from jobs.kernels import BRIEF_CONF
+    from jobs.paths import CONF
     from jobs.spark import spark_session
+    from jobs.spark_properties import SMALL, properties
 
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
     small = {
-        **BRIEF_CONF,
+        **properties(CONF / SMALL),
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",

@@ -8,6 +8,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.spark_properties import SHUFFLE_PARTITIONS
+
 PACKED_COLUMNS = "`table` string, rows binary"
 """PACKED of `udfs.facts.arrow_tables`, as Spark spells it."""
 SHARD = "shard"
@@ -17,8 +19,10 @@ InOrder = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def shards_of(spark: SparkSession) -> int:
-    """How many tasks share the work."""
-    return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or "8")
+    """How many tasks share the work: as many as in Spark's own shuffles, and no fewer than there are cores."""
+    partitions = spark.conf.get(SHUFFLE_PARTITIONS, "") or ""
+    # Databricks has `auto` there.
+    return max(int(partitions) if partitions.isdecimal() else 1, spark.sparkContext.defaultParallelism)
 
 
 def shard(shards: int, *keys: str | Column) -> Column:

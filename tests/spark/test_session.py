@@ -16,11 +16,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.failures import spark_failures_told
-from jobs.kernels import BRIEF_CONF, begun_session
+from jobs.kernels import begun_session
+from jobs.paths import CONF
 from jobs.progress import stage
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.spark import spark_log, spark_session
+from jobs.spark import set_sql_properties, spark_log, spark_session
+from jobs.spark_properties import EVERYWHERE, IN_ANY_SESSION, SHUFFLE_PARTITIONS, SMALL, properties
 from udfs.errors import CaptureError, SparkError
 
 SUBMITTED = """\
@@ -32,12 +34,23 @@ def known(batches):
     import udfs.errors
     yield from batches
 
-spark = spark_session(None, "submitted")
+spark = spark_session(None, "submitted", {{"spark.sql.ansi.enabled": "false"}}, captured_bytes=1)
 numbers = spark.range(7)
 numbers.mapInArrow(known, numbers.schema).write.format("delta").save({table!r})
 rows = spark.read.format("delta").load({table!r}).count()
-print("rows", rows, spark.sparkContext.master, *map(spark.conf.get, ["spark.sql.session.timeZone", "spark.ui.enabled"]))
+print("rows", rows, spark.sparkContext.master, *map(spark.conf.get, {asked!r}))
 """
+
+
+OTHERWISE = {
+    "spark.sql.session.timeZone": "CET",
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
+    "spark.sql.adaptive.skewJoin.enabled": "true",
+    "spark.sql.catalog.spark_catalog": "their.own.Catalog",
+}
+"""What somebody else's session may have."""
 
 
 def test_a_delta_table_is_written_and_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -69,10 +82,20 @@ def test_a_small_capture_changes_nothing_of_a_session_that_is_there(spark: Spark
     capture = tmp_path / "small.pcap"
     capture.write_bytes(b"a few bytes")
     run = Run(resolve_scenario(None), (capture,), str(tmp_path), datetime(2026, 1, 31, tzinfo=UTC))
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    assert before != BRIEF_CONF["spark.sql.shuffle.partitions"]
+    before = spark.conf.get(SHUFFLE_PARTITIONS)
+    assert before != properties(CONF / SMALL)[SHUFFLE_PARTITIONS]
     assert begun_session(run, "another") is spark
-    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+    assert spark.conf.get(SHUFFLE_PARTITIONS) == before
+
+
+def test_a_session_that_is_there_gets_what_results_rest_on_and_nothing_else(spark: SparkSession) -> None:
+    session = spark.newSession()
+    for key, value in OTHERWISE.items():
+        session.conf.set(key, value)
+    set_sql_properties(session)
+    told = {key: session.conf.get(key) for key in OTHERWISE}
+    everywhere = properties(CONF / EVERYWHERE)
+    assert told == OTHERWISE | {key: everywhere[key] for key in IN_ANY_SESSION}
 
 
 def test_a_workers_fault_is_one_line_with_the_log(spark: SparkSession) -> None:
@@ -128,12 +151,14 @@ def spark_submit(repository: Path, cwd: Path, *arguments: str) -> subprocess.Com
 
 
 def test_a_plain_spark_submit_gives_the_same_session(repository: Path, tmp_path: Path) -> None:
+    """What spark-submit is given goes before refetch's properties, and refetch's own --conf before both."""
+    given = ["spark.sql.session.timeZone=CET", "spark.sql.adaptive.enabled=true", "spark.sql.ansi.enabled=true"]
+    asked = [pair.partition("=")[0] for pair in given] + ["spark.sql.codegen.wholeStage", "spark.ui.enabled"]
     script = tmp_path / "submitted.py"
-    script.write_text(SUBMITTED.format(repository=str(repository), table=str(tmp_path / "table")))
-    answer = spark_submit(repository, tmp_path, "--conf", "spark.sql.session.timeZone=CET", str(script))
+    script.write_text(SUBMITTED.format(repository=str(repository), table=str(tmp_path / "table"), asked=asked))
+    answer = spark_submit(repository, tmp_path, *(part for pair in given for part in ("--conf", pair)), str(script))
     assert answer.returncode == 0, answer.stderr
-    # What spark-submit itself is given goes before refetch's own properties.
-    assert answer.stdout.splitlines()[-1] == "rows 7 local[1] CET false"
+    assert answer.stdout.splitlines()[-1] == "rows 7 local[1] CET true false false false"
 
 
 def test_a_plain_spark_submit_takes_the_same_arguments_and_gives_the_same_exit_code(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import StrEnum
 from typing import Protocol
 
 import zstandard
 
 from udfs.capture.faults import CaptureFault, FaultReason
-from udfs.capture.storage import ByteStream
+from udfs.capture.storage import ByteStream, open_stored, stored_bytes
+from udfs.errors import CaptureError
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -23,6 +25,7 @@ GZIP_STEP, ZSTD_STEP = 16_384, 2_048
 ZSTD_WINDOW = 128 << 20  # `zstd --long=27`, the most its own tool decompresses without being told
 LEAST_LIMIT = 1 << 30
 MOST_EXPANSION = 1_024
+USUAL_EXPANSION = 10  # of captures, where no more than a guess is asked for
 
 
 class Compression(StrEnum):
@@ -50,6 +53,17 @@ def identify_compression(head: bytes) -> Compression:
     if head.startswith(ZSTD_MAGIC) or (head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5):
         return Compression.ZSTD
     return Compression.NONE
+
+
+def unpacked_bytes(path: str) -> int:
+    """About how many bytes a stored file holds: those of a compressed one are taken for USUAL_EXPANSION times as many.
+
+    Raises OSError where its size is not told. One that cannot be opened is left to its reader, who tells why.
+    """
+    compression = Compression.NONE
+    with suppress(CaptureError), open_stored(path) as stored:
+        compression = identify_compression(stored.read(len(ZSTD_MAGIC)) or b"")
+    return stored_bytes(path) * (1 if compression is Compression.NONE else USUAL_EXPANSION)
 
 
 def _gzip_member() -> Decompressor:

@@ -6,10 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from jobs.kernels import BRIEF_BYTES, BRIEF_CONF, QUICK_JAVA, QUICK_JAVA_BYTES, suited_conf
 from jobs.paths import CONF
-from jobs.spark import DELTA_JARS, jar_properties, properties, started_properties
+from jobs.spark_properties import (
+    DELTA_JARS,
+    EVERYWHERE,
+    IN_ANY_SESSION,
+    JAVA_OPTIONS,
+    ONE_MACHINE,
+    QUICK_JAVA,
+    QUICK_JAVA_BYTES,
+    SHUFFLE_PARTITIONS,
+    SMALL,
+    SMALL_BYTES,
+    is_one_machine,
+    jar_properties,
+    own_properties,
+    properties,
+    started_properties,
+)
+from udfs.capture.compression import unpacked_bytes
 from udfs.errors import SetupError
+
+DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
 def test_a_properties_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
@@ -18,7 +36,7 @@ def test_a_properties_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
 
 
 def test_every_property_says_why() -> None:
-    for name in ("spark-defaults.conf", "spark-local.conf"):
+    for name in (EVERYWHERE, ONE_MACHINE, SMALL, QUICK_JAVA):
         blocks = (CONF / name).read_text().split("\n\n")
         assert all(block.lstrip().startswith("# ") for block in blocks), name
 
@@ -50,7 +68,7 @@ def test_jars_come_from_maven_central_unless_a_folder_is_given(tmp_path: Path) -
     for name in DELTA_JARS:
         (tmp_path / name).touch()
     online, offline = started_properties("local", {}, None), started_properties("local", {}, str(tmp_path))
-    assert online["spark.jars.packages"] == "io.delta:delta-spark_4.2_2.13:4.4.0"
+    assert online["spark.jars.packages"] == DELTA
     assert "spark.jars" not in online
     assert "spark.jars.packages" not in offline
     assert offline["spark.jars"] == ",".join((tmp_path / name).as_uri() for name in DELTA_JARS)
@@ -62,14 +80,69 @@ def test_a_folder_that_lacks_a_jar_is_told(tmp_path: Path) -> None:
         jar_properties(str(tmp_path))
 
 
+def test_the_callers_packages_come_beside_deltas() -> None:
+    found = started_properties("local", {"spark.jars.packages": f"org.apache.hadoop:hadoop-aws:3.5.0,{DELTA}"}, None)
+    assert found["spark.jars.packages"] == f"{DELTA},org.apache.hadoop:hadoop-aws:3.5.0"
+    assert found["spark.jars.excludes"] == properties(CONF / EVERYWHERE)["spark.jars.excludes"]
+
+
+def test_the_callers_jars_and_packages_come_beside_a_folders_jars(tmp_path: Path) -> None:
+    for name in DELTA_JARS:
+        (tmp_path / name).touch()
+    given = {"spark.jars": "mine.jar", "spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.5.0"}
+    found = started_properties("local", given, str(tmp_path))
+    assert [jar.rpartition("/")[2] for jar in found["spark.jars"].split(",")] == [*DELTA_JARS, "mine.jar"]
+    assert found["spark.jars.packages"] == "org.apache.hadoop:hadoop-aws:3.5.0"
+
+
 @pytest.mark.parametrize(
-    ("size", "suited"),
+    ("captured_bytes", "files"),
     [
-        (1, QUICK_JAVA | BRIEF_CONF),
-        (BRIEF_BYTES, QUICK_JAVA),
-        (QUICK_JAVA_BYTES, {}),
-        pytest.param(0, {}, id="no captures, whose lake may be large"),
+        (1, [QUICK_JAVA, SMALL]),
+        (SMALL_BYTES, [QUICK_JAVA]),
+        (QUICK_JAVA_BYTES, []),
+        pytest.param(0, [], id="no captures, whose lake may be large"),
     ],
 )
-def test_small_captures_have_a_spark_that_starts_fast(size: int, suited: dict[str, str]) -> None:
-    assert suited_conf(size) == suited
+@pytest.mark.parametrize("master", ["local[2]", "yarn"])
+def test_small_captures_have_a_spark_that_starts_fast(captured_bytes: int, files: list[str], master: str) -> None:
+    suited = {key: value for name in files for key, value in properties(CONF / name).items()}
+    assert own_properties(master, captured_bytes) == own_properties(master) | suited
+
+
+def test_what_suits_small_captures_is_for_the_caller_to_change() -> None:
+    given = {"spark.sql.adaptive.enabled": "true", JAVA_OPTIONS: "-Xss4m"}
+    found = started_properties("local[2]", given, None, captured_bytes=1)
+    assert found["spark.sql.adaptive.enabled"] == "true"
+    assert found[JAVA_OPTIONS].endswith(" -Xss4m")
+    assert found["spark.sql.codegen.wholeStage"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("content", "counted"),
+    [
+        pytest.param(b"\xd4\xc3\xb2\xa1" + bytes(96), 100, id="pcap"),
+        pytest.param(b"\x1f\x8b" + bytes(98), 1000, id="gzip"),
+        pytest.param(b"\x28\xb5\x2f\xfd" + bytes(96), 1000, id="zstd"),
+    ],
+)
+def test_a_compressed_capture_is_taken_for_ten_times_as_large(content: bytes, counted: int, tmp_path: Path) -> None:
+    (tmp_path / "any.name").write_bytes(content)
+    assert unpacked_bytes(str(tmp_path / "any.name")) == counted
+
+
+@pytest.mark.parametrize(
+    ("master", "tasks"), [("local", "2"), ("local[2]", "4"), ("local[16]", "32"), ("local[3,2]", "6")]
+)
+def test_shuffles_have_two_tasks_for_each_core_of_a_machine(master: str, tasks: str) -> None:
+    assert own_properties(master)[SHUFFLE_PARTITIONS] == tasks
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://master:7077", "local-cluster[2,1,1024]"])
+def test_a_cluster_decides_itself_how_many_tasks_shuffles_have(master: str) -> None:
+    assert not is_one_machine(master)
+    assert SHUFFLE_PARTITIONS not in own_properties(master)
+
+
+def test_what_every_session_needs_is_among_the_defaults() -> None:
+    assert set(IN_ANY_SESSION) <= properties(CONF / EVERYWHERE).keys()

@@ -1,0 +1,120 @@
+"""Spark's properties: what refetch sets, on what machines and for what captures, and who goes before whom."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from jobs.paths import CONF, python_path
+from udfs.errors import SetupError
+
+EVERYWHERE, ONE_MACHINE = "spark-defaults.conf", "spark-local.conf"
+SMALL, QUICK_JAVA = "spark-small.conf", "spark-quick-java.conf"
+"""Files of properties in conf, with the reason for each."""
+SMALL_BYTES, QUICK_JAVA_BYTES = 64 << 20, 4 << 30
+"""Captures below these sizes have the properties of SMALL and QUICK_JAVA."""
+
+DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
+"""The jars that a folder named by REFETCH_JARS has to hold."""
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
+LISTS = ("spark.jars", "spark.jars.packages", "spark.jars.excludes")
+"""Properties to which the caller adds, for without Delta's part nothing works."""
+
+IN_ANY_SESSION = (
+    "spark.sql.session.timeZone",
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled",
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled",
+)
+"""Those of EVERYWHERE that results rest on, and so are set in a session that somebody else has started, too."""
+
+_TASKS_OF_A_CORE = 2
+_ON_ONE_MACHINE = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?")
+
+
+def properties(path: Path) -> dict[str, str]:
+    """The properties of a file in Spark's own form: `key value` lines, # for comments."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    return {key: value for key, value in pairs}
+
+
+def is_one_machine(master: str) -> bool:
+    """Whether this master is the driver's own process; `local-cluster[...]` starts executors of their own.
+
+    >>> is_one_machine("local[2]"), is_one_machine("local-cluster[2,1,1024]")
+    (True, False)
+    """
+    return _ON_ONE_MACHINE.fullmatch(master) is not None
+
+
+def own_properties(master: str, captured_bytes: int = 0) -> dict[str, str]:
+    """refetch's properties on this master for captures of so many bytes, each file's over those before.
+
+    captured_bytes: 0 where no captures are read, whose lake may be of any size.
+    """
+    found = properties(CONF / EVERYWHERE)
+    if is_one_machine(master):
+        found |= properties(CONF / ONE_MACHINE)
+        # Spark's two hundred are for clusters: many more tasks than can run at once are a cost.
+        found[SHUFFLE_PARTITIONS] = str(_TASKS_OF_A_CORE * _cores(master))
+    if 0 < captured_bytes < QUICK_JAVA_BYTES:
+        found |= properties(CONF / QUICK_JAVA)
+    if 0 < captured_bytes < SMALL_BYTES:
+        found |= properties(CONF / SMALL)
+    return found
+
+
+def _cores(master: str) -> int:
+    found = _ON_ONE_MACHINE.fullmatch(master)
+    asked = found[2] if found else None
+    if asked == "*":
+        return os.cpu_count() or 1
+    return int(asked) if asked else 1
+
+
+def jar_properties(folder: str | None) -> dict[str, str]:
+    """Properties that take Delta's jars from a folder instead of Maven Central; none where no folder is given.
+
+    Raises SetupError that names the jars the folder lacks.
+    """
+    if not folder:
+        return {}
+    jars = [Path(folder).resolve() / name for name in DELTA_JARS]
+    missing = [jar.name for jar in jars if not jar.is_file()]
+    if missing:
+        raise SetupError(
+            f"REFETCH_JARS is {folder}, and there is no {' and no '.join(missing)} in it. Copy them there from Maven "
+            "Central (io.delta:delta-spark_4.2_2.13:4.4.0, io.delta:delta-storage:4.4.0), or unset REFETCH_JARS."
+        )
+    listed = ",".join(jar.as_uri() for jar in jars)
+    return {"spark.jars": listed, "spark.jars.packages": "", "spark.jars.excludes": ""}
+
+
+def started_properties(
+    master: str, conf: Mapping[str, str], jars: str | None, captured_bytes: int = 0
+) -> dict[str, str]:
+    """Properties of a Spark started here: refetch's, the jars', the caller's, each over those before; LISTS grow.
+
+    Raises what `jar_properties` raises.
+    """
+    own = own_properties(master, captured_bytes)
+    own[WORKERS_PATH] = python_path()
+    own |= jar_properties(jars)
+    joined = {key: _joined(own.get(key, ""), conf[key]) for key in LISTS if key in conf}
+    own |= {**conf, **joined}
+    quiet = f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}"
+    own[JAVA_OPTIONS] = f"{quiet} {own.get(JAVA_OPTIONS, '')}".strip()
+    return {key: value for key, value in own.items() if value}
+
+
+def _joined(*lists: str) -> str:
+    """
+    >>> _joined("a,b", "b, c", "")
+    'a,b,c'
+    """
+    return ",".join(dict.fromkeys(part.strip() for parts in lists for part in parts.split(",") if part.strip()))
