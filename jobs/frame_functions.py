@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from jobs.kernels import compiling
+from jobs.kernels import compiling_for
 from jobs.spark import set_sql_properties
 from udfs.frames.spark_functions import NAMES, frame_function
 
@@ -12,11 +12,11 @@ from udfs.frames.spark_functions import NAMES, frame_function
 def register_frame_functions(spark: SparkSession) -> tuple[str, ...]:
     """Have SQL of this session know `request_header(frame)`, `fetch_request(version, frame)` and their like.
 
-    Sets refetch's SQL properties in the session, without which Arrow UDFs of Spark 4.2.0 can crash on Delta and Parquet
+    Sets in the session what results rest on, without which Arrow UDFs of Spark 4.2.0 can crash on Delta and Parquet
     tables (SPARK-58241). Returns the names. Raises SetupError where the kernels cannot be compiled.
     """
     set_sql_properties(spark)
-    with compiling(()):
+    with compiling_for(spark, ()):
         for name in NAMES:
             spark.udf.register(name, frame_function(name))
     return NAMES

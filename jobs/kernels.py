@@ -6,25 +6,31 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from pyspark.sql import SparkSession
 
 from jobs.paths import python_path
 from jobs.run import Run
 from jobs.spark import spark_session
+from jobs.spark_properties import is_one_machine
 from udfs.capture.compression import unpacked_bytes
 from udfs.errors import SetupError
 from udfs.kernel_cache import DECODER, compiled
 
 
 def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSession:
-    """The session to work in, with the kernels of the decoder and these algorithms in this machine's cache.
-
-    Raises SetupError and SparkError.
+    """The session to work in, with the kernels of the decoder and these algorithms in this machine's cache where they
+    are used. Raises SetupError and SparkError.
     """
-    with compiling(algorithms):
+    with compiling_for(SparkSession.getActiveSession(), algorithms):
         return begun_session(run, app)
+
+
+def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> AbstractContextManager[None]:
+    """`compiling`, unless this session's kernels run in executors on other machines, which compile for themselves."""
+    runs_here = spark is None or is_one_machine(spark.sparkContext.master or "")
+    return compiling(algorithms) if runs_here else nullcontext()
 
 
 def begun_session(run: Run, app: str) -> SparkSession:

@@ -172,6 +172,17 @@ def test_a_plain_spark_submit_takes_the_same_arguments_and_gives_the_same_exit_c
     assert "refetch: arguments: 1 fault\n  --set: unknown key `fetch.max.byte`" in answer.stdout
 
 
+def test_a_plain_spark_submit_without_delta_is_told_how_to_bring_it(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "others.conf").write_text("spark.ui.enabled false\n")
+    capture = str(repository / "tests/captures/starve.pcap.zst")
+    answer = spark_submit(
+        repository, tmp_path, "--properties-file", str(tmp_path / "others.conf"),
+        str(repository / "jobs/__main__.py"), "ingest", f"--captures={capture}", "--lake=lake",
+    )  # fmt: skip
+    assert answer.returncode == 1, answer.stderr
+    assert "refetch: Delta's jars are not on Spark's class path. Give spark-submit --properties-file" in answer.stdout
+
+
 def test_jars_that_cannot_be_downloaded_are_told(repository: Path, tmp_path: Path) -> None:
     """No Maven repository answers, and neither Ivy nor Maven has a copy: their caches are in a home that is empty."""
     code = "from jobs.spark import spark_session; spark_session('local[1]', 'offline')"

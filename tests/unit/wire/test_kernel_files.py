@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.release import zipped
 from udfs import CODE, code_digest, kernel_cache_dir
 from udfs.errors import SetupError
 
@@ -25,23 +26,9 @@ print(numbers.tolist(), sum(put.stats.cache_hits.values()), sum(put.stats.cache_
 
 
 @pytest.fixture
-def release(repository: Path, tmp_path: Path) -> Path:
+def release(tmp_path: Path) -> Path:
     """A zip of the packages as executors have it."""
-    return zipped(repository, tmp_path / "application-1" / "refetch.zip")
-
-
-def zipped(repository: Path, path: Path, changed: str | None = None) -> Path:
-    """The packages in a zip, with a line more in the module `changed`."""
-    path.parent.mkdir()
-    with zipfile.ZipFile(path, "w") as archive:
-        for package in ("udfs", "schemas"):
-            for entry in sorted(repository.joinpath(package).rglob("*")):
-                name = str(entry.relative_to(repository))
-                if name == changed:
-                    archive.writestr(name, entry.read_text() + "\n# another release\n")
-                elif entry.is_dir() or entry.suffix == ".py":
-                    archive.write(entry, name)
-    return path
+    return zipped(tmp_path / "application-1" / "refetch.zip")
 
 
 def told(code: str, packages: Path, caches: Path) -> str:
@@ -62,10 +49,8 @@ def test_code_in_a_zip_is_told_apart_as_in_folders(repository: Path, release: Pa
 
 
 @pytest.mark.parametrize("changed", ["udfs/wire/primitives.py", "schemas/wire/apis.py"])
-def test_another_release_in_a_zip_has_other_machine_code(
-    changed: str, repository: Path, release: Path, tmp_path: Path
-) -> None:
-    other = zipped(repository, tmp_path / "application-2" / "refetch.zip", changed)
+def test_another_release_in_a_zip_has_other_machine_code(changed: str, release: Path, tmp_path: Path) -> None:
+    other = zipped(tmp_path / "application-2" / "refetch.zip", changed)
     assert told(FOLDER, other, tmp_path) != told(FOLDER, release, tmp_path)
 
 

@@ -1,0 +1,24 @@
+"""The packages in a zip, as `git archive` makes it and executors have it."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from tests.conftest import REPOSITORY
+
+PACKAGES = ("jobs", "udfs", "schemas")
+
+
+def zipped(path: Path, changed: str | None = None) -> Path:
+    """Zip the packages of the clone, with a line more in the module `changed`."""
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as archive:
+        for package in PACKAGES:
+            for entry in sorted(REPOSITORY.joinpath(package).rglob("*")):
+                name = str(entry.relative_to(REPOSITORY))
+                if name == changed:
+                    archive.writestr(name, entry.read_text() + "\n# another release\n")
+                elif entry.is_dir() or entry.suffix == ".py":
+                    archive.write(entry, name)
+    return path
