@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -40,12 +43,22 @@ def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]
             yield f"{path}/{entry.name}", entry
 
 
+@cache
 def cache_dir() -> Path:
     """Where refetch keeps what it can make again: among the user's caches, or a folder for temporary files."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     if os.access(home, os.W_OK) or os.access(home.parent, os.W_OK):
         return home / "refetch"
-    return Path(tempfile.gettempdir()) / f"refetch-{os.getuid()}"
+    return _private(Path(tempfile.gettempdir()) / f"refetch-{os.getuid()}")
+
+
+def _private(folder: Path) -> Path:
+    """The folder, made where there is none; a new one where others could put files there, which would be run."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return folder if is_ours else Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
 
 
 CODE = code_digest(files("udfs"), files("schemas"))

@@ -2,7 +2,8 @@
 
 Numba compiles a kernel when it is first called, which takes a minute of CPU time for all of them, and keeps the
 machine code in the cache folder. Done here once, before Spark's workers start, no two workers compile the same. What
-one algorithm alone needs is a part of its own, compiled when the algorithm is asked for.
+one algorithm alone needs is a part of its own, compiled when the algorithm is asked for. The readers of messages are
+not numba's: a worker makes that of a version when it first meets it, in a fraction of a second.
 
     python -m udfs.warm_up PART...
 """

@@ -17,6 +17,8 @@ from typing import Any
 
 from llvmlite import binding, ir
 
+from udfs import CODE
+
 _SPEED_LEVEL = 2
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _ONE_AT_A_TIME = Lock()
@@ -27,9 +29,9 @@ def address_of(name: str, made_from: str, write: Callable[[ir.Module, str], None
     """Where a function is in this process. `write` adds it to a module, under the name it is given, where its machine
     code is not on disk already. May be called by several threads.
 
-    made_from: all that the function depends on but for the code in udfs, after which the folder is named.
+    made_from: all that the function depends on but for refetch's own code.
     """
-    key = "\0".join((made_from, *_processor(), str(binding.llvm_version_info)))
+    key = "\0".join((CODE, made_from, *_processor(), str(binding.llvm_version_info)))
     symbol = f"{name}_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     with _ONE_AT_A_TIME:
         address: int = _engine().get_function_address(symbol)

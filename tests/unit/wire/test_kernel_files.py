@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import REPOSITORY
 from tests.release import zipped
 from udfs import CODE, code_digest, kernel_cache_dir
 from udfs.errors import SetupError
@@ -69,3 +70,40 @@ def test_packages_without_source_are_refused(tmp_path: Path) -> None:
         archive.writestr("udfs/__init__.pyc", b"compiled")
     with pytest.raises(SetupError, match=r"refetch\.zip/udfs/: there is no Python source in it"):
         code_digest(zipfile.Path(tmp_path / "refetch.zip", "udfs/"))
+
+
+def in_place_of_a_home(temporary: Path) -> Path:
+    """Where caches are when there is no home to write to."""
+    code = "import udfs; print(udfs.cache_dir())"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(REPOSITORY),
+        "HOME": "/nowhere",
+        "TMPDIR": str(temporary),
+    }
+    command = [sys.executable, "-P", "-c", code]
+    return Path(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def test_without_a_home_caches_are_in_a_folder_that_nobody_else_can_write_to(tmp_path: Path) -> None:
+    folder = in_place_of_a_home(tmp_path)
+    assert folder == tmp_path / f"refetch-{os.getuid()}"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert in_place_of_a_home(tmp_path) == folder
+
+
+@pytest.mark.parametrize("what", ["open to all", "a link", "a file"])
+def test_code_is_not_taken_from_a_folder_that_others_may_have_made(what: str, tmp_path: Path) -> None:
+    planted, mine = tmp_path / f"refetch-{os.getuid()}", tmp_path / "mine"
+    mine.mkdir(mode=0o700)
+    if what == "open to all":
+        planted.mkdir()
+        planted.chmod(0o777)
+    elif what == "a link":
+        planted.symlink_to(mine)
+    else:
+        planted.touch()
+    folder = in_place_of_a_home(tmp_path)
+    assert folder.parent == tmp_path
+    assert folder not in (planted, mine)
+    assert folder.stat().st_mode & 0o777 == 0o700

@@ -60,6 +60,12 @@ def test_what_is_made_from_something_else_is_compiled_anew() -> None:
     assert Constant(2).called("changed", "that") == 2
 
 
+def test_what_another_version_of_the_code_has_compiled_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Constant(1).called("of_code", "this") == 1
+    monkeypatch.setattr(machine_code, "CODE", "another")
+    assert Constant(2).called("of_code", "this") == 2
+
+
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", bytes(4096)], ids=["empty", "cut", "zeros"])
 def test_a_damaged_file_is_not_run_but_written_again(
     content: bytes, folder: Path, another_process: Callable[[], None]
