@@ -29,6 +29,8 @@ from udfs.wire.layout import (
 from udfs.wire.machine_code import address_of
 from udfs.wire.reader_code import ReaderCode, number
 
+_LEAST_TAG_BYTES = 2  # its number and its size
+
 
 @cache
 def reader(message: Message, version: int) -> int:
@@ -103,50 +105,48 @@ class _MessageReader:
         """Read a byte: 1 where it compares so, 0 otherwise."""
         self.code.begin_field()
         self.code.require(1)
-        is_so = self.code.builder.icmp_signed(comparison, self.code.take_int(1), number(other))
-        return self.code.builder.zext(is_so, number(0).type)
+        return self.code.as_number(self.code.compare(self.code.take_int(1), comparison, other))
 
     def _span(self, field: Field, level: str, name: str) -> None:
         """Keep where a string, bytes, records or a uuid are."""
-        code, build = self.code, self.code.builder
+        code = self.code
         code.begin_field()
         if field.type == "uuid":
             length = number(UUID_BYTES)
             code.require(UUID_BYTES)
         else:
             length = self._length(field)
-            code.fail_unless(build.icmp_signed("<=", length, code.remaining()), DecodeFault.BAD_LENGTH)
+            code.require_room(length, 1, DecodeFault.BAD_LENGTH)
         self._store(level, name + ".start", code.offset)
         self._store(level, name + ".length", length)
-        is_null = build.icmp_signed("<", length, number(0))
-        code.go_to(build.add(code.offset, build.select(is_null, number(0), length)))
+        code.skip(length)
 
     def _length(self, field: Field) -> Any:
         """Read the length or count in front of a field: -1 where it is null and may be."""
         length = self.code.read_length(prefix_of(field, self._flexible))
         if not is_in(self.version, field.nullable):
-            is_there = self.code.builder.icmp_signed(">=", length, number(0))
-            self.code.fail_unless(is_there, DecodeFault.UNEXPECTED_NULL)
+            self.code.fail_unless(self.code.compare(length, ">=", 0), DecodeFault.UNEXPECTED_NULL)
         return length
 
     def _nullable_struct(self, field: Field, level: str, name: str) -> None:
         """A negative byte is null (KIP-893)."""
         is_null = self._byte_is("<", 0)
         self._store(level, name + ".is_null", is_null)
-        with self.code.when(self.code.builder.icmp_signed("==", is_null, number(0)), likely=True):
+        with self.code.when(self.code.compare(is_null, "==", 0), likely=True):
             self._struct(field.fields, level, name + ".")
 
     def _array(self, field: Field, level: str, name: str) -> None:
-        code, build = self.code, self.code.builder
+        code = self.code
         elements, child = element_fields(field), element_path(level, name)
         code.begin_field()
         count = self._length(field)
         least = least_bytes(elements, self.version, self._flexible and bool(field.fields))
-        fits = build.icmp_signed("<=", build.mul(count, number(least)), code.remaining())
-        code.fail_unless(fits, DecodeFault.BAD_COUNT)
+        code.require_room(count, least, DecodeFault.BAD_COUNT)
         self._store(level, name + ".count", count)
-        has_any = build.icmp_signed(">", count, number(0))
-        with code.when(has_any, likely=True), code.each_row(self.layout.level(child), count) as parent:
+        with (
+            code.when(code.compare(count, ">", 0), likely=True),
+            code.each_row(self.layout.level(child), count) as parent,
+        ):
             self._store(child, PARENT, parent)
             if field.fields:
                 self._struct(elements, child, "")
@@ -154,31 +154,30 @@ class _MessageReader:
                 self._field(elements[0], child, "")
 
     def _tag_section(self, known: Sequence[Field], level: str, prefix: str) -> None:
-        code, build = self.code, self.code.builder
+        code = self.code
         code.begin_field()
         count = code.read_varint()
-        with code.when(build.icmp_signed("!=", count, number(0)), likely=False):
-            fits = build.icmp_signed("<=", build.mul(count, number(2)), code.remaining())
-            code.fail_unless(fits, DecodeFault.BAD_COUNT)
+        with code.when(code.compare(count, "!=", 0), likely=False):
+            code.require_room(count, _LEAST_TAG_BYTES, DecodeFault.BAD_COUNT)
             before = code.variable(number(-1))
             with code.each(number(0), count):
                 self._tag(known, before, level, prefix)
 
     def _tag(self, known: Sequence[Field], before: Any, level: str, prefix: str) -> None:
         """One tag, above the one before: its field where it is known, skipped otherwise."""
-        code, build = self.code, self.code.builder
+        code = self.code
         code.begin_field()
         tag = code.read_varint()
-        code.fail_unless(build.icmp_signed(">", tag, code.value(before)), DecodeFault.BAD_TAG)
-        build.store(tag, before)
+        code.fail_unless(code.compare(tag, ">", code.value(before)), DecodeFault.BAD_TAG)
+        code.change(before, tag)
         size = code.read_varint()
-        code.fail_unless(build.icmp_signed("<=", size, code.remaining()), DecodeFault.BAD_LENGTH)
-        end = build.add(code.offset, size)
+        code.require_room(size, 1, DecodeFault.BAD_LENGTH)
+        end = code.behind(size)
         for field in known:
-            with code.when(build.icmp_signed("==", tag, number(tag_of(field))), likely=True), code.up_to(end):
+            with code.when(code.compare(tag, "==", tag_of(field)), likely=True), code.up_to(end):
                 column = first_column_set(self.layout, field, self.version, level, prefix)
                 code.require_column(column, self.layout.level(level))
                 self._field(field, level, prefix)
                 code.begin_field()
-                code.fail_unless(build.icmp_signed("==", code.offset, end), DecodeFault.BAD_LENGTH)
+                code.fail_unless(code.compare(code.offset, "==", end), DecodeFault.BAD_LENGTH)
         code.go_to(end)

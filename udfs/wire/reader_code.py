@@ -73,6 +73,10 @@ class ReaderCode:
         self.builder.store(value, place)
         return place
 
+    def change(self, variable: Any, value: Any) -> None:
+        """Have a variable hold something else."""
+        self.builder.store(value, variable)
+
     def value(self, variable: Any) -> Any:
         """What a variable holds."""
         return self.builder.load(variable, typ=_INT64)
@@ -86,13 +90,32 @@ class ReaderCode:
         """Move the cursor."""
         self.builder.store(offset, self._cursor)
 
-    def remaining(self) -> Any:
-        """How many bytes there are from the cursor to the limit."""
-        return self.builder.sub(self.limit, self.offset)
+    def skip(self, size: Any) -> None:
+        """Move the cursor behind so many bytes, of which there may be none or, of what is null, -1."""
+        self.go_to(self.behind(self.builder.select(self.compare(size, "<", 0), number(0), size)))
+
+    def behind(self, size: Any) -> Any:
+        """The offset behind so many bytes from the cursor on."""
+        return self.builder.add(self.offset, size)
+
+    def compare(self, left: Any, comparison: str, right: Any) -> Any:
+        """Whether two int64s, of which the second may be a number, compare so (==, <=, ...): for `when`, `fail_unless`
+        and `as_number`.
+        """
+        return self.builder.icmp_signed(comparison, left, number(right) if isinstance(right, int) else right)
+
+    def as_number(self, condition: Any) -> Any:
+        """1 where a condition holds, else 0."""
+        return self.builder.zext(condition, _INT64)
 
     def begin_field(self) -> None:
         """Have faults from here on name this offset."""
         self._begun = self.offset
+
+    def require_room(self, count: Any, size: int, fault: DecodeFault) -> None:
+        """End with a fault where fewer bytes remain than `count` times `size`; count is at most 2^31."""
+        fits = self.compare(self.builder.mul(count, number(size)), "<=", self._remaining())
+        self.fail_unless(fits, fault)
 
     def fail_unless(self, condition: Any, fault: DecodeFault) -> None:
         """End with a fault where a condition does not hold."""
@@ -119,7 +142,7 @@ class ReaderCode:
         after = self.builder.add(self.value(index), number(1))
         self.builder.store(after, index)
         behind = self.builder.append_basic_block()
-        self.builder.cbranch(self.builder.icmp_signed("<", after, end), body, behind)
+        self.builder.cbranch(self.compare(after, "<", end), body, behind)
         self.builder.position_at_end(behind)
 
     @contextmanager
@@ -142,7 +165,7 @@ class ReaderCode:
 
     def require(self, size: int) -> None:
         """End with TRUNCATED where fewer bytes than this remain."""
-        self.fail_unless(self.builder.icmp_signed("<=", number(size), self.remaining()), DecodeFault.TRUNCATED)
+        self.fail_unless(self.compare(self._remaining(), ">=", size), DecodeFault.TRUNCATED)
 
     def take_int(self, width: int) -> Any:
         """A big-endian signed integer of 1, 2, 4 or 8 bytes, which are there."""
@@ -160,7 +183,7 @@ class ReaderCode:
         self.go_to(self.builder.add(offset, number(1)))
         with self.when(self.builder.icmp_signed("<", byte, ir.Constant(_BYTE, 0)), likely=False):
             packed = self.builder.call(self._long_varint, [self._arena, offset, self.limit])
-            self._fail_if(self.builder.icmp_signed("<", packed, number(0)), packed)
+            self._fail_if(self.compare(packed, "<", 0), packed)
             self.go_to(self.builder.add(offset, self.builder.lshr(packed, number(_VALUE_BITS))))
             self.builder.store(self.builder.and_(packed, number((1 << _VALUE_BITS) - 1)), value)
         return self.value(value)
@@ -171,7 +194,7 @@ class ReaderCode:
             return self.builder.sub(self.read_varint(), number(1))
         self.require(prefix)
         value = self.take_int(prefix)
-        return self.builder.select(self.builder.icmp_signed("<", value, number(0)), number(-1), value)
+        return self.builder.select(self.compare(value, "<", 0), number(-1), value)
 
     def store(self, column: int, value: Any) -> None:
         """Set a column of the row."""
@@ -180,19 +203,22 @@ class ReaderCode:
 
     def require_column(self, column: int, level: int) -> None:
         """End with LACKING where there is no room for a column of a level."""
-        with self.when(self.builder.icmp_signed("==", self._address_of(column), number(0)), likely=False):
+        with self.when(self.compare(self._address_of(column), "==", 0), likely=False):
             self.builder.ret(number(LACKING - level))
 
     def end(self) -> None:
         """The frame has been read."""
         self.builder.ret(self.offset)
 
+    def _remaining(self) -> Any:
+        return self.builder.sub(self.limit, self.offset)
+
     def _take_rows(self, level: int, count: Any) -> Any:
         used = self._level_cell(level, USED)
         first = self.value(used)
         end = self.builder.add(first, count)
         capacity = self.value(self._level_cell(level, CAPACITY))
-        with self.when(self.builder.icmp_signed(">", end, capacity), likely=False):
+        with self.when(self.compare(end, ">", capacity), likely=False):
             self.builder.ret(number(FULL - level))
         self.builder.store(end, used)
         return first
