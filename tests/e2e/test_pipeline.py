@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
 import pytest
 import zstandard
+from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.scenarios.settings import ON_REQUEST
+from jobs.spark_properties import SHUFFLE_PARTITIONS
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import SILVER
@@ -157,3 +161,20 @@ def test_a_replay_of_an_empty_lake_says_what_to_do(tmp_path: Path, capsys: pytes
     assert run_command(["replay", f"--lake={tmp_path}"]) == 1
     (told,) = capsys.readouterr().err.splitlines()
     assert told.endswith("silver/captures: no such table; run `ingest` with captures and this --lake first")
+
+
+@pytest.fixture
+def five_tasks(spark: SparkSession) -> Iterator[None]:
+    """A session whose shuffles have another number of tasks than those of the command."""
+    before = spark.conf.get(SHUFFLE_PARTITIONS) or ""
+    spark.conf.set(SHUFFLE_PARTITIONS, "5")
+    yield
+    spark.conf.set(SHUFFLE_PARTITIONS, before)
+
+
+@pytest.mark.usefixtures("answer", "five_tasks")
+def test_rows_do_not_depend_on_how_many_tasks_share_the_work(lake: Path, tmp_path: Path) -> None:
+    shutil.copytree(lake / "silver", tmp_path / "silver")
+    assert run_command(["replay", f"--lake={tmp_path}", *ASKED]) == 0
+    replayed = [FIDELITY, *(table for algorithm in USUAL for table in algorithm.tables)]
+    assert lake_rows(str(tmp_path), replayed) == lake_rows(str(lake), replayed)
