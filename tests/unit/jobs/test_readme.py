@@ -1,4 +1,5 @@
-"""README.md names what there is: every table, every setting; its commands are such as their jobs take."""
+"""README.md names what there is: every table, every setting; its commands are such as their jobs take, and links of pages for
+users lead to files."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from jobs.cli import EXIT_CODES, INTERRUPTED, JOBS, parse
 from jobs.scenarios.settings import settings
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import SILVER
+
+PAGES = ("capturing", "damage", "frame_functions", "frames", "reasons", "tables")
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +49,24 @@ def test_every_command_has_flags_that_its_job_takes(readme: str) -> None:
 def test_every_exit_code_has_its_meaning(readme: str) -> None:
     told = {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)}
     assert told == {0, 1, INTERRUPTED, *EXIT_CODES.values()}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in PAGES)])
+def test_every_link_leads_to_a_file(page: str, repository: Path) -> None:
+    text = (repository / page).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if not link.startswith("http")]
+    assert [link for link in links if not (repository / page).parent.joinpath(link).exists()] == []
+    anchors = re.findall(r"\]\(#([^)]+)\)", text)
+    headings = {
+        re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in text.splitlines()
+        if line.startswith("#")
+    }
+    assert [anchor for anchor in anchors if anchor not in headings] == []
+
+
+def test_every_page_for_users_is_reached_from_the_readme_or_a_page_of_it(repository: Path, readme: str) -> None:
+    texts = [readme, *((repository / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)]
+    named = {link for text in texts for link in re.findall(r"\]\((?:docs/)?(\w+)\.md", text)}
+    assert set(PAGES) <= named
+    assert {path.stem for path in (repository / "docs").glob("*.md")} == set(PAGES)
