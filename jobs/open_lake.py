@@ -24,7 +24,7 @@ from jobs.paths import CONF
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.run import absolute_lake
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.scenarios.settings import ON_REQUEST, settings
+from jobs.scenarios.settings import ON_REQUEST, TRIES
 from jobs.spark import spark_session
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.silver import SILVER
@@ -129,9 +129,11 @@ def _quickstart_lake() -> str:
 
 
 def _not_replayed(lake: str, capture_id: str, algorithm: str) -> LakeError:
-    key = next(key for key, setting in settings().items() if setting.algorithms[:1] == (algorithm,))
-    job = "pipeline --captures=CAPTURES" if algorithm in ON_REQUEST else f"replay --capture={capture_id}"
+    is_usual = algorithm not in ON_REQUEST
+    # A run makes every usual replay anew, without lanes where it sets nothing.
+    asked = [value for name, value in TRIES.items() if name not in ON_REQUEST] if is_usual else [TRIES[algorithm]]
+    job = f"replay --capture={capture_id}" if is_usual else "pipeline --captures=CAPTURES"
     return LakeError(
         f"{lake} has no replay of {algorithm} over capture set {capture_id}; make one by "
-        f"`./spark-submit.sh {job} --lake={lake} --set={key}=VALUE,VALUE`"
+        f"`./spark-submit.sh {job} --lake={lake} {' '.join(f'--set={value}' for value in asked)}`"
     )

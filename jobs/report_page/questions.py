@@ -16,6 +16,7 @@ from jobs.report_page.question import Findings, Query, Question, Unanswered
 from jobs.report_page.sessions import ENOUGH, WHILE_ROOM, WHO
 from jobs.report_page.splits import ESTIMATE, SAFE
 from jobs.report_page.trust import TRUSTED
+from jobs.scenarios.settings import TRIES
 
 FAMILIES: Mapping[str, tuple[Question, ...]] = {
     "Who is served: fetch limits": (STARVING, CATCH_UP, TOO_LARGE, SMALL_AND_MANY, THROWN_AWAY, FOLLOWERS),
@@ -26,14 +27,6 @@ FAMILIES: Mapping[str, tuple[Question, ...]] = {
     "Trust": (TRUSTED,),
 }
 QUESTIONS = tuple(sorted((asked for family in FAMILIES.values() for asked in family), key=lambda asked: asked.number))
-TRIES: Mapping[str, str] = {
-    "fetch_max_bytes": "consumer.fetch.max.bytes=1MiB,8MiB,50MiB",
-    "consumer_memory": "consumer.buffer.memory=16MiB,64MiB",
-    "session_cache": "max.incremental.fetch.session.cache.slots=500,1000,2000",
-    "batch_split": "producer.batch.size=16KiB,64KiB",
-    "partition_limits": "max.broker.partitions=2000,4000",
-}
-"""By replay a --set that asks for it."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,14 @@ _PARSERS: Mapping[str, Callable[[str], int | float]] = {
 ON_REQUEST = frozenset({"batch_split"})
 """Replays that need more of a capture than others do: they are made where a scenario names them, or a flag a setting
 that is about them first."""
+TRIES: Mapping[str, str] = {
+    "fetch_max_bytes": "consumer.fetch.max.bytes=1MiB,8MiB,50MiB",
+    "consumer_memory": "consumer.buffer.memory=16MiB,64MiB",
+    "session_cache": "max.incremental.fetch.session.cache.slots=500,1000,2000",
+    "batch_split": "producer.batch.size=16KiB,64KiB",
+    "partition_limits": "max.broker.partitions=2000,4000",
+}
+"""By replay a --set that asks for it."""
 _SETTINGS_FILE = CONF / "settings.yaml"
 _TOPIC = "[a-zA-Z0-9._-]{1,249}"
 """A topic's name (org.apache.kafka.common.internals.Topic)."""

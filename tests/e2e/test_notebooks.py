@@ -118,7 +118,7 @@ def test_a_notebook_of_its_own_says_in_one_sentence_what_its_lake_lacks(
         NotebookClient(notebook, timeout=300).execute()
     (told,) = (output for cell in notebook.cells for output in cell.get("outputs", []) if output.output_type == "error")
     command = (
-        f"`./spark-submit.sh pipeline --captures=CAPTURES --lake={sample_lake} --set=producer.batch.size=VALUE,VALUE`"
+        f"`./spark-submit.sh pipeline --captures=CAPTURES --lake={sample_lake} --set=producer.batch.size=16KiB,64KiB`"
     )
     (capture_id,) = {row[CAPTURES.capture_id] for row in queried(sample_lake, CAPTURES)}
     assert told.traceback == [

@@ -1,5 +1,5 @@
-"""README.md names what there is: every table, every setting; its commands are such as their jobs take, and links of pages for
-users lead to files."""
+"""README.md names what there is: every table, every setting. Its commands are such as their jobs take, and links lead to
+files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.scenarios.settings import settings
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import SILVER
 
-PAGES = ("capturing", "damage", "frame_functions", "frames", "reasons", "tables")
+PAGES = ("capturing", "cluster", "damage", "frame_functions", "frames", "reasons", "tables")
 
 
 @pytest.fixture(scope="module")
