@@ -9,8 +9,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import yaml
-
 from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
 
 CAPTURED_LANE = "captured"
@@ -65,22 +63,16 @@ class Scenario:
 
     def to_json(self) -> str:
         """The canonical form, stored with each run: same meaning, same text, and no path in it."""
-        return json.dumps(self._plain(), sort_keys=True, separators=(",", ":"))
-
-    def to_yaml(self) -> str:
-        """The canonical form for people; it is a valid scenario file."""
-        return yaml.safe_dump(self._plain(), sort_keys=True)
+        grids = {
+            algorithm: {key: list(values) for key, values in grid.items()} for algorithm, grid in self.replay.items()
+        }
+        plain = {"captured": dict(self.captured), "replay": grids}
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
     @property
     def scenario_id(self) -> str:
         """SHA-256 of the canonical JSON, 64 hex digits: equal for files that mean the same."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
-
-    def _plain(self) -> dict[str, object]:
-        grids = {
-            algorithm: {key: list(values) for key, values in grid.items()} for algorithm, grid in self.replay.items()
-        }
-        return {"captured": dict(self.captured), "replay": grids}
 
 
 def lane_count(grid: Mapping[str, tuple[Value, ...]]) -> int:

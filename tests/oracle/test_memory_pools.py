@@ -70,7 +70,7 @@ def told_of_pool(pool: tuple[int, ...], steps: list[Step], kinds: tuple[str, ...
             outcome = OUTCOMES[code]
             if code == memory_pool.GRANTED:
                 held.append((number, size))
-        is_out = str(bool(memory_pool.is_out_of_memory(row[0]))).lower()
+        is_out = str(bool(row["available"][0] <= 0)).lower()  # MemoryPool.isOutOfMemory
         outcomes.append(f"{outcome} {row['available'][0]} {is_out}")
     opened = [f"{kind} {' '.join(map(str, pool))}" for kind in kinds]
     return [line for first in opened for line in (first, *lines)], ["new", *outcomes] * len(kinds)

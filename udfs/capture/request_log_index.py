@@ -15,18 +15,12 @@ from udfs.capture.log_lines import FINE, lines_of
 from udfs.capture.magics import begins_capture
 from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import FREE_TEXT, MARKER, READ_BYTES, REQUEST_LOG, UTC, head_of
-from udfs.capture.storage import HashedFile, open_stored
+from udfs.capture.storage import HashedFile
 from udfs.capture.tally import PacketCounts
 from udfs.errors import CaptureError
 
 BLOCK_BYTES = 8 << 20
 NO_PACKETS = PacketCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
-
-
-def index_request_log(path: str, *, range_bytes: int, buckets: int, zone: str = UTC) -> CaptureIndex | None:
-    """Open a request log, read it and return its index; None where the file is none."""
-    with open_stored(path) as stored:
-        return index_stored_log(stored, path, range_bytes=range_bytes, buckets=buckets, zone=zone)
 
 
 def index_stored_log(

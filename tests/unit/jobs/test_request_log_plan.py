@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from jobs.captures.capture_plan import BUCKETS, plan_capture
+from tests.request_logs import index_request_log
 from tests.unit.capture.logged import heartbeat
 from udfs.capture.index import CaptureIndex, index_capture
 from udfs.capture.points import in_time_order
 from udfs.capture.request_log_head import REQUEST_LOG
-from udfs.capture.request_log_index import index_request_log
 
 
 def index(path: Path, hour: int) -> CaptureIndex:

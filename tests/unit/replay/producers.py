@@ -8,14 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from jobs.scenarios.settings import settings
 from udfs.replay.splits.accumulator import Batches, Log, Sizes, Topics
-from udfs.replay.splits.compression_estimate import (
-    DETERIORATE_STEP,
-    ESTIMATION_FACTOR,
-    IMPROVING_STEP,
-    TODAY,
-    Producers,
-)
+from udfs.replay.splits.compression_estimate import TODAY, Producers
 from udfs.replay.splits.lane_run import Measure, not_measured, run
 from udfs.replay.splits.sender_events import working_memory
 from udfs.replay.splits.split_outcomes import NEVER, Sums, no_sums, no_timeline
@@ -24,6 +19,11 @@ from udfs.wire.compressed_sizes import CODEC_NAMES
 
 Ints = npt.NDArray[np.int64]
 CODECS = len(CODEC_NAMES)
+CONSTANTS = [
+    float(str(settings()[f"compression.ratio.{name}"].default))
+    for name in ("improving.step", "deteriorate.step", "estimation.factor")
+]
+"""Of the estimate, as Kafka has them."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def lanes_of(*producers: Producer, topics: int = 1) -> Producers:
         whole([p.linger * 1000 for p in producers]), whole([p.codec_number for p in producers]),
         whole([p.profile for p in producers]), whole([p.halves for p in producers]), whole([0 for _ in producers]),
         whole([p.measured_every for p in producers]),
-        single(IMPROVING_STEP), single(DETERIORATE_STEP), single(ESTIMATION_FACTOR),
+        *map(single, CONSTANTS),
     )  # fmt: skip
 
 

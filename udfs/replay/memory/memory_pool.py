@@ -59,12 +59,6 @@ def release(pool: Record, size: int, time: int) -> None:
 
 
 @kernel
-def is_out_of_memory(pool: Record) -> bool:
-    """MemoryPool.isOutOfMemory."""
-    return bool(pool.available <= 0)
-
-
-@kernel
 def fill_pool(pool: Record, size: int, max_single: int, strict: int) -> None:
     """Make it a pool of which all is free."""
     pool.total, pool.max_single, pool.strict, pool.available = size, max_single, strict, size

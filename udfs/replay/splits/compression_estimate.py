@@ -19,9 +19,6 @@ MAX_RECORD_OVERHEAD = 21
 """A record's length, attributes and deltas at most (DefaultRecord.MAX_RECORD_OVERHEAD)."""
 
 INITIAL_RATIO = 1.0
-IMPROVING_STEP = 0.005
-DETERIORATE_STEP = 0.05
-ESTIMATION_FACTOR = 1.05
 DAMPING_FACTOR = 0.9
 """Of the estimate before KIP-126 (Compressor.COMPRESSION_RATE_DAMPING_FACTOR of Kafka 0.10)."""
 
