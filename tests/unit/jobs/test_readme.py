@@ -1,5 +1,4 @@
-"""README.md names what there is: every table, every setting. Its commands are such as their jobs take, and links lead to
-files."""
+"""README.md names what there is, and its commands are such as their jobs take; no page leads to what is not there."""
 
 from __future__ import annotations
 
