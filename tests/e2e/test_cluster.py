@@ -25,8 +25,8 @@ from tests.release import zipped
 
 HOME = Path(pyspark.__file__).parent
 MASTER = r"Starting Spark master at (spark://[\d.:]+)"
-RUN_AT = "2026-01-31T12:00:00Z"
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 START_SECONDS = 60
 
 
@@ -94,12 +94,10 @@ def test_executors_of_a_cluster_decode_what_one_machine_does(
 ) -> None:
     capture = repository / "tests/captures/mixed.pcap.zst"
     there, here = str(tmp_path / "there"), str(tmp_path / "here")
-    answer = submitted(
-        repository, tmp_path, master, "ingest", f"--captures={capture}", f"--lake={there}", f"--run-at={RUN_AT}"
-    )
+    answer = submitted(repository, tmp_path, master, "ingest", f"--captures={capture}", f"--lake={there}")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     ran = {path.parent.parent.parent.name for path in tmp_path.glob("worker-*/app-*/*/refetch.zip")}
     assert ran == {"worker-1", "worker-2"}
     assert len(list(tmp_path.glob("python-of-*"))) == 2, "executors take their own Python, not the driver's"
-    ingest(spark, Run(resolve_scenario(None), (capture,), here, datetime.fromisoformat(RUN_AT).astimezone(UTC)))
+    ingest(spark, Run(resolve_scenario(None), (capture,), here, NOW))
     assert lake_rows(there, SILVER) == lake_rows(here, SILVER)
