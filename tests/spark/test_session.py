@@ -142,7 +142,7 @@ def spark_submit(repository: Path, cwd: Path, *arguments: str) -> subprocess.Com
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin/spark-submit"), "--master", "local[1]"]
     command += ["--properties-file", str(repository / "conf/spark-defaults.conf")]
-    command += ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
+    command += ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"]
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
     environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home)}
     return subprocess.run(
