@@ -21,6 +21,7 @@ from jobs.replays.limit_answers import answer_lines
 from jobs.replays.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.run import Run
 from jobs.scenarios.cluster_file import Cluster, read_cluster
+from jobs.scenarios.scenario import Scenario
 from jobs.version import replayer
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
@@ -29,6 +30,14 @@ from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.described_cluster import SizedTopics, described_events
 
 ALGORITHM = PARTITION_LIMITS.name
+
+
+def own_part(scenario: Scenario) -> Scenario:
+    """What of a scenario is tried on a cluster; stderr tells of settings that are not."""
+    others = [key for name, lanes in scenario.replay.items() if name != ALGORITHM for key in lanes]
+    if others:
+        sys.stderr.write(f"refetch: size tries {ALGORITHM} alone, and not {', '.join(dict.fromkeys(others))}\n")
+    return replace(scenario, replay={ALGORITHM: scenario.replay.get(ALGORITHM, {})})
 
 
 def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:
@@ -75,8 +84,7 @@ def main(run: Run) -> None:
         raise ArgumentError("size needs the file of a cluster: --cluster=FILE")
     cluster = read_cluster(run.cluster)
     cluster_id = hashlib.sha256(Path(run.cluster).read_bytes()).hexdigest()[:16]
-    lanes = run.scenario.replay.get(ALGORITHM, {})
-    run = replace(run, scenario=replace(run.scenario, replay={ALGORITHM: lanes}))
+    run = replace(run, scenario=own_part(run.scenario))
     spark = ready_session(run, "refetch size", [ALGORITHM])
     run_name = size(spark, run, cluster, cluster_id)
     sys.stdout.write(summary(spark, run, cluster_id, run_name))

@@ -11,7 +11,8 @@ import pytest
 
 from jobs.cli import parse, resolve_run, run_command
 from jobs.scenarios.cluster_file import read_cluster
-from jobs.size import events_of
+from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.size import events_of, own_part
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.errors import ScenarioError
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
@@ -100,3 +101,13 @@ def test_a_cluster_is_named_by_a_flag_or_by_the_scenario(tmp_path: Path, capsys:
     scenario.write_text("cluster: clusters/prod.yaml\n")
     assert resolve_run(parse(["size", f"--scenario={scenario}"])).cluster == str(tmp_path / "clusters/prod.yaml")
     assert resolve_run(parse(["size", f"--scenario={scenario}", "--cluster=b.yaml"])).cluster == "b.yaml"
+
+
+def test_settings_that_a_cluster_on_paper_does_not_try_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = own_part(resolve_scenario(None, ["max.broker.partitions=4000", "consumer.fetch.max.bytes=1MiB,8MiB"]))
+    assert {name: list(lanes) for name, lanes in scenario.replay.items()} == {
+        "partition_limits": ["max.broker.partitions"]
+    }
+    assert capsys.readouterr().err == "refetch: size tries partition_limits alone, and not consumer.fetch.max.bytes\n"
+    own_part(resolve_scenario(None, ["max.broker.partitions=4000"]))
+    assert capsys.readouterr().err == ""
