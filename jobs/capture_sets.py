@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.lake import read_table
 from jobs.report_page.wording import moment
-from jobs.screen import printable
+from jobs.screen import printable, with_rest
 from schemas.tables.silver import CAPTURES
 from udfs.errors import LakeError
 
@@ -38,9 +38,8 @@ class CaptureSet(NamedTuple):
     last_time: datetime | None
 
     def __str__(self) -> str:
-        names = [printable(PurePosixPath(path).name) for path in self.first_paths]
-        more = [f"{self.files - len(names):,} more"] if self.files > len(names) else []
-        return f"{self.capture_id} ({', '.join([*names, *more])}{self._times()})"
+        names = with_rest((printable(PurePosixPath(path).name) for path in self.first_paths), self.files)
+        return f"{self.capture_id} ({', '.join(names)}{self._times()})"
 
     def _times(self) -> str:
         if self.first_time is None or self.last_time is None:
@@ -82,5 +81,4 @@ def chosen_capture(spark: SparkSession, lake: str, named: str | None, how: str =
 
 
 def _listed(sets: Sequence[CaptureSet], most: int) -> list[str]:
-    more = [f"{len(sets) - most:,} more"] if len(sets) > most else []
-    return [*map(str, sets[:most]), *more]
+    return with_rest(map(str, sets[:most]), len(sets))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from jobs.units import format_bytes
@@ -67,6 +67,16 @@ def printable(text: str) -> str:
 def shortened(text: str) -> str:
     """A text no longer than a line."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+
+
+def with_rest(shown: Iterable[str], in_all: int) -> list[str]:
+    """The first of so many, and how many more there are.
+
+    >>> with_rest(["a", "b"], 5)
+    ['a', 'b', '3 more']
+    """
+    first = list(shown)
+    return [*first, f"{in_all - len(first):,} more"] if in_all > len(first) else first
 
 
 def share(part: int, whole: int) -> str:

@@ -60,11 +60,11 @@ def checked_zone(zone: str | None) -> str:
 def _paths(name: str, faults: list[str]) -> list[Path]:
     path = Path(name)
     if path.is_dir():
-        found = sorted(entry for entry in path.iterdir() if entry.is_file())
-        inside = [entry for entry in found if _is_capture(str(entry))]
+        found = {entry: _is_capture(str(entry)) for entry in sorted(path.iterdir()) if entry.is_file()}
+        inside = [entry for entry, is_capture in found.items() if is_capture]
         if not inside:
             faults.append(_empty(name))
-        _tell_left_out(name, [entry.name for entry in found if entry not in inside])
+        _tell_left_out(name, [entry.name for entry, is_capture in found.items() if not is_capture])
         return inside
     # A file may have [ or * in its own name, so it is looked for as written first.
     if path.exists():
@@ -85,7 +85,7 @@ def _uris(name: str, faults: list[str]) -> list[str]:
     try:
         found, is_folder = uris_of(name)
         inside = [uri for uri in found if not is_folder or _is_capture(uri)]
-        _tell_left_out(name, [uri for uri in found if uri not in inside])
+        _tell_left_out(name, sorted(set(found).difference(inside)))
     except OSError as error:
         faults.append(f"{name}: {error.strerror or error}")
         return []

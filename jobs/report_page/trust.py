@@ -16,7 +16,7 @@ from jobs.report_page.most import and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.semantics import semantics
 from jobs.report_page.wording import percent
-from jobs.screen import MOST_LINES, Grid, share, size
+from jobs.screen import MOST_LINES, Grid, share, size, with_rest
 from schemas.tables.fidelity_reasons import reason_of
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReason
@@ -164,10 +164,9 @@ def agreement_lines(rows: list[Row], zones: list[Row]) -> Iterable[str]:
 def taken_zone(of_zone: Row) -> str:
     """In which zone the times of request logs were taken to be, and how to state another."""
     zone, files, paths = of_zone
-    names = [PurePosixPath(path).name for path in paths]
-    more = [f"{files - len(names):,} more"] if files > len(names) else []
+    names = with_rest((PurePosixPath(path).name for path in paths), files)
     return (
-        f"times without an offset in {', '.join([*names, *more])} are taken to be of the zone {zone}, "
+        f"times without an offset in {', '.join(names)} are taken to be of the zone {zone}, "
         "unless --log-zone states another"
     )
 

@@ -16,9 +16,12 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs import spark_properties
 from jobs.ingest import ingest
+from jobs.paths import CONF
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.spark_properties import properties
 from schemas.tables.silver import SILVER
 from tests.lakes import lake_rows
 from tests.release import zipped
@@ -26,7 +29,7 @@ from tests.release import zipped
 HOME = Path(pyspark.__file__).parent
 MASTER = r"Starting Spark master at (spark://[\d.:]+)"
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+QUICK_JAVA = properties(CONF / spark_properties.QUICK_JAVA)[spark_properties.JAVA_OPTIONS]
 START_SECONDS = 60
 
 

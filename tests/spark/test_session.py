@@ -16,13 +16,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.failures import spark_failures_told
+from jobs.java import java_command
 from jobs.kernels import begun_session
 from jobs.paths import CONF
 from jobs.progress import stage
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.spark import set_sql_properties, spark_log, spark_session
-from jobs.spark_properties import EVERYWHERE, IN_ANY_SESSION, SHUFFLE_PARTITIONS, SMALL, properties
+from jobs.spark_properties import (
+    EVERYWHERE,
+    IN_ANY_SESSION,
+    JAVA_OPTIONS,
+    QUICK_JAVA,
+    SHUFFLE_PARTITIONS,
+    SMALL,
+    properties,
+)
 from udfs.errors import CaptureError, SparkError
 
 SUBMITTED = """\
@@ -142,7 +151,7 @@ def spark_submit(repository: Path, cwd: Path, *arguments: str) -> subprocess.Com
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin/spark-submit"), "--master", "local[1]"]
     command += ["--properties-file", str(repository / "conf/spark-defaults.conf")]
-    command += ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"]
+    command += ["--driver-java-options", properties(CONF / QUICK_JAVA)[JAVA_OPTIONS]]
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
     environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home)}
     return subprocess.run(
@@ -198,3 +207,13 @@ def test_jars_that_cannot_be_downloaded_are_told(repository: Path, tmp_path: Pat
     )
     assert "SetupError: Delta's two jars could not be downloaded from Maven Central" in answer.stderr
     assert "set REFETCH_JARS to it. Spark's log: " in answer.stderr
+
+
+def test_a_java_with_one_compiler_has_as_much_room_for_code_as_one_with_two() -> None:
+    def room(*options: str) -> int:
+        command = [java_command(), *options, "-XX:+PrintFlagsFinal", "-version"]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        (line,) = [line for line in told.splitlines() if " ReservedCodeCacheSize " in line]
+        return int(line.split()[3])
+
+    assert room(*properties(CONF / QUICK_JAVA)[JAVA_OPTIONS].split()) >= room("-XX:+UseSerialGC")
