@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from jobs.lake import spark_schema
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
 from schemas.tables.table import Column as TableColumn
-from udfs.facts.exchanges import OF_LOG
+from udfs.facts.exchange_rows import OF_LOG
 
 PACKETS, LOG = "packets", "log"
 """Of a joined request: the exchange as packets show it, and as the log does; null where one does not have it."""

@@ -19,8 +19,9 @@ from udfs.arrow import array_of
 from udfs.capture.chunks import frames
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
+from udfs.facts.bodies import Bodies, find_response_bodies, response_bodies
 from udfs.facts.build import FETCH
-from udfs.facts.exchanges import Bodies, Exchanges, exchanges_of, find_response_bodies, response_bodies
+from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.names import Names
 from udfs.wire.arrays import Bytes, Ints, Shorts
 from udfs.wire.header import API_TABLE, request_header

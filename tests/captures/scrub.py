@@ -20,7 +20,8 @@ from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.chunks import Frames, frames
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
-from udfs.facts.exchanges import exchanges_of, request_bodies, response_bodies
+from udfs.facts.bodies import request_bodies, response_bodies
+from udfs.facts.exchanges import exchanges_of
 from udfs.facts.names import Names
 from udfs.wire.checksums import CRC32C, checksum
 from udfs.wire.messages import decode

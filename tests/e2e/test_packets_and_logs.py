@@ -15,7 +15,7 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, LOG_AGREEMENT, QUARANTINE, RECORD_BATCHES
 from tests.e2e.conftest import RUN_AT, CapturedLake, Rows
 from tests.e2e.request_log import read_request_logs
-from udfs.facts.exchanges import OF_LOG
+from udfs.facts.exchange_rows import OF_LOG
 
 NAMES = ("starve", "sasl")
 LOST, ALTERED = 40, 60

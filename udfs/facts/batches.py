@@ -14,7 +14,8 @@ from udfs.arrow import array_of, coded, repeated
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.asked_records import Asked
-from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
+from udfs.facts.bodies import note_faults, request_bodies, response_bodies
+from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, of_consumers
 from udfs.facts.picking import pick, position_among
 from udfs.facts.record_sizes import record_columns

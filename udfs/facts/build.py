@@ -18,7 +18,8 @@ from udfs.facts.asked_records import Asked
 from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
 from udfs.facts.connections import connection_rows, quarantine_rows, software_by_connection
 from udfs.facts.exchange_counts import count_rows
-from udfs.facts.exchanges import exchange_rows, exchanges_of
+from udfs.facts.exchange_rows import exchange_rows
+from udfs.facts.exchanges import exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
 from udfs.facts.messages import decode_both, note_answers
 from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows

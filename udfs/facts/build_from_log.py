@@ -29,7 +29,8 @@ from udfs.facts.arrow_tables import pack, rows_of, timestamps
 from udfs.facts.build import Carried
 from udfs.facts.connections import connection_rows, software_by_connection
 from udfs.facts.exchange_counts import count_rows
-from udfs.facts.exchanges import OF_LOG, Exchanges, exchange_rows, exchanges_of
+from udfs.facts.exchange_rows import OF_LOG, exchange_rows
+from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
 from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
 from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, ints, line_numbers, log_chunks

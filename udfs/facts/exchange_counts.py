@@ -8,13 +8,13 @@ import pyarrow as pa
 from schemas.tables.steps import EXCHANGE_COUNTS
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
-from udfs.facts.exchanges import ORPHAN_RESPONSE, UNANSWERED, Exchanges, connection_ids, missing_bytes, status_codes
+from udfs.facts.exchanges import ORPHAN_RESPONSE, UNANSWERED, Exchanges, connection_ids
 from udfs.wire.arrays import Bools, Ints
 
 
 def count_rows(exchanges: Exchanges) -> pa.RecordBatch:
     """A row of EXCHANGE_COUNTS a connection of the chunk, once all that is told of its exchanges is filled in."""
-    connections, status = len(exchanges.frames.connections), status_codes(exchanges)
+    connections = len(exchanges.frames.connections)
 
     def counted(which: Bools) -> Ints:
         return np.bincount(exchanges.connection[which], minlength=connections)
@@ -25,9 +25,9 @@ def count_rows(exchanges: Exchanges) -> pa.RecordBatch:
         {
             t.connection_id: connection_ids(exchanges.frames),
             t.exchanges: np.bincount(exchanges.connection, minlength=connections),
-            t.unanswered_requests: counted(status == UNANSWERED),
-            t.orphan_responses: counted(status == ORPHAN_RESPONSE),
-            t.cut_exchanges: counted(missing_bytes(exchanges) > 0),
+            t.unanswered_requests: counted(exchanges.status == UNANSWERED),
+            t.orphan_responses: counted(exchanges.status == ORPHAN_RESPONSE),
+            t.cut_exchanges: counted(exchanges.missing_bytes > 0),
             t.undecoded_exchanges: counted(exchanges.fault != 0),
             t.fetches: counted(exchanges.session_known != UNKNOWN),
             t.fetches_of_unknown_sessions: counted(exchanges.session_known == 0),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,47 +13,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.silver import EXCHANGES
-from schemas.wire.apis import APIS
-from udfs.arrow import array_of, coded, repeated
+from udfs.arrow import coded, repeated
 from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
-from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import nulls_besides, rows_of, timestamps
+from udfs.facts.arrow_tables import timestamps
 from udfs.facts.names import Names, hash_spans
 from udfs.facts.picking import pick
-from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Shorts, read_only
-from udfs.wire.faults import DecodeFault
-from udfs.wire.header import API_TABLE, response_body_start, response_version
-from udfs.wire.kernel import kernel
+from udfs.wire.arrays import Ints, read_only
 
-OF_LOG = (
-    EXCHANGES.listener, EXCHANGES.security_protocol, EXCHANGES.principal, EXCHANGES.request_queue_time_ms,
-    EXCHANGES.local_time_ms, EXCHANGES.remote_time_ms, EXCHANGES.api_throttle_time_ms,
-    EXCHANGES.response_queue_time_ms, EXCHANGES.send_time_ms, EXCHANGES.total_time_ms, EXCHANGES.log_line,
-)  # fmt: skip
-"""What a request log alone tells of an exchange."""
-_NAME_OF = {api.key: api.name for api in APIS}
-API_NAMES = pa.array([*(_NAME_OF.get(key) for key in range(max(_NAME_OF) + 1)), None], pa.string())
-"""By API key, as in Kafka's request log; the last is null, for keys that no known Kafka has."""
-
-
-class Bodies(NamedTuple):
-    """Where messages' bodies lie in the arena and in which version they are written; int64[n], versions int16[n]."""
-
-    starts: Ints
-    ends: Ints
-    versions: Shorts
+ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
+"""How an exchange ended. NO_RESPONSE: the request asks for none; UNANSWERED: it does, and the capture has none."""
 
 
 @dataclass
 class Exchanges:
-    """A chunk's exchanges as columns, by connection and in the order of its requests.
+    """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] where it is not said.
 
-    request, response: rows of the chunk's frames, or UNKNOWN. server, client_address: by connection, not by exchange.
-    `error`, `throttle` and `fault` are filled in as bodies are decoded; `software` holds the hashes of the client's
-    software name and version, `member` those of group and member id; `session_known`, of fetches with partitions,
-    whether all that their session holds is known.
+    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame. `server` and
+    `client_address` have a row for each connection, not for each exchange.
+
+    Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
+    of fetches with partitions: 1 where all that their session holds is known, else 0. `fault` is a DecodeFault, 0 until
+    then. `software` holds the hashes of the client's software name and version, `member` those of group and member id.
     """
 
     frames: Frames
@@ -101,6 +84,18 @@ class Exchanges:
     def of_api(self, key: int) -> Ints:
         """Indices of the exchanges of one API."""
         return np.flatnonzero(self.api_key == key)
+
+    @cached_property
+    def status(self) -> Ints:
+        """How each exchange ended: ANSWERED, NO_RESPONSE, UNANSWERED or ORPHAN_RESPONSE, int64[n]."""
+        awaits = self.of_request("awaits_response", 1)
+        ends = [self.request == UNKNOWN, self.response != UNKNOWN, awaits == 0]
+        return np.select(ends, [ORPHAN_RESPONSE, ANSWERED, NO_RESPONSE], default=UNANSWERED)
+
+    @cached_property
+    def missing_bytes(self) -> Ints:
+        """Bytes of both frames that the capture does not have, int64[n]."""
+        return self.of_request("missing", 0) + self.of_response("missing", 0)
 
 
 def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
@@ -161,60 +156,18 @@ def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
     )
 
 
-def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """Of the exchanges `which`, those whose request is whole, and where its body is."""
-    start, size = exchanges.of_request("start")[which], exchanges.of_request("size")[which]
-    body = exchanges.of_request("body_start")[which]
-    whole = (exchanges.of_request("missing")[which] == 0) & (body != UNKNOWN)
-    found = which[whole]
-    versions = exchanges.api_version[found].astype(np.int16)
-    return found, Bodies(body[whole], (start + size)[whole], versions)
-
-
-@kernel
-def find_response_bodies(
-    arena: Bytes, starts: Ints, ends: Ints, keys: Ints, versions: Ints, apis: Shorts,
-    bodies: Ints, body_versions: Shorts,
-) -> None:  # fmt: skip
-    """Write body start and version of whole response frames; the start is -1 where the header cannot be read."""
-    for i in range(len(starts)):
-        fault, _, body = response_body_start(arena, starts[i], ends[i], keys[i], versions[i], apis)
-        bodies[i] = body if fault == 0 else -1
-        body_versions[i] = response_version(arena, bodies[i], ends[i], keys[i], versions[i])
-
-
-def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """Of the exchanges `which`, those whose response is whole, and where its body is."""
-    answered = exchanges.response[which] != UNKNOWN
-    whole = answered & (exchanges.of_response("missing")[which] == 0) & (exchanges.request[which] != UNKNOWN)
-    found = which[whole]
-    start = exchanges.of_response("start")[found]
-    end = start + exchanges.of_response("size")[found]
-    bodies, versions = np.empty(len(found), np.int64), np.empty(len(found), np.int16)
-    find_response_bodies(
-        exchanges.frames.arena, start, end, exchanges.api_key[found], exchanges.api_version[found], API_TABLE,
-        bodies, versions,
-    )  # fmt: skip
-    read = bodies >= 0
-    exchanges.fault[found[~read]] = int(DecodeFault.TRUNCATED)
-    return found[read], Bodies(bodies[read], end[read], versions[read])
-
-
-def note_faults(exchanges: Exchanges, which: Ints, faults: Codes) -> Bools:
-    """Keep the faults of decoded bodies with their exchanges; which bodies have none."""
-    exchanges.fault[which] = np.where(faults != 0, faults, exchanges.fault[which])
-    fine: Bools = faults == 0
-    return fine
-
-
 def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
     """The address of each address:port."""
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
 
 
+def known_times(ns: Ints) -> pa.Array[Any]:
+    """Nanoseconds since 1970 as timestamps, null where they are UNKNOWN."""
+    return timestamps(ns, ns != UNKNOWN)
+
+
 def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array[Any] | Ints]:
     """What rows of any table say of their exchange; rows: int64[n], the exchange of each row."""
-    request_time, response_time = exchanges.of_request("last_time")[rows], exchanges.of_response("last_time")[rows]
     connection = exchanges.connection[rows]
     return {
         EXCHANGES.capture_id: repeated(exchanges.capture_id, len(rows)),
@@ -223,84 +176,6 @@ def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array[Any] 
         EXCHANGES.broker: coded(exchanges.server, connection),
         EXCHANGES.client_address: coded(exchanges.client_address, connection),
         EXCHANGES.client_id: exchanges.client_id.take(rows),
-        EXCHANGES.request_time: timestamps(request_time, request_time != UNKNOWN),
-        EXCHANGES.response_time: timestamps(response_time, response_time != UNKNOWN),
+        EXCHANGES.request_time: known_times(exchanges.of_request("last_time")[rows]),
+        EXCHANGES.response_time: known_times(exchanges.of_response("last_time")[rows]),
     }
-
-
-ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
-STATUSES = pa.array(["answered", "no_response", "unanswered", "orphan_response"])
-"""By status code."""
-
-
-def status_codes(exchanges: Exchanges) -> Ints:
-    """How each exchange ended: int64[n]."""
-    awaits = exchanges.of_request("awaits_response", 1)
-    ends = [exchanges.request == UNKNOWN, exchanges.response != UNKNOWN, awaits == 0]
-    return np.select(ends, [ORPHAN_RESPONSE, ANSWERED, NO_RESPONSE], default=UNANSWERED)
-
-
-def missing_bytes(exchanges: Exchanges) -> Ints:
-    """Bytes of both frames that the capture does not have."""
-    return exchanges.of_request("missing", 0) + exchanges.of_response("missing", 0)
-
-
-FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault], pa.string())
-"""By DecodeFault code, null for none."""
-
-
-def present_bytes(size: Ints, missing: Ints) -> Ints:
-    """Bytes of a frame that the capture has, its size included; 0 where there is no frame (UNKNOWN)."""
-    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - missing)
-    return present
-
-
-def known(values: Ints) -> pa.Array[Any]:
-    """The values, null where they are UNKNOWN."""
-    return array_of(values, values != UNKNOWN)
-
-
-def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:
-    """The rows of the table `exchanges`; of_log: the columns OF_LOG, which are null without it."""
-    if of_log is None:
-        of_log = nulls_besides(EXCHANGES, set(EXCHANGES.columns) - set(OF_LOG), len(exchanges))
-    keys, versions = exchanges.api_key, exchanges.api_version
-    is_request = exchanges.request != UNKNOWN
-    correlation = np.where(is_request, exchanges.of_request("correlation_id"), exchanges.of_response("correlation_id"))
-    request_missing, response_missing = exchanges.of_request("missing", 0), exchanges.of_response("missing", 0)
-    first = exchanges.of_request("first_time"), exchanges.of_response("first_time")
-    return rows_of(
-        EXCHANGES,
-        shared_columns(exchanges, np.arange(len(exchanges)))
-        | {
-            EXCHANGES.request_first_time: timestamps(first[0], first[0] != UNKNOWN),
-            EXCHANGES.response_first_time: timestamps(first[1], first[1] != UNKNOWN),
-            EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
-            EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
-            EXCHANGES.api_key: array_of(keys, is_request),
-            EXCHANGES.api_name: coded(API_NAMES, api_codes(keys)),
-            EXCHANGES.api_version: array_of(versions, is_request),
-            EXCHANGES.correlation_id: correlation,
-            EXCHANGES.request_packet: array_of(exchanges.of_request("last_packet"), is_request),
-            EXCHANGES.response_packet: array_of(exchanges.of_response("last_packet"), exchanges.response != UNKNOWN),
-            EXCHANGES.request_bytes: present_bytes(exchanges.of_request("size"), request_missing),
-            EXCHANGES.response_bytes: present_bytes(exchanges.of_response("size"), response_missing),
-            EXCHANGES.missing_bytes: missing_bytes(exchanges),
-            EXCHANGES.status: coded(STATUSES, status_codes(exchanges)),
-            EXCHANGES.error_code: known(exchanges.error),
-            EXCHANGES.throttle_time_ms: known(exchanges.throttle),
-            EXCHANGES.fetch_max_bytes: known(exchanges.fetch_max_bytes),
-            EXCHANGES.fetch_session_id: known(exchanges.fetch_session_id),
-            EXCHANGES.fetch_session_epoch: known(exchanges.fetch_session_epoch),
-            EXCHANGES.group_id: exchanges.names.texts_of(exchanges.member[0]),
-            EXCHANGES.member_id: exchanges.names.texts_of(exchanges.member[1]),
-            EXCHANGES.decode_fault: coded(FAULT_NAMES, exchanges.fault),
-        }
-        | dict(of_log),
-    )
-
-
-def api_codes(keys: Ints) -> Ints:
-    """Where in API_NAMES the names of API keys are."""
-    unknown = len(API_NAMES) - 1
-    return np.where((keys >= 0) & (keys < unknown), keys, unknown)

@@ -14,7 +14,8 @@ from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from udfs.arrow import array_of, coded
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
-from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies, shared_columns
+from udfs.facts.bodies import note_faults, request_bodies, response_bodies
+from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetch_sessions import (
     FETCH,
     NOWHERE,

@@ -16,7 +16,8 @@ from schemas.wire.declared import (
     SYNC_GROUP,
     Declared,
 )
-from udfs.facts.exchanges import Exchanges, note_faults, request_bodies, response_bodies
+from udfs.facts.bodies import note_faults, request_bodies, response_bodies
+from udfs.facts.exchanges import Exchanges
 from udfs.wire.arrays import Ints
 from udfs.wire.messages import Decoded, decode
 

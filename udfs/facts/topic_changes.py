@@ -16,7 +16,8 @@ from udfs.arrow import array_of
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.batches import key_of, match
-from udfs.facts.exchanges import Exchanges, known, shared_columns
+from udfs.facts.exchange_rows import known
+from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.messages import Messages, MessagesOf, decode_both
 from udfs.facts.names import ABSENT
 from udfs.facts.picking import pick, position_among

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schemas.wire.message import Message
 from udfs.arrow import array_of, valid
-from udfs.facts.exchanges import FAULT_NAMES
+from udfs.facts.exchange_rows import FAULT_NAMES
 from udfs.frames.frame_headers import (
     API_KEY,
     API_VERSION,

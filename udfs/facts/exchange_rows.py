@@ -1,0 +1,89 @@
+"""Exchanges as rows of the table `exchanges`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.silver import EXCHANGES
+from schemas.wire.apis import APIS
+from udfs.arrow import array_of, coded
+from udfs.capture.framing import SIZE_BYTES
+from udfs.capture.segments import UNKNOWN
+from udfs.facts.arrow_tables import nulls_besides, rows_of
+from udfs.facts.exchanges import Exchanges, known_times, shared_columns
+from udfs.wire.arrays import Ints
+from udfs.wire.faults import DecodeFault
+
+OF_LOG = (
+    EXCHANGES.listener, EXCHANGES.security_protocol, EXCHANGES.principal, EXCHANGES.request_queue_time_ms,
+    EXCHANGES.local_time_ms, EXCHANGES.remote_time_ms, EXCHANGES.api_throttle_time_ms,
+    EXCHANGES.response_queue_time_ms, EXCHANGES.send_time_ms, EXCHANGES.total_time_ms, EXCHANGES.log_line,
+)  # fmt: skip
+"""What a request log alone tells of an exchange."""
+_NAME_OF = {api.key: api.name for api in APIS}
+API_NAMES = pa.array([*(_NAME_OF.get(key) for key in range(max(_NAME_OF) + 1)), None], pa.string())
+"""By API key, as in Kafka's request log; the last is null, for keys that no known Kafka has."""
+STATUSES = pa.array(["answered", "no_response", "unanswered", "orphan_response"])
+"""By status code."""
+FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault], pa.string())
+"""By DecodeFault code, null for none."""
+
+
+def present_bytes(size: Ints, missing: Ints) -> Ints:
+    """Bytes of a frame that the capture has, its size included; 0 where there is no frame (UNKNOWN)."""
+    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - missing)
+    return present
+
+
+def known(values: Ints) -> pa.Array[Any]:
+    """The values, null where they are UNKNOWN."""
+    return array_of(values, values != UNKNOWN)
+
+
+def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:
+    """The rows of the table `exchanges`; of_log: the columns OF_LOG, which are null without it."""
+    if of_log is None:
+        of_log = nulls_besides(EXCHANGES, set(EXCHANGES.columns) - set(OF_LOG), len(exchanges))
+    keys, versions = exchanges.api_key, exchanges.api_version
+    is_request = exchanges.request != UNKNOWN
+    correlation = np.where(is_request, exchanges.of_request("correlation_id"), exchanges.of_response("correlation_id"))
+    request_missing, response_missing = exchanges.of_request("missing", 0), exchanges.of_response("missing", 0)
+    return rows_of(
+        EXCHANGES,
+        shared_columns(exchanges, np.arange(len(exchanges)))
+        | {
+            EXCHANGES.request_first_time: known_times(exchanges.of_request("first_time")),
+            EXCHANGES.response_first_time: known_times(exchanges.of_response("first_time")),
+            EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
+            EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
+            EXCHANGES.api_key: array_of(keys, is_request),
+            EXCHANGES.api_name: coded(API_NAMES, api_codes(keys)),
+            EXCHANGES.api_version: array_of(versions, is_request),
+            EXCHANGES.correlation_id: correlation,
+            EXCHANGES.request_packet: array_of(exchanges.of_request("last_packet"), is_request),
+            EXCHANGES.response_packet: array_of(exchanges.of_response("last_packet"), exchanges.response != UNKNOWN),
+            EXCHANGES.request_bytes: present_bytes(exchanges.of_request("size"), request_missing),
+            EXCHANGES.response_bytes: present_bytes(exchanges.of_response("size"), response_missing),
+            EXCHANGES.missing_bytes: exchanges.missing_bytes,
+            EXCHANGES.status: coded(STATUSES, exchanges.status),
+            EXCHANGES.error_code: known(exchanges.error),
+            EXCHANGES.throttle_time_ms: known(exchanges.throttle),
+            EXCHANGES.fetch_max_bytes: known(exchanges.fetch_max_bytes),
+            EXCHANGES.fetch_session_id: known(exchanges.fetch_session_id),
+            EXCHANGES.fetch_session_epoch: known(exchanges.fetch_session_epoch),
+            EXCHANGES.group_id: exchanges.names.texts_of(exchanges.member[0]),
+            EXCHANGES.member_id: exchanges.names.texts_of(exchanges.member[1]),
+            EXCHANGES.decode_fault: coded(FAULT_NAMES, exchanges.fault),
+        }
+        | dict(of_log),
+    )
+
+
+def api_codes(keys: Ints) -> Ints:
+    """Where in API_NAMES the names of API keys are."""
+    unknown = len(API_NAMES) - 1
+    return np.where((keys >= 0) & (keys < unknown), keys, unknown)
