@@ -17,9 +17,9 @@ from udfs.wire.layout import (
     is_array,
     is_in,
     is_nullable_struct,
-    is_span,
     lay_out,
     newest_version,
+    own_columns,
 )
 
 # Which rows of a level set a column: none, those with a tag, those that have the struct it is in, or all.
@@ -53,16 +53,11 @@ def _columns_set(
         if not is_in(version, field.versions):
             continue
         name, of_field = prefix + field.name, IF_TAGGED if is_in(version, field.tagged) else rows
+        yield from ((level, own, of_field) for own in own_columns(field, name))
         if is_array(field):
             child, of_child = element_path(level, name), IF_TAGGED if of_field == IF_TAGGED else ALWAYS
-            yield level, name + ".count", of_field
             yield child, PARENT, of_child
             yield from _columns_set(element_fields(field), version, child, "", of_child)
-        elif is_nullable_struct(field):
-            yield level, name + ".is_null", of_field
-            yield from _columns_set(field.fields, version, level, name + ".", min(of_field, IF_THERE))
         elif field.fields:
-            yield from _columns_set(field.fields, version, level, name + ".", of_field)
-        else:
-            parts = (".start", ".length") if is_span(field) else ("",)
-            yield from ((level, name + part, of_field) for part in parts)
+            of_inner = min(of_field, IF_THERE) if is_nullable_struct(field) else of_field
+            yield from _columns_set(field.fields, version, level, name + ".", of_inner)

@@ -69,20 +69,28 @@ def lay_out(message: Message) -> Layout:
 def _columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Column]:
     for field in fields:
         name = prefix + field.name
+        yield from (Column(level, own, default) for own, default in own_columns(field, name).items())
         if is_array(field):
             child = element_path(level, name)
-            yield Column(level, name + ".count", -1 if field.default == "null" else 0)
             yield Column(child, PARENT, -1)
             yield from _columns(element_fields(field), child, "")
         elif field.fields:
-            if is_nullable_struct(field):
-                yield Column(level, name + ".is_null", int(field.default == "null"))
             yield from _columns(field.fields, level, name + ".")
-        elif is_span(field):
-            yield Column(level, name + ".start", 0)
-            yield Column(level, name + ".length", _default_length(field))
-        else:
-            yield Column(level, name, default_value(field))
+
+
+def own_columns(field: Field, name: str) -> dict[str, int]:
+    """The columns of a field itself and their defaults, besides those of the fields in it. name: its path in the level.
+
+    A struct that is always there has none.
+    """
+    is_null = field.default == "null"
+    if is_array(field):
+        return {f"{name}.count": -1 if is_null else 0}
+    if field.fields:
+        return {f"{name}.is_null": int(is_null)} if is_nullable_struct(field) else {}
+    if is_span(field):
+        return {f"{name}.start": 0, f"{name}.length": _default_length(field)}
+    return {name: default_value(field)}
 
 
 def _default_length(field: Field) -> int:
