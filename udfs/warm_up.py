@@ -24,13 +24,14 @@ import pyarrow as pa
 from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, SENT, SESSION_EVENTS, TOPIC_EVENTS
 from schemas.tables.table import Table
 from schemas.wire.declared import FETCH as FETCH_MESSAGES
-from udfs.capture.chunks import ENDPOINTS_BYTES, Frames, frames
+from udfs.capture.chunks import Frames, frames
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSS
 from udfs.capture.framing import FRAME, SIZE_BYTES
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.capture.segments import DIRECTION
+from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
 from udfs.facts.fetch_sessions import new_session, resized
@@ -218,7 +219,7 @@ def decode() -> None:
     answered["start"], answered["size"] = len(request) + SIZE_BYTES, len(response) - SIZE_BYTES
     connections = np.zeros(1, CONNECTION)
     chunk = Frames(
-        arena, asked, answered, np.zeros(0, LOSS), connections, np.zeros(2, DIRECTION), [bytes(ENDPOINTS_BYTES)], 1
+        arena, asked, answered, np.zeros(0, LOSS), connections, np.zeros(2, DIRECTION), [bytes(CONNECTION_BYTES)], 1
     )
     for _ in tables_of(chunk, "", Carried()):
         pass

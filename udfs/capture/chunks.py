@@ -15,11 +15,11 @@ from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
 from udfs.capture.framing import FRAME
 from udfs.capture.reassembly import ACK, IS_FRAME, SYN, converse
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
+from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.wire.arrays import Bytes, Ints, Records, read_only
 from udfs.wire.header import API_TABLE
 
 K = TypeVar("K")
-ENDPOINTS_BYTES = 36
 FILE_BITS = 40  # packets of one file fit in so many bits; the file's number is above them
 
 
@@ -98,7 +98,7 @@ def read_chunk(batch: pa.RecordBatch, carried: Carried) -> tuple[Packets, list[b
     """The carried bytes and a chunk's packets, one behind the other, with the endpoints by run."""
     starts, payload = binary_bytes(batch["payload"])
     key_starts, key_bytes = binary_bytes(batch["connection"])
-    keys = key_bytes[key_starts[0] : key_starts[-1]].reshape(-1, ENDPOINTS_BYTES)
+    keys = key_bytes[key_starts[0] : key_starts[-1]].reshape(-1, CONNECTION_BYTES)
     run, endpoints = endpoint_runs(keys, carried.endpoints)
     column = {name: batch[name].to_numpy().astype(np.int64) for name in batch.schema.names if name not in BINARY}
     fresh = Packets(

@@ -5,29 +5,53 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from udfs.capture.tcp_headers import CONNECTION_BYTES, ENDPOINT_BYTES
+from udfs.arrow import array_of, array_over, binaries_of
+from udfs.arrow import compute as pc
+from udfs.capture.tcp_headers import ENDPOINT_BYTES
+from udfs.wire.arrays import Bools, Bytes
+
+ADDRESS_BYTES = 16
+MAPPED = bytes(10) + b"\xff\xff"
+"""What an IPv4 address has in front of it where there is room for one of IPv6."""
+NUMBERS = pa.array([str(number) for number in range(256)])
 
 
-def connection_endpoints(connections: bytes | np.ndarray) -> tuple[list[str], list[str]]:
+def connection_endpoints(connections: bytes) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """The lower and the higher endpoint of each connection: `10.0.0.1:9092`, `[2001:db8::1]:9092`.
 
-    connections: uint8[n, 36], or as many bytes one after the other (column `connection` of PACKETS)
+    connections: 36 bytes each, one after the other (column `connection` of PACKETS).
     """
-    packed = connections if isinstance(connections, bytes) else np.ascontiguousarray(connections, np.uint8).tobytes()
-    starts = range(0, len(packed), CONNECTION_BYTES)
-    lower = [_endpoint(packed[at : at + ENDPOINT_BYTES]) for at in starts]
-    higher = [_endpoint(packed[at + ENDPOINT_BYTES : at + CONNECTION_BYTES]) for at in starts]
-    return lower, higher
+    ends = np.frombuffer(connections, np.uint8).reshape(-1, 2, ENDPOINT_BYTES)
+    return _endpoints(ends[:, 0]), _endpoints(ends[:, 1])
 
 
-@lru_cache(maxsize=65_536)
-def _endpoint(endpoint: bytes) -> str:
-    address = IPv6Address(endpoint[:16])
-    port = int.from_bytes(endpoint[16:], "big")
-    return f"{address.ipv4_mapped}:{port}" if address.ipv4_mapped else f"[{address.compressed}]:{port}"
+def _endpoints(ends: Bytes) -> pa.Array[Any]:
+    """The texts of endpoints, uint8[n, 18]."""
+    addresses, ports = ends[:, :ADDRESS_BYTES], ends[:, ADDRESS_BYTES:].copy().view(">u2").astype(np.uint16)
+    is_mapped = np.all(addresses[:, : len(MAPPED)] == np.frombuffer(MAPPED, np.uint8), axis=1)
+    texts = pc.if_else(array_of(is_mapped), _dotted(addresses[:, len(MAPPED) :]), _bracketed(addresses, ~is_mapped))
+    return pc.binary_join_element_wise(texts, array_over(pa.uint16(), len(ends), ports).cast(pa.string()), ":")
+
+
+def _dotted(addresses: Bytes) -> pa.Array[Any]:
+    """IPv4 addresses, uint8[n, 4]."""
+    return pc.binary_join_element_wise(
+        *(NUMBERS.take(array_over(pa.uint8(), len(part), part)) for part in addresses.T), "."
+    )
+
+
+def _bracketed(addresses: Bytes, wanted: Bools) -> pa.Array[Any]:
+    """IPv6 addresses, uint8[n, 16], in brackets; null where they are not wanted. Each is written once."""
+    raw = np.ascontiguousarray(addresses).ravel()
+    coded = binaries_of(raw, np.arange(len(addresses) + 1) * ADDRESS_BYTES).filter(array_of(wanted)).dictionary_encode()
+    texts = pa.array([f"[{IPv6Address(address).compressed}]" for address in coded.dictionary.to_pylist()], pa.string())
+    place = np.where(wanted, np.cumsum(wanted) - 1, 0)
+    return texts.take(coded.indices).take(array_over(pa.int64(), len(place), place, known=wanted))
 
 
 @lru_cache(maxsize=65_536)
@@ -62,5 +86,5 @@ def _packed(address: str, port: int) -> bytes:
 
 def endpoint_bytes(address: IPv4Address | IPv6Address, port: int) -> bytes:
     """An endpoint in 18 bytes, as in the column `connection` of PACKETS. Raises OverflowError for no port."""
-    packed = address.packed if isinstance(address, IPv6Address) else bytes(10) + b"\xff\xff" + address.packed
+    packed = address.packed if isinstance(address, IPv6Address) else MAPPED + address.packed
     return packed + port.to_bytes(2, "big")

@@ -17,6 +17,7 @@ from udfs.arrow import coded, repeated
 from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.segments import UNKNOWN
+from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.facts.arrow_tables import timestamps
 from udfs.facts.names import Names, hash_spans
 from udfs.facts.picking import pick
@@ -24,6 +25,8 @@ from udfs.wire.arrays import Ints, read_only
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
 """How an exchange ended. NO_RESPONSE: the request asks for none; UNANSWERED: it does, and the capture has none."""
+
+NUMBER_BYTES = 8
 
 
 @dataclass
@@ -135,18 +138,19 @@ def connection_ids(frames: Frames) -> Ints:
 
 def ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
     """Ids of connections between endpoints, of the first between them where no incarnations are given: int64[n]."""
-    numbers = (np.zeros(len(endpoints)) if incarnations is None else incarnations).astype(">i8")
-    keys = [key + number.tobytes() for key, number in zip(endpoints, numbers, strict=True)]
-    lengths = np.array([len(key) for key in keys], np.int64)
-    arena = np.frombuffer(b"".join(keys), np.uint8)
-    return hash_spans(arena, np.cumsum(lengths) - lengths, lengths)
+    rows = len(endpoints)
+    numbers = (np.zeros(rows) if incarnations is None else incarnations).astype(">i8").view(np.uint8)
+    ends = np.frombuffer(b"".join(endpoints), np.uint8).reshape(rows, CONNECTION_BYTES)
+    keys = np.hstack((ends, numbers.reshape(rows, NUMBER_BYTES)))
+    size = CONNECTION_BYTES + NUMBER_BYTES
+    return hash_spans(keys.ravel(), np.arange(rows) * size, np.full(rows, size))
 
 
 def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """(server, client) by connection as address:port; null where it is not known which side is which."""
-    lower, higher = connection_endpoints(np.frombuffer(b"".join(frames.endpoints), np.uint8).reshape(-1, 36))
+    lower, higher = connection_endpoints(b"".join(frames.endpoints))
     client = frames.connections["client"]
-    ends = pa.array([*lower, *higher, None], pa.string())
+    ends = pa.concat_arrays([lower, higher, pa.nulls(1, pa.string())])
     n = len(client)
     row = np.arange(n)
     known = client >= 0

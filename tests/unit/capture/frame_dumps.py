@@ -30,7 +30,7 @@ def dumped(packets: Iterable[pa.RecordBatch]) -> pa.Table:
     """The frames in packets, in the order in which they were complete."""
     rows: Rows = []
     for chunk in frames(packets, rows=1 << 30, payload_bytes=1 << 30):
-        lower, higher = connection_endpoints(b"".join(chunk.endpoints))
+        lower, higher = (ends.to_pylist() for ends in connection_endpoints(b"".join(chunk.endpoints)))
         for direction, found in (("request", chunk.requests), ("response", chunk.responses)):
             for frame in found if direction == "response" else found[found["is_open"] == 0]:
                 c = int(frame["connection"])

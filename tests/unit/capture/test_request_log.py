@@ -206,5 +206,5 @@ def test_a_line_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_connection_has_the_endpoints_that_packets_have(text: str, server: str, client: str) -> None:
     found = logged_connection(text)
     assert found is not None
-    ends = [texts[0] for texts in connection_endpoints(found[0])]
+    ends = [texts[0].as_py() for texts in connection_endpoints(found[0])]
     assert (ends[found[1]], ends[1 - found[1]]) == (client, server)
