@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -66,6 +67,18 @@ def test_a_delta_table_is_written_and_read(spark: SparkSession, tmp_path: Path) 
     table = str(tmp_path / "a table")
     spark.range(5).write.format("delta").save(table)
     assert spark.read.format("delta").load(table).count() == 5
+
+
+def test_a_worker_does_not_look_through_the_kernels_for_garbage(spark: SparkSession) -> None:
+    """It looks for some after each task, which among all that is loaded would take it a tenth of a second."""
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"apart": [gc.get_freeze_count()], "looked_through": [len(gc.get_objects())]})
+
+    counted = spark.range(1, numPartitions=1).mapInArrow(count, "apart long, looked_through long").first()
+    assert counted is not None
+    assert counted.apart > 10 * counted.looked_through
 
 
 def test_only_deltas_two_jars_are_added(spark: SparkSession) -> None:
