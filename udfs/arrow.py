@@ -1,4 +1,7 @@
-"""Arrow's own functions and arrays over numpy's, without the stubs: those know neither plain values nor numpy there."""
+"""Arrow arrays made of numpy's, and Arrow's compute functions without their stubs.
+
+The stubs allow neither plain values nor numpy arrays as arguments.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def coded(texts: pa.Array[Any], codes: npt.NDArray[np.integer[Any]]) -> pa.Array
 
 
 def repeated(text: str, rows: int) -> pa.Array[Any]:
-    """The same text in so many rows."""
+    """The same text in each row of a table that is written, kept once; `pa.repeat` where plain texts are needed."""
     return coded(pa.array([text], pa.string()), np.zeros(rows, np.int32))
 
 

@@ -23,7 +23,7 @@ from schemas.wire.declared import (
     PRODUCE,
     Declared,
 )
-from udfs.arrow import array_of
+from udfs.arrow import array_of, repeated
 from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import pack, rows_of, timestamps
 from udfs.facts.build import Carried
@@ -164,7 +164,7 @@ def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBa
     rows = np.flatnonzero(exchanges.fault)
     return line_rows(
         exchanges.capture_id, lines.take(array_of(rows)), exchanges.connection_id[rows],
-        array_of(exchanges.number[rows]), pa.repeat(Reason.UNDECODABLE.value, len(rows)),
+        array_of(exchanges.number[rows]), repeated(Reason.UNDECODABLE.value, len(rows)),
         timestamps(exchanges.of_request("last_time")[rows]),
     )  # fmt: skip
 
@@ -178,9 +178,9 @@ def line_rows(
     return rows_of(
         t,
         {
-            t.capture_id: pa.repeat(capture_id, n),
+            t.capture_id: repeated(capture_id, n),
             t.connection_id: connection_id,
-            t.direction: pa.repeat("line", n),
+            t.direction: repeated("line", n),
             t.stream_offset: number,
             t.exchange_no: exchange_no,
             t.reason: reason,

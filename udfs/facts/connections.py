@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import CONNECTIONS, QUARANTINE
-from udfs.arrow import array_of
+from udfs.arrow import array_of, repeated
 from udfs.capture.conversation import KAFKA
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
@@ -37,7 +37,7 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
     return rows_of(
         t,
         {
-            t.capture_id: pa.repeat(exchanges.capture_id, n),
+            t.capture_id: repeated(exchanges.capture_id, n),
             t.connection_id: connection_ids(frames)[:n],
             t.protocol: PROTOCOLS.take(connections["protocol"]),
             t.broker: pa.compute.if_else(pa.array(is_kafka), server, None),
@@ -86,7 +86,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.capture_id: pa.repeat(exchanges.capture_id, len(losses)),
+            t.capture_id: repeated(exchanges.capture_id, len(losses)),
             t.connection_id: connection_ids(exchanges.frames)[losses["connection"]],
             t.direction: pa.array(["request", "response", "unknown"]).take(side),
             t.stream_offset: losses["stream_offset"],
@@ -114,9 +114,9 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.capture_id: pa.repeat(exchanges.capture_id, len(rows)),
+            t.capture_id: repeated(exchanges.capture_id, len(rows)),
             t.connection_id: exchanges.connection_id[rows],
-            t.direction: pa.repeat(side, len(rows)),
+            t.direction: repeated(side, len(rows)),
             t.stream_offset: of("stream_offset")[rows],
             t.exchange_no: array_of(exchanges.number[rows], np.ones(len(rows), np.bool_)),
             t.reason: reasons.take(code[rows]),

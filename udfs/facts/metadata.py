@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Column
+from udfs.arrow import repeated
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.messages import Messages
@@ -49,12 +50,13 @@ def entry_rows(
 ) -> pa.RecordBatch:
     """Rows of one kind of entry; columns that such an entry does not have are null."""
     shared = shared_columns(exchanges, exchange)
-    given = {str(name): shared[str(name)] for name in SHARED} | {
-        str(CLUSTER_METADATA.entry): pa.repeat(entry, len(exchange)),
+    given: dict[str, pa.Array[Any] | Ints] = {
+        **{str(name): shared[str(name)] for name in SHARED},
+        str(CLUSTER_METADATA.entry): repeated(entry, len(exchange)),
         str(CLUSTER_METADATA.position): position,
         **{str(name): values for name, values in columns.items()},
     }
-    return rows_of(CLUSTER_METADATA, given | nulls_besides(CLUSTER_METADATA, given, len(exchange)))
+    return rows_of(CLUSTER_METADATA, {**given, **nulls_besides(CLUSTER_METADATA, given, len(exchange))})
 
 
 def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.table import Column
 from schemas.wire.declared import ALTER_PARTITION_REASSIGNMENTS, CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
-from udfs.arrow import array_of
+from udfs.arrow import array_of, repeated
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.batches import key_of, match
@@ -47,7 +47,7 @@ def change_rows(
 ) -> pa.RecordBatch:
     """Rows of one kind; columns that such a request does not have are null. exchange: int64, of each row."""
     shared = shared_columns(exchanges, exchange)
-    kinds = {str(TOPIC_CHANGES.kind): pa.repeat(kind, len(exchange))}
+    kinds = {str(TOPIC_CHANGES.kind): repeated(kind, len(exchange))}
     given = {**shared, **kinds, **{str(name): values for name, values in columns.items()}}
     return rows_of(TOPIC_CHANGES, {**given, **nulls_besides(TOPIC_CHANGES, given, len(exchange))})
 

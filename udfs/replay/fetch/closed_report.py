@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE, FIDELITY
 from schemas.tables.table import Table
+from udfs.arrow import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch.closed_fidelity import AGREED, UNCHECKED
 from udfs.replay.fetch.closed_unit import NO_BACKLOG
@@ -22,7 +23,6 @@ from udfs.replay.fetch.fetch_report import (
     consumer_rows,
     fairness_rows,
     memory_bound,
-    texts,
 )
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import TICKS, Timeline, moment_of
@@ -71,13 +71,13 @@ def fidelity_rows(done: Replayed, closed: ClosedTotals, run_id: str) -> pa.Recor
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
-            t.algorithm: texts(ALGORITHM, n),
+            t.run_id: repeated(run_id, n),
+            t.algorithm: repeated(ALGORITHM, n),
             t.metric: pa.array([str(metric) for _, metric in groups], pa.string()),
             t.broker: pa.array([broker for broker, _ in groups], pa.string()),
-            t.client_id: texts(done.reader.client_id, n),
-            t.client_address: texts(done.reader.client_address, n),
-            t.reader: texts(done.reader.kind, n),
+            t.client_id: repeated(done.reader.client_id, n),
+            t.client_address: repeated(done.reader.client_address, n),
+            t.reader: repeated(done.reader.kind, n),
             t.checked: total - unknown,
             t.agreed: np.array([counts.get(AGREED, 0) for counts in by_group], np.int64),
             t.unknown: unknown,
@@ -100,11 +100,11 @@ def timeline_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_i
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
+            t.run_id: repeated(run_id, n),
             t.scenario: texts_of(list(lanes.names), lane),
-            t.client_id: texts(done.reader.client_id, n),
-            t.client_address: texts(done.reader.client_address, n),
-            t.reader: texts(done.reader.kind, n),
+            t.client_id: repeated(done.reader.client_id, n),
+            t.client_address: repeated(done.reader.client_address, n),
+            t.reader: repeated(done.reader.kind, n),
             t.broker: texts_of([part[0] for part in parts], partition),
             t.topic: texts_of([part[1] for part in parts], partition),
             t.partition: np.array([int(part[2]) for part in parts], np.int32)[partition],
@@ -146,11 +146,11 @@ def memory_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_id:
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
+            t.run_id: repeated(run_id, n),
             t.scenario: pa.array(list(lanes.names), pa.string()),
-            t.client_id: texts(done.reader.client_id, n),
-            t.client_address: texts(done.reader.client_address, n),
-            t.reader: texts(done.reader.kind, n),
+            t.client_id: repeated(done.reader.client_id, n),
+            t.client_address: repeated(done.reader.client_address, n),
+            t.reader: repeated(done.reader.kind, n),
             t.tick_ms: np.full(n, int(line.width[0]) * line.served.shape[2] / TICKS / 1000),
             t.held_bytes: pa.array(most_held(line), TYPES["array<bigint>"]),
             t.bytes_p50: levels[0.5],

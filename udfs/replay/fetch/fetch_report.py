@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
 from schemas.tables.table import Table
+from udfs.arrow import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch.fairness import ReaderSums, Sums, jain_index
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes, Reads
@@ -103,24 +104,19 @@ def fidelity_rows(done: Replayed, run_id: str) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
-            t.algorithm: texts(ALGORITHM, n),
+            t.run_id: repeated(run_id, n),
+            t.algorithm: repeated(ALGORITHM, n),
             t.metric: pa.array(["fetches_with_records" if records else "empty_fetches" for _, records in groups]),
             t.broker: pa.array([broker for broker, _ in groups], pa.string()),
-            t.client_id: texts(done.reader.client_id, n),
-            t.client_address: texts(done.reader.client_address, n),
-            t.reader: texts(done.reader.kind, n),
+            t.client_id: repeated(done.reader.client_id, n),
+            t.client_address: repeated(done.reader.client_address, n),
+            t.reader: repeated(done.reader.kind, n),
             t.checked: np.array(checked, np.int64),
             t.agreed: np.array([by_code.get(AGREED, 0) for by_code in groups.values()], np.int64),
             t.unknown: total - np.array(checked, np.int64),
             t.reasons: pa.array(reasons, TYPES["map<string,bigint>"]),
         },
     )
-
-
-def texts(text: str, n: int) -> pa.Array[Any]:
-    """A column that has the same text everywhere."""
-    return pa.repeat(pa.scalar(text, pa.string()), n)
 
 
 def shares(values: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -138,21 +134,21 @@ def fairness_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str
     def by_lane(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         return values.T.reshape(-1)
 
-    def repeated(column: list[str]) -> pa.Array[Any]:
+    def in_each_lane(column: list[str]) -> pa.Array[Any]:
         return pa.array(column * n, pa.string())
 
     t = FETCH_FAIRNESS
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, n * m),
+            t.run_id: repeated(run_id, n * m),
             t.scenario: pa.array(np.repeat(np.array(lanes.names, object), m), pa.string()),
-            t.mode: texts(totals.mode, n * m),
-            t.client_id: texts(done.reader.client_id, n * m),
-            t.client_address: texts(done.reader.client_address, n * m),
-            t.reader: texts(done.reader.kind, n * m),
-            t.broker: repeated([broker for broker, _, _ in parts]),
-            t.topic: repeated([topic for _, topic, _ in parts]),
+            t.mode: repeated(totals.mode, n * m),
+            t.client_id: repeated(done.reader.client_id, n * m),
+            t.client_address: repeated(done.reader.client_address, n * m),
+            t.reader: repeated(done.reader.kind, n * m),
+            t.broker: in_each_lane([broker for broker, _, _ in parts]),
+            t.topic: in_each_lane([topic for _, topic, _ in parts]),
             t.partition: np.tile(np.array([int(number) for _, _, number in parts], np.int32), n),
             t.requests: by_lane(sums.requests),
             t.bytes: by_lane(sums.returned),
@@ -207,12 +203,12 @@ def consumer_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
+            t.run_id: repeated(run_id, n),
             t.scenario: pa.array(list(lanes.names), pa.string()),
-            t.mode: texts(totals.mode, n),
-            t.client_id: texts(done.reader.client_id, n),
-            t.client_address: texts(done.reader.client_address, n),
-            t.reader: texts(done.reader.kind, n),
+            t.mode: repeated(totals.mode, n),
+            t.client_id: repeated(done.reader.client_id, n),
+            t.client_address: repeated(done.reader.client_address, n),
+            t.reader: repeated(done.reader.kind, n),
             t.requests: totals.requests,
             t.partitions: np.full(n, m),
             t.brokers: np.full(n, brokers),

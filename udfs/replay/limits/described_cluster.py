@@ -14,7 +14,6 @@ from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import arrow_schema, nulls_besides, rows_of
 from udfs.replay.limits.brokers import Brokers, brokers_of
 from udfs.replay.limits.java_random import java_random
-from udfs.replay.limits.limit_report import texts
 from udfs.replay.limits.striped_placer import place_striped, stripes_for
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
 from udfs.wire.arrays import Ints
@@ -75,7 +74,7 @@ def there_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int) 
     for topic in range(topics.how_many):
         at = topic * topics.partitions * factor
         place_striped(brokers, stripes, rng, topics.partitions, factor, replicas, at)
-    names = numbered(topics.name, topics.how_many) if topics.how_many > 1 else texts(topics.name, 1)
+    names = numbered(topics.name, topics.how_many) if topics.how_many > 1 else pa.repeat(topics.name, 1)
     ends, nodes = pa.array(np.arange(n + 1) * factor, pa.int32()), array_of(brokers.node_id[replicas].astype(np.int32))
     lists = pa.ListArray.from_arrays(ends, nodes)
     columns: dict[str, Any] = {
@@ -100,9 +99,10 @@ def coming_rows(topics: SizedTopics, start_us: int, days: float, number: int) ->
     times = coming_times(topics.per_day, days, start_us)
     n = len(times)
     columns: dict[str, Any] = {
-        t.entry: np.full(n, CHANGE), t.time: times, t.topic: numbered(topics.name, n), t.kind: texts("create_topic", n),
+        t.entry: np.full(n, CHANGE), t.time: times, t.topic: numbered(topics.name, n),
+        t.kind: pa.repeat("create_topic", n),
         t.connection_id: np.full(n, number), t.exchange_no: np.arange(n), t.position: np.zeros(n, np.int64),
-        t.client_id: texts(topics.name, n), t.num_partitions: np.full(n, topics.partitions),
+        t.client_id: pa.repeat(topics.name, n), t.num_partitions: np.full(n, topics.partitions),
         t.replication_factor: np.full(n, topics.replication_factor), t.validate_only: np.full(n, False),
     }  # fmt: skip
     return event_rows(n, columns)

@@ -13,9 +13,10 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.arrow import compute as pc
+from udfs.arrow import repeated
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
 from udfs.replay.limits.limit_lane import NOT_TRIED, Outcomes
-from udfs.replay.limits.limit_report import asked_rows, column, texts
+from udfs.replay.limits.limit_report import asked_rows, column
 from udfs.replay.limits.placement_check import can_tell, possible_rounds
 from udfs.replay.limits.topic_history import History
 from udfs.replay.limits.topic_state import AUTO, CREATE, GROW, Topics
@@ -49,7 +50,7 @@ def limit_fidelity_rows(
     clients = column(asked_rows(history, placed), e.client_id)
     yield (
         FIDELITY,
-        counted(texts(PLACEMENTS, len(placed)), clients, *placement_verdicts(history, topics, placed), run_id),
+        counted(repeated(PLACEMENTS, len(placed)), clients, *placement_verdicts(history, topics, placed), run_id),
     )
 
 
@@ -121,7 +122,7 @@ def counted(
         reasons[row["metric"], row["client"]].append((row["reason"], row["reason_count"]))
     n = len(keys)
     told = {
-        t.run_id: texts(run_id, n), t.algorithm: texts(ALGORITHM, n), t.metric: column(sums, "metric"),
+        t.run_id: repeated(run_id, n), t.algorithm: repeated(ALGORITHM, n), t.metric: column(sums, "metric"),
         t.client_id: column(sums, "client"), **{name: column(sums, f"{name}_sum") for name in names},
         t.reasons: pa.array([reasons[key] for key in keys], TYPES["map<string,bigint>"]),
     }  # fmt: skip

@@ -10,7 +10,7 @@ import pyarrow as pa
 from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE, PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
-from udfs.arrow import array_of
+from udfs.arrow import array_of, repeated
 from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.limits.asked_changes import NO_ANSWER
@@ -45,11 +45,6 @@ MESSAGES = {
     MUTATION_QUOTA: "The controller mutation quota is used up",
     REFUSED_BEFORE: "The topic is not there, for its creation was refused",
 }
-
-
-def texts(text: str, n: int) -> pa.Array[Any]:
-    """A column that has the same text everywhere."""
-    return pa.repeat(pa.scalar(text, pa.string()), n)
 
 
 def asked_rows(history: History, changes: Ints) -> pa.Table:
@@ -94,7 +89,7 @@ def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) ->
     grouped = table.group_by(names[: len(keys)]).aggregate([(name, "sum") for name in names[len(keys) :]])
     n = grouped.num_rows
     columns = {name: column(grouped, name) for name in keys} | {name: column(grouped, f"{name}_sum") for name in sums}
-    return t, rows_of(t, {t.run_id: texts(run_id, n), t.scenario: texts(lane, n), **columns})
+    return t, rows_of(t, {t.run_id: repeated(run_id, n), t.scenario: repeated(lane, n), **columns})
 
 
 def principals(rows: pa.Table) -> pa.Array[Any]:
@@ -128,8 +123,8 @@ def refusal_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -
     return t, rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
-            t.scenario: texts(lane, n),
+            t.run_id: repeated(run_id, n),
+            t.scenario: repeated(lane, n),
             t.request_time: column(rows, e.time).cast(TYPES["timestamp"]),
             **same,
             t.client_id: column(rows, e.client_id),
@@ -193,8 +188,8 @@ def curve_rows(history: History, reason: int, steps: Steps, run_id: str) -> tupl
     return t, rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
-            t.refused_by: texts(LIMIT_NAMES[reason], n),
+            t.run_id: repeated(run_id, n),
+            t.refused_by: repeated(LIMIT_NAMES[reason], n),
             t.limit_from: steps.limit_from,
             t.limit_to: array_of(last, np.arange(n) < n - 1),
             t.request_time: of_change(e.time).cast(TYPES["timestamp"]),

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITIONS_PER_BROKER
 from schemas.tables.table import Table
-from udfs.arrow import array_of
+from udfs.arrow import array_of, repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
-from udfs.replay.limits.limit_report import LIMIT_NAMES, texts
+from udfs.replay.limits.limit_report import LIMIT_NAMES
 from udfs.replay.limits.schedule import UNLIMITED
 from udfs.wire.arrays import Floats, Ints
 
@@ -35,8 +35,8 @@ def per_broker_rows(
     return t, rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
-            t.scenario: texts(lane, n),
+            t.run_id: repeated(run_id, n),
+            t.scenario: repeated(lane, n),
             t.broker: np.tile(brokers.node_id, len(times)),
             t.at: instants(np.repeat(times, len(brokers.node_id))),
             t.partitions: counts,
@@ -73,8 +73,8 @@ def headroom_rows(
     return t, rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
-            t.scenario: texts(done.lane.name, n),
+            t.run_id: repeated(run_id, n),
+            t.scenario: repeated(done.lane.name, n),
             t.refused_by: reason,
             t.broker: array_of(np.append(brokers.node_id[:k], np.zeros(c, np.int64)), np.arange(n) < k),
             t.limit_value: limit,

@@ -19,9 +19,10 @@ from schemas.tables.gold_memory import (
     PRODUCER_MEMORY,
 )
 from schemas.tables.table import Table
+from udfs.arrow import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_report import texts, within
+from udfs.replay.fetch.fetch_report import within
 from udfs.replay.memory import memory_fidelity
 from udfs.replay.memory.consumer_lanes import (
     CAPTURED,
@@ -85,9 +86,9 @@ def whose(unit: Unit, table: Table, scenarios: Sequence[str]) -> dict[str, Cell]
         {"broker": unit.name} if unit.side == "broker" else {"client_id": unit.name, "client_address": unit.address}
     )
     return {
-        table.run_id: texts(unit.run_id, n),
+        table.run_id: repeated(unit.run_id, n),
         table.scenario: pa.array(list(scenarios), pa.string()),
-        **{name: texts(text, n) for name, text in who.items()},
+        **{name: repeated(text, n) for name, text in who.items()},
     }
 
 
@@ -153,7 +154,7 @@ def consumer_rows(unit: Unit, done: LanesReplayed, gathered: Gathered) -> Rows:
     columns: Mapping[str, Cell] = {
         **whose(unit, t, done.names),
         **pool_columns(sim, done.speed),
-        t.responses_of: texts("capture" if done.number == CAPTURED else "closed_loop", n),
+        t.responses_of: repeated("capture" if done.number == CAPTURED else "closed_loop", n),
         t.variant: pa.array([VARIANTS[code] for code in sim.bounds.variant]),
         t.config_refused: (sim.bounds.size <= largest_fetch(sim)),
         t.responses: sim.runs["read"],
@@ -294,13 +295,13 @@ def fidelity_row(
     return rows_of(
         t,
         {
-            t.run_id: texts(unit.run_id, 1),
-            t.algorithm: texts(ALGORITHM, 1),
-            t.metric: texts(metric, 1),
+            t.run_id: repeated(unit.run_id, 1),
+            t.algorithm: repeated(ALGORITHM, 1),
+            t.metric: repeated(metric, 1),
             t.broker: pa.nulls(1, pa.string()),
-            t.client_id: texts(unit.name, 1),
-            t.client_address: texts(unit.address, 1),
-            t.reader: texts(unit.side, 1),
+            t.client_id: repeated(unit.name, 1),
+            t.client_address: repeated(unit.address, 1),
+            t.reader: repeated(unit.side, 1),
             t.checked: np.array([checked]),
             t.agreed: np.array([agreed]),
             t.unknown: np.array([unknown]),

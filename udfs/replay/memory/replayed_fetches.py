@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS, READS
+from udfs.arrow import repeated
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.fetch.closed_fidelity import UNCHECKED
 from udfs.replay.fetch.closed_reader import ClosedReader, closed_totals
@@ -96,9 +97,9 @@ def response_rows(
     left_out[:1] = total - n
     columns: dict[str, pa.Array[Any] | Ints] = {
         t.shard: np.zeros(n, np.int64),
-        t.side: pa.repeat(CONSUMER, n),
-        t.unit: pa.repeat(reader[0], n),
-        t.unit_address: pa.repeat(reader[1], n),
+        t.side: repeated(CONSUMER, n),
+        t.unit: repeated(reader[0], n),
+        t.unit_address: repeated(reader[1], n),
         t.connection_id: connections[connection],
         t.exchange_no: np.arange(n),
         t.kind: np.full(n, RESPONSE),

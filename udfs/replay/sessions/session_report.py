@@ -14,9 +14,8 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.table import Table
-from udfs.arrow import array_of
+from udfs.arrow import array_of, repeated
 from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
-from udfs.replay.fetch.fetch_report import texts
 from udfs.replay.sessions.session_fidelity import AGREEMENTS, CODES, METRICS, UNKNOWN
 from udfs.replay.sessions.session_lanes import US_PER_MS
 from udfs.replay.sessions.session_spans import slots_range
@@ -82,9 +81,9 @@ def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, n * len(buckets)),
+            t.run_id: repeated(run_id, n * len(buckets)),
             t.scenario: pa.array(list(lanes.names) * len(buckets), pa.string()),
-            t.broker: texts(broker, n * len(buckets)),
+            t.broker: repeated(broker, n * len(buckets)),
             t.bucket_start: timestamps(begins * NS_PER_US),
             t.live_sessions: np.concatenate([bucket.live[:n] for bucket in buckets]),
             t.follower_sessions: np.concatenate([bucket.followers[:n] for bucket in buckets]),
@@ -118,8 +117,8 @@ def eviction_rows(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> pa.Rec
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, len(counts)),
-            t.broker: texts(now.broker, len(counts)),
+            t.run_id: repeated(run_id, len(counts)),
+            t.broker: repeated(now.broker, len(counts)),
             **{key: pa.array(column, pa.string()) for key, column in zip(keys, columns, strict=True)},
             t.evictions: np.array([counts[key] for key in sorted(counts)], np.int64),
         },
@@ -136,9 +135,9 @@ def slot_rows(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> pa.RecordB
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, n),
+            t.run_id: repeated(run_id, n),
             t.scenario: pa.array(lanes.names, pa.string()),
-            t.broker: texts(now.broker, n),
+            t.broker: repeated(now.broker, n),
             t.slots: settings.slots * settings.shards,
             t.shards: settings.shards,
             t.most_sessions: peaks[:n],
@@ -163,10 +162,10 @@ def fidelity_rows(now: BrokerReplay, run_id: str) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.run_id: texts(run_id, len(there)),
-            t.algorithm: texts(ALGORITHM, len(there)),
+            t.run_id: repeated(run_id, len(there)),
+            t.algorithm: repeated(ALGORITHM, len(there)),
             t.metric: pa.array([metrics[metric] for _, metric in there], pa.string()),
-            t.broker: texts(now.broker, len(there)),
+            t.broker: repeated(now.broker, len(there)),
             t.client_id: pa.array([names[name][0] for name, _ in there], pa.string()),
             t.client_address: pa.array([names[name][1] for name, _ in there], pa.string()),
             t.reader: pa.array([names[name][2] for name, _ in there], pa.string()),

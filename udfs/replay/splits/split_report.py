@@ -12,9 +12,8 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Table
-from udfs.arrow import array_of
+from udfs.arrow import array_of, repeated
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of, timestamps
-from udfs.replay.fetch.fetch_report import texts
 from udfs.replay.splits.compression_estimate import DAMPED, HEADER_BYTES
 from udfs.replay.splits.size_errors import RECUT, STATED_ERRORS, Sized
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNKNOWN, Reason
@@ -70,12 +69,12 @@ def fidelity_rows(done: Client, run_id: str) -> pa.RecordBatch:
     unknown = [sum(count for code, count in codes.items() if code in UNCHECKED) for codes in counted]
     reasons = [[(REASONS[code].value, count) for code, count in codes.items() if code != AGREED] for codes in counted]
     given: dict[str, pa.Array[Any] | npt.NDArray[np.generic]] = {
-        t.run_id: texts(run_id, n),
-        t.algorithm: texts(ALGORITHM, n),
+        t.run_id: repeated(run_id, n),
+        t.algorithm: repeated(ALGORITHM, n),
         t.metric: pa.array(list(by_metric), pa.string()),
-        t.client_id: texts(done.client_id, n),
-        t.client_address: texts(done.client_address, n),
-        t.reader: texts("producer", n),
+        t.client_id: repeated(done.client_id, n),
+        t.client_address: repeated(done.client_address, n),
+        t.reader: repeated("producer", n),
         t.checked: np.array([sum(codes.values()) for codes in counted], np.int64) - np.array(unknown, np.int64),
         t.agreed: np.array([codes.get(AGREED, 0) for codes in counted], np.int64),
         t.unknown: np.array(unknown, np.int64),
@@ -88,10 +87,10 @@ def client_columns(done: Client, run_id: str, lane: Ints, topic: Ints) -> dict[s
     """The columns that both tables begin with."""
     t, n = BATCH_SPLIT, len(lane)
     return {
-        t.run_id: texts(run_id, n),
+        t.run_id: repeated(run_id, n),
         t.scenario: pa.array(list(done.lanes.names), pa.string()).take(lane),
-        t.client_id: texts(done.client_id, n),
-        t.client_address: texts(done.client_address, n),
+        t.client_id: repeated(done.client_id, n),
+        t.client_address: repeated(done.client_address, n),
         t.topic: pa.array(list(done.topics), pa.string()).take(topic),
     }
 
