@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.steps import READS
@@ -25,8 +24,8 @@ from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN, Known, judge
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.key_numbers import key_numbers
+from udfs.wire.arrays import Ints
 
-Ints = npt.NDArray[np.int64]
 READER = (READS.client_id, READS.client_address, READS.reader)
 FETCH = (READS.connection_id, READS.exchange_no)
 

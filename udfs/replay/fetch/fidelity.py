@@ -6,12 +6,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from udfs.replay.fetch.fetch_read import Lanes, Reads, read_fetches
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from udfs.wire.arrays import Bools, Ints
 
 
 class Reason(StrEnum):

@@ -16,8 +16,6 @@ from udfs.replay.fetch.partition_log import (
     ALWAYS,
     NEVER,
     NO_BOUND,
-    Bools,
-    Ints,
     PartitionLog,
     Readable,
     Witnesses,
@@ -25,6 +23,7 @@ from udfs.replay.fetch.partition_log import (
     readable,
     with_witnesses,
 )
+from udfs.wire.arrays import Bools, Ints
 
 BATCH, WITNESS, READ = 0, 1, 2
 FIRST_UNCONVERTED = 4

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from udfs.wire.arrays import Bools, Ints
 
 ALWAYS, NEVER = -(1 << 62), 1 << 62
 NO_BOUND = -1

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.table import Table
-from udfs.facts.arrow_tables import pack
-from udfs.replay.fetch.fetch_replay import boundaries
+from udfs.replay.fetch.fetch_replay import boundaries, packed
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
 from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_report import (
@@ -50,12 +49,6 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
             now[1].add(batch.slice(first, end - first))
     if now is not None:
         yield from packed(rows_of_unit(*now, lanes))
-
-
-def packed(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Rows of several tables as rows of PACKED."""
-    for table, batch in rows:
-        yield from pack(table, batch)
 
 
 def seeds(unit: Unit, names: Sequence[str]) -> Ints:
