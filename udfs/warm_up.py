@@ -1,9 +1,9 @@
 """Have every kernel compiled: one tiny conversation goes the whole way from a capture file to the gold rows.
 
-Numba compiles a kernel when it is first called, which takes a minute of CPU time for all of them, and keeps the
-machine code in the cache folder. Done here once, before Spark's workers start, no two workers compile the same. What
-one algorithm alone needs is a part of its own, compiled when the algorithm is asked for. The readers of messages are
-not numba's: a worker makes that of a version when it first meets it, in a fraction of a second.
+Numba compiles a kernel when it is first called and keeps the machine code in the cache folder; all kernels together
+take a minute of CPU time. That is done here once, before Spark's workers start, so that no two workers compile the same
+kernel. What one algorithm alone needs is a part of its own, compiled when the algorithm is asked for. The readers of
+messages are not numba's: a worker makes the reader of a version when it first meets one, in a fraction of a second.
 
     python -m udfs.warm_up PART...
 """
@@ -27,9 +27,11 @@ from schemas.wire.declared import FETCH as FETCH_MESSAGES
 from udfs.capture.chunks import Frames, frames
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSS
+from udfs.capture.frame_rows import dumped_connection
 from udfs.capture.framing import FRAME, SIZE_BYTES
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
+from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.facts.arrow_tables import TYPES, rows_of
@@ -45,7 +47,9 @@ from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch.fetch_replay import replay_fetches
 from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.fetch.timeline import halve, new_timeline
 from udfs.replay.limits.asked_changes import Defaults
+from udfs.replay.limits.described_cluster import SizedTopics, described_events
 from udfs.replay.limits.limit_fidelity import ALGORITHM as PARTITION_LIMITS
 from udfs.replay.limits.limit_replay import LimitLane, replay_topics
 from udfs.replay.limits.topic_history import CHANGE
@@ -56,15 +60,17 @@ from udfs.replay.memory.memory_state import Bounds
 from udfs.replay.memory.memory_trace import CONSUMER, PRODUCER
 from udfs.replay.memory.producer_memory import BufferBounds
 from udfs.replay.memory.replayed_fetches import replayed_fetches
+from udfs.replay.sessions.int_map import new_map, roomy
 from udfs.replay.sessions.session_cache import CacheSettings
 from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
 from udfs.replay.sessions.session_report import ALGORITHM as SESSION_CACHE
-from udfs.replay.splits.compression_estimate import Producers
+from udfs.replay.splits.compression_estimate import TODAY, Producers, after_split
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 from udfs.replay.splits.topic_limits import TopicLimits
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.compressed_sizes import encode_records
+from udfs.wire.message_sets import walk_messages
 from udfs.wire.records import sizes_of
 
 FETCH, VERSION, CORRELATION_ID = 1, 4, 7
@@ -111,13 +117,27 @@ def capture() -> bytes:
     )
 
 
+def block(kind: int, body: bytes) -> bytes:
+    """A pcapng block."""
+    length = struct.pack("<I", len(body) + 12)
+    return struct.pack("<I", kind) + length + body + length
+
+
+def pcapng() -> bytes:
+    """A pcapng file of a section and an interface, without packets."""
+    return block(SECTION_HEADER, struct.pack("<IHHq", BYTE_ORDER_MAGIC, 1, 0, -1)) + block(
+        INTERFACE_DESCRIPTION, struct.pack("<HHI", 101, 0, 0)
+    )
+
+
 def packets() -> Iterator[pa.RecordBatch]:
     """The capture's packets, read from a file as captures are."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "warm-up.pcap"
-        path.write_bytes(capture())
-        for part in index_capture(str(path), range_bytes=1 << 20, buckets=1).ranges:
-            yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
+    for content in (pcapng(), capture()):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "warm-up"
+            path.write_bytes(content)
+            for part in index_capture(str(path), range_bytes=1 << 20, buckets=1).ranges:
+                yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 
 def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
@@ -135,6 +155,7 @@ def replay_fetch_limits() -> None:
     """A batch, a witness and a read of one partition, in two lanes."""
     for _ in replay_fetches(reads([log_and_read()], 1 << 20), two_fetch_lanes(), ""):
         pass
+    halve(new_timeline(1, 1, np.zeros(1, np.int64), np.ones(1, np.int64)), 0)  # as for lanes that end at other times
 
 
 def log_and_read() -> pa.RecordBatch:
@@ -151,10 +172,11 @@ def two_fetch_lanes() -> FetchLanes:
 
 
 def replay_partition_limits() -> None:
-    """A topic that is created, in one lane and for the curves."""
+    """A topic that is created, in one lane and for the curves; and one of a cluster on paper."""
     created = zeros(TOPIC_EVENTS, 1, entry=np.array([CHANGE]), kind=pa.array(["create_topic"]))
     for _ in replay_topics([created], (LimitLane("captured"),), Defaults(1, 1), 0, ""):
         pass
+    described_events([(0, None)], [SizedTopics("t", 1, 1, how_many=1)], [], 0, 1.0, 0)
 
 
 def replay_fetch_sessions() -> None:
@@ -163,6 +185,8 @@ def replay_fetch_sessions() -> None:
     one = np.ones(1, np.int64)
     for _ in replay_sessions([events], SessionLanes(("captured",), CacheSettings(one, one, one, one)), "", ""):
         pass
+    known = new_map()
+    roomy(known, len(known.keys))  # as for a broker with more sessions
 
 
 def replay_consumer_memory() -> None:
@@ -200,12 +224,14 @@ def replay_batch_split() -> None:
     encode_records(read_only(np.frombuffer(record, np.uint8)), ends, content, ends, 0, np.zeros(64, np.uint8), 0)
     for _ in replay_splits([zeros(SENT, 1, **sizes)], lanes, ""):
         pass
+    after_split(TODAY, np.float32(1))
 
 
 def follow_connections() -> None:
     """From a capture file to frames."""
     for _ in frames(packets()):
         pass
+    dumped_connection(b"", None, None, 1)
 
 
 def decode() -> None:
@@ -225,6 +251,7 @@ def decode() -> None:
         pass
     pick(np.zeros(2, FRAME)["start"], np.zeros(1, np.int64), 0)  # fields of more than one frame are no contiguous array
     resized(new_session(1), 1)  # as for a connection that goes on in a second chunk
+    walk_messages(read_only(np.zeros(0, np.uint8)), np.zeros(4, np.int64))  # as for a compressed message set
     decode_columns(pa.array([VERSION]), pa.array([request]), pa.array([response]))
 
 

@@ -1,4 +1,4 @@
-"""Packet batches in, frames out: chunks of packets for the kernel, and what goes over from one chunk to the next."""
+"""Packet batches in, frames out: the kernel gets packets in chunks, and what is unfinished goes over to the next."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from udfs.arrow import binary_bytes
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
 from udfs.capture.framing import FRAME
-from udfs.capture.reassembly import ACK, IS_FRAME, SYN, converse
+from udfs.capture.reassembly import IS_FRAME, converse
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
-from udfs.capture.tcp_headers import CONNECTION_BYTES
+from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
 from udfs.wire.arrays import Bytes, Ints, Records, read_only
 from udfs.wire.header import API_TABLE
 
@@ -27,9 +27,9 @@ FILE_BITS = 40  # packets of one file fit in so many bits; the file's number is 
 class Frames:
     """What one chunk of packets made complete.
 
-    arena: uint8, every frame's bytes; requests, responses: FRAME[n], a request's `partner` is the index of its response
-    and the other way round; losses: LOSS[n]; connections: CONNECTION[n], directions: DIRECTION[2n], in their present
-    state; endpoints: bytes of 36 by connection; finished: how many of the connections have ended.
+    arena: uint8, every frame's bytes. requests, responses: FRAME[n]; the `partner` of a request is the index of its
+    response, that of a response its request's. losses: LOSS[n]. connections, directions: CONNECTION[n], DIRECTION[2n],
+    in their present state. endpoints: CONNECTION_BYTES bytes a connection. finished: how many connections have ended.
     """
 
     arena: Bytes
@@ -61,7 +61,7 @@ def packet_number(file_no: Ints, packet_no: Ints) -> Ints:
 
 
 def chunks(batches: Iterable[pa.RecordBatch], rows: int, payload_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Gather batches until they hold `rows` packets or `payload_bytes`; what comes out is not empty."""
+    """Batches gathered until they hold `rows` rows or `payload_bytes` bytes; none of those that come out is empty."""
     held: list[pa.RecordBatch] = []
     n = size = 0
     for batch in batches:
@@ -145,7 +145,7 @@ def gather(source: Bytes, starts: Ints, lengths: Ints) -> Bytes:
 
 
 def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: Ints) -> Carried:
-    """What of a chunk the next one needs: the unfinished connection's state, its open requests and unframed bytes."""
+    """What the next chunk needs: the unfinished connection's state, its open requests and its unframed bytes."""
     row, offset, skip, length = np.ascontiguousarray(kept.T)
     still_open = result.requests[result.requests["is_open"] == 1]
     spans = still_open["prefix"]

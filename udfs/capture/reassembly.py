@@ -31,11 +31,11 @@ from udfs.capture.segments import (
     start_direction,
 )
 from udfs.capture.sync import skip_to
+from udfs.capture.tcp_headers import ACK, SYN
 from udfs.wire.arrays import Ints, Record, Records, Shorts
 from udfs.wire.kernel import allocating_kernel, kernel
 
-FIN, SYN, RST, ACK = 1, 2, 4, 16
-# Beyond the flags of a TCP header: the row is a frame, a request or a response, and `sequence` names its connection.
+# Flags beyond those of a TCP header: the row is a frame, a request or a response, and `sequence` names its connection.
 ASKED, ANSWERED = 0x1000, 0x2000
 IS_FRAME = ASKED | ANSWERED
 # A SYN that comes this far before the lowest sequence number seen is taken for the one that opened the connection.
@@ -58,11 +58,11 @@ def note_sequence(conn: Record, side: int, sequence: int) -> None:
 
 @kernel
 def opened(packets: Packets, conn: Record, row: int) -> bool:
-    """Whether the client's SYN in `row` opened the connection whose packets stand before it already.
+    """Whether the client's SYN in `row` opened the connection whose packets already stand before it.
 
-    One capture point lost it, and another's packets come a little later. Then all that the client was seen to send
-    follows the SYN's sequence number, or it was seen to send nothing and its SYN was answered. The number with which
-    the same endpoints connect again is ahead of what was sent (RFC 6528).
+    That is so where one capture point lost the SYN and another, whose packets are put a little later, has it. Then all
+    that the client was seen to send follows the SYN's sequence number, or the client was seen to send nothing and its
+    SYN was answered. When the same endpoints connect again, the new number is ahead of what was sent (RFC 6528).
     """
     lowest = conn.lowest_0 if packets.direction[row] == 0 else conn.lowest_1
     if conn.syn_sequence != UNKNOWN or lowest == UNKNOWN:
@@ -72,7 +72,7 @@ def opened(packets: Packets, conn: Record, row: int) -> bool:
 
 @kernel
 def introduce(packets: Packets, conn: Record, row: int) -> None:
-    """Take from a connection's first frame what is told of it: its name, that it is Kafka's, and who is the client."""
+    """Note what a connection's first frame tells: its name, that it is Kafka's, and who is the client."""
     is_request = packets.flags[row] & ASKED != 0
     conn.name, conn.protocol = packets.sequence[row], KAFKA
     conn.client = packets.direction[row] if is_request else 1 - packets.direction[row]

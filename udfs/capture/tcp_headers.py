@@ -11,7 +11,7 @@ from udfs.capture.packet_table import LONGEST_RECORD, MALFORMED, PACKETS_PER_TAB
 from udfs.wire.kernel import kernel
 
 TCP_HEADER = 20
-FIN, SYN, RST = 0x01, 0x02, 0x04
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 ENDPOINT_BYTES = 18
 CONNECTION_BYTES = 2 * ENDPOINT_BYTES
 FNV_OFFSET, FNV_PRIME = np.uint64(0xCBF2_9CE4_8422_2325), np.uint64(0x100_0000_01B3)
