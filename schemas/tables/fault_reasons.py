@@ -6,7 +6,6 @@ from schemas.tables.reason import FaultReasons, Reason
 
 NOTHING = "Nothing."
 WHOLE = "Capture whole packets (`-s 0`) and lose none (`-B`; see what tcpdump says that the kernel dropped)."
-LONGER = "Let the capture run until the answers are there."
 REPORT = (
     "Nothing, where the peer is not Kafka's or is hostile. If Kafka's own clients or brokers sent it, it is a fault of "
     "refetch, worth an issue."

@@ -17,7 +17,6 @@ from udfs.replay.splits.compression_estimate import updated
 CODECS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1", "com.github.luben:zstd-jni:1.5.6-10")
 RELEASES = {"4.1.1": False, "4.3.1": True}
 """With whether a split batch that is refused again is split in halves."""
-KINDS = {"good": "g", "poor": "p", "same": "z"}
 
 
 @dataclass

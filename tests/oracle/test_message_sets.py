@@ -17,7 +17,6 @@ from udfs.wire.records import Budget
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4"}
 JARS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1")
 NOW_MS = 1_700_000_000_000
-TOLD = ("size", "first offset", "last offset", "messages", "first timestamp", "max timestamp", "uncompressed")
 
 
 @dataclass(frozen=True)

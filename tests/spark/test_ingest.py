@@ -44,7 +44,6 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 Silver = dict[str, list[Any]]
 Rows = list[dict[str, Any]]
 BROKER, TOPIC = "broker", "topic"
-Ingest = Callable[..., Silver]
 
 
 @pytest.fixture(scope="module")

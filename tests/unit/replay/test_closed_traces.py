@@ -21,8 +21,6 @@ from udfs.replay.memory.memory_report import Unit, closed_loop_row
 from udfs.replay.memory.memory_state import NEVER, Trace
 from udfs.replay.memory.memory_trace import RESPONSE
 
-KIB = 1024
-
 
 def limits_of(*max_bytes: int) -> FetchLanes:
     """The captured limits, and others."""

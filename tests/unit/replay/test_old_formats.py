@@ -10,8 +10,6 @@ from tests.unit.replay.test_closed_capture import gold, lanes_of, read_row
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.log_reads import BATCH
 
-Rows = list[dict[str, Any]]
-
 
 def batch(first: int, last: int, size: int, *, is_old: bool) -> dict[str, Any]:
     return {

@@ -112,9 +112,6 @@ def test_a_broker_that_does_not_know_the_version_of_api_versions_answers_in_vers
     assert response_version(arena, start, end, api_key, 5) == version
 
 
-PRODUCE_V2 = be("hi", 1, 30000)
-
-
 @pytest.mark.parametrize(
     ("version", "body", "answered"),
     [
