@@ -53,7 +53,7 @@ def cache_dir() -> Path:
 
 
 def _private(folder: Path) -> Path:
-    """The folder, made where there is none; a new one where others could put files there, which would be run."""
+    """The folder, made where there is none. Where others could have put files, which are run, a new one."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()
@@ -62,7 +62,7 @@ def _private(folder: Path) -> Path:
 
 
 CODE = code_digest(files("udfs"), files("schemas"))
-"""Tells this code from any other that decodes or replays otherwise."""
+"""Differs between any two versions of the code that decode or replay otherwise."""
 
 
 def kernel_cache_dir() -> str:

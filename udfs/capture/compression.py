@@ -1,4 +1,4 @@
-"""Compressed captures as a stream: what compresses a file is told by its first bytes, never by its name."""
+"""Compressed captures as a stream. How a file is compressed is told by its first bytes, never by its name."""
 
 from __future__ import annotations
 

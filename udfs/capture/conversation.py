@@ -1,7 +1,7 @@
 """One TCP connection as a conversation: who is the client, what each side sent, which response answers which request.
 
-A broker answers the requests of a connection in order (kafka.network.SocketServer mutes it until the response is sent),
-so a response settles every request before its own.
+A broker answers the requests of a connection in order: kafka.network.SocketServer mutes it until the response is sent.
+So when a response is seen, the requests before the one it answers will not be answered any more.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def earliest_request(stream: Stream, state: int, offset: int) -> int:
 
 @kernel
 def probe(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> tuple[int, int]:
-    """Whether this side sends requests: (COMPLETE, where the first begins), (WAIT, ...) or (HOLE, ...) for no."""
+    """Whether this side sends requests: (COMPLETE, where they begin), (WAIT, ...) for unknown, (HOLE, ...) for no."""
     state, offset = find_request(stream, direction.position, direction.position + PROBE_BYTES, apis, is_client)
     if state == HOLE and offset < PROBE_BYTES and not stream.is_final:
         return WAIT, offset
@@ -120,7 +120,7 @@ def probe(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> t
 
 @kernel
 def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records, apis: Shorts) -> None:
-    """Decide the connection's protocol and who is the client, if the evidence in hand allows: the first counts."""
+    """Decide the protocol and who is the client, if the evidence in hand allows it: what came first counts."""
     state_0, state_1 = HOLE, HOLE
     offset_0 = offset_1 = 0
     if conn.client != 1:
@@ -147,7 +147,7 @@ def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records,
 
 @kernel
 def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bool:
-    """Whether a frame that a size has led to can be a request, also of an API or version not known yet."""
+    """Whether a frame found by following sizes can be a request, be it of an API or version that is not known yet."""
     end = frame.start + frame.prefix
     fault, key, version, _, client_id, length, _ = request_header(stream.arena, frame.start, end, apis)
     if fault != OK and fault != UNKNOWN_API:

@@ -1,4 +1,4 @@
-"""Packets known again: in the same file, where `-i any` saw them on two interfaces, and in the files of two points."""
+"""Packets that were captured twice: in one file, by `-i any` on two interfaces, or at two capture points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from udfs.wire.kernel import kernel
 
 SAMPLED = 4096
 RECENT = 1 << 14
-# TCP sends nothing a second time so soon: Linux waits 200 ms (TCP_RTO_MIN) unless acknowledgements tell of a loss.
+# TCP does not send anything again so soon: Linux waits 200 ms (TCP_RTO_MIN) unless acknowledgements tell of a loss.
 AT_ONCE_NS = 10_000_000
 MIX_1, MIX_2 = np.uint64(0xFF51_AFD7_ED55_8CCD), np.uint64(0xC4CE_B9FE_1A85_EC53)
 
@@ -42,7 +42,7 @@ def fold(chunk: Bytes, first: int, end: int, digest: np.uint64) -> np.uint64:
 
 @kernel
 def fingerprint(chunk: Bytes, header: int, payload: int, direction: int, connection: Bytes) -> np.uint64:
-    """What a TCP packet is wherever it is captured: endpoints, sequence and acknowledgement number, and options.
+    """A hash of what a TCP packet has wherever it is captured: endpoints, sequence and acknowledgement number, options.
 
     Options have the time stamps by which a retransmission differs (RFC 7323). Left out is what a network card changes:
     the checksum, and the length where it cuts or joins segments.

@@ -1,6 +1,6 @@
 """Kafka frames in a stream of bytes with holes: where each begins, how much of it is there, and when it came.
 
-A frame is a 4-byte size and that many bytes (kafka-semantics 6.1). Framing follows the sizes. A hole inside a frame
+A frame is a 4-byte size and that many bytes. Framing goes from size to size. A hole inside a frame
 costs that frame only, for its size says where the next one begins. Where a size itself is missing, or what follows it
 cannot be Kafka's, `udfs.capture.sync` looks for the next place where a frame begins.
 """
@@ -144,7 +144,7 @@ def bytes_between(stream: Stream, first: int, end: int) -> int:
 
 @kernel
 def measure(stream: Stream, offset: int, frame: Record) -> int:
-    """Fill in place, size, prefix and missing bytes of the frame at a stream offset; says how it stands.
+    """Fill in place, size, prefix and missing bytes of the frame at a stream offset, and return its state.
 
     COMPLETE; CUT: some of it will never be there; WAIT: it may still come; HOLE: its size is not in hand;
     IMPLAUSIBLE: its size is not one that a peer would send. WAIT fills in what is known once the size is.

@@ -54,9 +54,7 @@ class Lines(NamedTuple):
 
 
 def lines_of(block: bytes, zone: str = UTC) -> Lines:
-    """The lines of a block, whose times are those of a zone where they name none. Bytes that are not UTF-8 become
-    U+FFFD.
-    """
+    """The lines of a block. zone: of times that name none. Bytes that are not UTF-8 become U+FFFD."""
     block = block if block.endswith(b"\n") else block + b"\n"
     _, stored_starts, stored_ends = _split(block)
     raw, starts, ends = _split(_utf8(block))

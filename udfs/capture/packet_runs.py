@@ -1,6 +1,6 @@
-"""Runs of packets on their way through the shuffle: those of one connection that were read together, as one row.
+"""Runs of packets for the shuffle: packets of one connection that were read together travel as one row.
 
-To Spark a row is a row: a run of a hundred packets takes a hundredth of its time, and the same bytes.
+Spark's time goes by rows: a run of a hundred packets takes a hundredth of it, for the same bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Several capture files as one capture: which follow one another, which saw the same packets, whose clock counts.
+"""Several capture files as one capture: which continue each other, which saw the same packets, and whose clock counts.
 
 A *capture point* is a place that packets were captured at. Its files (`tcpdump -C`, `-G`) follow one another. Two
 points see the packets between them both, by clocks that differ. Which packets two files share is told by their samples

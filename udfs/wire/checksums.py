@@ -39,7 +39,7 @@ CRC32C = _table(0x82F63B78)
 
 @kernel
 def _mix(table: Table, arena: Bytes, at: int, distance: int, value: np.uint32) -> np.uint32:
-    """What four bytes, xored with `value`, add to the remainder at `distance` bytes from the end of their slice."""
+    """What four bytes, xored with `value`, add to the remainder; the first is `distance` bytes from its slice's end."""
     mixed = np.uint32(0)
     for index in range(4):
         byte = np.uint32(cell(arena, at + index)) ^ (value >> np.uint32(8 * index)) & np.uint32(0xFF)

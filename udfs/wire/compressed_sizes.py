@@ -1,4 +1,4 @@
-"""What records take when they are compressed as Kafka's producer does: by the same codecs, levels and framing.
+"""How many bytes records take when they are compressed as Kafka's producer does: same codecs, levels and framing.
 
 `GzipCompression`, `SnappyCompression`, `Lz4Compression` and `ZstdCompression` of kafka-clients 4.3 at their default
 levels. The codecs are zlib's, pyarrow's and zstandard's; only the sizes of what they make are kept.
@@ -20,7 +20,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 """By the batch's codec number."""
 COMPRESSING = CODEC_NAMES[1:]
 PARTS = 8
-"""A batch compressed anew is compressed up to each eighth of its records, to tell what its parts take."""
+"""A batch that is compressed anew is compressed so often: up to each eighth of its records, to size its parts."""
 
 XERIAL_HEADER = 16
 """SnappyOutputStream of xerial: magic and two versions, then blocks of 32 KiB behind their size."""

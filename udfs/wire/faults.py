@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class DecodeFault(IntEnum):
-    """What was wrong, 0 is nothing; by their names users know them: schemas.tables.fault_reasons."""
+    """What was wrong; 0 is nothing. Users see the names, which schemas.tables.fault_reasons explains."""
 
     OK = 0
     TRUNCATED = 1  # a fixed-width field or a length runs over the end of the frame

@@ -1,4 +1,4 @@
-"""Bytes of Fetch requests and responses, without encoding them: from the declared messages, by version.
+"""How many bytes Fetch requests and responses take, by version, reckoned from their declarations without encoding them.
 
 A size is that of the message's body without the header; tagged fields have their defaults.
 """
@@ -29,7 +29,7 @@ TALLY = np.dtype(
 
 
 class FetchSizes(NamedTuple):
-    """Bytes by version, int64[versions] a column: a message or element with nothing in it."""
+    """Bytes of an empty message or element by version, int64[versions] a column."""
 
     request: Ints
     request_topic: Ints
@@ -71,7 +71,7 @@ def _least(fields: tuple[Field, ...], version: int, message: Message) -> int:
 
 @kernel
 def beyond_least(length: int, is_flexible: int) -> int:
-    """Bytes that the length of an array or text takes more than that of an empty one."""
+    """How many bytes more the length of an array or text takes than the length of an empty one."""
     more, value = 0, (length + 1) >> VARINT_BITS
     while is_flexible == 1 and value > 0:
         more += 1
@@ -87,7 +87,7 @@ def name_bytes(length: int, version: int, is_flexible: int) -> int:
 
 @kernel
 def record_length_bytes(length: int, is_flexible: int) -> int:
-    """Records beyond none: their bytes, and what their length takes more."""
+    """Bytes of records beyond those of an empty field: their own, and what their length takes more."""
     return length + beyond_least(length, is_flexible)
 
 

@@ -1,7 +1,8 @@
 """Decodes the frames of a batch one after the other, each by the function that reads its version.
 
-Output is one flat int64 buffer. What a row may leave out has its default when the loop begins. A frame that fails
-gives its rows back; so does one for whose rows there is no room, which the loop then stops at, to be called again.
+Output is one flat int64 buffer. Columns that a row may leave out hold their defaults before the loop begins. A frame
+that fails gives back the rows that it took. So does a frame for whose rows there is no room: the loop stops there, and
+is called again when there is more.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ ARENA, COLUMNS, LEVELS = range(3)
 def _emit_call(
     typing_context: Any, reader: Any, arena: Any, offset: Any, limit: Any, row: Any, columns: Any, levels: Any
 ) -> Any:
-    """The type of a call of a reader by its address, and what makes the code for it."""
+    """The signature of calling a reader by its address, and the function that generates the call."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         address, *given = values
@@ -49,7 +50,7 @@ def _emit_call(
 
 
 def _called(address: int, *arguments: int) -> int:
-    """The same for the loop as plain Python, where numba is told to compile nothing."""
+    """The same call from plain Python, for when numba is told to compile nothing."""
     function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(READER.args))
     return int(function(int(address))(*map(int, arguments)))
 
@@ -65,7 +66,7 @@ def _fill(out: Ints, first: int, count: int, value: int) -> None:
 
 @kernel
 def _set_defaults(frame: int, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints) -> None:
-    """Have a frame's own row hold nothing but defaults."""
+    """Set a frame's own row to the defaults."""
     for column in range(first_cells.size):
         if level_of[column] == 0 and first_cells[column] >= 0:
             put(out, first_cells[column] + frame, defaults[column])
@@ -73,7 +74,7 @@ def _set_defaults(frame: int, level_of: Ints, first_cells: Ints, defaults: Ints,
 
 @kernel
 def _give_back(levels: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints) -> None:
-    """Forget the rows that the last frame took below the top, which then hold nothing but defaults."""
+    """Forget the rows that the last frame took below the top level, and set them to the defaults."""
     for column in range(first_cells.size):
         level = level_of[column] * LEVEL_WIDTH
         if level > 0 and first_cells[column] >= 0:
@@ -107,14 +108,16 @@ def read_frames(
     readers: Ints, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts, first_frame: int, addresses: Ints,
     levels: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints, fault: Codes, fault_at: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Decode frames from `first_frame` on; (frame to go on from, FULL or LACKING - level), or (their number, DONE).
+    """Decode frames from `first_frame` on.
 
-    readers: int64[versions], addresses, 0 of a version that is not read. starts, ends: int64[frames], where in the
-    arena a frame is; versions: int16[frames]. addresses: int64[3], of the arena, of the table of the columns' first
-    rows, and of `levels`, the level table. level_of, first_cells, defaults: int64[columns], each column's level, its
-    first cell in `out`, -1 where it has none, and its default.
+    Returns (number of frames, DONE), or where room ran out (frame to go on from, FULL - level or LACKING - level).
 
-    Written are `levels`, `out`, and for a frame with a fault `fault` int8[frames] and `fault_at` int64[frames].
+    readers: int64[versions], the address of each version's reader, 0 where it is not read. starts, ends: int64[frames],
+    where each frame lies in the arena. versions: int16[frames]. addresses: int64[3], of the arena, of the table of the
+    columns' first rows, and of `levels`, the level table. level_of, first_cells, defaults: int64[columns], the level of
+    each column, its first cell in `out` or -1 where it has none, and its default.
+
+    Writes `levels` and `out`, and of a frame with a fault `fault`, int8[frames], and `fault_at`, int64[frames].
     """
     for frame in range(first_frame, starts.size):
         start, end = starts[frame], ends[frame]

@@ -18,9 +18,9 @@ _unliteral: Any = types.unliteral  # it has none
 def kernel(function: _Function) -> _Function:
     """Compile on first call, cache on disk, release the GIL, leave numba's runtime out, and inline into callers.
 
-    With the runtime, references to every array are counted with atomic instructions at each call, which took more
-    than half of a decoder's time. Without it a kernel cannot allocate: its output and working memory are arguments.
-    A call hands over each array as seven words; inlined, that decoder took a third of the time.
+    With the runtime, the references to every array are counted by atomic instructions at each call; in one decoder that
+    took more than half of the time. Without it a kernel cannot allocate: its output and working memory are arguments.
+    A call that is not inlined hands over each array as seven words; inlined, that decoder took a third of the time.
     """
     return cast(_Function, _compiled(function, _nrt=False, forceinline=True))
 
@@ -33,8 +33,8 @@ def allocating_kernel(function: _Function) -> _Function:
 def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     """The kernel as Python calls it, which other kernels call in a form of their own.
 
-    That has neither of the wrappers by which Python and C would call it: these unpack every array of every argument,
-    which is a third of what there is to compile. It is part of its callers' machine code, and not cached itself.
+    The form for kernels lacks the wrappers for calls from Python and C, which unpack every array of every argument and
+    are a third of what there is to compile. It becomes part of its callers' machine code and is not cached itself.
     """
     called_by_python = _njit(nogil=True, **options)(function)
     if not hasattr(called_by_python, "get_call_template"):
@@ -44,7 +44,7 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     called_by_kernels = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
 
     def get_call_template(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
-        """Compiled once for a call with 0, with 1 and with a variable: numba would take each literal for a type."""
+        """Compiled once for calls with 0, 1 and a variable: numba would give each literal a type of its own."""
         return called_by_kernels.get_call_template(
             [_unliteral(a) for a in args], {name: _unliteral(a) for name, a in kws.items()}
         )

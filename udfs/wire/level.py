@@ -31,12 +31,12 @@ class Level:
 
     @property
     def names(self) -> list[str]:
-        """Of all columns."""
+        """The names of all columns."""
         return [*self.columns, *(name for name in self.defaults if name not in self.columns)]
 
     @property
     def parent(self) -> Ints:
-        """The row this one belongs to in the level above; in the top level, the frame."""
+        """The row of the level above that each row belongs to; in the top level, the frame."""
         return self.columns[PARENT]
 
     def column(self, name: str) -> Ints:

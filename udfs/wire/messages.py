@@ -20,9 +20,9 @@ from udfs.wire.reader_code import FULL, LACKING
 class Decoded:
     """A batch of frames, decoded.
 
-    `fault` int8[frames] holds DecodeFault codes, `fault_at` int64[frames] the arena offset of the field that could
-    not be read, of neighbouring integers that of the first; -1 without fault. `levels[""]` has a row for every frame; a
-    frame with a fault has defaults there and no rows elsewhere.
+    `fault` int8[frames] holds DecodeFault codes, `fault_at` int64[frames] the arena offset of the field that could not
+    be read, or of the first of neighbouring integers; -1 without a fault. `levels[""]` has a row for every frame; a
+    frame with a fault has defaults there and no rows in other levels.
     """
 
     fault: Codes
@@ -35,9 +35,9 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
 
     arena: uint8; starts, ends: int64[frames], body i is arena[starts[i]:ends[i]]; versions: int16[frames].
 
-    The columns are the same whatever the versions are: those of all versions, with Kafka's default where a frame has
-    none. Nothing in a frame, and no place or version, raises. Raises ValueError for arrays that are not of one length,
-    and TypeError for versions of another type, of which int16 would make others.
+    The columns do not depend on the versions: they are those of all versions, with Kafka's default where a frame's
+    version has no such field. Nothing in a frame raises, nor does any place or version. Raises ValueError for arrays of
+    different lengths, and TypeError for versions that are not int16, since a cast could turn one into another.
     """
     frames = len(starts)
     if not frames == len(ends) == len(versions):

@@ -84,7 +84,7 @@ class Output:
         return more
 
     def remember(self, size: int) -> None:
-        """Have the program's next batch begin with room for what this one, of so many bytes, has needed."""
+        """Note what this batch of `size` bytes has needed: the program's next batch begins with that room."""
         needed = experience(self.program)
         needed.rows_per_frame, needed.rows_per_byte = self.used / max(self.used[0], 1), self.used / max(size, 1)
         needed.columns = self._has_room

@@ -21,9 +21,10 @@ from udfs.wire.message_reader import reader
 class Program:
     """How to decode frames of some versions of one message.
 
-    `readers` int64[versions]: the address of each version's function, 0 of one that is not among them. `untagged`,
-    `settable` bool[columns]: columns that fields without tags can set, and that any can; `left_out`: the numbers of
-    those that not every row sets. `tagged_level` bool[levels]: whether it has rows only where there are tags.
+    `readers` int64[versions]: the address of each version's reader, 0 of a version that is not among them. `untagged`
+    and `settable`, bool[columns]: the columns that fields without tags can set, and those that any field can set.
+    `left_out`: the numbers of the columns that not every row sets. `tagged_level` bool[levels]: the levels that have
+    rows only where there are tags.
     """
 
     layout: Layout
@@ -46,7 +47,7 @@ def compile_message(message: Message, versions: tuple[int, ...]) -> Program:
     # A field that is tagged in some versions alone may bring columns in its tag for which there is no room without it.
     is_tagged_at_times = np.any((of_versions == IF_TAGGED) & (most > IF_TAGGED))
     untagged = most > (NEVER if is_tagged_at_times else IF_TAGGED)
-    untagged[parents] = True  # that levels have rows, or have none, is told by them
+    untagged[parents] = True  # by these one sees whether a level has rows
     has_level = of_versions[:, parents[layout.level_of]] != NEVER
     return Program(
         layout=layout,

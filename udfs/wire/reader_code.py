@@ -5,9 +5,9 @@ The function that they are appended to is
     int64 read(arena, offset, limit, row, columns, levels)
 
 arena: address of uint8s, of which [offset, limit) are the frame. columns: int64s, the address of each column's first
-row, 0 of one that there is no room for. levels: the level table, which says afterwards where the frame's rows begin.
-The result is the offset behind the frame, or the negative of a `DecodeFault`, with its place in the level table, or of
-what there is no room for, from FULL and LACKING on.
+row, 0 where there is no room for the column. levels: the level table, which says afterwards where the frame's rows
+begin. The result is the offset behind the frame; or the negative of a `DecodeFault`, whose place is then in the level
+table; or FULL or LACKING less the number of the level that lacks room.
 """
 
 from __future__ import annotations

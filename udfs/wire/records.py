@@ -1,7 +1,7 @@
 """What is inside a record batch of magic 2: sizes and times of its records, never what they hold.
 
-A batch's records are decompressed as one stream (`DefaultRecordBatch.compressedIterator`), which well-kept codecs do in
-steps, so that a bomb ends where a bound is reached. The bytes are walked and dropped; `RecordSizes` is what is left.
+A batch's records are one compressed stream (`DefaultRecordBatch.compressedIterator`). It is decompressed step by step,
+so that a decompression bomb ends where a bound is reached. The bytes are walked and dropped; `RecordSizes` remains.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEADER_BYTES = 61
 MOST_BYTES = 64 << 20
 """Most uncompressed bytes of one batch; brokers take batches of 1 MiB unless they are told otherwise."""
 MOST_BYTES_A_CHUNK = 1 << 30
-"""Uncompressed bytes of all batches of a chunk, which has at most some 16 MiB of frames: what is beyond is refused."""
+"""Most uncompressed bytes of all batches of a chunk, which has some 16 MiB of frames; batches beyond are refused."""
 MOST_EXPANSION = 1200
 """Most uncompressed bytes for one compressed byte, beyond LEAST_LIMIT; DEFLATE ends at 1032."""
 LEAST_LIMIT = 1 << 20
@@ -75,13 +75,13 @@ class RecordSizes:
 
 @dataclass(slots=True)
 class Budget:
-    """How many bytes of records may yet be had; those of a batch that is refused in the end count as well."""
+    """How many more bytes of records may be decompressed; those of a batch that is refused in the end count too."""
 
     left: int = MOST_BYTES_A_CHUNK
 
 
 def uncompressed(codec: int, stored: bytes, budget: Budget) -> bytes:
-    """The bytes behind the header of a batch, decompressed; `budget` has less left then. Raises RecordsError."""
+    """The bytes behind the header of a batch, decompressed; they are taken off `budget`. Raises RecordsError."""
     if codec == 0:
         budget.left -= len(stored)
         return stored
