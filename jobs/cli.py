@@ -119,7 +119,8 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     # Imported here because --help and parse() have to work without third-party packages.
     from jobs.captures.inputs import checked_zone, resolve_captures
     from jobs.captures.pseudonym_key import pseudonyms_by
-    from jobs.gates.rules import Gates, read_gates
+    from jobs.gates.rule_files import read_gates
+    from jobs.gates.rules import Gates
     from jobs.run import Run, absolute_lake, page_path, spark_properties
     from jobs.scenarios.scenario_file import resolve_scenario
 

@@ -14,8 +14,10 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.captures.capture_plan import CapturePlan, capture_rows, index_captures, packed_rows, plan_capture
+from jobs.captures.capture_index import index_captures
+from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_quality import quality_rows
+from jobs.captures.capture_rows import capture_rows, packed_rows
 from jobs.captures.log_agreement import RequestsSeen, agreement_rows, joined_requests, lines_alone, with_log
 from jobs.captures.names import learn_names
 from jobs.captures.request_log_plan import logged_rows

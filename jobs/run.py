@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from jobs.gates.rules import Gate, Gates, default_gates
+from jobs.gates.rule_files import default_gates
+from jobs.gates.rules import Gate, Gates
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import ON_REQUEST, Value
 from udfs.capture.locations import is_uri

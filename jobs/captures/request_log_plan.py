@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.captures.capture_plan import BATCH_BYTES, CapturePlan, range_tasks, ranges_in
+from jobs.captures.capture_plan import CapturePlan
+from jobs.captures.capture_rows import BATCH_BYTES, range_tasks, ranges_in
 from jobs.replays.one_shuffle import SHARD, packed_in_order, shard
 from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
 from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts

@@ -1,27 +1,18 @@
-"""The rules of gates: what conf/gates and the files of --gates declare, as rules and as faults with file and line."""
+"""The rules of gates: what a rule is, and all of them together with the faults of the files that declare them."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
-
-from jobs.paths import CONF
-from jobs.scenarios.located_yaml import Address, Fault, LocatedYaml, Place, Plain, read_located_yaml
-from jobs.scenarios.settings import did_you_mean
+from jobs.scenarios.located_yaml import Fault, Place
 from schemas.tables.gold import GOLD
 from schemas.tables.gold_gates import GATE_RESULTS
-from schemas.tables.silver import QUARANTINE, SILVER
+from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
-from udfs.errors import ArgumentError
 
 Gate = Literal["silver", "gold"]
 Severity = Literal["info", "warning", "critical"]
@@ -34,8 +25,6 @@ CHECKED: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD) 
 OWN_TABLE, LANES, EVERYTHING = "table", "lanes", "all."
 """In braces: the rule's own table in a query; the run's lanes in an expression; before a table: all its rows."""
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_FORMS = ("expression", "query", "expectation")
 
 
 @dataclass(frozen=True)
@@ -118,172 +107,3 @@ def _hashed(rules: Iterable[Rule]) -> str:
 def _told_apart(rule: Rule) -> dict[str, Any]:
     """What makes the rule another one: not where it stands."""
     return {name: value for name, value in vars(rule).items() if name not in ("place", "tables")}
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-class RuleText(BaseModel):
-    """The shape of a rule before tables are looked up."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    table: Annotated[list[str] | None, BeforeValidator(_listed)] = None
-    every_table_with: Annotated[list[str] | None, BeforeValidator(_listed)] = None
-    expression: str | None = None
-    query: str | None = None
-    expectation: dict[str, dict[str, Any] | None] | None = None
-    severity: Severity
-    reason: str
-    in_pipeline: bool = True
-
-
-@cache
-def default_gates() -> Gates:
-    """The rules of conf/gates."""
-    return read_gates(())
-
-
-def read_gates(paths: Sequence[str]) -> Gates:
-    """The rules of conf/gates and of these files and folders; a rule replaces an earlier one of its name.
-
-    Raises ArgumentError where a path is not there, ScenarioError where a file is no YAML.
-    """
-    rules: dict[str, Rule] = {}
-    faults: list[Fault] = []
-    for file in [file for path in (str(CONF / "gates"), *paths) for file in _files(path)]:
-        located = read_located_yaml(str(file), "a file of gate rules")
-        faults += located.faults
-        rules |= {rule.name: rule for rule in _rules(located, faults)}
-    return Gates(tuple(rules.values()), tuple(faults))
-
-
-def _files(path: str) -> list[Path]:
-    """The file, or a folder's YAML files by name."""
-    if Path(path).is_file():
-        return [Path(path)]
-    found = sorted(file for pattern in ("*.yaml", "*.yml") for file in Path(path).glob(pattern))
-    if not found:
-        raise ArgumentError(f"--gates {path}: no such file, and no folder with *.yaml in it")
-    return found
-
-
-def _rules(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
-    """The well-formed rules of a file; what is wrong with the others is noted."""
-    data = located.data
-    if not isinstance(data, dict):
-        told = "a file of gates is a mapping with the keys silver and gold, and rules by name in each"
-        faults.append(Fault(located.at(()), told))
-        return
-    for gate, rules in data.items():
-        if gate not in GATES:
-            faults.append(Fault(located.at((gate,)), f"unknown key `{gate}`{did_you_mean(gate, GATES)}"))
-        elif not isinstance(rules, dict):
-            faults.append(Fault(located.at((gate,)), f"`{gate}` must be a mapping of rules by name"))
-        else:
-            for name, written in rules.items():
-                rule = _rule(located, gate, name, written, faults)
-                if rule is not None:
-                    yield rule
-
-
-def _rule(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: list[Fault]) -> Rule | None:
-    address = (gate, name)
-    try:
-        text = RuleText.model_validate(written)
-    except ValidationError as fault:
-        for error in fault.errors():
-            spot = (*address, *error["loc"])
-            faults.append(Fault(located.at(spot), f"{name}: {_told(error)}"))
-        return None
-    before = len(faults)
-    if not _NAME.fullmatch(name):
-        faults.append(Fault(located.at(address), f"{name}: a rule's name is of a-z, 0-9 and _, and begins with a-z"))
-    tables = _tables(located, address, text, faults)
-    forms = [form for form in _FORMS if getattr(text, form) is not None]
-    if len(forms) != 1:
-        told = f"{name}: give one of {', '.join(_FORMS)}, and not {' and '.join(forms) or 'none'}"
-        faults.append(Fault(located.at(address), told))
-        return None
-    told_wrong = _wrong_form(gate, text, tables)
-    faults += [Fault(located.at((*address, forms[0])), f"{name}: {told}") for told in told_wrong]
-    if len(faults) > before:
-        return None
-    return _of_form(name, gate, tables, text, located.at((*address, forms[0])))
-
-
-def _of_form(name: str, gate: Gate, tables: tuple[Table, ...], text: RuleText, place: Place) -> Rule:
-    common = (name, gate, tables, text.severity, " ".join(text.reason.split()), text.in_pipeline, place)
-    if text.expression is not None:
-        return RowRule(*common, text.expression)
-    if text.query is not None:
-        return QueryRule(*common, text.query)
-    ((expectation, arguments),) = (text.expectation or {}).items()
-    return ExpectationRule(*common, expectation, _typed(arguments or {}))
-
-
-def _typed(arguments: Any) -> Any:
-    """The arguments of an expectation with their scalars as YAML reads them: numbers, booleans, null."""
-    if isinstance(arguments, dict):
-        return {key: _typed(value) for key, value in arguments.items()}
-    if isinstance(arguments, list):
-        return [_typed(value) for value in arguments]
-    return yaml.safe_load(arguments) if isinstance(arguments, str) else arguments
-
-
-def _tables(located: LocatedYaml, address: Address, text: RuleText, faults: list[Fault]) -> tuple[Table, ...]:
-    """The tables that a rule is about."""
-    gate, name = address
-    own = {table.name: table for table in CHECKED.values() if table.layer == gate}
-    if (text.table is None) == (text.every_table_with is None):
-        faults.append(Fault(located.at(address), f"{name}: give `table` or `every_table_with`, one of them"))
-        return ()
-    if text.every_table_with is not None:
-        wanted = set(text.every_table_with)
-        found = tuple(table for table in own.values() if wanted <= set(table.columns))
-        if not found:
-            told = f"{name}: no {gate} table has the columns {', '.join(text.every_table_with)}"
-            faults.append(Fault(located.at((*address, "every_table_with")), told))
-        return found
-    for table in text.table or ():
-        if table not in own:
-            told = f"{name}: unknown {gate} table `{table}`{did_you_mean(table, own)}"
-            faults.append(Fault(located.at((*address, "table")), told))
-    return tuple(own[table] for table in text.table or () if table in own)
-
-
-def _wrong_form(gate: Gate, text: RuleText, tables: tuple[Table, ...]) -> Iterable[str]:
-    """What is wrong with the rule's form, but for what Spark or Great Expectations would tell."""
-    if text.expression is not None:
-        if QUARANTINE in tables:
-            yield f"rows of {QUARANTINE.name} cannot be put there; ask by a query"
-        known = {LANES} if gate == "gold" else set()
-        yield from (f"unknown {{{name}}} in an expression" for name in _named(text.expression) if name not in known)
-    elif text.query is not None:
-        tables_known = [name for name, table in CHECKED.items() if gate == "gold" or table.layer == gate]
-        known = {f"{of}{name}" for of in ("", EVERYTHING) for name in (OWN_TABLE, *tables_known)}
-        if not {OWN_TABLE, EVERYTHING + OWN_TABLE} & set(_named(text.query)):
-            yield f"the query does not ask {{{OWN_TABLE}}}"
-        for name in _named(text.query):
-            if name not in known:
-                yield f"unknown table {{{name}}}{did_you_mean(name, known)}"
-    elif len(text.expectation or {}) != 1:
-        yield "give one expectation, with its arguments"
-
-
-def _named(sql: str) -> list[str]:
-    return [name.strip() for name in PLACEHOLDER.findall(sql)]
-
-
-def _told(error: ErrorDetails) -> str:
-    key = ".".join(map(str, error["loc"])) or "the rule"
-    if error["type"] == "extra_forbidden":
-        return f"unknown key `{key}`{did_you_mean(key, RuleText.model_fields)}"
-    if error["type"] == "missing":
-        return f"`{key}` is missing"
-    if error["type"] == "literal_error":
-        return f"`{key}` is one of {', '.join(SEVERITIES)}"
-    if error["type"] == "model_type":
-        return f"a rule is a mapping with the keys {', '.join(RuleText.model_fields)}"
-    return f"`{key}`: {error['msg'].lower()}"

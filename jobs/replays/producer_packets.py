@@ -14,14 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.captures.capture_plan import (
-    CapturePlan,
-    index_captures,
-    packets_of,
-    plan_capture,
-    range_tasks,
-    ranges_in,
-)
+from jobs.captures.capture_index import index_captures
+from jobs.captures.capture_plan import CapturePlan, plan_capture
+from jobs.captures.capture_rows import packets_of, range_tasks, ranges_in
 from jobs.lake import rows_of
 from jobs.replays.one_shuffle import SHARD
 from schemas.tables.silver import CAPTURES, CONNECTIONS

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
 from jobs.gates.gate import applied
-from jobs.gates.rules import GATES, read_gates
+from jobs.gates.rule_files import read_gates
+from jobs.gates.rules import GATES
 from jobs.gates.views import Subject
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_gates import GATE_RESULTS

@@ -17,7 +17,8 @@ from jobs.gates.gate import applied
 from jobs.gates.results import stored_results, write_results
 from jobs.gates.row_rules import VIOLATIONS, Watch, violated
 from jobs.gates.rule_checks import check_rules
-from jobs.gates.rules import Gates, QueryRule, RowRule, default_gates, read_gates
+from jobs.gates.rule_files import default_gates, read_gates
+from jobs.gates.rules import Gates, QueryRule, RowRule
 from jobs.gates.set_rules import refused_by_queries
 from jobs.gates.views import Subject, asked_tables
 from jobs.lake import no_rows, read_table, write_table

@@ -14,9 +14,12 @@ import zstandard
 from pyspark.sql import SparkSession
 
 import jobs.captures.capture_plan
+import jobs.captures.capture_rows
 import jobs.ingest
 import jobs.packed_tables
-from jobs.captures.capture_plan import BUCKETS, packed_rows, plan_capture
+from jobs.captures.capture_index import BUCKETS
+from jobs.captures.capture_plan import plan_capture
+from jobs.captures.capture_rows import packed_rows
 from jobs.lake import table_path
 from jobs.packed_tables import unpacked
 from jobs.run import Run
@@ -132,7 +135,7 @@ def test_the_rows_are_the_same_however_a_capture_is_cut_into_ranges(
     assert len(index.ranges) > 2
     # More shards than cores, and packets that go through Spark in many small batches.
     monkeypatch.setattr(jobs.captures.capture_plan, "SHARD_BYTES", 1 << 14)
-    monkeypatch.setattr(jobs.captures.capture_plan, "BATCH_BYTES", 3_000)
+    monkeypatch.setattr(jobs.captures.capture_rows, "BATCH_BYTES", 3_000)
     assert decoded(spark, index) == uncut
 
 

@@ -10,7 +10,8 @@ import pytest
 from jobs.gates.gate import rows_at_hand
 from jobs.gates.results import Result, tell
 from jobs.gates.row_rules import Counts
-from jobs.gates.rules import ExpectationRule, QueryRule, RowRule, default_gates, read_gates
+from jobs.gates.rule_files import default_gates, read_gates
+from jobs.gates.rules import ExpectationRule, QueryRule, RowRule
 from jobs.gates.set_rules import example
 from jobs.gates.views import Subject
 from schemas.tables.gold import GOLD

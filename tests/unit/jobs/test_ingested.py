@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import jobs.ingest
-from jobs.captures.capture_plan import index_file, plan_capture
-from jobs.gates.rules import default_gates
+from jobs.captures.capture_index import index_file
+from jobs.captures.capture_plan import plan_capture
+from jobs.gates.rule_files import default_gates
 from jobs.ingest import is_ingested
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario

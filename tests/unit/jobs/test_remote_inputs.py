@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.captures.capture_plan import BATCH_BYTES, BUCKETS, index_file
+from jobs.captures.capture_index import BUCKETS, index_file
+from jobs.captures.capture_rows import BATCH_BYTES
 from jobs.captures.inputs import resolve_captures
 from tests.unit.capture.capture_files import rows_in_order
 from tests.unit.capture.frame_dumps import dumped, write_parquet

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.captures.capture_plan import BUCKETS, plan_capture
+from jobs.captures.capture_index import BUCKETS
+from jobs.captures.capture_plan import plan_capture
 from tests.request_logs import index_request_log
 from tests.unit.capture.logged import heartbeat
 from udfs.capture.index import CaptureIndex, index_capture

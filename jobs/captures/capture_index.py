@@ -1,0 +1,77 @@
+"""The index pass over the files of a capture set: what each holds, and where tasks can begin to read it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from jobs.lake import rows_here
+from udfs.capture.frame_dump import index_frames, stored_dump_format
+from udfs.capture.index import CaptureIndex, index_stored_capture
+from udfs.capture.request_log_head import UTC
+from udfs.capture.request_log_index import index_stored_log
+from udfs.capture.storage import open_stored
+from udfs.errors import CaptureError
+
+RANGE_BYTES = 32 << 20
+# Connections are spread over shards by this many buckets: enough to even out, few enough to count in every file.
+BUCKETS = 4096
+ENVELOPE = "file_no int, content binary, fault string"
+
+
+def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone: str) -> tuple[CaptureIndex, ...]:
+    """Index every file, one task a file. Raises CaptureError that names every file that cannot be read."""
+
+    def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from indexed(batches, log_zone)
+
+    named: dict[str, pa.Array[Any]] = {
+        "file_no": pa.array(range(len(captures)), pa.int32()),
+        "path": pa.array(map(str, captures), pa.string()),
+    }
+    files = rows_here(spark, pa.table(named))
+    rows = files.repartitionById(len(captures), "file_no").mapInArrow(index_files, ENVELOPE).collect()
+    faults = sorted(row.fault for row in rows if row.fault is not None)
+    if faults:
+        raise CaptureError("\n  ".join(faults) if len(faults) > 1 else faults[0])
+    # The indexes come from this job's own workers.
+    return tuple(pickle.loads(row.content) for row in sorted(rows, key=lambda row: row.file_no))  # noqa: S301
+
+
+def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:
+    """Index the files of the batches; a file that is no capture is a row with a fault."""
+    for batch in batches:
+        files: list[dict[str, Any]] = batch.to_pylist()
+        for file in files:
+            content, fault = None, None
+            try:
+                content = pickle.dumps(index_file(file["path"], log_zone))
+            except CaptureError as error:
+                fault = str(error)
+            columns: list[pa.Array[Any]] = [
+                pa.array([file["file_no"]], pa.int32()),
+                pa.array([content], pa.binary()),
+                pa.array([fault], pa.string()),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, ["file_no", "content", "fault"])
+
+
+def index_file(path: str, log_zone: str = UTC) -> CaptureIndex:
+    """Index a frame dump, request log or capture, opened once; only a dump is opened again, by Arrow, which reads it by
+    places of its own. Raises CaptureError where the file is none of them.
+    """
+    with open_stored(path) as stored:
+        is_dump = stored_dump_format(stored) is not None
+        if not is_dump:
+            stored.seek(0)
+            log = index_stored_log(stored, path, range_bytes=RANGE_BYTES, buckets=BUCKETS, zone=log_zone)
+            if log is not None:
+                return log
+            stored.seek(0)
+            return index_stored_capture(stored, path, range_bytes=RANGE_BYTES, buckets=BUCKETS)
+    return index_frames(path, range_bytes=RANGE_BYTES, buckets=BUCKETS)

@@ -1,0 +1,120 @@
+"""A planned capture set as rows: its packets read in ranges and decoded by connection, and its files."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from jobs.captures.capture_index import BUCKETS
+from jobs.captures.capture_plan import CapturePlan, Work
+from jobs.lake import rows_here
+from jobs.replays.one_shuffle import PACKED_COLUMNS
+from schemas.tables.silver import CAPTURES
+from udfs.capture.frame_dump import MAGICS, read_frames
+from udfs.capture.packet_runs import PACKET_RUNS, packets_in, runs_of
+from udfs.capture.packets import read_packets
+from udfs.capture.points import FileOrder
+from udfs.capture.ranges import PacketRange
+from udfs.capture.request_log_head import REQUEST_LOG
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.asked_records import Asked
+from udfs.facts.build import facts
+from udfs.facts.pseudonyms import Pseudonyms
+
+BATCH_BYTES = 8 << 20
+
+
+def range_tasks(spark: SparkSession, work: Work) -> DataFrame:
+    """Every range of the work, one a task; `ranges_in` reads them there."""
+    tasks: dict[str, pa.Array[Any]] = {
+        "task": pa.array(range(len(work.ranges)), pa.int32()),
+        "file_no": pa.array((file_no for file_no, _ in work.ranges), pa.int32()),
+        "content": pa.array((pickle.dumps(part) for _, part in work.ranges), pa.binary()),
+    }
+    return rows_here(spark, pa.table(tasks)).repartitionById(max(len(work.ranges), 1), "task")
+
+
+def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, int]]:
+    """The ranges in batches of `range_tasks`, with their file's place in the set."""
+    for batch in batches:
+        tasks: list[dict[str, Any]] = batch.to_pylist()
+        for task in tasks:
+            yield pickle.loads(task["content"]), task["file_no"]  # noqa: S301  # the plan is this job's own
+
+
+def packed_rows(
+    spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None, records: Asked | None
+) -> DataFrame:
+    """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
+    shard_of, capture_id, orders = plan.packets.shard_of_bucket, plan.capture_id, plan.orders
+    one_point = len({orders[file_no].point for file_no, _ in plan.packets.ranges}) == 1
+
+    def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for part, file_no in ranges_in(batches):
+            for packets in packets_of(part, file_no, orders[file_no]):
+                yield runs_of(packets, shard_of[packets["bucket"].to_numpy()], one_point=one_point)
+
+    def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        packets = chain.from_iterable(map(packets_in, batches))
+        yield from facts(packets, capture_id, pseudonyms, records)
+
+    runs = range_tasks(spark, plan.packets).mapInArrow(read_ranges, from_arrow_schema(PACKET_RUNS))
+    return (
+        runs.repartitionById(plan.packets.shards, "shard")
+        .sortWithinPartitions("connection", "sort_ns", "file_no", "packet_no")
+        .mapInArrow(follow_connections, PACKED_COLUMNS)
+    )
+
+
+def packets_of(part: PacketRange, file_no: int, order: FileOrder) -> Iterator[pa.RecordBatch]:
+    """The packets, or frames, of a range."""
+    if part.format in MAGICS.values():
+        return read_frames(part, file_no=file_no, buckets=BUCKETS, order=order)
+    return read_packets(part, file_no=file_no, buckets=BUCKETS, batch_bytes=BATCH_BYTES, order=order)
+
+
+def capture_rows(spark: SparkSession, plan: CapturePlan, decoder: str, repeated: Mapping[int, int]) -> DataFrame:
+    """Rows of the table `captures`; repeated: lines of a request log that an earlier file has too, by its place."""
+    t = CAPTURES
+    rows: list[dict[str, object]] = [
+        {
+            t.capture_id: plan.capture_id,
+            t.file_no: file_no,
+            t.path: index.path,
+            t.content_hash: index.sha256,
+            t.format: index.format,
+            t.compression: index.compression,
+            t.size_bytes: index.size_bytes,
+            t.log_lines: index.log_lines,
+            t.forwarded_lines: index.forwarded_lines,
+            t.repeated_lines: index.log_lines - index.forwarded_lines
+            if file_no in plan.copies
+            else repeated.get(file_no, 0),
+            t.log_zone: plan.log_zone if index.format == REQUEST_LOG else None,
+            t.packets: index.counts.packets,
+            t.tcp_packets: index.counts.tcp,
+            t.other_packets: index.counts.packets
+            - index.counts.tcp
+            - index.counts.malformed
+            - index.counts.headers_cut,
+            t.malformed_packets: index.counts.malformed + index.counts.headers_cut,
+            t.tcp_payload_bytes: index.tcp_payload_on_wire,
+            t.tcp_captured_bytes: index.tcp_payload_captured,
+            t.first_time: None if index.first_ts_ns is None else index.first_ts_ns // 1000,
+            t.last_time: None if index.last_ts_ns is None else index.last_ts_ns // 1000,
+            t.doubled_packets: index.doubled_packets,
+            t.point: plan.orders[file_no].point,
+            t.clock_offset_us: plan.orders[file_no].offset_ns // 1000,
+            t.faults: [f"{fault.reason} at {fault.unit} {fault.offset}" for fault in index.faults],
+            t.unread_bytes: sum(fault.bytes_not_read for fault in index.faults),
+            t.decoder: decoder,
+        }
+        for file_no, index in enumerate(plan.indexes)
+    ]
+    return rows_here(spark, pa.Table.from_pylist(rows, schema=arrow_schema(t)))
