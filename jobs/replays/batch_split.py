@@ -22,7 +22,7 @@ from jobs.replays.producer_packets import with_packets
 from jobs.replays.split_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.split_events import check_topics, created_topics, sent_batches
 from jobs.run import Run
-from jobs.scenarios.scenario import Lane
+from jobs.scenarios.scenario import Lane, values_in
 from jobs.scenarios.settings import Value, setting_of, settings
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
@@ -51,8 +51,7 @@ def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLa
     """The scenario's lanes as the replay takes them; what a lane leaves is as captured, else Kafka's default."""
 
     def values(key: str) -> list[Value | None]:
-        default = captured.get(key, settings()[key].default_value)
-        return [lane.settings.get(key, default) for lane in lanes]
+        return values_in(lanes, key, captured)
 
     def whole(key: str, factor: int = 1) -> npt.NDArray[np.int64]:
         return np.array([int(value or 0) * factor for value in values(key)], np.int64)

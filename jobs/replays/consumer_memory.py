@@ -17,8 +17,8 @@ from jobs.replays.memory_events import memory_events
 from jobs.replays.memory_fetches import fetch_limits, replayed_responses
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.run import Run
-from jobs.scenarios.scenario import Lane
-from jobs.scenarios.settings import Value, settings
+from jobs.scenarios.scenario import Lane, values_in
+from jobs.scenarios.settings import Value
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
@@ -36,12 +36,11 @@ MOST_CONSUMER_ALLOCATION = (1 << 31) - 1  # the prototype's min(buffer.memory, I
 def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> MemoryLanes:
     """The scenario's lanes as the replay takes them; what a lane does not change is as captured, or Kafka's default."""
 
-    def texts(key: str) -> list[Value | None]:
-        unset = captured.get(key, settings()[key].default_value)
-        return [lane.settings.get(key, unset) for lane in lanes]
+    def values(key: str) -> list[Value | None]:
+        return values_in(lanes, key, captured)
 
     def column(key: str, unset: int = 0) -> Ints:
-        return np.array([unset if value is None else int(value) for value in texts(key)], np.int64)
+        return np.array([unset if value is None else int(value) for value in values(key)], np.int64)
 
     none, as_captured = np.zeros(len(lanes), np.int64), np.full(len(lanes), AS_CAPTURED)
     buffer, requests = column("consumer.buffer.memory", UNBOUNDED), column("broker.queued.max.request.bytes", UNBOUNDED)
@@ -49,8 +48,8 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
     consumer = Bounds(
         buffer,
         np.where(buffer == UNBOUNDED, UNBOUNDED, np.minimum(buffer, MOST_CONSUMER_ALLOCATION)),
-        np.array([value == "strict" for value in texts("memory.pool")]).astype(np.int64),
-        np.array([VARIANTS.index(str(value)) for value in texts("memory.variant")], np.int64),
+        np.array([value == "strict" for value in values("memory.pool")]).astype(np.int64),
+        np.array([VARIANTS.index(str(value)) for value in values("memory.variant")], np.int64),
         column(PROCESSING, AS_CAPTURED),
         column(MAX_POLL_RECORDS),
         none,

@@ -6,10 +6,10 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
+from jobs.scenarios.settings import Value, in_catalogue_order, setting_of, settings
 
 CAPTURED_LANE = "captured"
 """Name of the lane that replays what was captured, with no setting changed."""
@@ -78,6 +78,12 @@ class Scenario:
 def lane_count(grid: Mapping[str, tuple[Value, ...]]) -> int:
     """Lanes of a grid, the captured lane included."""
     return 1 + (math.prod(map(len, grid.values())) if grid else 0)
+
+
+def values_in(lanes: Sequence[Lane], key: str, captured: Mapping[str, Value]) -> list[Value | None]:
+    """A setting's value in each lane: the lane's own, else the captured one, else Kafka's default."""
+    unset = captured.get(key, settings()[key].default_value)
+    return [lane.settings.get(key, unset) for lane in lanes]
 
 
 def _lane(changed: Mapping[str, Value]) -> Lane:
