@@ -106,9 +106,9 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
 
 
 def _start_compiling(python: Path) -> None:
-    """Compile the kernels beside the rest of the set-up; a job waits for the end of it, and tells of faults."""
+    """Compile the kernels beside the rest of the set-up; the job waits for them, and tells of faults."""
     for parts in QUICKSTART:
-        # A shell leaves it to itself, so that nobody here has to wait for its end.
+        # Started by a shell that ends at once, so that nothing here has to wait for its end.
         in_background = '"$0" -P -m udfs.warm_up "$@" >/dev/null 2>&1 &'
         subprocess.run(["/bin/sh", "-c", in_background, str(python), *parts], check=False)
 

@@ -1,8 +1,8 @@
 """Java's classes as an earlier start of Spark has loaded them: mapped into memory instead of loaded and verified again.
 
-A Spark job loads some 20,000 classes. Java keeps them in an archive when it ends (JEP 350) and takes them from there
-when it starts. It looks itself whether an archive fits its build, its class path and the jars on it, and does without
-where one does not.
+A Spark job loads some 20,000 classes. Java writes them to an archive when it ends (JEP 350) and takes them from there
+when it starts. Java itself checks whether an archive fits its build, its class path and the jars on it, and does
+without one that does not fit.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ _CHOSEN_BY_THE_USER = ("-Xshare", "SharedArchiveFile", WRITES_AN_ARCHIVE)
 def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> str:
     """Java's option that uses the archive in `folder`, or has one written when Java ends.
 
-    Empty where `options`, which Java is given as well, decide about archives, while another Java is to write one, and
-    where the folder cannot be written or is somebody else's, whose classes Java must not run: an archive spares
-    seconds, and nothing fails without. There is one for a Spark's folder, of some 200 MB. java: the banner of
-    `java -version`.
+    Empty where `options`, which Java is given as well, decide about archives; while another Java is to write one; and
+    where the folder cannot be written, or is somebody else's, whose classes must not be run. An archive only saves
+    seconds: nothing fails without it. Each folder of Spark has one of 200 MB. java: the banner of `java -version`.
     """
     if any(chosen in options for chosen in _CHOSEN_BY_THE_USER):
         return ""
@@ -42,7 +41,7 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
             return f'"-XX:SharedArchiveFile={archive}"'
         if not any(_parts(archive)):
             part = archive.with_name(f"{archive.name}.{os.getpid()}")
-            part.touch()  # so that one Java at a time takes the trouble; it puts its own file there when it ends
+            part.touch()  # so that no other Java does the same meanwhile; this one puts its file there when it ends
             return f'"{WRITES_AN_ARCHIVE}={part}"'
     return ""
 
@@ -58,8 +57,8 @@ def write_behind_others(java: int) -> None:
 
 
 def _adopt(archive: Path) -> None:
-    """Give an archive that was written since its name, and delete what is in its place: those of another Java or jars,
-    and what a Java that was killed has left.
+    """Give an archive that was written since then its name, and delete what it takes the place of: archives of another
+    Java or other jars, and what a Java that was killed has left.
     """
     for part in sorted(_parts(archive)):
         if _is_whole(part):

@@ -1,4 +1,4 @@
-"""Files that are written already become a Delta table's rows: a transaction of Delta's own, without a pass of Spark."""
+"""Makes files that are written already a Delta table's rows, by a transaction of Delta's own, without Spark's pass."""
 
 from __future__ import annotations
 

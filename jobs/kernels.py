@@ -42,13 +42,13 @@ def begun_session(run: Run, app: str) -> SparkSession:
 
 
 def start_workers(spark: SparkSession) -> None:
-    """Have the process started that workers are forked from: it loads for seconds, and the driver has other work."""
+    """Have Spark start the process that workers are forked from, which loads for seconds, beside other work."""
     spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
 @contextmanager
 def compiling(algorithms: Sequence[str]) -> Iterator[None]:
-    """Compile what is not in the cache while the block runs, and wait for it. Raises SetupError where that fails."""
+    """While the block runs, compile what is not in the cache; wait for it behind the block. Raises SetupError."""
     capture, facts = DECODER
     # Two processes, as the work of the decoder's parts is about the same; the algorithms are dealt out.
     wanted = ((capture, *algorithms[1::2]), (facts, *algorithms[::2]))

@@ -69,7 +69,7 @@ def rows_here(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
 
 def no_rows(spark: SparkSession, table: Table) -> DataFrame:
-    """The table without any."""
+    """The table without any rows."""
     return rows_here(spark, arrow_schema(table).empty_table())
 
 
@@ -109,7 +109,7 @@ def check_columns(rows: DataFrame, table: Table, where: str) -> None:
 
 
 def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None:
-    """Put the rows in the place of those whose `replaced_by` column is `replaced`, which theirs must be.
+    """Put the rows in the place of those whose `replaced_by` column is `replaced`, as that of the new ones must be.
 
     Written again, by a second run or after a kill, the table is the same. Raises LakeError for other columns.
     """
@@ -151,7 +151,7 @@ def workers_folder(spark: SparkSession, lake: str) -> str | None:
 
 
 def side_by_side(spark: SparkSession, tasks: Iterable[Callable[[], T]]) -> list[T]:
-    """Run tasks of many short Spark jobs at the same time: alone, each leaves cores idle. Returns what they return."""
+    """Run tasks at the same time, since the short Spark jobs of one leave cores idle. Returns what they return."""
     with ThreadPoolExecutor(max_workers=TASKS_AT_A_TIME) as pool:
         return [done.result() for done in [pool.submit(inheritable_thread_target(spark)(task)) for task in tasks]]
 

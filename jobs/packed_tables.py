@@ -1,4 +1,4 @@
-"""Tables out of packed rows: the workers that unpack them write the files where they can, else Spark does."""
+"""Tables out of packed rows: the workers that unpack the rows write the files where they can; elsewhere Spark does."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ PACKED_TABLE, PACKED_ROWS = "table", "rows"
 
 @dataclass(frozen=True)
 class Target:
-    """Where rows go: the lake, the capture set or run whose rows they replace, the rules that watch over them, and what
-    brokers and topics are called there, if anything is known of it.
+    """Where rows go: the lake, the capture set or run whose rows they replace, the rules that watch over them, and the
+    names of brokers and topics where they are known.
     """
 
     lake: str

@@ -27,16 +27,16 @@ class Run:
     run_at: the clock of the run, aware, UTC.
     master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
-    spark_conf: Spark properties given on the command line, which go before refetch's own.
+    spark_conf: Spark properties given on the command line, which override refetch's own.
     log_zone: the zone of times in request logs that name none.
     cluster: the file that describes a cluster; None where captures do.
     seen: settings that the capture itself tells, where nobody states them.
     gates: the rules that tables have to pass.
     on: the gates that the job `gate` applies.
     data_docs: where that puts Data Docs; None beside the tables of the lake.
-    page: the report to write; None for none.
+    page: the file of the report to write; None for no report.
     capture: the id of the capture set to replay or to check; None for the one written last.
-    strict: a replay that is refused fails the job, where others were made, too.
+    strict: a replay that is refused fails the job even where others were made.
     run_id: the run to report on or to check; None for the newest.
     """
 
@@ -96,7 +96,7 @@ def page_path(out: str | None, lake: str) -> Path | None:
 
 
 def spark_properties(texts: Iterable[str]) -> dict[str, str]:
-    """Spark properties from KEY=VALUE texts, a later one before an earlier. Raises ArgumentError for any other text."""
+    """Spark properties from KEY=VALUE texts; of one key the last counts. Raises ArgumentError for any other text."""
     pairs = [text.partition("=") for text in texts]
     wrong = [key for key, equals, _ in pairs if not equals or not key.startswith("spark.")]
     if wrong:

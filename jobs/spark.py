@@ -47,10 +47,10 @@ def spark_session(
 ) -> SparkSession:
     """The session to work in.
 
-    An active session (Databricks, a notebook) is taken, with what results rest on set in it. Under a plain
-    spark-submit refetch's properties are added where it was given none. Otherwise Spark is started here, on `master` or
-    local[*], with its output in spark_log(). `conf` goes before all others. captured_bytes: what a session that is not
-    there yet has to suit; 0 where no captures are read.
+    An active session (Databricks, a notebook) is taken, and the properties on which results depend are set in it. Under
+    a plain spark-submit, refetch's properties are added where spark-submit was given none. Otherwise Spark is started
+    here, on `master` or local[*], with its output in spark_log(). `conf` overrides all others. captured_bytes: the size
+    of the captures that a new session has to suit; 0 where none are read.
 
     Raises SetupError where Java or Delta's jars are missing, SparkError where Spark does not start.
     """
@@ -69,7 +69,7 @@ def spark_session(
 
 
 def set_sql_properties(session: SparkSession, conf: Mapping[str, str] | None = None) -> None:
-    """Set what results rest on, and what of `conf` can be set, in a session that somebody else has started."""
+    """In a session that somebody else has started, set what results depend on, and what of `conf` can be set."""
     everywhere = properties(CONF / EVERYWHERE)
     for key, value in ({key: everywhere[key] for key in IN_ANY_SESSION} | dict(conf or {})).items():
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):

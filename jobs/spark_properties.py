@@ -1,4 +1,4 @@
-"""Spark's properties: what refetch sets, on what machines and for what captures, and who goes before whom."""
+"""Spark's properties: what refetch sets, on what machines and for what captures, and what overrides what."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
 LISTS = ("spark.jars", "spark.jars.packages", "spark.jars.excludes")
-"""Properties to which the caller adds, for without Delta's part nothing works."""
+"""Lists that the caller adds to and cannot replace: nothing works without Delta's entries in them."""
 
 IN_ANY_SESSION = (
     "spark.sql.session.timeZone",
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled",
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled",
 )
-"""Those of EVERYWHERE that results rest on, and so are set in a session that somebody else has started, too."""
+"""Those of EVERYWHERE on which results depend: they are set in a session that somebody else has started, too."""
 
 _TASKS_OF_A_CORE = 2
 _ON_ONE_MACHINE = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?")

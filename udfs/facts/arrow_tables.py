@@ -1,7 +1,7 @@
 """Arrow forms of the declared tables, and rows packed for one way through Spark.
 
-A worker makes rows of several tables from the same frames, but `mapInArrow` has one output schema. So each table's rows
-travel as one Arrow IPC message in a binary column, and are unpacked where their table is written.
+A worker makes rows of several tables from the same frames, but `mapInArrow` has a single output schema. So the rows of
+each table travel as Arrow IPC messages in a binary column, and are unpacked where their table is written.
 """
 
 from __future__ import annotations

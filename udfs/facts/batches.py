@@ -29,8 +29,8 @@ NOT_ASSIGNED = -1  # the base offset of a produced batch that is not in the log
 
 
 class Fields(NamedTuple):
-    """Record fields of messages, int64[n] a column but for the last: where they are, and what is known of their
-    partition.
+    """The `records` fields of messages, int64[n] a column but for the last: where they are in the arena, and what is
+    known of their partition.
     """
 
     exchange: Ints
@@ -41,7 +41,7 @@ class Fields(NamedTuple):
     base_offset: Ints  # of a produce request as its response says, NOT_ASSIGNED or UNKNOWN
     error_code: Ints
     acks: Ints
-    is_learnt: Bools  # where a replay asks for what is in batches, it is to be learned of these
+    is_learnt: Bools  # what is in the batch is to be learned, where a replay asks for that
 
 
 def fetched_fields(messages: FetchMessages) -> Fields:
@@ -153,13 +153,15 @@ TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime", None])
 
 
 def fetched_offsets(found: RecordBatches) -> pa.Array[Any]:
-    """First offsets in the log of fetched batches, which they say themselves; of an unread wrapper it is not known."""
+    """First offsets in the log of fetched batches, which say them themselves; null for a wrapper that was not read."""
     return array_of(found.base_offset, (found.size >= 0) & (found.base_offset >= 0))
 
 
 def assigned_offsets(found: RecordBatches, assigned: Ints) -> pa.Array[Any]:
-    """First offsets in the log of produced batches: the first of a field gets the offset that the response assigned
-    (int64[fields]), the others, as message sets have them, go on behind it.
+    """First offsets in the log of produced batches.
+
+    The first batch of a field gets the offset that the response assigned, int64[fields]; the others, which only message
+    sets have, follow on from it.
     """
     before = sum_before(np.maximum(found.record_count, 0), found.parent)
     uncounted = sum_before((found.record_count < 0).astype(np.int64), found.parent)

@@ -33,7 +33,7 @@ PRODUCE, FETCH = 0, 1
 
 @dataclass
 class Carried:
-    """What the rows of one chunk need to know of those before it."""
+    """What the rows of one chunk need to know from the chunks before it."""
 
     names: Names = field(default_factory=Names)
     session: FollowedSession = field(default_factory=FollowedSession)
@@ -50,8 +50,8 @@ def facts(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PACKED from packet batches that come sorted by connection and in the order of PACKETS.
 
-    pseudonyms: what to call topics, clients and hosts; as the capture does where there are none.
-    records: what to learn of what is in batches; nothing where it is None.
+    pseudonyms: what to call topics, clients and hosts; None leaves them their names.
+    records: what to learn of the records in batches; None for nothing.
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.chunks.frames`; the rows do not depend on them.
     """
     carried = Carried(records=records)

@@ -53,7 +53,7 @@ READ = (
 READ_KEYS = tuple(declared.request.api_key for declared in READ)
 
 LINE_ORDER = (*IDENTITY, "file_no", "line_no")
-"""A broker answers the requests of a connection one after the other: the times of their lines never go back."""
+"""Within a connection this is the order of its requests: a broker answers them one after the other."""
 
 NO_SOFTWARE = "unknown"  # org.apache.kafka.common.network.ClientInformation.UNKNOWN_NAME_OR_VERSION
 

@@ -186,7 +186,7 @@ def entry_of(session: Session, topic: int, partition: int) -> tuple[int, bool]:
 
 @kernel
 def want(session: Session, wanted: Wanted, row: int) -> None:
-    """Apply one partition of a request: new at the tail, known ones in place; repeated, the last data counts."""
+    """Apply one partition of a request: a new one goes to the tail, a known one stays; repeated, the last counts."""
     index, _ = entry_of(session, wanted.topic[row], wanted.partition[row])
     entry = session.entries[index]
     entry.wanted = row if entry.wanted == NOWHERE else entry.wanted

@@ -140,7 +140,7 @@ def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
 
 
 def capacities(fetches: Records) -> Ints:
-    """By fetch, how many partitions its connection's session can come to hold in this chunk."""
+    """By fetch, the most partitions that its connection's session can come to hold in this chunk, int64[fetches]."""
     rows = fetches["wanted_to"] - fetches["wanted_from"] + fetches["returned_to"] - fetches["returned_from"]
     _, connection = np.unique(fetches["connection"], return_inverse=True)
     return (np.bincount(connection, rows).astype(np.int64) + 1)[connection] if len(fetches) else rows

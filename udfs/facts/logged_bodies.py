@@ -31,7 +31,7 @@ INTS = {name: pa.from_numpy_dtype(np.dtype(f"i{width}")) for name, width in INT_
 
 @dataclass
 class Texts:
-    """Texts laid one behind the other, so that they can be told by spans as those of frames are."""
+    """Texts laid one behind the other in an arena, so that spans point to them as to those of frames."""
 
     parts: list[Bytes] = field(default_factory=list)
     size: int = 0

@@ -133,7 +133,7 @@ class ClientSoftware:
 
 
 def learn_software(exchanges: Exchanges, messages: Messages, carried: ClientSoftware) -> None:
-    """Fill in the client software of all exchanges from decoded ApiVersions exchanges, also of earlier chunks.
+    """Fill in the client software of all exchanges, from decoded ApiVersions exchanges of this chunk and earlier ones.
 
     It is known from the first such request of a connection on (KIP-511); `carried` is brought up to date.
     """

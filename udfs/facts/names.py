@@ -39,7 +39,7 @@ def fill_hashes(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> None
 
 
 def hash_of(text: bytes) -> int:
-    """As `hash_spans` of one span, without a kernel: the first one takes a second to load, also in the driver."""
+    """As `hash_spans` of one span, but without a kernel: loading the first kernel takes the driver a second, too."""
     value = FNV_OFFSET
     for byte in text:
         value = (value ^ byte) * FNV_PRIME

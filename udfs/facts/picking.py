@@ -1,4 +1,4 @@
-"""Values of other rows, and where rows stand among those with one parent."""
+"""Picking values by row number, and the place of each row among those of its parent."""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ COLUMNS = (
 def record_columns(
     arena: Bytes, content: Unwrapped, source: str, is_learnt: Bools, asked: Asked | None, budget: Budget
 ) -> dict[str, pa.Array[Any]]:
-    """The columns of COLUMNS. Of wrappers there is what was found in them; of other batches what is asked for, null
-    where nothing is or, with the fault, where a batch cannot be read.
+    """The columns of COLUMNS: of wrappers what was found in them, of other batches what is asked for.
 
-    source: produce or fetch. is_learnt: bool[batches], those to learn of.
+    Null where nothing is asked for, and where a batch cannot be read, which then has a fault. source: produce or fetch.
+    is_learnt: bool[batches], those to learn of.
     """
     t = RECORD_BATCHES
     columns = asked_columns(arena, content.batches, source, is_learnt, asked, budget)

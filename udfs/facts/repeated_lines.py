@@ -1,4 +1,4 @@
-"""Lines that two files of a set of request logs have: rotated files that overlap, and copies."""
+"""Lines that several request logs of a set have, as of rotated files that overlap, and of copies."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class KeptLine:
 def repeated(lines: pa.RecordBatch, kept: KeptLine) -> Bools:
     """Which lines tell a request that an earlier file of the set has told: bool[n]; `kept` is brought up to date.
 
-    lines: LOGGED_REQUESTS sorted by IDENTITY, then file_no. One file may tell requests that agree, as of a client that
-    counts no correlation ids: those are not the same.
+    lines: LOGGED_REQUESTS sorted by IDENTITY, then file_no. Lines of one file that agree are different requests, as
+    those of a client that does not count up its correlation ids.
     """
     n = lines.num_rows
     if n == 0:

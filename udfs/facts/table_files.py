@@ -1,6 +1,6 @@
 """Rows of tables as the Parquet files that Delta keeps, written where they are decoded.
 
-Twenty times as fast as rows that go through Spark one by one: what Spark then gets is a row a file.
+That is twenty times as fast as rows that go through Spark one by one; Spark gets a single row for each file.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TableFile:
         return {"table": self._table.name, "path": self._path.as_posix(), "size": size, "stats": stats}
 
     def abandon(self) -> None:
-        """Remove a file that nobody will know of; nothing where it was ended."""
+        """Remove a file that was not ended, for nobody will know of it."""
         if not self._footer:
             self._writer.close()
             (self._folder / self._path).unlink(missing_ok=True)

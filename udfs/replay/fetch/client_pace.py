@@ -36,10 +36,10 @@ def as_captured_clients(lanes: int) -> ClientLanes:
 
 
 class Curves(NamedTuple):
-    """How long so much took in all, in the order in which the capture has it.
+    """Running sums of times over running sums of amounts, in captured order.
 
-    Curve c has the points [begin[c], begin[c + 1]) of amounts, int64[points], and times (us), float64[points]; both
-    are 0 at its first and rise. begin: int64[curves + 1].
+    Curve c is the points [begin[c], begin[c + 1]) of `amounts`, int64[points], and `times`, float64[points] in us; both
+    begin at 0 and rise. begin: int64[curves + 1].
     """
 
     begin: Ints
@@ -48,13 +48,13 @@ class Curves(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """Times in us, float64[nodes]: each connection's own; and what amounts take, by curves.
+    """How long a reader's connections and their brokers take (us); gap, answer and late are float64[nodes].
 
-    gap: from a response to the fetch that follows, without records. answer: from a fetch that finds enough to its
-    response, without records. late: from the end of the longest wait to an empty response. taking: more for records,
-    by the records taken so far, one curve of the process, or one a node. sending: more for record bytes, by the bytes
-    sent so far, one a node. A client that has just started takes its first records more slowly, and a broker sends
-    first what it has not in memory.
+    gap: from a response to the fetch that follows, less what its records take. answer: from a fetch that finds enough
+    to its response, less what its record bytes take. late: from the end of the longest wait to an empty response.
+    taking: what records take, by how many were taken so far; one curve for the process, or one a node. sending: what
+    record bytes take, by how many were sent so far; one curve a node. They are curves, for a client that has just
+    started takes its first records more slowly, and a broker has not all in memory that it sends first.
     """
 
     gap: Floats
@@ -83,10 +83,10 @@ class Fetches:
 
 
 def measured_pace(nodes: Sequence[Fetches], is_one_process: bool) -> Pace:
-    """The pace of a reader's connections. Totals are kept: with the captured answers, times add up to those captured.
+    """The pace of a reader's connections. Totals are kept: under the captured answers, times add up to the captured.
 
-    is_one_process: one application takes the records of all, in the order in which responses come: what a response
-    waits for those before it is not its own time.
+    is_one_process: one application takes the records of all connections, in the order in which responses come, so that
+    the time that a response waits for earlier ones is not its own.
     """
     followed = [(np.diff(node.request) >= 0) & (node.request[1:] >= node.response[:-1]) & ~node.stopped[1:]
                 for node in nodes]  # fmt: skip
@@ -129,9 +129,9 @@ def lateness(node: Fetches) -> float:
 
 
 def lines(owner: Ints, amounts: Ints, times: Ints, nodes: int, *, together: bool) -> tuple[Floats, Curves]:
-    """Each node's time of amount 0, float64[nodes], and the curves of what is beyond it: one, or one a node.
+    """Each node's time for an amount of 0, float64[nodes], and the curves of what amounts take beyond it.
 
-    owner: the node that has each of the times, which are in order.
+    owner: the node of each of the times, which are in order. together: one curve for all nodes, else one a node.
     """
     fits = [line(amounts[owner == node], times[owner == node]) for node in range(nodes)]
     base, slope = (np.array(column) for column in zip(*fits, strict=True))
@@ -144,7 +144,7 @@ def lines(owner: Ints, amounts: Ints, times: Ints, nodes: int, *, together: bool
 
 
 def curve(amounts: Ints, times: Floats, total: float) -> tuple[Ints, Floats]:
-    """So much so far and the time of that, from (0, 0) on: the times are scaled to the total."""
+    """Running sums of amounts and of times from (0, 0) on; the times are scaled so that they end at the total."""
     busy = amounts > 0
     so_far, took = np.cumsum(amounts[busy]), np.cumsum(times[busy])
     scale = total / took[-1] if len(took) and took[-1] > 0 else 0.0

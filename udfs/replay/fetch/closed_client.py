@@ -31,10 +31,11 @@ STATE = np.dtype(
         )
     ]
 )  # fmt: skip
-"""A node's state, one record: when something happens next (us), and what else is one number.
+"""A node's state, one record of all that is a single number.
 
-in_flight: 1 where that is its response. resume: until when the reader stands still. changed: changes of the unit that
-have come. opens: 1 where the next response opens the session. sent, bytes: requests, and record bytes that were read.
+now: when something happens next (us). in_flight: 1 where that is its response. resume: until when the reader stands
+still. changed: how many of the unit's changes have come. opens: 1 where the next response opens the session. sent,
+bytes: requests that were sent, and record bytes that were read.
 """
 APP = np.dtype(
     [(name, np.int64) for name in ("busy_until", "poll_at", "room", "done", "held_from", "held_until", "held")]
@@ -46,7 +47,7 @@ that poll() can return, how many it has had; and the bytes that it holds, from w
 
 @kernel
 def change(unit: Unit, lane: int, work: Work, state: Record, time: int, at_change: Ints) -> None:
-    """Have the client want, give up and seek what it did in the capture until that time.
+    """Have the client begin to want, give up and seek what it did in the capture up to that time.
 
     at_change: int64[changes], where each partition was then in lane 0.
     """
@@ -64,9 +65,9 @@ def change(unit: Unit, lane: int, work: Work, state: Record, time: int, at_chang
 
 @kernel
 def come_from(unit: Unit, work: Work, p: int, to: int) -> int:
-    """What a partition's change leads to: for one that comes from another broker, to where it had been read there.
+    """Where a partition's change leads to: if it comes from another broker, to where it had been read there.
 
-    What is left of its backlog is its backlog here.
+    What is left of its backlog there is its backlog here.
     """
     if to >= 0 and unit.follows[p] >= 0 and work.assigned[p] == 0 and work.asked_at[p] == NEVER:
         to = min(max(work.everywhere[unit.follows[p]] + unit.shift[p], unit.first[p]), unit.end[p])
@@ -153,12 +154,12 @@ def work_on(rules: Rules, lane: int, taking: Curves, which: int, app: Record, re
 
 @kernel
 def poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, records: int, ready: int) -> int:
-    """Have the application take records that are buffered when `ready`; returns when the buffer is rid of them.
+    """Have the application take records that are in the buffer at `ready`; returns when they have left it.
 
     FetchCollector.collectFetch: one poll() returns at most max.poll.records of all that is buffered, of whatever node,
-    in the order in which it came; the next poll() is called when those have been worked on. They leave the buffer with
-    the poll() that looks for more behind the last of them: that which returns it, unless it may return no more. Where
-    work does not overlap, they leave it when they have been worked on.
+    in the order in which it came; the next poll() is called when those have been worked on. They leave the buffer in
+    the poll() that looks for more behind the last of them: the one that returns it, unless that may return no more.
+    Where work and fetching do not overlap, they leave it when they have been worked on.
     """
     if app.room == 0 or ready > app.poll_at:
         app.poll_at, app.room = max(ready, app.busy_until), rules.max_poll_records[lane]
@@ -179,7 +180,7 @@ def poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, recor
 def take(
     unit: Unit, rules: Rules, lane: int, work: Work, state: Record, taking: Curves, which: int, app: Record, ready: int
 ) -> int:  # fmt: skip
-    """Give the client what was read, which it can turn to when it is `ready`; returns when it asks again."""
+    """Give the client what was read, to be taken from `ready` on; returns when it asks again."""
     served, last = 0, ready
     for i in range(state.asked):
         p = work.request[i]

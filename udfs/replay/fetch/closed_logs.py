@@ -1,8 +1,8 @@
 """What can be read of a connection's partitions: their known batches, and what offsets and sizes mean in them.
 
-A batch can be read from when a response first showed it, or a high watermark above it, and from the beginning where
-the first response did. A consumer's own fetches tell better than others' when it could: followers get a batch before
-the high watermark is above it.
+A batch can be read from the time when a response first showed it, or a high watermark above it; from the beginning,
+if the first response did. When a consumer could read it, its own fetches tell better than those of others: followers
+get a batch before the high watermark is above it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ class Log(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """When a response first told a bound above each batch, int64[n]: ALWAYS where the first did, NEVER where none did;
-    when that was asked for; and since when, at the earliest, it could be told, just behind the response before.
+    """When responses showed that batches can be read, int64[n] each (us).
+
+    at: when a response first told a bound above the batch, ALWAYS where the first did, NEVER where none did. asked:
+    when that response was asked for. since: the earliest that it could be told, just after the response before.
     """
 
     at: Ints
@@ -95,10 +97,10 @@ def shown(last: Ints, told: Columns, fetches: Columns) -> Shown:
 
 
 def visible_from(before: Ints, of_shown: Shown, answers_at_once: bool) -> Ints:
-    """When each batch can be read, of which some response had records `before` (us).
+    """When each batch can be read (us). before: when a response first had records of it.
 
-    answers_at_once: a fetch is answered as soon as there is something for its reader, so that what others got before
-    that was not for it yet.
+    answers_at_once: a fetch is answered as soon as there is something for its reader, so that what others got earlier
+    was not there for this reader yet.
     """
     found: Ints = np.minimum(before, of_shown.at)
     if not answers_at_once:

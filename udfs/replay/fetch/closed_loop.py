@@ -138,7 +138,7 @@ def hold_buffered(line: Timeline, lane: int, work: Work, app: Record, time: int)
 
 @kernel
 def next_change(unit: Unit, work: Work, state: Record) -> int:
-    """When the client wants something else, or records are taken, next; NEVER where none does."""
+    """The next time that the client wants something else, or has taken records; NEVER for none."""
     following = NEVER
     if state.changed < len(unit.change_time):
         following = unit.change_time[state.changed]
@@ -210,8 +210,8 @@ def receive(
 
 @kernel
 def go_on(whole: Whole, unit: Unit, rules: Rules, lane: int, work: Work, state: Record, node: int) -> None:
-    """What a node does that waits for no response: from the first captured fetch until the capture's end, and on until
-    all that it shows is read.
+    """What a node does while it waits for no response: from the first captured fetch until the capture's end, and on
+    until all that the capture shows is read.
     """
     course, time = whole.course, state.now
     at_change = whole.out.captured.at_change
@@ -280,7 +280,7 @@ def end_lane(whole: Whole, lane: int, states: Records) -> None:
 
 
 def hand_on(unit: Unit, work: Work) -> None:
-    """Have a backlog that was not read where its partition came from be that of where it went, from the beginning."""
+    """Hand a backlog that was not read on to the broker that its partition went to, timed from its beginning."""
     moved = np.flatnonzero(unit.follows >= 0)
     for p in moved[np.argsort(work.asked_at[moved], kind="stable")].tolist():
         before = unit.follows[p]

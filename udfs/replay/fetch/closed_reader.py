@@ -58,9 +58,9 @@ class ClosedReader:
             note_reads(self.observed(reads, first), {k: v[rows] for k, v in columns.items()}, kept)
 
     def nodes(self) -> dict[int, Observed]:
-        """What was seen of each broker's connection, those that it was opened anew for among it; by the first one's id.
+        """What was seen of each node: a connection, with those opened anew in its place; by the first one's id.
 
-        Of several processes it is not told which connection another one was opened for.
+        Where there are several processes, it is not told which connection replaces which: each is a node of its own.
         """
         seen = {connection: of for connection, of in self.connections.items() if of.fetches}
         return nodes_of(seen) if is_one_process(seen.values()) else seen

@@ -63,12 +63,12 @@ def captured_bytes(reads: Reads, fetch_from: Ints, captured: Lanes, available: I
 
 
 def lowest_available(known: Known, fetch: Ints, fetches: int, low_bytes: Ints, never: int) -> Ints:
-    """What was there at the least, by the rule that a fetch waits until something is there.
+    """The least that was there, given that a fetch waits until something is there.
 
     A fetch that finds nothing is parked (DelayedFetch) and read again on the first append that gives it enough. So when
-    it returned records but none were surely there, an append to one of its partitions woke it: to the one that may have
-    had any, where there is but one. Between several the capture does not tell: first_append is when an append could
-    come at the earliest, not when it came.
+    it returned records though none were surely there, an append to one of its partitions woke it. Where only one of
+    them may have had an append, it was that one. Between several the capture does not tell: first_append is when an
+    append could come at the earliest, not when it came.
     """
     nothing = np.bincount(fetch, low_bytes, fetches)[fetch] == 0
     answered = np.bincount(fetch, known.returned, fetches)[fetch] > 0
@@ -79,7 +79,7 @@ def lowest_available(known: Known, fetch: Ints, fetches: int, low_bytes: Ints, n
 
 
 def as_captured(known: Known, lowest: Ints) -> Ints:
-    """The bytes available had the appends come in the order the capture suggests: what it shows, where that can be."""
+    """The bytes available if appends came as the capture suggests: what was returned, as far as that is possible."""
     possible: Ints = np.clip(known.returned, lowest, known.available_high)
     return possible
 

@@ -1,8 +1,8 @@
 """What is kept of the captured fetches of a connection, to replay it in closed loop when all of them have been seen.
 
-Kept are a few numbers for each fetch and for each partition with records, and the logs' batches: of a connection with
-more than MOST_FETCHES what comes first, with the number of the others, and no log once there are MOST_BATCHES, which
-makes it one that is not known.
+That is a few numbers for each fetch and for each partition with records, and the batches of the logs. Of a connection
+with more than MOST_FETCHES fetches the first ones are kept and the others counted. Of one with more than MOST_BATCHES
+batches no log is kept, so that it is not known.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ FLAGS = (READS.session_known, READS.refused, READS.redirected)
 class FirstRead:
     """The first read of a partition: when (us), from where and how much.
 
-    since: the fetch before did not ask for it, but may have come too early for it: just after that was sent; of the
-    first fetch its own time.
+    since: when the reader can have begun to want it, at the earliest: just after the fetch before was sent, which did
+    not ask for it; for the first fetch its own time.
     """
 
     since: int

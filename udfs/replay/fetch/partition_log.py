@@ -80,8 +80,7 @@ def with_witnesses(log: PartitionLog, seen: Witnesses) -> PartitionLog:
 
     A follower reads to the log end. A read that ended at an offset where no limit stopped it shows that what is behind
     that offset was appended after the read was asked for; at a gap in what is known of the log only an empty response
-    shows that. Appends that no produce request shows, such as those to
-    __consumer_offsets, are dated by this alone.
+    shows that. Appends that no produce request shows, such as those to __consumer_offsets, are dated by this alone.
     """
     n = len(log.base)
     if n == 0:

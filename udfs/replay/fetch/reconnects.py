@@ -1,4 +1,4 @@
-"""Connections that a reader opens anew to a broker: it goes on from where it was, in every lane from where it is there.
+"""Connections that a reader opens anew to a broker: in every lane it goes on from where it is in that lane.
 
 A client keeps its positions, its order of partitions and what is buffered when a connection breaks; its next one begins
 with a full fetch (FetchSessionHandler.handleError). The two are one node of the closed loop. The capture does not tell
@@ -19,7 +19,7 @@ from udfs.replay.fetch.closed_changes import Moves
 from udfs.replay.fetch.observed import NOT_READ, Observed
 
 GONE_US = 60_000_000
-"""How long a reader that is not there may have lost its connection only."""
+"""The longest that a reader may be gone and be taken for one that only lost its connection."""
 
 
 def span(seen: Observed) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """What a replayed reader got, lacked and held over its time, in memory that does not grow with the time.
 
-A reader's time goes by while it is there. Of what lies between two of its stays, hours maybe, so much counts as it was
-there before: in a slower lane it goes on reading when the captured one has gone.
+A reader's time goes by while it is there. Of what lies between two of its stays, hours maybe, only as much counts as
+the stay before it lasted: in a slower lane the reader goes on reading when the captured one has gone.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def stays_of(begins: Ints, ends: Ints) -> tuple[Ints, Ints, int]:
 
 @kernel
 def own_time(line: Timeline, time: int) -> int:
-    """How much of the reader's time has gone by (us); between two stays no more than counts of what lies there."""
+    """How much of the reader's time has gone by (us); between two stays, no more than what counts of the gap."""
     stay = max(first_above(line.stays, 0, len(line.stays), time) - 1, 0)
     gone: int = line.before[stay] + time - line.stays[stay]
     return gone if stay + 1 == len(line.stays) else min(gone, line.before[stay + 1] - 1)

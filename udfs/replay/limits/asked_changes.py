@@ -44,7 +44,7 @@ def request_times(asked: pa.Table, names: pa.Array[Any], which: Bools, n: int) -
 
 
 class Makers(NamedTuple):
-    """By topic the first time of what made it within the capture, NEVER for none: a request, or a Metadata request."""
+    """By topic, when a CreateTopics or a Metadata request in the capture first made it, NEVER for none."""
 
     created: Ints
     automatic: Ints

@@ -1,8 +1,8 @@
 """From one change on, what becomes of the changes under max.broker.partitions (KIP-578, a proposal), up to a refusal.
 
 Which brokers a change gets depends on its draws and on the brokers that are full, not on the limit itself. So a pass
-takes over what the pass before left in the slots of a change, where the same brokers were full for it and it fills
-none: that is nearly everywhere, and what is left to do is to count.
+takes over what the pass before left in a change's slots, if the same brokers were full then and the change fills none.
+That is so nearly everywhere, and then only counting is left to do.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def after(place: int, places: int) -> int:
 
 @kernel
 def place_partition(brokers: Brokers, work: Arranged, first: int, probe: int, factor: int, out: Ints, at: int) -> bool:
-    """A partition's replicas, the leader's on the `first` broker of the list, the next one's, if it may be, `probe`
-    behind the one after that. Returns whether a broker is full then.
+    """Place a partition's replicas: the leader's on broker `first` of the list, the next, where it may be, `probe`
+    brokers behind the one after that. Returns whether a broker is full then.
     """
     work.at[MARK] += 1
     mark, n, racks = work.at[MARK], work.at[LISTED], work.at[RACKS]

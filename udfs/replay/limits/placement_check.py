@@ -125,9 +125,9 @@ def fill_rounds(
 def can_tell(factor: Ints, brokers: Brokers) -> Bools:
     """Whether placements of so many replicas can be checked: bool[placements].
 
-    Not where brokers are fenced, for they have lists of their own, nor where a rack has several replicas of a
-    partition. And where a round is so short that a rack may be left out for as long (twice the racks that a partition
-    leaves out), for then its list seems to be used up: the marks by which lists know a partition begin anew each round.
+    They cannot where brokers are fenced, for those have lists of their own; nor where a rack has several replicas of a
+    partition; nor where a round is so short that a rack may be left out of all of it (twice the racks that a partition
+    leaves out). Its list then seems to be used up, for the marks by which lists know a partition begin anew each round.
     """
     racks = len(brokers.draw_order)
     in_time = 2 * (racks - factor) + 1 < len(brokers.rack)

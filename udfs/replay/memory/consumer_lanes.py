@@ -71,8 +71,10 @@ def chosen(values: Ints, number: int, captured: int) -> int:
 
 @dataclass(frozen=True)
 class LanesReplayed:
-    """Lanes with the same fetch limits. names, speed: by lane; speed is of the captured lane's throughput, nan where
-    that is 0. record_bytes: in the responses.
+    """Lanes with the same fetch limits, and their replay.
+
+    names: by lane. speed: float64[lanes], throughput as a share of the captured lane's, nan where that is 0.
+    record_bytes: in the responses.
     """
 
     number: int

@@ -1,8 +1,8 @@
 """What a producer process sent, gathered row by row: its batches from their first record on until their last answer.
 
-A batch that is sent again keeps its memory. The parts of one that was too large do not take any of the pool, which got
-that of the whole back when it was split (RecordAccumulator.splitAndReenqueue and deallocate, Kafka 4.4); its one part,
-where all of it is within batch.size, neither.
+A batch that is sent again keeps its memory. One that was too large gives its memory back to the pool when it is split,
+and its parts take none of the pool (RecordAccumulator.splitAndReenqueue and deallocate, Kafka 4.4). Nor does its single
+part, where all of it is within batch.size.
 """
 
 from __future__ import annotations

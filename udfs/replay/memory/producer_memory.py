@@ -1,8 +1,8 @@
 """A producer's batches through its BufferPool: what was in use, who would have blocked, who would have given up.
 
 A batch takes max(batch.size, the bytes of its first record) when that is appended, and gives it back with the response
-(RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is later by as long; what it has to wait
-under the captured settings, which are lane 0, its captured times have in them.
+(RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is that much later. The captured times of
+a batch contain what it had to wait under the captured settings, which are lane 0.
 """
 
 from __future__ import annotations

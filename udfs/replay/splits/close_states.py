@@ -1,7 +1,7 @@
 """Estimates that are possible at a time, of one topic and codec: each follows from an order of closes and splits.
 
-When a batch was closed lies between what was before its request and that. On every connection one close may be under
-way, and where several are, their order is open; so the estimate is one of a few, each with what is behind it.
+A batch was closed at some time between what came before its request and the request. On every connection one close may
+be under way; where several are, their order is open. So the estimate is one of a few, each with what led to it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Splits(NamedTuple):
 
 
 class States(NamedTuple):
-    """Estimates that are possible, each with what is behind it: all closes before `base`, of those from there on the
-    ones in the bits of `ahead`, and so many splits."""
+    """Estimates that are possible, each with what led to it: all closes before `base`, of those from there on the ones
+    whose bits are set in `ahead`, and the first `splits` splits."""
 
     estimate: Singles
     base: Ints

@@ -1,4 +1,4 @@
-"""What was before each produce request on its connection, and so before its batches were closed."""
+"""What came before each produce request on its connection, and so before its batches were closed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ IN_FLIGHT = 5
 
 
 def before_requests(time: Ints, response: Ints, connection: Ints) -> Ints:
-    """What was before each request was made: the request before it on its connection, for the client makes one only
-    when that is written, and the answer to the fifth before it, for no more are in flight; 0 for the first.
+    """The last that surely came before each request was made: int64[n], us, 0 for the first.
 
-    What goes to several brokers is closed together, then sent to one after the other (Sender.sendProducerData).
+    That is the request before it on its connection, for the client makes a request only when the one before is written;
+    or the answer to the fifth before it, for no more are in flight. What goes to several brokers is closed together,
+    then sent to one after the other (Sender.sendProducerData).
     """
     told, request = np.unique(np.stack([connection, time]), axis=1, return_inverse=True)
     answered = np.zeros(told.shape[1], np.int64)

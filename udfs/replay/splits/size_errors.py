@@ -1,7 +1,7 @@
-"""How far the sizes of batches are off that the replay works with, told by batches whose size the capture shows.
+"""How far off the sizes are that the replay gives to batches, told by batches whose size the capture shows.
 
-Those that splits made are batches cut anew, and so what the replay has to size. The model gives a batch that was sent
-first its captured size; what its records take when they are compressed again is compared as well.
+Batches that splits made are cut anew, as are those that the replay has to size. A batch that was sent first has its
+captured size in the model; what its records take when they are compressed again is compared as well.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Do batches end, in the capture, where KIP-126 ends them at the captured settings? One verdict a batch.
 
-The estimate at a batch's creation follows from the batches closed before. When a batch was created the client's clock
-tells in ms, and when closes were, `close_states` tells as far as it can be told. So the estimate is one of a few, and
-a batch agrees if each of them ends it where the capture does. Where only some do, that is unknown, and the others are
-left out from there on: what came of a batch tells which estimate it was made with.
+The estimate at a batch's creation follows from the batches that were closed before. The client's clock tells in ms when
+a batch was created, and `close_states` tells when batches were closed, as far as that can be told. So the estimate is
+one of a few, and a batch agrees if each of them ends it where the capture does. Where only some do, the verdict is
+unknown, and the others are left out from there on: how a batch ended tells which estimate it was made with.
 
-So do all batches tell one order of closes under which each of them ends where it did (`in_one_order`), by which the
-captured lane goes: not what was, but what can have been.
+In the same way all batches together tell an order of closes in which each of them ends where it did (`in_one_order`).
+The captured lane goes by that order, which is not what was, but what can have been.
 
-A client that is connected to many brokers has more orders than can be followed. Its estimate then is anything between
-what no order exceeds and what none falls below; that still tells of batches which had lingered, or took far too much.
+A client that is connected to many brokers has more orders than can be followed. Of its estimate only bounds are known
+then, which no order has it exceed. They still decide on batches that had lingered, or took far too much.
 """
 
 from __future__ import annotations
@@ -234,8 +234,8 @@ def finish(now: States, closes: Closes, splits: Splits, lanes: Producers) -> Non
 
 
 def estimate_bounds(closes: Closes, splits: Splits, lanes: Producers, initial: float) -> Singles:
-    """float32[2], what no order of closes and splits has the estimate fall below and exceed; LOST where the estimate
-    to begin with is not known.
+    """float32[2], bounds of the estimate in any order of closes and splits; LOST where the estimate at the beginning is
+    not known.
     """
     if initial < 0:
         return np.full(2, LOST, np.float32)
