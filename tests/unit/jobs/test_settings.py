@@ -10,7 +10,7 @@ from jobs.scenarios.settings import did_you_mean, find_setting, settings
 from udfs.errors import SettingError
 
 
-def test_kafkas_defaults_and_bounds() -> None:
+def test_settings_have_kafkas_defaults_and_bounds() -> None:
     """ConsumerConfig, ProducerConfig, TopicConfig, ReplicationConfigs and ServerConfigs of Kafka 4.3."""
     table = {key: (s.default_value, s.minimum, s.captured) for key, s in settings().items()}
     assert table == {

@@ -38,8 +38,13 @@ def run(*, strict: bool) -> Run:
     return Run(resolve_scenario(None), (), "/lake", datetime(2026, 1, 31, tzinfo=UTC), strict=strict)
 
 
-def test_a_refused_replay_fails_nothing_where_another_was_made(job: ModuleType) -> None:
+def test_a_refused_replay_fails_nothing_where_another_was_made(
+    job: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[object] = []
+    monkeypatch.setattr(job, "pass_gold_gate", lambda *_: passed.append(job))
     job.main(run(strict=False))
+    assert passed == [job]
 
 
 def test_a_refused_replay_fails_the_job_where_all_are_asked_for(job: ModuleType) -> None:
@@ -47,7 +52,9 @@ def test_a_refused_replay_fails_the_job_where_all_are_asked_for(job: ModuleType)
         job.main(run(strict=True))
 
 
-def test_a_gate_that_refuses_goes_before(job: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_that_refuses_ends_the_job_before_a_refused_replay_does(
+    job: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise GateError("rule r: 3 rows")
 
@@ -56,7 +63,9 @@ def test_a_gate_that_refuses_goes_before(job: ModuleType, monkeypatch: pytest.Mo
         job.main(run(strict=True))
 
 
-def test_replay_says_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_says_why_a_replay_was_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in CALLED:
         monkeypatch.setattr(jobs.replay, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
     jobs.replay.main(run(strict=False))

@@ -120,7 +120,9 @@ def test_kafkas_test_fetch_session_expiration() -> None:
     ids=["young", "follower beats consumer", "age counts at a use", "a tie loses", "larger wins", "idle 120 s", "stale",
          "young followers", "stale follower"],
 )  # fmt: skip
-def test_one_slot(fetches: tuple[Fetch, ...], evicted: list[tuple[str, str]]) -> None:
+def test_the_only_slot_goes_to_whom_kafkas_rules_give_it(
+    fetches: tuple[Fetch, ...], evicted: list[tuple[str, str]]
+) -> None:
     assert evictions(gold_rows([captured(*fetches)], lanes(1))) == evicted
 
 

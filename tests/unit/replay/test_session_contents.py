@@ -106,14 +106,14 @@ SECOND = [
 
 
 @pytest.mark.parametrize("version", [4, 7, 11, 12, 13, 18])
-def test_full_fetches(version: int) -> None:
+def test_a_full_fetch_takes_the_bytes_of_its_encoding(version: int) -> None:
     (first,) = measured(FIRST, version=version)
     assert (first["request_full"], first["response_full"]) == (request(version, FIRST), response(version, FIRST))
     assert first["response_empty"] == response(version, [])
 
 
 @pytest.mark.parametrize("version", [7, 11, 12, 13, 18])
-def test_incremental_fetches(version: int) -> None:
+def test_an_incremental_fetch_has_what_changed_and_takes_the_bytes_of_its_encoding(version: int) -> None:
     _, second = measured(FIRST, SECOND, version=version)
     new = [SECOND[-3], SECOND[-1]]
     altered = [want for want in SECOND if want.topic == "orders" and want.partition in CHANGED]
