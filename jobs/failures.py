@@ -19,7 +19,7 @@ _LONGEST = 500
 
 @contextmanager
 def spark_failures_told() -> Iterator[None]:
-    """Raise SparkError with the root cause in place of what Spark or its gateway raises inside."""
+    """Raise SparkError with the root cause in place of what Spark or its gateway raises in the block."""
     try:
         yield
     except (Py4JError, PySparkException) as fault:

@@ -55,7 +55,7 @@ def wrapped(head: str, text: str, indent: int | None = None) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """A text in which what would be obeyed and not shown is spelt out: moves of the cursor, turns of direction.
+    """A text with what a terminal would obey instead of showing spelt out: moves of the cursor, turns of direction.
 
     Topics and clients may be called anything.
     """

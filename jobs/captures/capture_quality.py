@@ -1,4 +1,4 @@
-"""What a capture set lacks, by connection and in all: the first thing to know of every other number."""
+"""What a capture set lacks, by connection and in all: what to know before any other number."""
 
 from __future__ import annotations
 

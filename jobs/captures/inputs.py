@@ -95,7 +95,7 @@ def _uris(name: str, faults: list[str]) -> list[str]:
 
 
 def _is_capture(path: str) -> bool:
-    """Whether a file of a folder is meant, when the folder is named."""
+    """Whether a file is to be read where its folder is named."""
     name = path.removesuffix(query_of(path)) if is_uri(path) else path
     if CAPTURE_NAME.search(name):
         return True
@@ -106,7 +106,7 @@ def _is_capture(path: str) -> bool:
 
 
 def _tell_left_out(folder: str, names: Sequence[str]) -> None:
-    """Say which files of a folder are not read: a capture among them would be missed in silence."""
+    """Name the files of a folder that are not read, so that no capture among them is missed in silence."""
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         told = ", ".join(map(printable, names[:MOST_NAMED])) + more

@@ -1,4 +1,4 @@
-"""Whose semantics a replay follows where nobody says: those of the release that the captured brokers show."""
+"""Which release a replay follows where none is stated: the one that the captured brokers show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY_APIS, BY_FOLLOWERS = "the versions of APIs that brokers offer", "what followe
 
 @dataclass(frozen=True)
 class SeenRelease:
-    """The brokers' release: of several the oldest, and what tells it."""
+    """The brokers' release, the oldest where they have several, and what tells it."""
 
     release: str
     newest: str
@@ -30,7 +30,7 @@ class SeenRelease:
 
     @property
     def profile(self) -> str:
-        """The value of the setting `kafka` that replays it: the oldest that is as new."""
+        """The value of the setting `kafka` that replays it: the oldest release that is not older."""
         return next((of for of in reversed(releases()) if number(of) >= number(self.release)), releases()[0])
 
     @property

@@ -12,7 +12,7 @@ from udfs.errors import CaptureError
 
 
 def check_packets(spark: SparkSession, lake: str, capture_id: str, needed: str) -> None:
-    """Raises CaptureError where the capture set is of request logs alone. needed: what they do not tell, and whom."""
+    """Raises CaptureError where the capture set is of request logs alone. needed: what is lacking then."""
     others = rows_of(spark, lake, CAPTURES, capture_id).where(F.col(CAPTURES.format) != REQUEST_LOG)
     if others.first() is None:
         raise CaptureError(

@@ -67,7 +67,7 @@ def applied(
 
 
 def rows_at_hand(counts: Mapping[Table, Counts], read: ReadRows, table: Table, everything: bool = False) -> DataFrame:
-    """A table's rows to check, read from the lake where the counts have them not, or everything is asked for."""
+    """A table's rows to check: those of the counts, else, or where everything is asked for, read from the lake."""
     rows = counts[table].rows if table in counts and not everything else None
     return read(table, everything) if rows is None else rows
 

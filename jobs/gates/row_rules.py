@@ -32,8 +32,10 @@ JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
 @dataclass(frozen=True)
 class Counts:
-    """Of a table: how many rows were checked, how many each rule refused, and the rows, where the files with them are
-    at hand: through Delta's log a small table takes Spark half a second to find.
+    """Of a table: how many rows were checked, and how many each rule refused.
+
+    rows: the table's rows where their files are at hand. Even a small table takes Spark half a second to find through
+    Delta's log.
     """
 
     checked: int

@@ -1,4 +1,4 @@
-"""A cluster described in a YAML file, its topics and their growth: what limits on partitions are sized by on paper."""
+"""A cluster described in a YAML file, with its topics and their growth, to size partition limits on paper."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _told(error: ErrorDetails) -> str:
 
 
 def _contradictions(located: LocatedYaml, cluster: Cluster) -> list[Fault]:
-    """What is wrong among values that are right each."""
+    """What is wrong between values of which each is right by itself."""
     ids = Counter(broker.id for broker in cluster.brokers)
     faults = [Fault(located.at(("brokers",)), f"broker {node} is given twice") for node, n in ids.items() if n > 1]
     sized: list[tuple[Address, Topics | SizeClass]] = [(("topics", i), t) for i, t in enumerate(cluster.topics)]

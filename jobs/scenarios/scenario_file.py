@@ -129,8 +129,8 @@ def _captured(
 def _replay(
     located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], stated: Iterable[str], faults: list[Fault]
 ) -> dict[str, dict[str, tuple[Value, ...]]]:
-    """The grid of each algorithm; where the file names none, all but those ON_REQUEST that no flag names a setting of,
-    each with the captured lane alone."""
+    """The grid of each algorithm. Where the file names none, every algorithm has the captured lane alone, but for those
+    ON_REQUEST of which no flag names a setting."""
     in_flags = look_up(flags, settings().values(), faults, lambda _: "")
     given = [setting_of(key).algorithms for key in (*in_flags, *stated)]
     requested = {names[0] for names in given if names}

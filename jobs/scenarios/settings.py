@@ -25,8 +25,8 @@ _PARSERS: Mapping[str, Callable[[str], int | float]] = {
     "bytes": parse_bytes, "ms": parse_ms, "int": parse_int, "ratio": parse_ratio
 }  # fmt: skip
 ON_REQUEST = frozenset({"batch_split"})
-"""Replays that need more of a capture than others do: they are made where a scenario names them, or a flag a setting
-that is about them first."""
+"""Replays that need more of a capture than others do. They are made only where a scenario names them, or a flag names a
+setting that is about them first."""
 TRIES: Mapping[str, str] = {
     "fetch_max_bytes": "consumer.fetch.max.bytes=1MiB,8MiB,50MiB",
     "consumer_memory": "consumer.buffer.memory=16MiB,64MiB",
