@@ -35,14 +35,17 @@ def _endpoints(ends: Bytes) -> pa.Array[Any]:
     addresses, ports = ends[:, :ADDRESS_BYTES], ends[:, ADDRESS_BYTES:].copy().view(">u2").astype(np.uint16)
     is_mapped = np.all(addresses[:, : len(MAPPED)] == np.frombuffer(MAPPED, np.uint8), axis=1)
     texts = pc.if_else(array_of(is_mapped), _dotted(addresses[:, len(MAPPED) :]), _bracketed(addresses, ~is_mapped))
-    return pc.binary_join_element_wise(texts, array_over(pa.uint16(), len(ends), ports).cast(pa.string()), ":")
+    found: pa.Array[Any] = pc.binary_join_element_wise(
+        texts, array_over(pa.uint16(), len(ends), ports).cast(pa.string()), ":"
+    )
+    return found
 
 
 def _dotted(addresses: Bytes) -> pa.Array[Any]:
     """IPv4 addresses, uint8[n, 4]."""
-    return pc.binary_join_element_wise(
-        *(NUMBERS.take(array_over(pa.uint8(), len(part), part)) for part in addresses.T), "."
-    )
+    parts = (NUMBERS.take(array_over(pa.uint8(), len(part), part)) for part in addresses.T)
+    found: pa.Array[Any] = pc.binary_join_element_wise(*parts, ".")
+    return found
 
 
 def _bracketed(addresses: Bytes, wanted: Bools) -> pa.Array[Any]:
