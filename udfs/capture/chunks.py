@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.arrow import binary_bytes
+from udfs.capture.connection_ends import IS_FRAME
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
 from udfs.capture.framing import FRAME
-from udfs.capture.reassembly import IS_FRAME, converse
+from udfs.capture.reassembly import converse
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
 from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
 from udfs.wire.arrays import Bytes, Ints, Records, read_only

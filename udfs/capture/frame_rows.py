@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from udfs.arrow import binary_bytes
+from udfs.capture.connection_ends import ANSWERED, ASKED
 from udfs.capture.endpoints import endpoint_bytes
 from udfs.capture.faults import FaultReason
 from udfs.capture.framing import MAX_FRAME_BYTES, MIN_FRAME_BYTES, SIZE_BYTES
 from udfs.capture.packets import LAST_NS, PACKETS
-from udfs.capture.reassembly import ANSWERED, ASKED
 from udfs.capture.tcp_headers import bucket_of
 from udfs.wire.arrays import Bools, Ints
 
@@ -151,9 +151,9 @@ def told(batch: pa.RecordBatch, wrong: Mapping[FaultReason, Bools]) -> RowFaults
 
 
 def declared_bytes(frames: pa.Array[Any]) -> Ints:
-    """How long each frame is by its own size, where that is one, but no shorter than what is there; int64[n].
+    """Bytes of each frame as its own size says, where that can be one, but no fewer than there are; int64[n].
 
-    Where not even a size is there, it is what is missing.
+    A frame that is too short for its size counts as SIZE_BYTES.
     """
     starts, data = binary_bytes(frames)
     there = np.diff(starts)

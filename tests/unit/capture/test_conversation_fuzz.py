@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.capture.conversations import Connection, accounted, batch, cut, frame, request, response, understand
-from udfs.capture.reassembly import ANSWERED, ASKED
+from udfs.capture.connection_ends import ANSWERED, ASKED
 from udfs.capture.sasl import SASL_HANDSHAKE
 
 FUZZ = settings(derandomize=True, max_examples=400, deadline=None)

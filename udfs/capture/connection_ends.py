@@ -1,0 +1,96 @@
+"""Which packets are of one connection: where it ends, and where the same endpoints open another one."""
+
+from __future__ import annotations
+
+from udfs.capture.conversation import KAFKA, NEVER
+from udfs.capture.segments import UNKNOWN, Packets, signed_distance
+from udfs.capture.tcp_headers import ACK, SYN
+from udfs.wire.arrays import Record, Records
+from udfs.wire.kernel import kernel
+
+# Flags beyond those of a TCP header: the row is a frame, a request or a response, and `sequence` names its connection.
+ASKED, ANSWERED = 0x1000, 0x2000
+IS_FRAME = ASKED | ANSWERED
+# A SYN that comes this far before the lowest sequence number seen is taken for the one that opened the connection.
+FIRST_FLIGHT = 65_536
+
+
+@kernel
+def new_connection(connections: Records, directions: Records, index: int, run: int, requests: int) -> None:
+    """Set the state of a connection of which nothing is known yet; requests: how many others had before."""
+    conn = connections[index]
+    repeats = index > 0 and connections[index - 1].run == run
+    conn.incarnation = connections[index - 1].incarnation + 1 if repeats else 0
+    conn.index, conn.run, conn.syn_sequence, conn.client = index, run, UNKNOWN, UNKNOWN
+    conn.name = conn.lowest_0 = conn.lowest_1 = UNKNOWN
+    conn.first_open = requests
+    for side in (2 * index, 2 * index + 1):
+        directions[side].lost_from = UNKNOWN
+        directions[side].outlier = UNKNOWN
+        directions[side].split = UNKNOWN
+        directions[side].point = NEVER
+
+
+@kernel
+def note_sequence(conn: Record, side: int, sequence: int) -> None:
+    """Keep the lowest sequence number that a side was seen to send."""
+    lowest = conn.lowest_0 if side == 0 else conn.lowest_1
+    if lowest != UNKNOWN and signed_distance(sequence, lowest) >= 0:
+        return
+    if side == 0:
+        conn.lowest_0 = sequence
+    else:
+        conn.lowest_1 = sequence
+
+
+@kernel
+def opened(packets: Packets, conn: Record, row: int) -> bool:
+    """Whether the client's SYN in `row` opened the connection whose packets already stand before it.
+
+    That is so where one capture point lost the SYN and another, whose packets are put a little later, has it. Then all
+    that the client was seen to send follows the SYN's sequence number, or the client was seen to send nothing and its
+    SYN was answered. When the same endpoints connect again, the new number is ahead of what was sent (RFC 6528).
+    """
+    lowest = conn.lowest_0 if packets.direction[row] == 0 else conn.lowest_1
+    if conn.syn_sequence != UNKNOWN or lowest == UNKNOWN:
+        return bool(conn.syn_sequence == UNKNOWN and conn.is_accepted)
+    return 0 < signed_distance(lowest, packets.sequence[row]) <= FIRST_FLIGHT
+
+
+@kernel
+def introduce(packets: Packets, conn: Record, row: int) -> None:
+    """Note what a connection's first frame tells: its name, that it is Kafka's, and who is the client."""
+    is_request = packets.flags[row] & ASKED != 0
+    conn.name, conn.protocol = packets.sequence[row], KAFKA
+    conn.client = packets.direction[row] if is_request else 1 - packets.direction[row]
+
+
+@kernel
+def connection_end(packets: Packets, conn: Record, first: int) -> int:
+    """Index behind the last packet, from `first` on, of one connection.
+
+    It ends with its run of packets or where the same endpoints open another one: a client's SYN with another sequence
+    number. Keeps count of packets, times and the SYN in `conn`.
+    """
+    row = first
+    while row < len(packets.run) and packets.run[row] == conn.run:
+        if packets.flags[row] & IS_FRAME != 0:
+            if conn.packets > 0 and conn.name != packets.sequence[row]:
+                break
+            if conn.packets == 0:
+                introduce(packets, conn, row)
+        opens = packets.flags[row] & SYN != 0 and packets.flags[row] & ACK == 0
+        if opens and conn.packets > 0 and conn.syn_sequence != packets.sequence[row] and not opened(packets, conn, row):
+            break
+        if opens and conn.packets == 0:
+            conn.client = packets.direction[row]
+        if opens and conn.syn_sequence == UNKNOWN:
+            conn.syn_sequence = packets.sequence[row]
+        if packets.offset[row] == UNKNOWN:
+            conn.is_accepted |= packets.flags[row] & (SYN | ACK) == SYN | ACK
+            note_sequence(conn, packets.direction[row], packets.sequence[row])
+            conn.first_time = packets.time[row] if conn.packets == 0 else min(conn.first_time, packets.time[row])
+            conn.last_time = max(conn.last_time, packets.time[row])
+            conn.packets += 1
+        row += 1
+    return row
