@@ -22,13 +22,13 @@ BY_FLAG = "--capture=ID"
 MOST_FILES, MOST_SETS, MOST_OTHERS = 3, 20, 3
 """What is shown: files of a set, sets of a list, and other sets of the one line that tells of the set taken."""
 _WRITTEN = "_metadata.file_modification_time"
-"""When a row's file was written, as Delta's log has it: no column, so that tables do not depend on the wall clock. Of
-the transactions themselves the log forgets those of a month ago."""
+"""When a row's file was written, as Delta's log has it. It is not a column, so that tables do not depend on the wall
+clock; nor is it asked of Delta's transactions, for the log forgets those of a month ago."""
 
 
 class CaptureSet(NamedTuple):
-    """A capture set: its id, how many files it is of, the paths of the first ones, the times of its packets or lines,
-    None where it has none.
+    """A capture set: its id, how many files it has, the paths of the first ones, and the times of its first and last
+    packet or line, None where it has none.
     """
 
     capture_id: str

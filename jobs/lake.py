@@ -79,7 +79,7 @@ def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
 
 
 def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
-    """The table's rows. Raises LakeError where it is not there, or has not the declared columns."""
+    """The table's rows. Raises LakeError where it is not there, or has other columns than declared."""
     path = table_path(lake, table)
     if not has_table(spark, lake, table):
         raise LakeError(f"{path}: no such table; run `ingest` with captures and this --lake first")

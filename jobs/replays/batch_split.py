@@ -85,7 +85,7 @@ def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLa
 
 
 def topic_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> TopicLimits:
-    """What lanes and statements say of max.message.bytes: a lane's of all topics goes before what is stated of one."""
+    """What lanes and statements say of max.message.bytes: a lane's of all topics overrides what is stated of one."""
     stated, default = own_limits(captured), settings()[MESSAGE_MAX_BYTES].default_value
     return TopicLimits(
         tuple(({} if OF_ALL_TOPICS in lane.settings else stated) | own_limits(lane.settings) for lane in lanes),

@@ -116,7 +116,7 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
 
 
 def request_events(exchanges: DataFrame) -> DataFrame:
-    """Every broker's requests with their releases; what of that counts is for the replay to say."""
+    """Every broker's requests with their releases; which of them count is for the replay to say."""
     t, x = MEMORY_EVENTS, EXCHANGES
     asked, answered = F.unix_micros(x.request_time), F.unix_micros(x.response_time)
     return exchanges.select(

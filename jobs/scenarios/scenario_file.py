@@ -114,7 +114,7 @@ def _told(error: ErrorDetails) -> str:
 def _captured(
     located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], faults: list[Fault]
 ) -> dict[str, Value]:
-    """Value of each captured setting that was stated; a flag goes before the file."""
+    """Value of each captured setting that was stated; a flag overrides the file."""
     known = [setting for setting in settings().values() if setting.captured]
     in_file = file_entries(located, ("captured",), {name: [value] for name, value in text.captured.items()})
     found = look_up(in_file, known, faults, _not_captured) | look_up(flags, known, faults, _not_captured)

@@ -44,7 +44,7 @@ def begins_tokens(request: Record) -> bool:
 
 @kernel
 def token_at(stream: Stream, offset: int) -> tuple[int, int]:
-    """(COMPLETE, size of the token at a stream offset), be it cut; or WAIT, HOLE, IMPLAUSIBLE as `measure`."""
+    """(COMPLETE, size of the token at a stream offset), of a cut one too; else WAIT, HOLE, IMPLAUSIBLE as `measure`."""
     extent = extent_holding(stream, offset)
     if extent == len(stream.extents):
         return WAIT, 0

@@ -13,7 +13,7 @@ from udfs.wire.arrays import Bools, Ints
 
 
 def count_rows(exchanges: Exchanges) -> pa.RecordBatch:
-    """A row of EXCHANGE_COUNTS a connection of the chunk, once all that is told of its exchanges is filled in."""
+    """A row of EXCHANGE_COUNTS for each connection of the chunk, whose exchanges have all columns filled in."""
     connections = len(exchanges.frames.connections)
 
     def counted(which: Bools) -> Ints:

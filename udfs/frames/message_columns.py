@@ -97,7 +97,7 @@ def ids(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
 
 
 def _each_once(found: pa.Array[Any], told: Callable[[bytes], str | None]) -> pa.Array[Any]:
-    """What is told of the values of a binary column, each asked for once however often it stands there."""
+    """`told` of each value of a binary column, called once for each distinct value."""
     distinct: Any = found.dictionary_encode()
     known: Any = pa.array([told(raw) for raw in distinct.dictionary.to_pylist()], pa.string())
     answer: pa.Array[Any] = known.take(distinct.indices)

@@ -39,7 +39,7 @@ def struct_type(fields: tuple[Field, ...]) -> pa.StructType:
 
 
 def told_name(field: Field) -> str:
-    """What a field is called here: Kafka's name, or what is told of it where it is opaque."""
+    """What a field is called here: Kafka's name, with SIZE_IN_BYTES behind it where the field is opaque."""
     return field.name + SIZE_IN_BYTES if field.type in OPAQUE else field.name
 
 

@@ -79,7 +79,7 @@ def skip_tags(arena: Bytes, offset: int, end: int) -> int:
 
 @kernel
 def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
-    """Whether this version of this API has the flexible encoding (a key beyond the table has not)."""
+    """Whether this version of this API has the flexible encoding; that of a key beyond the table has not."""
     return 0 <= api_key < len(apis) and api_version >= apis[api_key, FLEXIBLE_FROM]
 
 

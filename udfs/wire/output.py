@@ -121,7 +121,7 @@ def experience(program: Program) -> Experience:
 
 
 def room_for(program: Program, frames: int, size: int) -> Output:
-    """Room for so many frames of so many bytes in all, their rows at the top taken."""
+    """Room for a batch of so many frames and bytes, with the frames' rows of the top level taken."""
     needed = experience(program)
     rows = _MARGIN * np.minimum(frames * needed.rows_per_frame, size * needed.rows_per_byte)
     capacity = np.where(rows > 0, np.maximum(rows, _LEAST_ROWS), 0).astype(np.int64)

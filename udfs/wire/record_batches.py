@@ -100,7 +100,7 @@ def walk(arena: Bytes, starts: Ints, lengths: Ints) -> RecordBatches:
 
 @kernel
 def extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """(fault, size or UNKNOWN, bytes to go on by) of the batch at an offset before `end`, as nextBatchSize of Kafka."""
+    """(fault, declared size or UNKNOWN, bytes to step over) of the batch at an offset before `end` (nextBatchSize)."""
     remaining = end - at
     if remaining < LOG_OVERHEAD:
         return _OK, UNKNOWN, remaining

@@ -54,7 +54,7 @@ class Pace(NamedTuple):
     to its response, less what its record bytes take. late: from the end of the longest wait to an empty response.
     taking: what records take, by how many were taken so far; one curve for the process, or one a node. sending: what
     record bytes take, by how many were sent so far; one curve a node. They are curves, for a client that has just
-    started takes its first records more slowly, and a broker has not all in memory that it sends first.
+    started takes its first records more slowly, and what a broker sends first may not be in its memory.
     """
 
     gap: Floats

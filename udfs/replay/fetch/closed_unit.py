@@ -80,7 +80,7 @@ class Rules(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Begin and end of each node's capture (us), a lane's most requests, and what of the unit is whose.
+    """When each node's capture begins and ends (us), the most requests of a lane, and which part of the unit is whose.
 
     int64[nodes]; parts_from, changes_from: int64[nodes + 1]. shares: int64[1], 1 where the connections are one
     process's.

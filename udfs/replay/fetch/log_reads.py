@@ -35,8 +35,8 @@ PASSED_ON = tuple(str(column) for column in READS.columns if column in LOG_EVENT
 class Partition:
     """The partition at hand: its batches so far, and the log once the first read has come.
 
-    converts: the log has record batches. Message sets, the formats before, are then not in the log: the broker made
-    them of its batches, or its batches of them, for clients that know no others.
+    converts: the log has record batches, so that message sets of the formats before are what the broker made of those,
+    or made those of, for clients that know no others. They are not in the log.
     """
 
     topic_key: str | None = None

@@ -1,4 +1,4 @@
-"""Changes that requests ask for, with their counts resolved and what of their answers has to be taken as captured."""
+"""Changes that requests ask for: their counts resolved, and which of their errors have to be taken as captured."""
 
 from __future__ import annotations
 

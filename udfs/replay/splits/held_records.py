@@ -1,7 +1,7 @@
 """A producer's records themselves, held in the worker that replays it, to be compressed as they are batched anew.
 
-They come from the packets of the producer's connections (`records_in_packets`) and end with it: what is told of them is
-sizes.
+They come from the packets of the producer's connections (`records_in_packets`) and are dropped when it is done. Only
+sizes leave the worker.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ def fitted(parts: Parts, topic: Ints, topics: int) -> Fit:
 def line(x: Floats, y: Floats) -> tuple[float, float]:
     """(fixed, slope) of y over x, float64[batches, PARTS] running sums; (0, 1) of nothing.
 
-    Batches compress so differently that what is fixed is told within each of them: it is where the line through a
-    batch's parts begins, in the middle batch. The slope is what is left, of all bytes.
+    Batches compress so differently that the fixed part is found within them: it is the median, over the batches, of
+    where the line through a batch's parts begins. The slope is what is left, over all bytes.
     """
     if len(x) == 0:
         return 0.0, 1.0

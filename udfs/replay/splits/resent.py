@@ -31,7 +31,7 @@ def mark_resent(stream: Ints, rows: Rows, before: Ints, last: Ints, parent: Ints
 
     stream: int64[rows], a number for the partition and producer id. parent: written, the row that sent the records
     first, NONE for one that does itself; offset: of its first record in that. before, last: working memory, int64[rows]
-    and int64[streams], the latter NONE.
+    and, NONE everywhere, int64[streams].
     """
     for row in range(len(stream)):
         parent[row], offset[row] = NONE, 0

@@ -1,4 +1,4 @@
-"""What of a client's sendings agrees with KIP-126 at the captured settings, counted by metric.
+"""How far a client's sendings agree with KIP-126 at the captured settings, counted by metric.
 
 batches: batches sent first end where the replay ends them, given the batches before. splits: sendings are refused as
 too large where they are larger than max.message.bytes. splits_replayed: as many as the captured lane has, which goes
@@ -103,8 +103,9 @@ def near_limit(sent: Sent, lanes: Producers) -> NearLimit:
 def replayed_verdicts(captured: int, replayed: int, at_once: int, near: NearLimit) -> Counter[int]:
     """Verdicts on the number of splits of the captured lane.
 
-    at_once: splits of that lane with every batch closed as soon as it may have been. What the captured lane has less or
-    more is unknown as far as that brings it nearer, and as far as so many batches were as near the limit.
+    at_once: splits of that lane with every batch closed as soon as it may have been. Of the splits by which the
+    captured lane is off, as many are unknown as those closes bring it nearer; then as many as batches were near the
+    limit.
     """
     agreed, away = min(captured, replayed), abs(captured - replayed)
     nearer = at_once - replayed if captured > replayed else replayed - at_once

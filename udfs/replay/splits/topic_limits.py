@@ -25,7 +25,7 @@ class TopicLimits:
     message_max_bytes: Ints
 
     def of(self, topics: Iterable[str], created: Mapping[str, int]) -> Ints:
-        """int64[lanes, topics], of each topic. What a lane says goes before what the topic was created with.
+        """int64[lanes, topics], of each topic. What a lane says overrides what the topic was created with.
 
         created: max.message.bytes of topics whose creation the capture shows, as far as they have one of their own.
         """
