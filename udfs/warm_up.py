@@ -36,7 +36,7 @@ from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
-from udfs.facts.fetch_sessions import new_session, resized
+from udfs.facts.held_session import new_session, resized
 from udfs.facts.picking import pick
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column

@@ -16,17 +16,8 @@ from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.fetch_sessions import (
-    FETCH,
-    NOWHERE,
-    Forgotten,
-    Returned,
-    Session,
-    Wanted,
-    follow,
-    new_session,
-    resized,
-)
+from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Wanted, follow
+from udfs.facts.held_session import NOWHERE, Session, new_session, resized
 from udfs.facts.picking import pick, position_among
 from udfs.wire.arrays import Ints, Records
 from udfs.wire.messages import Decoded, decode
@@ -70,7 +61,10 @@ def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
 def fetch_messages(
     exchanges: Exchanges, asked: Ints, request: Decoded, answered: Ints, response: Decoded
 ) -> FetchMessages:
-    """Decoded Fetch bodies of the exchanges `asked` and `answered`, which are told what the bodies say of them."""
+    """Decoded Fetch bodies with what they hold; what a body says of its exchange is noted there.
+
+    asked, answered: int64, the exchange of each request and of each response.
+    """
     arena, names = exchanges.frames.arena, exchanges.names
     asked_ok = note_faults(exchanges, asked, request.fault)
     limits = request.levels[""]

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from udfs.facts.fetch_sessions import FETCH, NOWHERE, Forgotten, Returned, Wanted, follow, new_session, resized
+from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Wanted, follow
+from udfs.facts.held_session import NOWHERE, new_session, resized
 
 Partition = tuple[int, int]  # topic, partition
 
