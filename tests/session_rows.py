@@ -47,6 +47,7 @@ def fetch_rows(x: Any) -> Any:
             t.api_version: x[e.api_version], t.session_id: x[e.fetch_session_id],
             t.session_epoch: x[e.fetch_session_epoch], t.fetch_error: x[e.error_code],
             t.throttle_time_ms: x[e.throttle_time_ms],
+            t.is_follower: x[e.fetch_replica_id] >= 0,
             t.request_bytes: x[e.request_bytes].where((x[e.missing_bytes] == 0) & (x[e.request_bytes] > 0)),
             t.response_bytes: x[e.response_bytes].where((x[e.missing_bytes] == 0) & (x[e.response_bytes] > 0)),
         }
@@ -65,7 +66,6 @@ def partition_rows(f: Any) -> Any:
             **{name: f[name] for name in same},
             t.request_time: micros(f[c.request_time]),
             t.position: f[c.read_position].fillna(np.iinfo(np.int32).max).astype("int64"),
-            t.is_follower: f[c.reader] == "follower",
             t.topic_key: pd.util.hash_array(key.to_numpy(object)).astype(np.int64),
             t.name_length: f[c.topic].str.encode("utf-8").str.len(),
             t.is_wanted: f[c.read_position].notna(),

@@ -22,7 +22,7 @@ PACKETS, LOG = "packets", "log"
 COMPARED = (
     EXCHANGES.api_name, EXCHANGES.api_version, EXCHANGES.client_id, EXCHANGES.client_software_name,
     EXCHANGES.client_software_version, EXCHANGES.status, EXCHANGES.error_code, EXCHANGES.throttle_time_ms,
-    EXCHANGES.fetch_max_bytes, EXCHANGES.fetch_session_id, EXCHANGES.fetch_session_epoch,
+    EXCHANGES.fetch_max_bytes, EXCHANGES.fetch_replica_id, EXCHANGES.fetch_session_id, EXCHANGES.fetch_session_epoch,
 )  # fmt: skip
 REQUEST = "request"
 COUNTS = (

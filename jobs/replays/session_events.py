@@ -42,6 +42,7 @@ def fetch_events(exchanges: DataFrame) -> DataFrame:
         F.col(x.fetch_session_id).alias(t.session_id),
         F.col(x.fetch_session_epoch).alias(t.session_epoch),
         F.col(x.error_code).alias(t.fetch_error),
+        (F.col(x.fetch_replica_id) >= 0).alias(t.is_follower),
         if_whole(F.col(x.request_bytes)).alias(t.request_bytes),
         if_whole(F.col(x.response_bytes)).alias(t.response_bytes),
     )  # fmt: skip
@@ -56,7 +57,6 @@ def partition_events(fetches: DataFrame) -> DataFrame:
         t.log_start_offset, t.error_code, t.preferred_read_replica,
         F.unix_micros(f.request_time).alias(t.request_time),
         F.coalesce(F.col(f.read_position), F.lit(LAST)).cast("bigint").alias(t.position),
-        (F.col(f.reader) == "follower").alias(t.is_follower),
         F.xxhash64(F.coalesce(f.topic_id, f.topic)).alias(t.topic_key),
         F.octet_length(f.topic).alias(t.name_length),
         F.col(f.read_position).isNotNull().alias(t.is_wanted),

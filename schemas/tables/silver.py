@@ -121,6 +121,7 @@ EXCHANGES = table(
     error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition", nullable=True),
     throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
+    fetch_replica_id=C("int", "Broker that follows by a Fetch request; -1 of a consumer", nullable=True),
     fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227)", nullable=True),
     fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227)", nullable=True),
     group_id=C("string", "Group that a JoinGroup, SyncGroup, ConsumerGroupHeartbeat or ShareFetch request is of; null "

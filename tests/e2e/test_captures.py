@@ -153,6 +153,7 @@ def test_limits_and_session_of_a_fetch_are_what_the_broker_logged(lake: Captured
             line.request["maxBytes"], line.request["sessionId"], line.request["sessionEpoch"],
         ], line.key  # fmt: skip
         replica = line.request.get("replicaState", line.request).get("replicaId", -1)
+        assert exchange[x.fetch_replica_id] == replica, line.key
         asked |= {"replica_id": replica, "reader": "consumer" if replica < 0 else "follower"}
         is_answered = exchange["status"] == "answered"
         answered = {

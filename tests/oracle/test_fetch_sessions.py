@@ -192,7 +192,7 @@ def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBa
             fetch_row(
                 **key, client_id=f"client-{wanted.client}", response_time=us + 1, api_version=wanted.version,
                 session_id=request.session_id, session_epoch=request.epoch, fetch_error=request.error,
-                throttle_time_ms=100 * wanted.throttled,
+                throttle_time_ms=100 * wanted.throttled, is_follower=bool(wanted.privileged),
             )
         )  # fmt: skip
         of = {f"{topic}:{partition}": rest for topic, partition, *rest in wanted.partitions}
@@ -201,7 +201,7 @@ def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBa
             offset, high_watermark, start, records, error = of[told]
             rows.append(
                 partition_row(
-                    **key, position=position, is_follower=bool(wanted.privileged),
+                    **key, position=position,
                     topic_key=ord(topic) + (wanted.version > WITHOUT_TOPIC_IDS) * 1000, partition=int(partition),
                     fetch_offset=offset, high_watermark=high_watermark, log_start_offset=start, returned_bytes=records,
                     error_code=error, is_listed=told in request.listed, is_returned=told in request.returned,

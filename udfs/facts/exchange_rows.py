@@ -73,6 +73,7 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
             EXCHANGES.error_code: known(exchanges.error),
             EXCHANGES.throttle_time_ms: known(exchanges.throttle),
             EXCHANGES.fetch_max_bytes: known(exchanges.fetch_max_bytes),
+            EXCHANGES.fetch_replica_id: known(exchanges.fetch_replica_id),
             EXCHANGES.fetch_session_id: known(exchanges.fetch_session_id),
             EXCHANGES.fetch_session_epoch: known(exchanges.fetch_session_epoch),
             EXCHANGES.group_id: exchanges.names.texts_of(exchanges.member[0]),

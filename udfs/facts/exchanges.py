@@ -57,6 +57,7 @@ class Exchanges:
     error: Ints
     throttle: Ints
     fetch_max_bytes: Ints
+    fetch_replica_id: Ints
     fetch_session_id: Ints
     fetch_session_epoch: Ints
     session_known: Ints
@@ -124,8 +125,8 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
         api_key=pick(frames.requests["api_key"], request, -1),
         api_version=pick(frames.requests["api_version"], request, -1),
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
-        fetch_session_id=np.full(n, UNKNOWN), fetch_session_epoch=np.full(n, UNKNOWN),
-        session_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
+        fetch_replica_id=np.full(n, UNKNOWN), fetch_session_id=np.full(n, UNKNOWN),
+        fetch_session_epoch=np.full(n, UNKNOWN), session_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
         software=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
         member=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
     )  # fmt: skip

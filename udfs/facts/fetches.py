@@ -69,6 +69,7 @@ def fetch_messages(
     asked_ok = note_faults(exchanges, asked, request.fault)
     limits = request.levels[""]
     exchanges.fetch_max_bytes[asked[asked_ok]] = limits.column("max_bytes")[asked_ok]
+    exchanges.fetch_replica_id[asked[asked_ok]] = replica_ids(request)[asked_ok]
     exchanges.fetch_session_id[asked[asked_ok]] = limits.column("session_id")[asked_ok]
     exchanges.fetch_session_epoch[asked[asked_ok]] = limits.column("session_epoch")[asked_ok]
     answered_ok = note_faults(exchanges, answered, response.fault)
@@ -160,16 +161,16 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
     carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE
 
 
-def replica_ids(messages: FetchMessages) -> Ints:
+def replica_ids(request: Decoded) -> Ints:
     """The follower that sends each request, -1 for a consumer: int64[requests]."""
-    top = messages.request.levels[""]
+    top = request.levels[""]
     replica = top.column("replica_id")
     return np.where(replica == -1, top.column("replica_state.replica_id"), replica)
 
 
 def of_consumers(messages: FetchMessages) -> Ints:
     """The exchanges whose request was decoded and is a consumer's."""
-    found: Ints = messages.asked[(messages.asked != UNKNOWN) & (replica_ids(messages) < 0)]
+    found: Ints = messages.asked[(messages.asked != UNKNOWN) & (replica_ids(messages.request) < 0)]
     return found
 
 
@@ -178,7 +179,7 @@ def request_columns(
 ) -> dict[str, pa.Array[Any] | Ints]:
     """Columns that are the same for all partitions of a request; rows: request of each row."""
     top = messages.request.levels[""]
-    replica = replica_ids(messages)[rows]
+    replica = replica_ids(messages.request)[rows]
     epoch = top.column("session_epoch")[rows]
     return {
         FETCH_PARTITIONS.reader: coded(READERS, (replica >= 0).astype(np.int32)),

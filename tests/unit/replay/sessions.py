@@ -21,6 +21,7 @@ def fetch_row(**columns: Any) -> Row:
     asked = {
         "broker": "1", "position": -1, "client_id": "", "client_address": "10.0.0.1", "api_version": 18,
         "session_id": 0, "session_epoch": 0, "fetch_error": 0, "throttle_time_ms": 0,
+        "is_follower": False,
     }  # fmt: skip
     return {**asked, **columns}
 
@@ -28,7 +29,7 @@ def fetch_row(**columns: Any) -> Row:
 def partition_row(**columns: Any) -> Row:
     """A partition that a fetch wants, lists and gets without records."""
     wanted = {
-        "broker": "1", "is_follower": False, "max_wait_ms": 0, "session_known": True, "topic_key": 1,
+        "broker": "1", "max_wait_ms": 0, "session_known": True, "topic_key": 1,
         "name_length": 1, "is_wanted": True,
         "is_listed": True, "is_returned": True, "fetch_offset": 0, "partition_max_bytes": 1, "current_leader_epoch": 0,
         "returned_bytes": 0, "high_watermark": 5, "log_start_offset": 0, "error_code": 0, "preferred_read_replica": -1,

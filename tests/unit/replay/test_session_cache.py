@@ -40,11 +40,11 @@ def captured(*fetches: Fetch) -> pa.RecordBatch:
         key = {"connection_id": hash_of(fetch.client), "exchange_no": number, "request_time": us}
         rows.append(
             fetch_row(**key, client_id=fetch.client, response_time=us + fetch.wait_us, session_id=fetch.session_id,
-                      session_epoch=fetch.epoch, fetch_error=fetch.error)
+                      session_epoch=fetch.epoch, fetch_error=fetch.error, is_follower=fetch.privileged)
         )  # fmt: skip
         rows.extend(
-            partition_row(**key, position=p, partition=p, is_follower=fetch.privileged,
-                          response_session_id=fetch.granted, is_returned=fetch.epoch == 0)
+            partition_row(**key, position=p, partition=p, response_session_id=fetch.granted,
+                          is_returned=fetch.epoch == 0)
             for p in range(fetch.size if fetch.error == 0 else 0)
         )  # fmt: skip
     return rows_of_events(rows)
@@ -220,6 +220,18 @@ def test_a_session_from_before_the_capture_is_counted_apart() -> None:
     fetches = Fetch(0, "a", 5, session_id=mine, epoch=9, granted=mine), Fetch(1, "b", 5)
     told = reasons(gold_rows([captured(*fetches)], lanes(1)))
     assert told["session_errors"] == {"session_from_before_capture": 1}
+
+
+def test_an_idle_session_from_before_the_capture_goes_on_though_no_message_names_its_partitions() -> None:
+    (mine,) = ids(0)
+    idle = [Fetch(500 * n, "f", 0, True, session_id=mine, epoch=9 + n) for n in range(4)]
+    wakes = Fetch(2000, "f", 2, True, session_id=mine, epoch=13, granted=mine)
+    gold = gold_rows([captured(*idle, wakes)], lanes(1))
+    assert {row[FIDELITY.reader] for row in gold[FIDELITY.name]} == {"follower"}
+    told = reasons(gold)
+    assert told["session_errors"] == {"session_from_before_capture": 1}
+    assert told["session_requests"] == {"response_not_captured": 1, "session_from_before_capture": 3}
+    assert total(gold, SESSION_CACHE.not_found) == total(gold, SESSION_CACHE.full_fetches) == 0
 
 
 def test_the_capture_bounds_the_slots() -> None:

@@ -71,7 +71,6 @@ CLIENT = np.dtype(
         ("answered_us", np.int64),  # last response in the connection, or NO_TIME
         ("is_certain", np.int64),  # the last response was captured
         ("is_lost", np.int64),  # its session was opened, or lost track of, outside the capture
-        ("privileged", np.int64),
     ],
     align=True,
 )
@@ -166,15 +165,15 @@ def act_of(client: Record, fetch: Record) -> int:
 @kernel
 def note_kind(client: Record, fetch: Record) -> None:
     """Is the client a follower, and is its session followed since it was opened?"""
-    if fetch.has_partitions == 1:
-        client.privileged = fetch.privileged
-    fetch.privileged = client.privileged
-    fetch.name = 2 * fetch.name + client.privileged
+    fetch.name = 2 * fetch.name + fetch.privileged
     if fetch.epoch <= 0:
         client.is_lost = 0
     elif fetch.act == FROM_BEFORE or client.is_certain == 0 or client.connection != fetch.connection:
         client.is_lost = 1
     fetch.is_lost = client.is_lost
+    if fetch.is_lost == 1 and fetch.has_partitions == 0:
+        # Which partitions the session has no message has told yet; a broker answers in the session all the same.
+        fetch.is_known, fetch.response_session_id = 0, fetch.session_id
 
 
 @kernel

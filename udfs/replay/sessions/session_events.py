@@ -40,6 +40,7 @@ def events_of(batch: pa.RecordBatch, names: dict[str, int], number: int) -> tupl
         fetches[field] = numbers_of(heads, column, missing)
     error = numbers_of(heads, t.fetch_error, 0)
     fetches["error"] = np.where(np.isin(error, SESSION_ERRORS), error, 0)
+    fetches["privileged"] = numbers_of(heads, t.is_follower, 0)
     fetches["is_throttled"] = numbers_of(heads, t.throttle_time_ms, 0) > 0
     fetches["first"] = at - np.arange(len(at))
     fetches["end"] = np.append(fetches["first"][1:], parts.num_rows)
@@ -72,7 +73,6 @@ def add_what_partitions_tell(fetches: Records, parts: pa.RecordBatch, rows: Part
     fetches["has_partitions"] = there
     fetches["is_known"] = 1
     fetches["is_known"][there] = numbers_of(parts, t.session_known, 0)[first]
-    fetches["privileged"][there] = numbers_of(parts, t.is_follower, 0)[first]
     fetches["max_wait_us"][there] = 1000 * np.maximum(numbers_of(parts, t.max_wait_ms, 0)[first], 0)
     fetches["response_session_id"][there] = numbers_of(parts, t.response_session_id, 0)[first]
     is_full = np.repeat(fetches["epoch"] == 0, fetches["end"] - fetches["first"])

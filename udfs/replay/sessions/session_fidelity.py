@@ -169,7 +169,7 @@ def follow_request(
         slot = put_session(judged, settings, shard, fetch.session_id, fetch, now_ms)
         cache.sessions[0, slot].is_partial = 1
     session = cache.sessions[0, slot]
-    if fetch.size == 0:
+    if fetch.size == 0 and fetch.is_lost == 0:
         close_session(cache, settings, 0, slot)
         return
     session.epoch = next_epoch(fetch.epoch)

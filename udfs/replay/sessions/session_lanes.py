@@ -216,7 +216,7 @@ def ask_incremental(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Rec
     error = session_error(session, client.epoch, 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0)
     if error != 0:
         return error
-    if fetch.size == 0:
+    if fetch.size == 0 and fetch.is_lost == 0:
         close_session(cache, settings, lane, slot)
         client.answer = SESSIONLESS
         return 0
