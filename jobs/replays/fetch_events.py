@@ -47,6 +47,8 @@ def batch_events(batches: DataFrame) -> DataFrame:
     in_log = F.col(b.base_offset).isNotNull() & F.col(b.size_bytes).isNotNull()
     whole_header = F.col(b.last_offset_delta).isNotNull()
     appended = ~is_produced | (F.coalesce(b.error_code, F.lit(0)) == 0)
+    # A producer leaves out no offset of a batch; the log cleaner keeps a batch's offsets and not all of its records.
+    is_sparse = (F.col(b.magic) >= FIRST_RECORD_BATCH) & (F.col(b.record_count) <= F.col(b.last_offset_delta))
     return batches.where(in_log & whole_header & appended).select(
         F.col(b.topic).alias(t.topic),
         F.coalesce(b.topic_id, b.topic).alias(t.topic_key),
@@ -56,6 +58,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
         (F.col(b.base_offset) + F.col(b.last_offset_delta)).alias(t.last_offset),
         F.col(b.size_bytes).alias(t.size_bytes),
         (F.col(b.magic) < FIRST_RECORD_BATCH).alias(t.is_old_format),
+        is_sparse.alias(t.is_sparse),
         F.when(is_produced, F.unix_micros(b.request_time)).alias(t.append_after),
         F.unix_micros(b.response_time).alias(t.append_before),
     )

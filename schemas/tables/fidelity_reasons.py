@@ -17,6 +17,7 @@ WHAT_WAS_READ = (
     "Capture from before the records are produced, every listener that producers use, or let consumers read them again "
     "while the capture runs."
 )
+COMPACTED = "Nothing: of a compacted topic the capture does not tell what was left of which batch, and when."
 QUOTA = "Capture while no quota holds the client back, or raise its quota for that time."
 STATE_BROKER = (
     "State the broker's limit if it is not Kafka's default: `--captured=broker.fetch.max.bytes=...`. Where it was "
@@ -59,6 +60,11 @@ OPEN_FETCHES = FidelityReasons(
             "The broker converted record batches to message sets, for a client that is old; their sizes are others "
             "than in the log.",
             "Nothing, but to have the client speak Fetch 4 or later.",
+            "unknown",
+        ),
+        "compacted": FidelityReason(
+            "Compaction had taken records out of the log: batches are smaller or gone that the capture showed before.",
+            COMPACTED,
             "unknown",
         ),
         "high_watermark_unknown": FidelityReason(
@@ -112,6 +118,9 @@ CLOSED_OBSTACLES = {
         "Closed loop: the reader went on, as after a seek, from batches that are not in the capture.",
         WHAT_WAS_READ,
         "unknown",
+    ),
+    "compacted": FidelityReason(
+        "Closed loop: compaction had taken records out of a log that the reader read.", COMPACTED, "unknown"
     ),
 }
 """Why a connection's closed loop is not held against the capture."""

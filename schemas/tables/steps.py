@@ -51,6 +51,7 @@ LOG_EVENTS = table(
                    "us", nullable=True),
     append_before=C("bigint", "A batch was appended before this", "us", nullable=True),
     is_old_format=C("boolean", "A batch is a message or wrapper of format 0 or 1", nullable=True),
+    is_sparse=C("boolean", "A batch has fewer records than offsets: compaction took some", nullable=True),
     bound_low=C("bigint", "Offset up to which a read could go at least; null: known by appends alone", nullable=True),
     bound_high=C("bigint", "Offset up to which a read could go at most; null: known by appends alone", nullable=True),
     bound_known=C("boolean", "The reader's bound is known, or can be told by appends", nullable=True),
@@ -68,6 +69,8 @@ READS = table(
     **_FETCH,
     bound_known=C("boolean", "Up to where the read could go is known"),
     is_converted=C("boolean", "The broker answered in another format than that of its log", nullable=True),
+    is_compacted=C("boolean", "Compaction took records out of the log, and with them the sizes of batches that were "
+                              "captured before", nullable=True),
     log_known=C("boolean", "Which batches there were up to that bound is known"),
     batch_sizes=C("array<int>", "Sizes of the batches from the first one to be read on, as far as they are known",
                   "bytes"),

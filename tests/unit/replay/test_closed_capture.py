@@ -212,6 +212,16 @@ def test_what_the_capture_does_not_show_is_unknown_and_named(events: Rows, reaso
         assert reasons == [(reason, unknown)]
 
 
+def test_where_a_log_was_compacted_a_difference_is_unknown_and_an_agreement_counts() -> None:
+    larger = differing(lambda row: (row["kind"], row["position"]) == (BATCH, 20), size_bytes=3 * SIZE)
+    compacted = [row | {"is_sparse": True} if row["kind"] == BATCH else row for row in larger]
+    before, told = closed_fidelity(larger), closed_fidelity(compacted)
+    assert any(checked > agreed for checked, agreed, _, _ in before.values())
+    for metric, (checked, agreed, unknown, reasons) in told.items():
+        assert checked == agreed == before[metric][1]
+        assert reasons == ([("compacted", unknown)] if unknown else [])
+
+
 def without(fetches: range, partition: int) -> Rows:
     return [row for row in EVENTS if not (row.get("exchange_no") in fetches and row["partition"] == partition)]
 

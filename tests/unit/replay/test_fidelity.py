@@ -26,6 +26,7 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
         "bound_known": True,
         "log_known": True,
         "converted": False,
+        "compacted": False,
         "available_low": low,
         "available_high": high,
         "first_append": NEVER,
@@ -158,6 +159,11 @@ def test_uncertainty_that_changes_no_answer_is_none() -> None:
     assert verdict(read(100, there=(150, 200), first_append=5, available_first=200, max_bytes=100)) == "agreed"
 
 
+def test_a_read_of_a_compacted_log_is_unknown_unless_it_agrees_all_the_same() -> None:
+    assert verdict(read(150, compacted=True)) == Reason.COMPACTED
+    assert verdict(read(200, compacted=True)) == "agreed"
+
+
 def test_each_fetch_is_judged_by_itself() -> None:
     assert verdicts([read(200)], [read(0)], [read(200, refused=True), read(200)], [read(200)]) == [
         "agreed",
@@ -168,7 +174,7 @@ def test_each_fetch_is_judged_by_itself() -> None:
 
 
 def test_the_reason_named_is_the_first_that_applies() -> None:
-    flags = {"refused": True, "throttled": True, "redirected": True, "converted": True}
+    flags = {"refused": True, "throttled": True, "redirected": True, "converted": True, "compacted": True}
     everything = read(0, session_known=False, bound_known=False, log_known=False, **flags)
     order = [
         ("refused", False),
@@ -176,6 +182,7 @@ def test_the_reason_named_is_the_first_that_applies() -> None:
         ("session_known", True),
         ("redirected", False),
         ("converted", False),
+        ("compacted", False),
         ("bound_known", True),
     ]
     found = []
@@ -183,4 +190,4 @@ def test_the_reason_named_is_the_first_that_applies() -> None:
         found.append(verdict(everything))
         everything[name] = good
     found.append(verdict(everything))
-    assert found == list(UNKNOWN[1:8])
+    assert found == list(UNKNOWN[1:9])

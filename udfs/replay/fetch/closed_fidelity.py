@@ -44,6 +44,7 @@ class Drift(StrEnum):
     PARTITION_REFUSED = "partition_refused"
     LOG_UNKNOWN = "log_content_unknown"
     POSITION_MOVED = "position_moved"
+    COMPACTED = "compacted"
     OTHER_PARTITION = "other_partition"
     FEWER_BYTES = "fewer_bytes"
     MORE_BYTES = "more_bytes"
@@ -55,7 +56,7 @@ class Drift(StrEnum):
 
 UNCHECKED = frozenset(
     (Drift.SESSION_UNKNOWN, Drift.THROTTLED, Drift.RESPONSE_ERROR, Drift.PARTITION_REFUSED, Drift.LOG_UNKNOWN,
-     Drift.POSITION_MOVED)
+     Drift.POSITION_MOVED, Drift.COMPACTED)
 )  # fmt: skip
 AGREED = ""
 Verdicts = Counter[tuple[str, str, str]]
@@ -89,7 +90,8 @@ def judge(intent: Intent, replayed: CapturedLane) -> Verdicts:
     obstacle = why_unchecked(intent)
     found: Verdicts = Counter()
     for metric, drift in compared(intent, replayed):
-        found[intent.seen.broker, metric, drift if obstacle is None else obstacle] += 1
+        agrees_anyway = drift == AGREED and obstacle == Drift.COMPACTED
+        found[intent.seen.broker, metric, drift if obstacle is None or agrees_anyway else obstacle] += 1
     return found
 
 
@@ -106,7 +108,9 @@ def why_unchecked(intent: Intent) -> Drift | None:
             return drift
     if not intent.unit.is_known.all():
         return Drift.LOG_UNKNOWN
-    return Drift.POSITION_MOVED if intent.changes.lost else None
+    if intent.changes.lost:
+        return Drift.POSITION_MOVED
+    return Drift.COMPACTED if flags[READS.is_compacted] else None
 
 
 def compared(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[Metric, str]]:

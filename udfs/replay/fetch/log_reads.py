@@ -37,6 +37,7 @@ class Partition:
 
     converts: the log has record batches, so that message sets of the formats before are what the broker made of those,
     or made those of, for clients that know no others. They are not in the log.
+    compacts: batches were seen that the log cleaner had been at; what was captured of others may be gone since.
     """
 
     topic_key: str | None = None
@@ -45,13 +46,14 @@ class Partition:
     witnesses: list[Witnesses] = field(default_factory=list)
     log: PartitionLog | None = None
     converts: bool = False
+    compacts: bool = False
     read_by: ReadBy = field(default_factory=dict)
 
     def known_log(self) -> PartitionLog:
         """The log of all batches, dated by all witnesses."""
         if self.log is None:
-            *columns, is_old = joined(self.batches, 6)
-            self.converts = bool((is_old == 0).any())
+            *columns, is_old, is_sparse = joined(self.batches, 7)
+            self.converts, self.compacts = bool((is_old == 0).any()), bool(is_sparse.any())
             in_log = (is_old == 0) | (not self.converts)
             log = build_log(*(column[in_log] for column in columns))
             self.log = with_witnesses(log, Witnesses(*joined(self.witnesses, len(Witnesses._fields))))
@@ -91,7 +93,7 @@ def reads(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Rec
                 partition.witnesses.append(witnesses_of(part))
             else:
                 note_readers(partition.read_by, part)
-                yield read_rows(part, partition.known_log(), partition.converts, most_bytes)
+                yield read_rows(part, partition, most_bytes)
     yield from log_rows(partition.known_log(), partition.read_by)
 
 
@@ -103,7 +105,7 @@ def numbers_of(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
 
 
 def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
-    """The arguments of `build_log` for these batches, and whether each is of an old format."""
+    """The arguments of `build_log` for these batches, and whether each is of an old format and is sparse."""
     t = LOG_EVENTS
     return (
         numbers_of(batch, t.position, 0),
@@ -112,6 +114,7 @@ def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
         numbers_of(batch, t.append_after, ALWAYS),
         numbers_of(batch, t.append_before, NEVER),
         numbers_of(batch, t.is_old_format, 0),
+        numbers_of(batch, t.is_sparse, 0),
     )
 
 
@@ -124,9 +127,10 @@ def witnesses_of(batch: pa.RecordBatch) -> Witnesses:
     return Witnesses(*(numbers_of(batch, name, 0) for name in columns))
 
 
-def read_rows(batch: pa.RecordBatch, log: PartitionLog, converts: bool, most_bytes: int) -> pa.RecordBatch:
-    """Rows of READS for reads of one log. converts: as of Partition."""
-    t = LOG_EVENTS
+def read_rows(batch: pa.RecordBatch, partition: Partition, most_bytes: int) -> pa.RecordBatch:
+    """Rows of READS for reads of one partition."""
+    t, log = LOG_EVENTS, partition.known_log()
+    is_old = numbers_of(batch, t.api_version, FIRST_UNCONVERTED) < FIRST_UNCONVERTED
     found = readable(
         log,
         numbers_of(batch, t.fetch_offset, 0),
@@ -139,7 +143,8 @@ def read_rows(batch: pa.RecordBatch, log: PartitionLog, converts: bool, most_byt
     columns: dict[str, pa.Array[Any] | Ints | Bools] = {
         **passed,
         READS.log_known: found.log_known,
-        READS.is_converted: converts & (numbers_of(batch, t.api_version, FIRST_UNCONVERTED) < FIRST_UNCONVERTED),
+        READS.is_converted: partition.converts & is_old,
+        READS.is_compacted: np.full(batch.num_rows, partition.compacts),
         READS.batch_sizes: batch_sizes(log, found, most_bytes),
         READS.available_low: found.available_low,
         READS.available_high: found.available_high,

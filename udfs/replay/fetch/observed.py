@@ -33,7 +33,7 @@ SERVED = (
 )  # fmt: skip
 TOLD = (READS.partition, READS.request_time, READS.response_time, READS.told_bound)
 FIRST = (READS.request_time, READS.fetch_offset, READS.partition_max_bytes)
-FLAGS = (READS.session_known, READS.refused, READS.redirected)
+FLAGS = (READS.session_known, READS.refused, READS.redirected, READS.is_compacted)
 
 
 @dataclass
@@ -130,7 +130,7 @@ def note_reads(seen: Observed, reads: Columns, fetch_from: Ints) -> None:
     served = reads[str(READS.returned_bytes)] > 0
     seen.servings.append({str(name): reads[str(name)][served] for name in SERVED})
     for name in FLAGS:
-        seen.flags[str(name)] += int(reads[str(name)].sum())
+        seen.flags[str(name)] += int((reads[str(name)] == 1).sum())
     news = note_partitions(seen, reads, fetch_from)
     seen.told.append({str(name): reads[str(name)][news] for name in TOLD})
 
