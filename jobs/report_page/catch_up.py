@@ -11,7 +11,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.report_page.fairness import CONSUMER, NO_CONSUMER, captured_of, consumers_in_closed_loop
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.wording import duration, lane_heading, lane_label, lane_said, name_of
+from jobs.report_page.wording import but_for_larger, duration, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
 from schemas.tables.gold import FETCH_MEMORY, FETCH_TIMELINE
@@ -59,7 +59,7 @@ def catch_up(found: Findings) -> str:
     told = (
         f"As captured the slowest backlog is read {took} while a consumer holds up to {size(captured['held'])} of "
         f"records, bounded by min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes), up to "
-        f"{size(captured['bound'])}"
+        f"{size(captured['bound'])}{but_for_larger(captured['held'], captured['bound'])}"
     )
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)

@@ -13,7 +13,17 @@ from jobs.report_page.catch_up import distinct
 from jobs.report_page.fairness import NO_CONSUMER, captured_of, consumers_in_closed_loop
 from jobs.report_page.most import and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.wording import changed, duration, elapsed, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.report_page.wording import (
+    but_for_larger,
+    changed,
+    duration,
+    elapsed,
+    lane_heading,
+    lane_label,
+    lane_said,
+    name_of,
+    percent,
+)
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
 from jobs.units import parse_bytes
@@ -68,7 +78,7 @@ def needed(found: Findings) -> str:
         f"{name_of(most[c.client_id])}, the consumer that held most, held up to {size(most[c.used_bytes_max])} of "
         f"responses at a time, {size(most[c.used_bytes_p99])} or less for 99 % of the time ({uncompressed(most)}); "
         f"KIP-74 bounds it to {size(most[c.memory_bound_bytes])} with {most[c.brokers]:,} brokers and "
-        f"{most[c.partitions]:,} partitions"
+        f"{most[c.partitions]:,} partitions{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
     return f"{told}{under_other_limits(found)}."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from pyspark.sql import Row
 
 from jobs.replays.memory_answers import HEAD, lanes, lanes_table
@@ -78,6 +79,13 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
     )
     assert "uncompressed 2.5 times as much" in told(decompressed_bytes=250)
     assert "none of it compressed" in told(decompressed_bytes=100)
+
+
+@pytest.mark.parametrize(("held", "is_more"), [(2000, False), (2001, True)])
+def test_where_more_is_held_than_kip_74_bounds_what_lets_it_is_said(held: int, is_more: bool) -> None:
+    most = row_of(CONSUMER_MEMORY, record_bytes=100, used_bytes_max=held, memory_bound_bytes=2000)
+    told = needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
+    assert ("but for first batches of responses, which come whole however large" in told) == is_more
 
 
 def test_what_is_held_under_other_fetch_limits_is_told_without_the_replay_of_them() -> None:
