@@ -69,14 +69,27 @@ def fetch_requests(own_rows: OwnRows) -> DataFrame:
 
 
 def readers(own_rows: OwnRows) -> DataFrame:
-    """(reader, fetches, empty, bytes, sessions): consumers beside followers."""
-    f = FETCH_PARTITIONS
-    has_session = (F.col(f.kind) == "full") & (F.col(f.response_session_id) > 0)
-    return fetch_requests(own_rows).groupBy(f.reader).agg(
-        F.count("*").alias("fetches"), F.count_if(F.col(f.response_record_bytes) == 0).alias("empty"),
-        F.sum(f.response_record_bytes).alias("bytes"), F.count_if(has_session).alias("sessions"),
-        F.min(f.api_version).alias("oldest"),
-    ).orderBy(f.reader)  # fmt: skip
+    """(reader, fetches, empty, bytes, sessions, oldest): consumers beside followers, whose fetches were answered.
+
+    A fetch counts whether or not a partition of it is known; one that closes a session does not.
+    """
+    x, f = EXCHANGES, FETCH_PARTITIONS
+    closes = (F.col(x.fetch_session_epoch) == SESSIONLESS) & (F.col(x.fetch_session_id) > 0)
+    answered = fetches(own_rows).where(F.col(x.fetch_replica_id).isNotNull() & F.col(x.response_time).isNotNull())
+    reader = F.when(F.col(x.fetch_replica_id) >= 0, "follower").otherwise("consumer").alias(f.reader)
+    sent = answered.where(~closes).groupBy(reader).agg(
+        F.count("*").alias("fetches"), F.min(x.api_version).alias("oldest")
+    )  # fmt: skip
+    fetch = F.struct(f.connection_id, f.exchange_no)
+    opened = F.when((F.col(f.kind) == "full") & (F.col(f.response_session_id) > 0), fetch)
+    got = own_rows(f).groupBy(f.reader).agg(
+        F.sum(f.returned_bytes).alias("bytes"), F.count_distinct(opened).alias("sessions"),
+        F.count_distinct(F.when(F.col(f.returned_bytes) > 0, fetch)).alias("served"),
+    )  # fmt: skip
+    told = sent.join(F.broadcast(got), [str(f.reader)], "left")
+    of = {name: F.coalesce(F.col(name), F.lit(0)).alias(name) for name in ("bytes", "sessions")}
+    empty = (F.col("fetches") - F.coalesce("served", F.lit(0))).alias("empty")
+    return told.select(f.reader, "fetches", empty, *of.values(), "oldest").orderBy(f.reader)
 
 
 def response_sizes(own_rows: OwnRows) -> DataFrame:

@@ -300,7 +300,7 @@ CAPTURE_QUALITY = table(
     orphan_responses=C("bigint", "... responses whose request is not in the capture"),
     cut_exchanges=C("bigint", "... with missing bytes"),
     undecoded_exchanges=C("bigint", "... with a body that could not be decoded"),
-    fetches=C("bigint", "Fetches that name a partition or whose session does"),
+    fetches=C("bigint", "Fetches that name a partition or are in a session"),
     fetches_of_unknown_sessions=C("bigint", "... in a session whose beginning the capture does not show (KIP-227)"),
 )  # fmt: skip
 

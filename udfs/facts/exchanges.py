@@ -37,8 +37,8 @@ class Exchanges:
     `client_address` have a row for each connection, not for each exchange.
 
     Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
-    of fetches with partitions: 1 where all that their session holds is known, else 0. `fault` is a DecodeFault, 0 until
-    then. `software` holds the hashes of the client's software name and version, `member` those of group and member id.
+    of fetches with partitions or in a session: 1 where all that the session holds is known, else 0. `fault` is a
+    DecodeFault, 0 until then. `software` holds the hashes of the client's software name and version, `member` those of group and member id.
     """
 
     frames: Frames

@@ -67,6 +67,7 @@ FETCH = np.dtype(
             "forgotten_to",
             "returned_from",
             "returned_to",
+            "is_known",  # written: of a fetch in a session, whether the session's partitions are all known
         )
     ],
     align=True,
@@ -210,6 +211,7 @@ def follow_incremental(
     n_read = state[ORDERED]
     unknown = take_response(session, returned, fetch.returned_from, fetch.returned_to)
     state[IS_KNOWN] = 0 if unknown > 0 else state[IS_KNOWN]
+    fetch.is_known = state[IS_KNOWN]
     n = write_rows(session, f, n_read, state[IS_KNOWN], rows, n)
     if fetch.is_answered == 0:
         state[IS_KNOWN] = 0  # which partitions moved to the end is not known any more

@@ -11,6 +11,7 @@ from tests.unit.capture.conversations import answers, asks, frame, request, resp
 from tests.unit.facts.brokers import answered, asked, counts_by_connection, tables, turns
 
 FULL = {"session_id": 0, "session_epoch": 0, "topics": [{"topic": b"orders", "partitions": [{"partition": 0}]}]}
+IDLE = {"session_id": 8, "session_epoch": 3}
 OF_ANOTHER_SESSION = FULL | {"session_id": 9, "session_epoch": 4}
 
 
@@ -19,6 +20,12 @@ def fetch(correlation_id: int, wanted: dict[str, Any]) -> tuple[bytes, bytes]:
         asked(FETCH_REQUEST, 12, correlation_id, **wanted),
         answered(FETCH_RESPONSE, 12, correlation_id, session_id=wanted["session_id"]),
     )
+
+
+def test_a_fetch_of_an_idle_session_from_before_the_capture_is_one_of_an_unknown_session() -> None:
+    found = tables(*turns(*fetch(1, IDLE), *fetch(2, IDLE | {"session_epoch": 4})))["exchange_counts"]
+    ((_, counts),) = counts_by_connection(found).items()
+    assert (counts["fetches"], counts["fetches_of_unknown_sessions"]) == (2, 2)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
