@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import reduce
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from jobs.packed_tables import Target, write_packed
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE
 from schemas.tables.table import Table
-from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, Row, frame, planted
+from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, TIME, Row, frame, planted
 from tests.spark.test_packed_tables import packed
 from udfs.errors import RuleError
 
@@ -68,6 +69,15 @@ def test_rows_that_are_right_pass_every_rule(spark: SparkSession) -> None:
 @pytest.mark.parametrize("rule", PLANTED)
 def test_a_planted_violation_is_refused(spark: SparkSession, rule: str) -> None:
     assert refused(spark, planted(rule), {rule}) == {rule: 1}
+
+
+@pytest.mark.parametrize(("us", "size", "count"), [(900, 0, 0), (1100, 0, 1), (900, 100, 1)])
+def test_times_of_a_request_log_may_be_off_by_a_millisecond(
+    spark: SparkSession, us: int, size: int, count: int
+) -> None:
+    late = {"request_time": TIME + timedelta(microseconds=us)}
+    rows = [row | {"request_bytes": size} | (late if n == 0 else {}) for n, row in enumerate(GOOD[EXCHANGES])]
+    assert refused(spark, {**GOOD, EXCHANGES: rows}, {"time_goes_forward"}) == {"time_goes_forward": count}
 
 
 def rules(tmp_path: Path, text: str) -> Gates:
