@@ -43,7 +43,9 @@ def fetch_rows(x: Any) -> Any:
             t.broker: x[e.broker], t.connection_id: x[e.connection_id], t.exchange_no: x[e.exchange_no],
             t.request_time: micros(x[e.request_time]), t.position: -1, t.client_id: x[e.client_id].fillna(""),
             t.client_address: x[e.client_address],
-            t.response_time: micros(x[e.response_first_time].fillna(x[e.response_time])),
+            t.response_time: micros(
+                x[e.response_first_time].fillna(x[e.response_time]).where(x[e.error_code].notna())
+            ),
             t.api_version: x[e.api_version], t.session_id: x[e.fetch_session_id],
             t.session_epoch: x[e.fetch_session_epoch], t.fetch_error: x[e.error_code],
             t.throttle_time_ms: x[e.throttle_time_ms],

@@ -30,6 +30,8 @@ def fetch_events(exchanges: DataFrame) -> DataFrame:
         & F.col(x.fetch_session_epoch).isNotNull()
     )
 
+    is_told = F.col(x.error_code).isNotNull()  # of a response that is cut nothing is known, its session neither
+
     def if_whole(column: Column) -> Column:
         return F.when((F.col(x.missing_bytes) == 0) & (column > 0), column)
 
@@ -38,7 +40,7 @@ def fetch_events(exchanges: DataFrame) -> DataFrame:
         F.unix_micros(x.request_time).alias(t.request_time),
         F.lit(OF_FETCH).cast("bigint").alias(t.position),
         F.coalesce(F.col(x.client_id), F.lit("")).alias(t.client_id),
-        F.unix_micros(F.coalesce(x.response_first_time, x.response_time)).alias(t.response_time),
+        F.when(is_told, F.unix_micros(F.coalesce(x.response_first_time, x.response_time))).alias(t.response_time),
         F.col(x.fetch_session_id).alias(t.session_id),
         F.col(x.fetch_session_epoch).alias(t.session_epoch),
         F.col(x.error_code).alias(t.fetch_error),
