@@ -145,7 +145,8 @@ def tiles(found: Findings) -> Iterator[Tile]:
     undecoded = row[q.cut_exchanges] + row[q.undecoded_exchanges]
     yield Tile(f"{undecoded:,}", "cut or not decoded", bool(undecoded))
     unknown = row[q.fetches_of_unknown_sessions]
-    yield Tile(f"{unknown:,} of {row[q.fetches]:,}", "fetches in sessions from before the capture", bool(unknown))
+    told = "fetches in sessions that the capture does not show whole"
+    yield Tile(f"{unknown:,} of {row[q.fetches]:,}", told, bool(unknown))
 
 
 def metrics(found: Findings) -> Iterator[tuple[str, str]]:

@@ -139,7 +139,7 @@ def lost_lines(found: Findings) -> Iterable[str]:
     yield (
         f"  {row[q.unanswered_requests]:,} requests without response, {row[q.orphan_responses]:,} responses without "
         f"request, {row[q.cut_exchanges]:,} cut; {row[q.fetches_of_unknown_sessions]:,} of {row[q.fetches]:,} fetches "
-        "in sessions from before the capture"
+        "in sessions that the capture does not show whole"
     )
     yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in found.of(quarantine))
     yield from agreement_lines(found.of(agreement), found.of(logs))

@@ -301,7 +301,7 @@ CAPTURE_QUALITY = table(
     cut_exchanges=C("bigint", "... with missing bytes"),
     undecoded_exchanges=C("bigint", "... with a body that could not be decoded"),
     fetches=C("bigint", "Fetches that name a partition or are in a session"),
-    fetches_of_unknown_sessions=C("bigint", "... in a session whose beginning the capture does not show (KIP-227)"),
+    fetches_of_unknown_sessions=C("bigint", "... in a session that the capture does not show whole (KIP-227)"),
 )  # fmt: skip
 
 LOG_AGREEMENT = table(

@@ -38,7 +38,8 @@ class Exchanges:
 
     Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
     of fetches with partitions or in a session: 1 where all that the session holds is known, else 0. `fault` is a
-    DecodeFault, 0 until then. `software` holds the hashes of the client's software name and version, `member` those of group and member id.
+    DecodeFault, 0 until then. `software` holds the hashes of the client's software name and version, `member` those of
+    group and member id.
     """
 
     frames: Frames

@@ -15,6 +15,7 @@ import numpy as np
 from udfs.facts.held_session import (
     GENERATION,
     IS_KNOWN,
+    NEXT_EPOCH,
     NO_HIGH_WATERMARK,
     NOWHERE,
     ORDERED,
@@ -29,6 +30,8 @@ from udfs.facts.held_session import (
 )
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import allocating_kernel, kernel
+
+GREATEST_EPOCH = (1 << 31) - 1
 
 ROW = np.dtype(
     [
@@ -189,7 +192,7 @@ def follow_full(
     n = write_rows(session, f, n_read, 1, rows, n)
     opens = fetch.session_epoch == 0 and fetch.is_answered == 1 and fetch.response_session_id > 0
     session.state[SESSION_ID] = fetch.response_session_id if opens else 0
-    session.state[IS_KNOWN] = 1
+    session.state[IS_KNOWN] = session.state[NEXT_EPOCH] = 1
     if opens:  # the session's first order is that of the full response: partitions with errors come last
         move_to_end(session, returned, fetch.returned_from, fetch.returned_to, True)
     return n
@@ -205,6 +208,9 @@ def follow_incremental(
     if state[SESSION_ID] != fetch.session_id:
         forget_all(session)
         state[SESSION_ID], state[IS_KNOWN] = fetch.session_id, 0
+    elif state[NEXT_EPOCH] != fetch.session_epoch:
+        state[IS_KNOWN] = 0  # the broker takes no other epoch: fetches between were not captured
+    state[NEXT_EPOCH] = 1 if fetch.session_epoch == GREATEST_EPOCH else fetch.session_epoch + 1
     for row in range(fetch.wanted_from, fetch.wanted_to):
         want(session, wanted, row)
     forget(session, forgotten, fetch.forgotten_from, fetch.forgotten_to)

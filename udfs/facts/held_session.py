@@ -49,7 +49,7 @@ class Session(NamedTuple):
     state: Ints
 
 
-SESSION_ID, IS_KNOWN, ENTRIES, ORDERED, GENERATION = range(5)
+SESSION_ID, IS_KNOWN, ENTRIES, ORDERED, GENERATION, NEXT_EPOCH = range(6)
 
 
 @allocating_kernel
@@ -60,7 +60,7 @@ def new_session(capacity: int) -> Session:
         slots *= 2
     return Session(
         np.zeros(capacity, ENTRY), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
-        np.empty(slots, np.int64), np.zeros(slots, np.int64), np.zeros(5, np.int64),
+        np.empty(slots, np.int64), np.zeros(slots, np.int64), np.zeros(6, np.int64),
     )  # fmt: skip
 
 
@@ -138,5 +138,6 @@ def resized(session: Session, capacity: int) -> Session:
         old = session.entries[session.order[position]]
         index, _ = entry_of(larger, old.topic, old.partition)
         larger.entries[index] = old
-    larger.state[SESSION_ID], larger.state[IS_KNOWN] = session.state[SESSION_ID], session.state[IS_KNOWN]
+    for of in (SESSION_ID, IS_KNOWN, NEXT_EPOCH):
+        larger.state[of] = session.state[of]
     return larger

@@ -62,6 +62,7 @@ class Model:
     """One connection's session."""
 
     id: int = 0
+    epoch: int = 0  # of the next fetch
     is_known: bool = False
     partitions: dict[Partition, dict[str, int]] = field(default_factory=dict)  # in the order in which the broker reads
 
@@ -74,7 +75,7 @@ class Model:
         return self.full(f, fetch) if fetch.session[1] <= 0 else self.incremental(f, fetch)
 
     def full(self, f: int, fetch: Fetch) -> list[Row]:
-        self.partitions, self.is_known = {}, True
+        self.partitions, self.is_known, self.epoch = {}, True, 1
         rows = self.read(f, fetch)
         is_opened = fetch.session[1] == 0 and fetch.answer is not None and fetch.answer[0] > 0
         self.id = fetch.answer[0] if is_opened and fetch.answer else 0
@@ -85,6 +86,8 @@ class Model:
     def incremental(self, f: int, fetch: Fetch) -> list[Row]:
         if self.id != fetch.session[0]:
             self.id, self.is_known, self.partitions = fetch.session[0], False, {}
+        self.is_known = self.is_known and fetch.session[1] == self.epoch
+        self.epoch = fetch.session[1] + 1
         rows = self.read(f, fetch)
         if fetch.answer is None:
             self.is_known = False

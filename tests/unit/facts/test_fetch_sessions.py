@@ -93,6 +93,12 @@ def test_an_unanswered_fetch_leaves_the_order_unknown_until_the_next_full_one() 
     assert [{row.is_known for row in rows if row.fetch == f} for f in range(4)] == [{True}, {True}, {False}, {True}]
 
 
+@pytest.mark.parametrize(("epoch", "is_known"), [(2, True), (3, False)])
+def test_where_an_epoch_is_missing_so_is_what_the_session_holds(epoch: int, is_known: bool) -> None:
+    rows = followed([OPENED, Fetch((9, 1), answer=(9, 0)), Fetch((9, epoch), answer=(9, 0))])
+    assert {row.is_known for row in rows if row.fetch == 2} == {is_known}
+
+
 def test_a_session_opened_before_the_capture_is_followed_as_far_as_it_shows() -> None:
     rows = followed([Fetch((9, 7), (Want(A),), answer=(9, 0), gets=(Got(B, 10),)), Fetch((9, 8), answer=(9, 0))])
     assert {row.is_known for row in rows} == {False}

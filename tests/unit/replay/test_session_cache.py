@@ -215,6 +215,15 @@ def test_an_error_that_the_model_does_not_have_is_a_disagreement() -> None:
     assert reasons(gold_rows([captured(*fetches)], lanes(1))) == {"session_errors": {"other_error": 1}}
 
 
+def test_a_fetch_that_was_not_captured_is_no_disagreement() -> None:
+    (mine,) = ids(0)
+    followed = [Fetch(10 * n, "a", 5, session_id=mine, epoch=n, granted=mine) for n in (1, 2, 4, 5)]
+    told = reasons(gold_rows([captured(Fetch(0, "a", 5, granted=mine), *followed)], lanes(1)))
+    assert told == {
+        "session_errors": {"response_not_captured": 1}, "session_requests": {"response_not_captured": 1}
+    }  # fmt: skip
+
+
 def test_a_session_from_before_the_capture_is_counted_apart() -> None:
     (mine,) = ids(0)
     fetches = Fetch(0, "a", 5, session_id=mine, epoch=9, granted=mine), Fetch(1, "b", 5)

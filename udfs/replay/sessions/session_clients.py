@@ -24,7 +24,7 @@ BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE, WRONG_EPOCH = range(6
 session; a fetch that wants none; the first one seen of a session that was opened before the capture began; a fetch
 whose epoch is not the session's, and that the broker refuses."""
 AS_EXPECTED, AFTER_LOSS, UNEXPECTED = range(3)
-"""Is it what the rules say? After a response that was not captured, or in a new connection, they do not tell."""
+"""Is it what the rules say? After a message that was not captured, or in a new connection, they do not tell."""
 
 FETCH = np.dtype(
     [
@@ -140,10 +140,19 @@ def owner_of(clients: Clients, connection: int, session_id: int) -> int:
 
 
 @kernel
+def skips(client: Record, fetch: Record) -> bool:
+    """Did the broker take a later epoch than the session's? Then the fetches between were not captured."""
+    is_taken = fetch.response_us != NO_TIME and fetch.error == 0 and fetch.is_throttled == 0
+    return bool(is_taken and client.id == fetch.session_id and 0 < client.epoch < fetch.epoch)
+
+
+@kernel
 def is_expected(client: Record, fetch: Record) -> int:
     """Is the request's session and epoch what the rules say?"""
     if fetch.epoch == FINAL_EPOCH or (client.id == fetch.session_id and client.epoch == fetch.epoch):
         return AS_EXPECTED
+    if skips(client, fetch):
+        return AFTER_LOSS
     return UNEXPECTED if client.is_certain == 1 and client.connection == fetch.connection else AFTER_LOSS
 
 
@@ -168,7 +177,10 @@ def note_kind(client: Record, fetch: Record) -> None:
     fetch.name = 2 * fetch.name + fetch.privileged
     if fetch.epoch <= 0:
         client.is_lost = 0
-    elif fetch.act == FROM_BEFORE or client.is_certain == 0 or client.connection != fetch.connection:
+    elif (
+        fetch.act == FROM_BEFORE or client.is_certain == 0 or client.connection != fetch.connection
+        or skips(client, fetch)
+    ):  # fmt: skip
         client.is_lost = 1
     fetch.is_lost = client.is_lost
     if fetch.is_lost == 1 and fetch.has_partitions == 0:

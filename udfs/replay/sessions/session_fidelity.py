@@ -130,7 +130,9 @@ def error_verdict(predicted: int, fetch: Record) -> int:
     """The verdict on the error of a fetch in a session."""
     if predicted == fetch.error or (predicted == 0 and not is_session_error(fetch.error)):
         return AGREED
-    return _FROM_BEFORE if fetch.act == FROM_BEFORE else _OTHER_ERROR
+    if fetch.act == FROM_BEFORE:
+        return _FROM_BEFORE
+    return _AFTER_LOSS if fetch.expected == AFTER_LOSS else _OTHER_ERROR
 
 
 @kernel
