@@ -83,11 +83,12 @@ def answer_row(row: Row) -> list[str]:
 def notes(rows: Sequence[Row]) -> Iterable[str]:
     """What no lane tells: how many slots would be enough, and whether the captured setting can be right."""
     s = SESSION_SLOTS
-    yield "  * sessions of one broker at a time. refused: of full fetches that want a session."
-    yield "    with room: of these, while another shard of the broker had a free slot."
+    yield "  * sessions of one broker at the end of any 10 s. refused: of full fetches that want a session."
+    yield "    with room: of those refused, while another shard of the broker had a free slot."
     for row in rows:
         kind = "one cache" if row[s.shards] == 1 else f"{row[s.shards]} shards"
-        yield f"  nobody is refused or evicted on any broker from {row[s.zero_harm_slots]:,} slots on ({kind})"
+        enough = f"{row[s.zero_harm_slots]:,} slots on ({kind})"
+        yield f"  nobody in the capture is refused or evicted on any broker from {enough}"
         if row[s.slots] is not None:
             yield from captured_slots(row)
 

@@ -36,8 +36,10 @@ def harm(found: Findings) -> str:
     captured, best = rows[0], min(rows, key=full_share)
     told = f"; {percent(full_share(captured))} of all fetches were full ones"
     spared = captured[c.request_bytes] - best[c.request_bytes]
-    if best[c.full_fetches] == captured[c.full_fetches]:
-        return f"{told}, which no number of slots replayed changes: it is harmless here"
+    if not captured[c.refused] + captured[c.evicted]:
+        return f"{told}, none of them for want of slots"
+    if full_share(best) == full_share(captured):
+        return f"{told}, which no number of slots replayed makes fewer"
     return (
         f"{told}, {percent(full_share(best))} {lane_said(best[c.scenario])}, which spares {size(spared)} of requests "
         f"and {captured['reread'] - best['reread']:,} partitions to read again"

@@ -29,23 +29,18 @@ def evictions(own_rows: OwnRows) -> DataFrame:
 
 
 def shards(own_rows: OwnRows) -> DataFrame:
-    """(broker, shard, most, per shard, harmed, roomy) of the captured lane.
-
-    harmed: buckets in which the broker refused or evicted; roomy: those in which a shard never was full meanwhile.
+    """(broker, shard, most, per shard) of the captured lane, with what the broker refused and evicted in all shards,
+    and how much of that while another shard had a free slot.
     """
     c, s = SESSION_CACHE, SESSION_SLOTS
     is_captured = F.col(c.scenario) == CAPTURED_LANE
     room = own_rows(s).where(is_captured).select(s.broker, F.floor(F.col(s.slots) / F.col(s.shards)).alias("each"))
     buckets = own_rows(c).where(is_captured).join(F.broadcast(room), str(c.broker))
-    is_harmed = F.col(c.refused) + F.col(c.evicted) > 0
-    is_roomy = is_harmed & (F.array_min(c.shard_sessions) < F.col("each"))
-    spread = buckets.select(
-        c.broker, "each", is_harmed.alias("harmed"), is_roomy.alias("roomy"),
-        F.posexplode(c.shard_sessions).alias("shard", "sessions"),
-    )  # fmt: skip
-    return spread.groupBy(c.broker, "shard", "each").agg(
-        F.max("sessions").alias("most"), F.count_if("harmed").alias("harmed"), F.count_if("roomy").alias("roomy")
-    ).orderBy(F.length(c.broker), c.broker, "shard")  # fmt: skip
+    counts = (c.refused, c.refused_despite_room, c.evicted, c.evicted_despite_room)
+    spread = buckets.select(c.broker, "each", *counts, F.posexplode(c.shard_sessions).alias("shard", "sessions"))
+    sums = [F.sum(count).alias(count) for count in counts]
+    of_shards = spread.groupBy(c.broker, "shard", "each").agg(F.max("sessions").alias("most"), *sums)
+    return of_shards.orderBy(F.length(c.broker), c.broker, "shard")
 
 
 def in_order(found: Findings) -> list[Row]:
@@ -79,9 +74,9 @@ def enough(found: Findings) -> str:
     captured = rows[0]
     worst = max(rows, key=refused_share)
     told = (
-        f"From {enough_of} of a broker on nobody is refused or evicted; as captured "
+        f"From {enough_of} of a broker on nobody in the capture is refused or evicted; as captured "
         f"{percent(refused_share(captured))} of the full fetches that want a session are refused and "
-        f"{captured[c.evicted]:,} evicted"
+        f"{counted(captured[c.evicted], 'session')} evicted"
     )
     if worst[c.scenario] == CAPTURED_LANE or refused_share(worst) == refused_share(captured):
         return f"{told}."
@@ -138,10 +133,10 @@ def who(found: Findings) -> str:
     everyone = next(row[SESSION_CACHE.evicted] for row in in_order(found) if row[SESSION_CACHE.scenario] == lane)
     first = rows[0]
     itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
-    return (
-        f"{begun(lane_said(lane))}, {counted(everyone, 'session is', 'sessions are')} evicted; "
-        f"most often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,})."
-    )
+    alike = sum(row[e.evictions] == first[e.evictions] for row in rows)
+    often = f"most often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,}"
+    often += f", as often as {counted(alike - 1, 'other pair')})" if alike > 1 else ")"
+    return f"{begun(lane_said(lane))}, {counted(everyone, 'session is', 'sessions are')} evicted; {often}."
 
 
 def matrix(found: Findings) -> Plot:
@@ -171,34 +166,38 @@ def evictions_table(found: Findings) -> Grid:
 
 def while_room(found: Findings) -> str:
     """Question 14: evictions and refusals in one shard while another had room."""
-    rows = found.of(shards)
+    c, rows = SESSION_CACHE, found.of(shards)
     if not rows:
         raise Unanswered(NO_FETCH)
     by_broker = {row[SESSION_SLOTS.broker]: row for row in rows}
     number = len({row["shard"] for row in rows})
     if number == 1:
         return "Not for its shards: this version of Kafka has one cache, and evicts only where that is full."
-    harmed, roomy = (sum(row[name] for row in by_broker.values()) for name in ("harmed", "roomy"))
+    refused, roomy, evicted, evicted_roomy = (
+        sum(row[name] for row in by_broker.values())
+        for name in (c.refused, c.refused_despite_room, c.evicted, c.evicted_despite_room)
+    )
     each = ", ".join(sorted({f"{row['each']:,}" for row in by_broker.values()}))
     told = (
         f"A broker's slots are spread over {number} shards of {each} each, and a session stays in the shard of its turn"
     )
-    if not harmed:
-        return f"{told}; no shard was full, and as captured nobody was refused or evicted."
+    if not refused + evicted:
+        return f"{told}; as captured nobody was refused or evicted."
     return (
-        f"{told}: in {roomy:,} of {counted(harmed, 'span')} of 10 s in which a broker refused or evicted, another of "
-        "its shards had room."
+        f"{told}: as captured {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
+        f"{counted(evicted, 'eviction')} came while another of the broker's shards had a free slot."
     )
 
 
 def shards_by_broker(found: Findings) -> Plot:
     """The most sessions in each shard of the brokers that refused or evicted most often."""
-    harmed = {row[SESSION_SLOTS.broker]: row["harmed"] for row in found.of(shards)}
+    c = SESSION_CACHE
+    harmed = {row[c.broker]: row[c.refused] + row[c.evicted] for row in found.of(shards)}
     brokers = sorted(harmed, key=lambda broker: -harmed[broker])[:MOST_BROKERS]
     rows = [
-        {"shard": f"{row['shard']}", "broker": f"broker {row[SESSION_SLOTS.broker]}", "most": row["most"]}
+        {"shard": f"{row['shard']}", "broker": f"broker {row[c.broker]}", "most": row["most"]}
         for row in found.of(shards)
-        if row[SESSION_SLOTS.broker] in brokers
+        if row[c.broker] in brokers
     ]
     some = f", of {len(brokers)} of {len(harmed):,} brokers" if len(brokers) < len(harmed) else ""
     return Plot(

@@ -30,6 +30,7 @@ SESSION_CACHE = table(
     refused_share=C("double", "refused / (created + refused)", nullable=True),
     evicted=C("bigint", "Sessions that had to go for another: the count of Kafka's "
                         "IncrementalFetchSessionEvictionsPerSec"),
+    evicted_despite_room=C("bigint", "... while another shard had a free slot"),
     evictions_per_s=C("double", "evicted, by second: Kafka's IncrementalFetchSessionEvictionsPerSec"),
     not_found=C("bigint", "Fetches whose session was gone: FETCH_SESSION_ID_NOT_FOUND"),
     partitions_reread=C("bigint", "Partitions that full fetches name and read again, and incremental ones need not"),

@@ -318,6 +318,16 @@ def test_a_full_shard_refuses_while_others_have_room() -> None:
     assert (last[SESSION_CACHE.live_sessions], last[SESSION_CACHE.follower_sessions]) == (7, 4)
 
 
+def test_a_full_shard_evicts_while_others_have_room() -> None:
+    """A follower takes the slot of a consumer in the shard of its turn, whatever the others have."""
+    eight = [Fetch(n, f"c{n}", 5, granted=ids(n)[0]) for n in range(8)]
+    gone = [Fetch(20, "c1", 5, epoch=-1, session_id=ids(1)[0])]
+    gold = gold_rows([captured(*eight, *gone, Fetch(30, "late", 9, True))], lanes(8, shards=8))
+    assert (total(gold, SESSION_CACHE.evicted), total(gold, SESSION_CACHE.evicted_despite_room)) == (1, 1)
+    full = gold_rows([captured(*eight, Fetch(30, "late", 9, True))], lanes(8, shards=8))
+    assert (total(full, SESSION_CACHE.evicted), total(full, SESSION_CACHE.evicted_despite_room)) == (1, 0)
+
+
 def test_where_no_two_sessions_are_equally_large_nothing_depends_on_the_ids_drawn() -> None:
     different = [Fetch(40_000 * n, f"c{n % 9}", 2 + n % 9, n % 9 == 0) for n in range(60)]
     settings = lanes(4)

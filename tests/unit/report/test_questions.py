@@ -15,14 +15,16 @@ from jobs.report_page.limits import headroom as limit_headroom
 from jobs.report_page.limits import nearest_limit
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import QUESTIONS, TRIES, answer, answers, queries_of
+from jobs.report_page.sessions import evictions
 from jobs.report_page.sessions import lanes as session_lanes
-from jobs.report_page.traffic import fetching_software
+from jobs.report_page.traffic import fetching_clients, fetching_software
 from jobs.report_page.trust import trust_line
 from jobs.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM
-from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.silver import EXCHANGES
 from tests.unit.report.findings import AT, findings, row_of
 
 BY_NUMBER = {question.number: question for question in QUESTIONS}
@@ -144,10 +146,54 @@ def sessions(captured_refused: int, zero_harm: int, taken: int) -> Findings:
 def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=8)
     assert sentence(found, 9).startswith(
-        "From 16 slots (8 shards) of a broker on nobody is refused or evicted; as captured 75.0 %"
+        "From 16 slots (8 shards) of a broker on nobody in the capture is refused or evicted; as captured 75.0 %"
     )
     (told,) = advice(found)
     assert told.advice == "16: from there on nobody is refused or evicted"
+
+
+def lost_sessions(captured_refused: int, full: int, full_with_fewer_slots: int) -> Findings:
+    c, x = SESSION_CACHE, EXCHANGES
+    rows = [
+        row_of(c).asDict() | {c.fetches: 100, "reread": 0, c.scenario: name, c.refused: refused, c.full_fetches: count}
+        for name, refused, count in (
+            ("captured", captured_refused, full),
+            ("broker.max.incremental.fetch.session.cache.slots=8", 9, full_with_fewer_slots),
+        )
+    ]
+    client = {x.client_id: "app", "fetches": 100, "not_found": 0}
+    return findings(
+        {session_lanes: [Row(**row) for row in rows], fetching_clients: [Row(**client)],
+         fetching_software: [Row(**client)]},
+        {"session_cache": [row[c.scenario] for row in rows]},
+    )  # fmt: skip
+
+
+def test_full_fetches_that_only_fewer_slots_would_change_are_not_for_want_of_slots() -> None:
+    told = sentence(lost_sessions(captured_refused=0, full=35, full_with_fewer_slots=44), 8)
+    assert told.endswith("35.0 % of all fetches were full ones, none of them for want of slots.")
+
+
+def test_lost_sessions_that_no_lane_spares_are_not_called_harmless() -> None:
+    told = sentence(lost_sessions(captured_refused=9, full=44, full_with_fewer_slots=44), 8)
+    assert told.endswith("44.0 % of all fetches were full ones, which no number of slots replayed makes fewer.")
+
+
+def evicting(*counts: int) -> Findings:
+    c, e = SESSION_CACHE, SESSION_EVICTIONS
+    pairs = [
+        Row(**{e.scenario: "captured", e.evictor: f"app-{n}", e.victim: "report", e.evictions: count})
+        for n, count in enumerate(counts)
+    ]
+    lane = row_of(c, scenario="captured", evicted=sum(counts))
+    return findings({session_lanes: [lane], evictions: pairs}, {"session_cache": ("captured",)})
+
+
+def test_who_evicts_most_is_named_and_who_does_as_often_is_counted() -> None:
+    assert sentence(evicting(3, 1), 10).endswith("; most often app-0 evicts report (3).")
+    assert sentence(evicting(3, 3, 3, 1), 10).endswith(
+        "; most often app-0 evicts report (3, as often as 2 other pairs)."
+    )
 
 
 def test_enough_slots_are_kept() -> None:

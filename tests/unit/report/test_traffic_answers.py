@@ -97,15 +97,25 @@ def test_one_version_alone_is_nothing_to_compare() -> None:
 
 
 def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
-    of_shards = [Row(broker="1", shard=i, each=2, most=2 - i, harmed=7, roomy=5) for i in (0, 1)]
+    counts = {"refused": 7, "refused_despite_room": 5, "evicted": 3, "evicted_despite_room": 1}
+    of_shards = [Row(broker="1", shard=i, each=2, most=2 - i, **counts) for i in (0, 1)]
     told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
     assert "spread over 2 shards of 2 each" in told
-    assert "in 5 of 7 spans of 10 s in which a broker refused or evicted, another of its shards had room" in told
+    assert told.endswith(
+        ": as captured 5 of 7 refusals and 1 of 3 evictions came while another of the broker's shards had a free slot."
+    )
+
+
+def test_that_nobody_was_refused_does_not_say_that_no_shard_was_full() -> None:
+    counts = dict.fromkeys(("refused", "refused_despite_room", "evicted", "evicted_despite_room"), 0)
+    of_shards = [Row(broker="1", shard=i, each=2, most=2, **counts) for i in (0, 1)]
+    told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
+    assert told.endswith("its turn; as captured nobody was refused or evicted.")
 
 
 def test_of_many_brokers_those_that_refuse_most_are_plotted() -> None:
     of_shards = [
-        Row(broker=str(broker), shard=shard, each=2, most=1, harmed=broker, roomy=0)
+        Row(broker=str(broker), shard=shard, each=2, most=1, refused=broker, evicted=0)
         for broker in range(100)
         for shard in (0, 1)
     ]

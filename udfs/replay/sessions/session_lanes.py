@@ -69,6 +69,7 @@ OUTCOME = np.dtype(
             "refused",
             "refused_despite_room",
             "evicted",
+            "evicted_despite_room",
             "not_found",
             "partitions_reread",
             "request_bytes",
@@ -148,6 +149,7 @@ def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_
             outcome.refused += 1
             outcome.refused_despite_room += has_free_slot(cache, settings, lane)
             return NO_SESSION
+        outcome.evicted_despite_room += has_free_slot(cache, settings, lane)
         evict(lanes, settings, lane, slot, fetch.owner)
     outcome.created += 1
     session_id = fetch.response_session_id

@@ -28,8 +28,8 @@ ALGORITHM = "session_cache"
 BUCKET_US = 10_000_000
 NS_PER_US, US_PER_S = 1000, 1_000_000
 READERS = ("consumer", "follower")
-SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "not_found",
-        "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
+SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "evicted_despite_room",
+        "not_found", "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
 CAPTURED = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
 REASONS = {code: reason.value for reason, code in CODES.items()}
 UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
