@@ -37,9 +37,8 @@ from udfs.replay.splits.split_report import ALGORITHM
 from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
-HALVING = ("4.2", "4.3")
-"""Releases that split a batch which came of a split in halves, of those that the setting `kafka` knows."""
-
+HALVES_SINCE = (4, 2)
+"""The first release that splits a batch which came of a split in halves."""
 
 OF_ALL_TOPICS, MESSAGE_MAX_BYTES = "topic.max.message.bytes", "broker.message.max.bytes"
 SENT_ORDER = (SENT.append_from, SENT.request_time, SENT.connection_id, SENT.exchange_no, SENT.position)
@@ -69,7 +68,7 @@ def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLa
     texts = [
         KIP_TEXT if release == "kip" and of == TODAY else of for release, of in zip(releases, profiles, strict=True)
     ]
-    halves = [BY_CLIENT if release in (None, "kip") else int(release in HALVING) for release in releases]
+    halves = [BY_CLIENT if release in (None, "kip") else int(is_halving(str(release))) for release in releases]
     return SplitLanes(
         tuple(lane.name for lane in lanes),
         Producers(
@@ -82,6 +81,11 @@ def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLa
         ),
         topic_limits(lanes, captured),
     )  # fmt: skip
+
+
+def is_halving(release: str) -> bool:
+    """Whether a release, such as `4.3`, splits a batch which came of a split in halves."""
+    return tuple(map(int, release.split("."))) >= HALVES_SINCE
 
 
 def topic_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> TopicLimits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobs.replays.batch_split import split_lanes
 from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.scenarios.settings import settings
 
 TOPICS = ["orders", "max.message.bytes", "clicks"]
 CREATED = {"clicks": 5000}
@@ -34,6 +35,14 @@ def test_what_a_lane_says_of_all_topics_goes_before_what_is_stated_of_one() -> N
     assert found[f"{lane}.max.message.bytes=1MB,topic.clicks.max.message.bytes=2MB"] == [10**6, 10**6, 2 * 10**6]
     found = limits(["topic.clicks.max.message.bytes=2MB,3MB"], stated)
     assert found[f"{lane}.clicks.max.message.bytes=3MB"] == [40000, 1048588, 3 * 10**6]
+
+
+def test_every_release_from_4_2_on_halves_a_split_batch_that_is_refused_again() -> None:
+    releases = [release for release in settings()["kafka"].choices if release != "kip"]
+    scenario = resolve_scenario(None, [f"kafka={','.join(releases)}", "batch.size=16384"], [])
+    lanes = split_lanes(scenario.lanes("batch_split"), scenario.captured)
+    halved = dict(zip(releases, lanes.producers.halves[1:].tolist(), strict=True))
+    assert [release for release, halves in halved.items() if halves] == ["4.4", "4.3", "4.2"]
 
 
 def test_another_message_max_bytes_concerns_topics_without_a_limit_of_their_own() -> None:

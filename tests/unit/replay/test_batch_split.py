@@ -144,6 +144,17 @@ def test_the_rejected_designs_send_nothing_that_is_refused() -> None:
     assert before_sending.of("bytes_sent") < today.of("bytes_sent")
 
 
+@pytest.mark.parametrize(("halves", "outcome"), [(True, (2, 1 + 4, 0)), (False, (1, 1, 1))])
+def test_a_refused_batch_within_batch_size_is_halved_when_it_comes_back(
+    halves: bool, outcome: tuple[int, int, int]
+) -> None:
+    """A split at batch.size leaves it whole. 4.2 and later halve what came of a split; before, it was so for ever."""
+    records = Records([0] * 8, [100] * 8)
+    found = replayed(Producer(1024, 700, linger=5, halves=halves), records, even_sizes(records, [0.9] * 8))
+    assert found.of("over_limit") == 1
+    assert (found.of("splits"), found.of("split_batches"), found.of("failed")) == outcome
+
+
 def test_a_record_that_is_too_large_alone_fails() -> None:
     records = Records([0, 1], [5000, 10])
     found = replayed(Producer(1024, 2048), records, even_sizes(records, [1.0, 1.0]))

@@ -323,7 +323,9 @@ def split(
             begin, filled, limit = record, 0, max(target, upper_bound(log.content[record]))
             bytes_of = bytes_at(record, begin, log)
         filled += bytes_of
-    resend(w, now, partition, begin, end, filled, STUCK if begin == first else 1, log)
+    # All in one batch again: it is halved when it comes back, where the client halves, else it would be so for ever.
+    is_stuck = begin == first and (is_split or not lanes.halves[lane])
+    resend(w, now, partition, begin, end, filled, STUCK if is_stuck else 1, log)
 
 
 @kernel
