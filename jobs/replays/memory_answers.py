@@ -19,8 +19,9 @@ HEAD = (
     "stuck", "remarks",
 )  # fmt: skip
 NOTES = (
-    "  * the smallest pool in which nobody waits. All columns: of the worst client or broker. Times of the capture, or",
-    "    of the closed loop under other fetch limits, tell when memory is held; a pool delays what comes behind it.",
+    "  * the smallest pool in which nobody waits; - where somebody does. All columns: of the worst client or broker.",
+    "    Times of the capture, or of the closed loop under other fetch limits, tell when memory is held; a pool delays",
+    "    what comes behind it. not above fetch.max.bytes: the proposal's prototype would not start with such a pool.",
     "    bound: KIP-74's. starved: connections passed over again and again. stuck: connections that nothing will free",
     "    memory for, or that are closed because a message is larger than the pool. counts: what a variant takes for",
     "    used where that is more than what is.",
@@ -44,12 +45,13 @@ def worst(rows: DataFrame, side: str, smallest: Column, stuck: Column, *, is_poo
     bound = F.col(t.memory_bound_bytes) if is_consumer else none.cast("bigint")
     reckoned = F.col(t.reckoned_bytes_max) if is_consumer else none.cast("bigint")
     why = F.col(t.deadlock) if is_consumer else none.cast("string")
+    is_taken = ~F.col(t.config_refused) if is_consumer else F.lit(True)
     return rows.groupBy(t.scenario).agg(
         F.lit(side).alias("of"), F.max(t.used_bytes_p99).alias("p99"), F.max(t.used_bytes_max).alias("most"),
         F.max(smallest).alias("smallest"), F.sum(t.waits).alias("waits"), F.max(t.wait_ms_max).alias("longest"),
         F.max(depleted).alias("depleted"), F.min(ratio).alias("ratio"), F.sum(stuck).alias("stuck"),
         F.max(bound).alias("bound"), F.sum(starved).alias("starved"), F.max(why).alias("why"),
-        F.max(reckoned).alias("reckoned"),
+        F.max(reckoned).alias("reckoned"), F.min(is_taken).alias("taken"),
     )  # fmt: skip
 
 
@@ -84,8 +86,9 @@ def answer_row(row: Row) -> list[str]:
     lane = row[CONSUMER_MEMORY.scenario].replace(f"{row['of'][:-1]}.", "").replace(",", "  ")
     depleted = "-" if row["depleted"] is None else f"{100 * row['depleted']:.1f} %"
     ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
+    smallest = "-" if row["waits"] or row["stuck"] else size(row["smallest"])
     return [
-        row["of"], lane, size(row["p99"]), size(row["most"]), size(row["bound"]), size(row["smallest"]),
+        row["of"], lane, size(row["p99"]), size(row["most"]), size(row["bound"]), smallest,
         f"{row['waits']:,}", f"{row['longest']:,.0f} ms", depleted, ratio,
         "-" if row["starved"] is None else f"{row['starved']:,.0f}", f"{row['stuck']:,}",
         remarks(row),
@@ -93,7 +96,11 @@ def answer_row(row: Row) -> list[str]:
 
 
 def remarks(row: Row) -> str:
-    """Why connections of a lane are stuck, and how much a variant of the proposal over-estimates."""
+    """Why connections of a lane are stuck, how much a variant of the proposal over-estimates, and that the proposal's
+    prototype would not start.
+    """
     counts = row["reckoned"] is not None and row["reckoned"] > row["most"]
     told = [WHY[row["why"]]] if row["why"] else []
-    return ", ".join([*told, *([f"counts {size(row['reckoned'])}"] if counts else [])]) or "-"
+    told += [f"counts {size(row['reckoned'])}"] if counts else []
+    told += [] if row["taken"] else ["not above fetch.max.bytes"]
+    return ", ".join(told) or "-"

@@ -15,7 +15,7 @@ from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import is_safe, largest_safe
 from jobs.report_page.fairness import STARVING, consumers_in_closed_loop
 from jobs.report_page.limits import WHOSE
-from jobs.report_page.memory import BOUNDED
+from jobs.report_page.memory import BOUNDED, unless_refused
 from jobs.report_page.question import Findings
 from jobs.report_page.sessions import ENOUGH, refused_share
 from jobs.report_page.sessions import in_order as session_lanes_in_order
@@ -116,9 +116,11 @@ def pools(found: Findings) -> Iterable[Advice]:
         cost = f"{holder} holds up to as much, {size(captured['p99'])} for 99 % of the time"
         if worst is not None:
             cost += f"; {said_of(worst)} somebody waits up to {duration(worst['longest'])}"
+        unless = unless_refused(found) if is_proposal else ""
         yield Advice(
             setting, f"{size(captured['most'])} in use at most, {counted(captured['waits'], 'wait')}",
-            f"{size(captured['smallest'])}: the smallest in which nobody waits", cost, BOUNDED.number, is_proposal,
+            f"{size(captured['smallest'])}: the smallest in which nobody waits as captured{unless}", cost,
+            BOUNDED.number, is_proposal,
         )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from jobs.report_page.catch_up import distinct
 from jobs.report_page.fairness import NO_CONSUMER, captured_of, consumers_in_closed_loop
 from jobs.report_page.most import and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.traffic import fetching_consumers
 from jobs.report_page.wording import (
     but_for_larger,
     changed,
@@ -27,9 +28,12 @@ from jobs.report_page.wording import (
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
 from jobs.units import parse_bytes
+from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE, CONSUMER_MEMORY_TIMELINE
+from schemas.tables.silver import FETCH_PARTITIONS
 from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
 from udfs.replay.memory.memory_report import ALGORITHM
+from udfs.replay.memory.memory_trace import Reason
 
 CONSUMERS = "consumers"
 MOST_CONSUMERS, MOST_CURVES, MOST_ROWS = 20, 5, 20_000
@@ -38,10 +42,17 @@ PROPOSED = "buffer.memory of consumers (KIP-81, a proposal)"
 
 
 def hungry_consumers(own_rows: OwnRows) -> DataFrame:
-    """The consumers that held most as captured, without coordinators' clients that fetched nothing."""
-    c = CONSUMER_MEMORY
+    """The consumers that held most as captured, without coordinators' clients that fetched nothing.
+
+    others: how often a fetch of one went on elsewhere on another connection, as that of another process does.
+    """
+    c, t = CONSUMER_MEMORY, FIDELITY
     rows = own_rows(c).where((F.col(c.scenario) == CAPTURED_LANE) & (F.col(c.partitions) > 0))
-    return first_rows(rows, MOST_CONSUMERS, F.desc(c.used_bytes_max), c.client_id, c.client_address)
+    others = F.coalesce(F.element_at(t.reasons, str(Reason.ANOTHER_CONNECTION)), F.lit(0)).alias("others")
+    drained = own_rows(t).where((F.col(t.algorithm) == ALGORITHM) & (F.col(t.metric) == "drained_partitions"))
+    told = drained.select(t.client_id, t.client_address, others)
+    joined = rows.join(told, [str(c.client_id), str(c.client_address)], "left")
+    return first_rows(joined, MOST_CONSUMERS, F.desc(c.used_bytes_max), c.client_id, c.client_address)
 
 
 def exceedance(own_rows: OwnRows) -> DataFrame:
@@ -76,11 +87,25 @@ def needed(found: Findings) -> str:
     most = rows[0]
     told = (
         f"{name_of(most[c.client_id])}, the consumer that held most, held up to {size(most[c.used_bytes_max])} of "
-        f"responses at a time, {size(most[c.used_bytes_p99])} or less for 99 % of the time ({uncompressed(most)}); "
+        f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time ({uncompressed(most)}); "
         f"KIP-74 bounds it to {size(most[c.memory_bound_bytes])} with {most[c.brokers]:,} brokers and "
         f"{most[c.partitions]:,} partitions{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
-    return f"{told}{under_other_limits(found)}."
+    return f"{told}{shared(most)}{under_other_limits(found)}."
+
+
+def shared(row: Row) -> str:
+    """That several processes seem to be counted as one, where fetches of one go on elsewhere than another's."""
+    return (
+        "; several processes seem to share that client.id and address, and what each held is not told apart"
+        if row["others"]
+        else ""
+    )
+
+
+def at_most(count: int) -> str:
+    """So many bytes, or less."""
+    return f"{size(count)} or less" if count else "nothing"
 
 
 def uncompressed(row: Row) -> str:
@@ -160,7 +185,7 @@ def bounded(found: Findings) -> str:
     captured = captured_of(rows)
     if captured is None or not found.of(hungry_consumers):
         raise Unanswered(NO_CONSUMER)
-    told = f"Nobody waits from {PROPOSED} of {size(captured['smallest'])} on"
+    told = f"As captured nobody waits from {PROPOSED} of {size(captured['smallest'])} on{unless_refused(found)}"
     pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
     if not pools:
         return f"{told}; what a smaller pool costs --set=consumer.buffer.memory=16MiB,64MiB replays."
@@ -178,6 +203,19 @@ def bounded(found: Findings) -> str:
         f"time, a response waits up to {duration(worst['longest'])} and throughput is {percent(worst['ratio'])} of the "
         "captured."
     )
+
+
+def unless_refused(found: Findings) -> str:
+    """That the proposal's prototype would not start with the smallest pool in which nobody waits, where that is so."""
+    captured, asked = captured_of(consumers_by_lane(found)), largest_asked(found)
+    if captured is None or captured["smallest"] > asked:
+        return ""
+    return f", though its prototype starts with none that is not above fetch.max.bytes, here {size(asked)}"
+
+
+def largest_asked(found: Findings) -> int:
+    """The largest fetch.max.bytes that consumers ask for, as captured."""
+    return max((row[FETCH_PARTITIONS.max_bytes] or 0 for row in found.of(fetching_consumers)), default=0)
 
 
 def least_pool(rows: list[Row]) -> str:
@@ -216,7 +254,7 @@ NEEDED = Question(
 )  # fmt: skip
 BOUNDED = Question(
     12, "Would a bounded buffer (buffer.memory of consumers) cost throughput?", "KIP-81", (ALGORITHM,),
-    (lanes, hungry_consumers, memory_over_time), bounded, (memory_curves,), memory_grid,
+    (lanes, hungry_consumers, memory_over_time, fetching_consumers), bounded, (memory_curves,), memory_grid,
     ("drained_partitions", "closed_loop_held"),
     is_proposal=True,
 )  # fmt: skip

@@ -63,8 +63,8 @@ CONSUMER_MEMORY = table(
                                    "max.partition.fetch.bytes), by the lane's limits, else the largest asked for",
                          "bytes"),
     reckoned_bytes_max=C("bigint", "Most bytes that the variant took for used", "bytes"),
-    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane without "
-                                    "waits", "bytes"),
+    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane in which "
+                                    "nothing waits or is larger than the pool, else at least so much", "bytes"),
     depleted_share=C("double", "Time in which the pool had refused somebody, of span_ms"),
     waits=C("bigint", "Responses, or fetches held back, that had to wait for memory"),
     **_WAITS,
@@ -72,7 +72,7 @@ CONSUMER_MEMORY = table(
     starved_connections=C("bigint", "Connections that saw others served, while waiting once, as often as there are "
                                     "connections"),
     pinned_responses=C("bigint", "Responses never given back: a partition of theirs was not fetched again (paused, "
-                                 "revoked, or the capture ends)"),
+                                 "revoked, or the capture ends) while the process was there"),
     unpooled_responses=C("bigint", "Coordinators' responses that the pool refused and the heap took"),
     larger_than_pool=C("bigint", "Responses larger than the pool: the connection is closed"),
     stuck_connections=C("bigint", "Connections that wait when nothing is left that would free memory"),
@@ -117,8 +117,8 @@ BROKER_MEMORY = table(
     request_bytes=C("bigint", "... their bytes without the size field", "bytes"),
     connections=C("bigint", "Connections"),
     **_USED,
-    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane without "
-                                    "waits", "bytes"),
+    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane in which "
+                                    "nothing waits or is larger than the pool, else at least so much", "bytes"),
     depleted_share=C("double", "Time in which the pool had refused somebody, of span_ms"),
     waits=C("bigint", "Requests whose channel was muted for lack of memory"),
     **_WAITS,

@@ -187,6 +187,7 @@ def test_a_response_larger_than_the_pool_is_named_as_what_stops_its_connection()
     assert (found[c.deadlock], found[c.larger_than_pool], found[c.stuck_connections]) == (
         "response_larger_than_pool", 1, 0,
     )  # fmt: skip
+    assert found[c.smallest_pool_bytes] == 100, "below, its connection is closed"
     assert (found[c.responses], found[c.config_refused]) == (2, True)
 
 

@@ -12,6 +12,7 @@ from udfs.replay.memory.memory_trace import (
     BY_LOG,
     BY_REPLICATION,
     CODES,
+    GONE_US,
     Gathered,
     Reason,
     releases,
@@ -39,6 +40,17 @@ def test_a_partition_that_is_not_fetched_again_pins_its_response() -> None:
     found = gathered([*fetch(0, 10, 100, [(1, 0, 3), (2, 0, 2)]), *fetch(50, 60, 80, [(1, 3, 0)])])
     assert response_trace(found).held.tolist() == [NEVER, 0]
     assert found.not_fetched_again() == 1
+
+
+def test_a_process_that_is_gone_holds_nothing_when_another_of_its_name_begins() -> None:
+    """The first ends with a response that nobody fetches on from; of the last one the capture does not tell."""
+    later = 45 + GONE_US + 1
+    first = [*fetch(0, 10, 100, [(1, 0, 3)], connection=1), *fetch(20, 45, 80, [(2, 0, 0)], connection=2)]
+    second = [
+        *fetch(later, later + 10, 100, [(3, 0, 3)], connection=3),
+        *fetch(later + 50, later + 60, 8, [(4, 0, 0)], connection=4),
+    ]
+    assert response_trace(gathered([*first, *second])).held.tolist() == [45 - 10, 0, NEVER, 0]
 
 
 def test_a_partition_that_a_session_implies_but_the_fetch_does_not_want_is_not_drained_by_it() -> None:

@@ -8,8 +8,10 @@ import pytest
 from pyspark.sql import Row
 
 from jobs.replays.memory_answers import HEAD, lanes, lanes_table
+from jobs.report_page.advice import advice
 from jobs.report_page.memory import bounded, hungry_consumers, needed
 from jobs.report_page.question import Findings
+from jobs.report_page.traffic import fetching_consumers
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from tests.unit.report.findings import findings, row_of
 from udfs.replay.memory.memory_report import ALGORITHM
@@ -21,7 +23,7 @@ def row(of: str, lane: str, **columns: object) -> Row:
     """A row of the query."""
     usual = {
         "p99": 100, "most": 200, "smallest": 101, "waits": 0, "longest": 0.0, "depleted": 0.0, "ratio": 1.0, "stuck": 0,
-        "bound": 4096, "starved": 0, "why": None, "reckoned": 200,
+        "bound": 4096, "starved": 0, "why": None, "reckoned": 200, "taken": True,
     }  # fmt: skip
     return Row(scenario=lane, of=of, **usual | columns)
 
@@ -40,6 +42,24 @@ def test_it_says_why_connections_are_stuck() -> None:
     assert (other["stuck"], other["remarks"], other["starved"]) == ("2", "pinned by paused partitions", "1")
     assert other["lane"] == "fetch.max.bytes=1MiB  buffer.memory=1KiB"
     assert small["bound"] == "4.0 KiB"
+    assert {small["no wait from*"], other["no wait from*"]} == {"-"}, "what is stuck asks for no more"
+
+
+def test_a_pool_that_the_prototype_does_not_start_with_is_said_to_be_one() -> None:
+    _, refused = cells(row("consumers", LANES[0]), row("consumers", LANES[1], taken=False))
+    assert refused["remarks"] == "not above fetch.max.bytes"
+
+
+def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> None:
+    asked = {fetching_consumers: [Row(max_bytes=50 << 20)]}
+    found = {lanes: [row("consumers", LANES[0])], hungry_consumers: [row_of(CONSUMER_MEMORY)], **asked}
+    told = bounded(findings(found, {ALGORITHM: LANES}))
+    assert told.startswith(
+        "As captured nobody waits from buffer.memory of consumers (KIP-81, a proposal) of 101 B on, though its "
+        "prototype starts with none that is not above fetch.max.bytes, here 50.0 MiB; "
+    )
+    (advised,) = advice(findings(found, {ALGORITHM: LANES}))
+    assert "none that is not above fetch.max.bytes, here 50.0 MiB" in advised.advice
 
 
 def test_it_says_how_much_a_variant_takes_for_used_beyond_what_is() -> None:
@@ -55,8 +75,23 @@ def test_a_producer_has_neither_bound_nor_depleted_time() -> None:
     assert {found[name] for name in ("bound", "depleted", "throughput", "starved", "remarks")} == {"-"}
 
 
+def one_of_client(others: int = 0, **columns: object) -> Row:
+    """A row of the query."""
+    return Row(**row_of(CONSUMER_MEMORY, **columns).asDict(), others=others)
+
+
+def test_what_is_held_is_told_in_words_and_that_processes_are_not_told_apart() -> None:
+    def told(**columns: int) -> str:
+        return needed(findings({lanes: [], hungry_consumers: [one_of_client(**columns)]}, {ALGORITHM: LANES}))
+
+    assert "0 of responses at a time, nothing for 99 % of the time" in told()
+    assert "100 B or less for 99 % of the time" in told(used_bytes_p99=100)
+    assert "several processes" not in told()
+    assert "several processes seem to share that client.id and address" in told(others=7)
+
+
 def answer(question: Callable[[Findings], str], *rows: Row, names: tuple[str, ...] = LANES) -> str:
-    found = {lanes: list(rows), hungry_consumers: [row_of(CONSUMER_MEMORY, client_id="app")]}
+    found = {lanes: list(rows), hungry_consumers: [one_of_client(client_id="app")]}
     return question(findings(found, {ALGORITHM: names}))
 
 
@@ -71,7 +106,7 @@ def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
 
 def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
     def told(**columns: int | None) -> str:
-        most = row_of(CONSUMER_MEMORY, record_bytes=100, **columns)
+        most = one_of_client(record_bytes=100, **columns)
         return needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
 
     assert "what 7 compressed batches are uncompressed was not measured" in told(

@@ -120,6 +120,7 @@ def read(sim: Sim, lane: int, i: int, time: int) -> bool:
     outcome = try_allocate(sim.pools[lane], sim.trace.size[i], time) if sim.trace.size[i] > 0 else GRANTED
     if outcome == ILLEGAL:
         sim.runs[lane].larger += 1
+        sim.runs[lane].smallest = max(sim.runs[lane].smallest, sim.trace.size[i])
         sim.work.head[connection] = NONE
         return True
     if outcome != GRANTED:

@@ -2,7 +2,8 @@
 
 A response's memory is held until the client fetches again every partition of which the response had records: a
 consumer asks for more of a partition once it has taken what it got (AbstractFetch.fetchablePartitions, Kafka 4.4). One
-that is not asked for again (paused, taken away, or the capture ends) pins its response.
+that is not asked for again (paused, taken away, or the capture ends) pins its response, until the process has no
+connection any more: of one that ends and another that begins later under its name, the second holds nothing of it.
 
 Both take their memory when their size is known, which is the time of their first byte where packets tell it.
 
@@ -33,6 +34,8 @@ BY_RESPONSE, BY_REPLICATION, BY_LOG = range(3)
 UNKNOWN = -1
 MOST_EXCHANGES = 1 << 20  # of a unit: some 250 bytes of working memory each
 FETCH = 1
+GONE_US = 1_000_000
+"""Without a connection for longer a process is gone; one that lost it comes again within reconnect.backoff.max.ms."""
 # OffsetCommit, OffsetFetch, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, ConsumerGroupHeartbeat
 GROUP_APIS = (8, 9, 11, 12, 13, 14, 68)
 # APIs whose request memory is held until the request is handled (RequestChannel.Request and
@@ -256,6 +259,21 @@ def first_of(behind: Ints, connection: Ints) -> Ints:
     return first
 
 
+def until_gone(rows: Exchanges) -> Ints:
+    """How long each response can be held (us): until no connection of the process is open, where GONE_US later another
+    one begins; else NEVER given back. rows: with connections by number. A connection is open from its first request to
+    its last response.
+    """
+    begin, end = np.full(len(rows.came), np.iinfo(np.int64).max), np.zeros(len(rows.came), np.int64)
+    np.minimum.at(begin, rows.connection, rows.asked)
+    np.maximum.at(end, rows.connection, rows.came)
+    order = np.argsort(begin, kind="stable")
+    over = np.maximum.accumulate(end[order])
+    gone = over[:-1][(begin[order][1:] > over[:-1] + GONE_US) & (end[order][1:] > 0)]
+    at = np.searchsorted(gone, rows.came)
+    return np.where(at < len(gone), np.append(gone, NEVER)[at] - rows.came, NEVER)
+
+
 def response_trace(gathered: Gathered) -> Trace:
     """A client's responses as the replay takes them."""
     return trace_of_responses(answered(gathered))
@@ -268,7 +286,7 @@ def trace_of_responses(exchanges: Exchanges) -> Trace:
     fetches = np.bincount(rows.connection, rows.api_key == FETCH, len(first)) > 0
     of_group = np.bincount(rows.connection, np.isin(rows.api_key, GROUP_APIS), len(first)) > 0
     held = np.where(rows.drained == UNKNOWN, 0, np.maximum(rows.drained - rows.came, 0))
-    held = np.where(rows.undrained > 0, NEVER, held)
+    held = np.where(rows.undrained > 0, until_gone(rows), held)
     started = np.clip(rows.started, rows.asked, rows.came)
     return Trace(
         rows.connection, behind, rows.asked, started, rows.came, rows.size, held, rows.records, rows.max_bytes, first,
