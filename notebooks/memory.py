@@ -59,14 +59,15 @@ alt.Chart(exceedance, width=520, height=220).mark_line(interpolate="step-after")
 # %% [markdown]
 # ## What a bound would cost (KIP-81, a proposal)
 #
-# `no_wait_from_mib` is the smallest pool in which nobody waits; `throughput` is of the captured lane's. A pool that
-# is not above `fetch.max.bytes` the proposal's prototype would refuse to start with.
+# `no_wait_from_mib` is the smallest pool in which nobody waits, told where nobody does; `throughput` is of the
+# captured lane's. A pool that is not above `fetch.max.bytes` the proposal's prototype would refuse to start with.
 
 # %%
 lake.sql("""
     SELECT scenario, client_id, round(used_bytes_p99 / 1048576, 2) AS used_p99_mib,
            round(used_bytes_max / 1048576, 2) AS used_max_mib,
-           round(smallest_pool_bytes / 1048576, 2) AS no_wait_from_mib,
+           CASE WHEN waits + stuck_connections + larger_than_pool = 0
+                THEN round(smallest_pool_bytes / 1048576, 2) END AS no_wait_from_mib,
            round(memory_bound_bytes / 1048576, 1) AS memory_bound_mib, waits, round(wait_ms_p99, 1) AS wait_ms_p99,
            round(100 * depleted_share, 1) AS depleted_percent, round(throughput_ratio, 3) AS throughput, deadlock
     FROM consumer_memory ORDER BY used_bytes_max DESC, client_id, scenario LIMIT 12

@@ -122,6 +122,7 @@ lake.sql("""
 # %%
 lake.sql("""
     SELECT scenario, broker, max(array_max(shard_sessions)) AS fullest_shard,
-           min(array_min(shard_sessions)) AS emptiest_shard, sum(refused + evicted) AS refused_or_evicted
+           sum(refused + evicted) AS refused_or_evicted,
+           sum(refused_despite_room + evicted_despite_room) AS beside_a_free_slot
     FROM session_cache GROUP BY ALL ORDER BY refused_or_evicted DESC, scenario, broker LIMIT 12
 """)
