@@ -80,10 +80,12 @@ def with_rest(shown: Iterable[str], in_all: int) -> list[str]:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in percent that says 100 only when all are."""
+    """A share in percent that says 100 only when all are, and 0.00 only when none is."""
     if whole == 0:
         return "-"
-    return "100 %" if part == whole else f"{min(100 * part / whole, 99.99):.2f} %"
+    if part in (0, whole):
+        return "100 %" if part else "0.00 %"
+    return f"{min(max(100 * part / whole, 0.01), 99.99):.2f} %"
 
 
 def size(value: int | None) -> str:

@@ -35,7 +35,7 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     c = SESSION_CACHE
     summed = (
         c.fetches, c.full_fetches, c.created, c.refused, c.refused_despite_room, c.evicted, c.not_found,
-        c.request_bytes, c.response_bytes,
+        c.request_bytes, c.response_bytes, c.captured_refused, c.captured_created,
     )  # fmt: skip
     sums = [F.sum(column).alias(column) for column in summed]
     most = (

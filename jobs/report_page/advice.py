@@ -17,7 +17,7 @@ from jobs.report_page.fairness import STARVING, consumers_in_closed_loop
 from jobs.report_page.limits import WHOSE
 from jobs.report_page.memory import BOUNDED, unless_refused
 from jobs.report_page.question import Findings
-from jobs.report_page.sessions import ENOUGH, refused_share
+from jobs.report_page.sessions import ENOUGH, captured_refused_share
 from jobs.report_page.sessions import in_order as session_lanes_in_order
 from jobs.report_page.splits import SAFE, batch_size
 from jobs.report_page.splits import in_order as split_lanes_in_order
@@ -140,7 +140,7 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
     keep = taken is not None and taken >= zero
     yield Advice(
         "max.incremental.fetch.session.cache.slots",
-        f"{percent(refused_share(captured))} refused, {captured[c.evicted]:,} evicted",
+        f"{percent(captured_refused_share(captured))} refused, {captured[c.evicted]:,} evicted",
         f"Keep {taken:,}: {zero:,} would do" if keep else f"{zero:,}: from there on nobody is refused or evicted",
         f"a broker keeps up to {most['live']:,} sessions with {most['cached']:,} partitions in all (as captured "
         f"{captured['live']:,} with {captured['cached']:,})", ENOUGH.number,

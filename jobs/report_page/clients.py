@@ -21,27 +21,28 @@ def not_found(found: Findings) -> str:
     rows = found.of(fetching_clients)
     if not rows:
         raise Unanswered(NO_FETCH)
-    fetches, lost = (sum(row[name] for row in found.of(fetching_software)) for name in ("fetches", "not_found"))
+    fetches, lost, full = (
+        sum(row[name] for row in found.of(fetching_software)) for name in ("fetches", "not_found", "full")
+    )
     told = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} met FETCH_SESSION_ID_NOT_FOUND"
     if lost:
         told += f", most of {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
-    return f"{told}{harm(found)}."
+    return f"{told}; {percent(full / fetches)} of all fetches were full ones{harm(found)}."
 
 
 def harm(found: Findings) -> str:
-    """What full fetches cost as captured, beside the lane that has fewest."""
+    """What full fetches of the captured lane cost, beside the lane that has fewest."""
     c, rows = SESSION_CACHE, in_order(found)
     if not rows:
         return ""
     captured, best = rows[0], min(rows, key=full_share)
-    told = f"; {percent(full_share(captured))} of all fetches were full ones"
     spared = captured[c.request_bytes] - best[c.request_bytes]
-    if not captured[c.refused] + captured[c.evicted]:
-        return f"{told}, none of them for want of slots"
+    if not captured[c.captured_refused] + captured[c.refused] + captured[c.evicted]:
+        return ", none of them for want of slots"
     if full_share(best) == full_share(captured):
-        return f"{told}, which no number of slots replayed makes fewer"
+        return ", which no number of slots replayed makes fewer"
     return (
-        f"{told}, {percent(full_share(best))} {lane_said(best[c.scenario])}, which spares {size(spared)} of requests "
+        f", {percent(full_share(best))} {lane_said(best[c.scenario])}, which spares {size(spared)} of requests "
         f"and {captured['reread'] - best['reread']:,} partitions to read again"
     )
 

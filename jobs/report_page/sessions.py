@@ -61,6 +61,13 @@ def refused_share(row: Row) -> float:
     return float(row[c.refused] / asked) if asked else 0.0
 
 
+def captured_refused_share(row: Row) -> float:
+    """The same of what was captured, which the replay of the captured settings need not give."""
+    c = SESSION_CACHE
+    asked = row[c.captured_refused] + row[c.captured_created]
+    return float(row[c.captured_refused] / asked) if asked else 0.0
+
+
 def enough(found: Findings) -> str:
     """Question 9: the number of slots from which on nobody is refused or evicted, and what fewer do."""
     c, s, rows = SESSION_CACHE, SESSION_SLOTS, in_order(found)
@@ -75,9 +82,11 @@ def enough(found: Findings) -> str:
     worst = max(rows, key=refused_share)
     told = (
         f"From {enough_of} of a broker on nobody in the capture is refused or evicted; as captured "
-        f"{percent(refused_share(captured))} of the full fetches that want a session are refused and "
-        f"{counted(captured[c.evicted], 'session')} evicted"
+        f"{percent(captured_refused_share(captured))} of the full fetches that want a session are refused"
     )
+    if captured[c.captured_refused] != captured[c.refused]:
+        told += f" ({percent(refused_share(captured))} in the replay of the captured settings)"
+    told += f" and {counted(captured[c.evicted], 'session')} evicted"
     if worst[c.scenario] == CAPTURED_LANE or refused_share(worst) == refused_share(captured):
         return f"{told}."
     return f"{told}, {percent(refused_share(worst))} and {worst[c.evicted]:,} {lane_said(worst[c.scenario])}."

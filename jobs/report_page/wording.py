@@ -41,11 +41,13 @@ def moment(at: datetime) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share from 0 to 1 in percent, with `100 %` and `0 %` for nothing but all and none."""
+    """A share in percent, with `100 %` and `0 %` for nothing but all and none; a ratio may be above 1."""
     if share is None:
         return "-"
     if share in (0, 1):
         return f"{share:.0%}".replace("%", " %")
+    if share > 1:
+        return f"{100 * share:,.1f} %"
     shown = min(max(100 * share, 0.01), 99.99)
     return f"{shown:.2f} %" if shown < 1 or shown > 99 else f"{shown:.1f} %"
 

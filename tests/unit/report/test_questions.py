@@ -128,7 +128,8 @@ def test_limits_that_nothing_improves_are_kept() -> None:
 
 def sessions(captured_refused: int, zero_harm: int, taken: int) -> Findings:
     c, s = SESSION_CACHE, SESSION_SLOTS
-    own = {c.fetches: 100, c.created: 10, "live": 8, "cached": 40, "reread": 0}
+    own = {c.fetches: 100, c.created: 10, c.captured_created: 10, "live": 8, "cached": 40, "reread": 0}
+    own |= {c.captured_refused: captured_refused}
     rows = [
         row_of(c).asDict() | own | {c.scenario: name, c.refused: refused, c.full_fetches: 10 + refused}
         for name, refused in (
@@ -155,13 +156,15 @@ def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
 def lost_sessions(captured_refused: int, full: int, full_with_fewer_slots: int) -> Findings:
     c, x = SESSION_CACHE, EXCHANGES
     rows = [
-        row_of(c).asDict() | {c.fetches: 100, "reread": 0, c.scenario: name, c.refused: refused, c.full_fetches: count}
+        row_of(c).asDict()
+        | {c.fetches: 100, "reread": 0, c.scenario: name, c.refused: refused, c.captured_refused: captured_refused}
+        | {c.full_fetches: count}
         for name, refused, count in (
             ("captured", captured_refused, full),
             ("broker.max.incremental.fetch.session.cache.slots=8", 9, full_with_fewer_slots),
         )
     ]
-    client = {x.client_id: "app", "fetches": 100, "not_found": 0}
+    client = {x.client_id: "app", "fetches": 100, "not_found": 0, "full": full}
     return findings(
         {session_lanes: [Row(**row) for row in rows], fetching_clients: [Row(**client)],
          fetching_software: [Row(**client)]},
@@ -193,6 +196,16 @@ def test_who_evicts_most_is_named_and_who_does_as_often_is_counted() -> None:
     assert sentence(evicting(3, 1), 10).endswith("; most often app-0 evicts report (3).")
     assert sentence(evicting(3, 3, 3, 1), 10).endswith(
         "; most often app-0 evicts report (3, as often as 2 other pairs)."
+    )
+
+
+def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it() -> None:
+    found = sessions(captured_refused=30, zero_harm=16, taken=1000)
+    rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
+    other = findings({**found.rows, session_lanes: rows}, found.lanes)
+    assert (
+        "as captured 75.0 % of the full fetches that want a session are refused (0 % in the replay of the captured"
+        in (sentence(other, 9))
     )
 
 

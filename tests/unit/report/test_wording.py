@@ -34,7 +34,7 @@ def test_a_time_has_the_unit_that_suits_it(ms: float | None, said: str) -> None:
 @pytest.mark.parametrize(
     ("share", "said"),
     [(None, "-"), (0, "0 %"), (1, "100 %"), (0.5, "50.0 %"), (0.00001, "0.01 %"), (0.99999, "99.99 %"),
-     (0.004, "0.40 %")],
+     (0.004, "0.40 %"), (1.6, "160.0 %"), (25.0, "2,500.0 %")],
 )  # fmt: skip
 def test_a_share_says_none_and_all_only_of_none_and_all(share: float | None, said: str) -> None:
     assert percent(share) == said
