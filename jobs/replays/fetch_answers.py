@@ -51,7 +51,8 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
         F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
         F.max(F.col(c.catch_up_ms).isNull()).alias("never"), F.sum(c.left_out).alias("left_out"),
     )  # fmt: skip
-    waited = F.struct(f.longest_wait_ms, F.concat_ws("-", f.topic, f.partition).alias("partition"))
+    name = F.concat_ws("-", f.topic, f.partition).alias("partition")
+    waited = F.struct(f.longest_wait_ms, name, f.share_of_available, f.share_of_bytes)
     waits = own_rows(f).where(F.col(f.mode) == CLOSED_LOOP).groupBy(f.reader, f.scenario).agg(
         F.max(waited).alias("longest"), F.sum((F.col(f.empty_though_available) > 0).cast("int")).alias("waiting"),
     )  # fmt: skip
@@ -109,7 +110,7 @@ def open_cells(row: Row) -> list[str]:
 
 def closed_cells(row: Row) -> list[str]:
     """What a lane of the closed loop comes to."""
-    waited, partition = row["longest"]
+    waited, partition = row["longest"][:2]
     return [
         "never" if row["never"] else f"{row['took']:,.0f} ms", f"{waited:,.0f} ms", partition if waited else "-",
         f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),

@@ -13,6 +13,7 @@ from jobs.report_page.fairness import CONSUMER, NO_CONSUMER, captured_of, consum
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import but_for_larger, duration, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import TRIES
 from jobs.screen import Grid, size
 from schemas.tables.gold import FETCH_MEMORY, FETCH_TIMELINE
 from udfs.replay.fetch.fetch_report import ALGORITHM
@@ -63,6 +64,8 @@ def catch_up(found: Findings) -> str:
     )
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)
+    if len(rows) < 2:
+        return f"{told}; other limits are tried by --set={TRIES[ALGORITHM]}."
     if fastest["scenario"] == CAPTURED_LANE:
         return f"{told}; no other lane replayed is faster."
     return f"{told}; {lane_said(fastest['scenario'])} it takes {duration(fastest['took'])} and {size(fastest['held'])}."

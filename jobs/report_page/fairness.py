@@ -53,38 +53,37 @@ def starving(found: Findings) -> str:
     captured = captured_of(rows)
     if captured is None:
         raise Unanswered(NO_CONSUMER)
-    waited, partition = captured["longest"]
-    if not waited:
+    waited, partition = captured["longest"][:2]
+    if not captured["waiting"]:
         told = "With the captured limits no partition of a consumer got nothing from a fetch while it had records"
     else:
         told = (
             f"With the captured limits {counted(captured['waiting'], 'partition')} of consumers got nothing from a "
-            f"fetch though there was something; {partition} waited longest, {duration(waited)}"
+            f"fetch though there was something; {partition} waited longest, {duration(waited)}{skew(captured)}"
         )
-    return f"{told}{skew(found)}{best_and_worst(rows, waited)}."
+    return f"{told}{best_and_worst(rows, waited)}."
 
 
-def skew(found: Findings) -> str:
+def skew(captured: Row) -> str:
     """How uneven the load of the partition that waits longest is."""
-    f = FETCH_FAIRNESS
-    captured = captured_of(found.of(waiting_partitions))
-    if captured is None or not captured[f.longest_wait_ms]:
-        return ""
+    f, longest = FETCH_FAIRNESS, captured["longest"]
     return (
-        f", with {percent(captured[f.share_of_available])} of what there was for its consumer and "
-        f"{percent(captured[f.share_of_bytes])} of what it got"
+        f", with {percent(longest[f.share_of_available])} of what its consumer's fetches found, counted at each, and "
+        f"{percent(longest[f.share_of_bytes])} of what they got"
     )
 
 
 def best_and_worst(rows: list[Row], waited: float) -> str:
     """What the other lanes do to the longest wait."""
+    if len(rows) > 1 and not any(row["waiting"] for row in rows):
+        return ", nor in any other lane replayed"
     others = [row for row in rows if row["scenario"] != CAPTURED_LANE]
     if not others:
         return ""
-    best = min(others, key=lambda row: row["longest"][0])
+    best = min(others, key=lambda row: (row["longest"][0], row["waiting"]))
     worst = max(others, key=lambda row: row["longest"][0])
-    cure = "it is the limits: " if waited and not best["longest"][0] else ""
-    least = "nobody waits" if not best["longest"][0] else f"the longest wait is {duration(best['longest'][0])}"
+    cure = "it is the limits: " if waited and not best["waiting"] else ""
+    least = "nobody waits" if not best["waiting"] else f"the longest wait is {duration(best['longest'][0])}"
     told = f"; {cure}{lane_said(best['scenario'])} {least}"
     if worst["longest"][0] > best["longest"][0]:
         told += f", {lane_said(worst['scenario'])} it is {duration(worst['longest'][0])}"
@@ -118,8 +117,8 @@ def shares(found: Findings) -> Plot:
     return Plot(
         "Skew, as captured: below the line a partition got less than its share; far to the right is where the data is",
         "point", seen_in(rows, "no partition waited in any lane", "had"),
-        Axis("had", "share of what there was for its consumer", "percent"),
-        Axis("got", "share of what its consumer got", "percent"), Axis("waited", "partition", "name"),
+        Axis("had", "share of what its consumer's fetches found, counted at each", "percent"),
+        Axis("got", "share of what they got", "percent"), Axis("waited", "partition", "name"),
         diagonal="in proportion",
     )  # fmt: skip
 
@@ -149,9 +148,10 @@ def waits_table(found: Findings) -> Grid:
         ]
         for row in rows
     ]  # fmt: skip
-    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what there was", "of bytes got",
+    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what was found*", "of bytes got",
             "catch-up", "longest in any lane")  # fmt: skip
-    notes = ("As captured; those that wait longest in any lane first.", *and_more(rows, f))
+    told = "As captured; those that wait longest in any lane first."
+    notes = (told, "* of what the consumer's fetches found there, counted at each.", *and_more(rows, f))
     return Grid(head, cells, ("consumer", "partition"), notes)
 
 

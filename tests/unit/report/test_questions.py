@@ -35,16 +35,18 @@ LARGE = "consumer.fetch.max.bytes=50MiB"
 def lane(name: str, wait: float, took: float, held: int, cut: int = 0) -> Row:
     """A row of the query `closed_lanes`."""
     return Row(
-        reader="consumer", scenario=name, longest=Row(longest_wait_ms=wait, partition="orders-7"),
+        reader="consumer", scenario=name,
+        longest=Row(longest_wait_ms=wait, partition="orders-7", share_of_available=0.4, share_of_bytes=0.1),
         waiting=int(wait > 0), took=took, never=False, requests=9, cut=cut, held=held, bound=8 << 20,
     )  # fmt: skip
 
 
 def fetch_limits(*rows: Row) -> Findings:
     f = FETCH_FAIRNESS
+    # Of the partition that waits longest in some other lane, which comes first.
     worst = Row(
-        **row_of(f, scenario="captured", longest_wait_ms=rows[0].longest[0], share_of_available=0.4, share_of_bytes=0.1)
-        .asDict(), worst=0.0, had=0,
+        **row_of(f, scenario="captured", longest_wait_ms=1.0, share_of_available=0.9, share_of_bytes=0.9).asDict(),
+        worst=0.0, had=0,
     )  # fmt: skip
     names = [row.scenario for row in rows]
     return findings({closed_lanes: [*rows], waiting_partitions: [worst]}, {"fetch_max_bytes": names})
@@ -90,7 +92,7 @@ def test_a_table_that_a_run_has_not_is_not_asked() -> None:
 def test_starvation_that_other_limits_end_is_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 0, 34, 900)), 7)
     assert "orders-7 waited longest, 105 ms" in told
-    assert "40.0 % of what there was for its consumer and 10.0 % of what it got" in told
+    assert "40.0 % of what its consumer's fetches found, counted at each, and 10.0 % of what they got" in told
     assert "it is the limits: with fetch.max.bytes=50 MiB nobody waits" in told
 
 
@@ -105,6 +107,17 @@ def test_nobody_is_said_to_wait_where_nobody_does() -> None:
     assert told == (
         "With the captured limits no partition of a consumer got nothing from a fetch while it had records."
     )
+
+
+def test_where_no_lane_has_anybody_wait_that_is_said_once() -> None:
+    told = sentence(fetch_limits(lane("captured", 0, 270, 500), lane(LARGE, 0, 34, 900)), 7)
+    assert told.endswith("while it had records, nor in any other lane replayed.")
+
+
+def test_who_waited_and_was_served_within_the_clocks_tick_is_not_nobody() -> None:
+    waits = Row(**(lane("captured", 0, 270, 500).asDict() | {"waiting": 2}))
+    told = sentence(fetch_limits(waits, lane(LARGE, 0, 34, 900)), 7)
+    assert "2 partitions of consumers got nothing from a fetch though there was something; orders-7 waited" in told
 
 
 def test_the_advice_on_limits_is_the_fairest_lane_with_what_it_costs() -> None:
@@ -204,9 +217,9 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
     rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
     other = findings({**found.rows, session_lanes: rows}, found.lanes)
     assert (
-        "as captured 75.0 % of the full fetches that want a session are refused (0 % in the replay of the captured"
-        in (sentence(other, 9))
-    )
+        "; as captured 75.0 % of the full fetches that want a session are refused "
+        "(0 % in the replay of the captured settings) and 0 sessions evicted"
+    ) in sentence(other, 9)
 
 
 def test_enough_slots_are_kept() -> None:
