@@ -22,7 +22,8 @@ HEAD = ("lane", "changes", "done", "by max.broker.partitions*", "by max.partitio
         "headroom", "reached")  # fmt: skip
 NOTES = (
     "  * refused. Limits count replicas without those of internal topics; headroom: of the limit that is nearest,",
-    "    reached: when it is, at the growth of the run, where that is of a day or more.",
+    "    reached: when it is, at the growth of the run, where that is of a day or more. changes: requests for them; a",
+    "    Metadata request that would make a topic is one, of which there are more where the topic was refused.",
 )
 SPAN_FOR_A_DATE_MS = 86_400_000
 """Growth over less than a day is no forecast."""

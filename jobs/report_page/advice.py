@@ -19,7 +19,7 @@ from jobs.report_page.memory import BOUNDED, unless_refused
 from jobs.report_page.question import Findings
 from jobs.report_page.sessions import ENOUGH, captured_refused_share
 from jobs.report_page.sessions import in_order as session_lanes_in_order
-from jobs.report_page.splits import SAFE, batch_size
+from jobs.report_page.splits import SAFE, batch_size, beside_size
 from jobs.report_page.splits import in_order as split_lanes_in_order
 from jobs.report_page.wording import changed, counted, duration, lane_said, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -157,7 +157,7 @@ def batches(found: Findings) -> Iterable[Advice]:
     best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
     yield Advice(
         "batch.size", f"{percent(captured['rate'])} of the worst producer's batches are split",
-        f"{largest:,}: the largest replayed with {percent(best['rate'])} split",
+        f"{largest:,}{beside_size(best)}: the largest replayed that splits few, {percent(best['rate'])}",
         f"{best['batches']:,} batches instead of {captured['batches']:,}, filled to {percent(best['fill'])}; "
         f"{size(best['sent'])} sent instead of {size(captured['sent'])}", SAFE.number,
     )  # fmt: skip

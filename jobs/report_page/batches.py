@@ -102,6 +102,7 @@ CHECKS = (
     ("max.message.bytes", "broker, as it appends", "compressed, the whole batch with its header"),
     ("batch.size", "producer, as it fills", "compressed, as the producer estimates it"),
     ("max.request.size", "producer, as it takes a record", "uncompressed, one record"),
+    ("max.request.size", "producer, as it fills a request", "compressed, the batches of the request"),
     ("buffer.memory", "producer, as it fills", "batch.size at least, or the record that is larger"),
 )
 """Setting, who checks it when, against which bytes: Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer."""
@@ -117,11 +118,22 @@ def compressed_or_not(found: Findings) -> str:
     batches = sum(row["batches"] for row in compressed)
     everything = counted(sum(row["batches"] for row in rows), "produced batch", "produced batches")
     told += f"; {batches:,} of {everything} here are compressed"
-    refused_from = min((row["smallest_refused"] for row in rows if row["refused"]), default=None)
-    taken = max((row["largest_taken_uncompressed"] or 0 for row in rows), default=0)
-    if refused_from is not None and taken > refused_from:
-        told += f": one with {size(taken)} uncompressed was taken, one of {size(refused_from)} on the wire was refused"
-    return f"{told}."
+    return f"{told}{both_sides(found)}."
+
+
+def both_sides(found: Findings) -> str:
+    """Of one topic, for each may have a limit of its own: a batch taken that uncompressed is above one refused."""
+    b, rows = RECORD_BATCHES, found.of(produced_topics)
+    for topic in dict.fromkeys(row[b.topic] for row in rows):
+        same = [row for row in rows if row[b.topic] == topic]
+        refused_from = min((row["smallest_refused"] for row in same if row["refused"]), default=None)
+        taken = max(row["largest_taken_uncompressed"] or 0 for row in same)
+        if refused_from is not None and taken > refused_from:
+            return (
+                f": of those to {topic} one with {size(taken)} uncompressed was taken, and one of {size(refused_from)} "
+                "on the wire was refused"
+            )
+    return ""
 
 
 def by_codec(found: Findings) -> Plot:
@@ -166,6 +178,6 @@ REFUSED = Question(
 
 COMPRESSED = Question(
     5, "Does the limit apply to compressed or uncompressed bytes?", "KIP-74, KIP-126", (),
-    (produced_codecs,), compressed_or_not, (by_codec,), checks_table, (),
+    (produced_codecs, produced_topics), compressed_or_not, (by_codec,), checks_table, (),
     {ALGORITHM: (lanes,)},
 )  # fmt: skip

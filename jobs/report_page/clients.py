@@ -90,18 +90,25 @@ def software(row: Row) -> str:
 
 
 def by_version(found: Findings) -> str:
-    """Question 18: whether client versions in the capture differ."""
+    """Question 18: whether versions of one client differ in the capture; two clients are not compared."""
     rows = found.of(fetching_software)
     if not rows:
         raise Unanswered(NO_FETCH)
-    named = [row for row in rows if row[EXCHANGES.client_software_name]]
-    if len(named) < 2:
-        are = f"All clients that say what they are run {software(named[0])}" if named else "No client says what it is"
-        raise Unanswered(f"{are}: capture before and after the upgrade, into a lake each, and compare the two reports.")
-    low, high = (pick(named, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
+    of_name: dict[str, list[Row]] = {}
+    for row in rows:
+        of_name.setdefault(row[EXCHANGES.client_software_name] or "", []).append(row)
+    unnamed = of_name.pop("", [])
+    name, of_most = max(of_name.items(), key=lambda item: len(item[1]), default=("", unnamed))
+    if len(of_most) < 2 or not name:
+        are = ", ".join(software(row) for same in of_name.values() for row in same) or "none that says what it is"
+        raise Unanswered(
+            f"No client fetches in two versions here ({are}): capture before and after the upgrade, into a lake each, "
+            "and compare the two reports."
+        )
+    low, high = (pick(of_most, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
     return (
-        f"Fetches come from {len(named)} client versions: of {software(low)} {sessions_of(low)}, of {software(high)} "
-        f"{sessions_of(high)}."
+        f"Fetches of {name} come from {len(of_most)} versions: of {software(low)} {sessions_of(low)}, of "
+        f"{software(high)} {sessions_of(high)}."
     )
 
 

@@ -78,8 +78,8 @@ def small_and_many(found: Findings) -> str:
     mib = consumers["bytes"] / (1 << 20)
     rate = f", {consumers['fetches'] / mib:,.0f} for a MiB" if mib else ""
     told = (
-        f"Consumers sent {counted(consumers['fetches'], 'fetch', 'fetches')} for {size(consumers['bytes'])} of "
-        f"records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came back empty"
+        f"Consumers had {counted(consumers['fetches'], 'fetch', 'fetches')} answered, with {size(consumers['bytes'])} "
+        f"of records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came back empty"
     )
     most = found.of(fetching_consumers)[0]
     if most["median"] is None:
@@ -176,7 +176,7 @@ def followers(found: Findings) -> str:
         return f"{percent(row[field] / everyone)}" if everyone else "none"
 
     return (
-        f"Followers sent {of_all('fetches')} of the fetches, got {of_all('bytes')} of the record bytes "
+        f"Followers sent {of_all('fetches')} of the answered fetches, got {of_all('bytes')} of the record bytes "
         f"({size(row['bytes'])}) and opened {of_all('sessions')} of the fetch sessions ({row['sessions']:,}), whose "
         "slots a consumer takes only when they were idle for min.incremental.fetch.session.eviction.ms."
     )

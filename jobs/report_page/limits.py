@@ -100,7 +100,10 @@ def nearest_limit(found: Findings, span: float) -> str:
         return "; no limit was replayed, --set=max.broker.partitions=4000 does"
     row = min(rows, key=lambda row: row["nearest"][h.headroom])
     near = row["nearest"]
-    told = f"; the proposal's {row[h.refused_by]}={near[h.limit_value]:,} would leave {near[h.headroom]:,}"
+    limit, left = f"the proposal's {row[h.refused_by]}={near[h.limit_value]:,}", near[h.headroom]
+    told = f"; under {limit}{refused_by_then(found, row[h.scenario])} there would be room for {left:,} more"
+    if left < 0:
+        told = f"; they would be {-left:,} above {limit}"
     if near[h.growth_per_day] <= 0:
         return f"{told}, and nothing grew"
     if span < SPAN_FOR_A_DATE_MS:
@@ -108,6 +111,14 @@ def nearest_limit(found: Findings, span: float) -> str:
         return f"{told}; topics changed over {over}, too short for a date: capture some days, or run `size`"
     date = "not within 100 years" if near[h.breach_at] is None else f"on {near[h.breach_at]:%Y-%m-%d}"
     return f"{told}, reached {date} at {near[h.growth_per_day]:,.0f} replicas a day"
+
+
+def refused_by_then(found: Findings, lane: str) -> str:
+    """How much a lane has refused of what is there as captured."""
+    t = PARTITION_LIMITS
+    rows = [row for row in found.of(lanes) if row[t.scenario] == lane]
+    refused = sum(row[t.refused_by_broker_limit] + row[t.refused_by_cluster_limit] for row in rows)
+    return f", with {counted(refused, 'change')} refused by then," if refused else ""
 
 
 def replicas_over_time(found: Findings) -> Plot:
@@ -160,20 +171,21 @@ def whose(found: Findings) -> str:
         raise Unanswered(
             "The capture shows no change to topics: capture the controller's connections while teams make topics."
         )
-    tried = max(row[t.tried] for row in found.of(lanes))
+    most = max(row[t.tried] for row in found.of(lanes))
     limits = safe_limits(found.of(safe))
     fine = f"; from {limits} on nothing is refused (limits that KIP-578, a proposal, would bring)" if limits else ""
     rows = [row for row in found.of(refusals) if row[r.scenario] != CAPTURED_LANE]
     if not rows:
-        return f"Nobody's, of {counted(tried, 'captured change')} to topics in the lanes replayed{fine}."
+        return f"Nobody's, of {counted(most, 'captured request')} to change topics in the lanes replayed{fine}."
     by_lane = {
         row[t.scenario]: row[t.refused_by_broker_limit] + row[t.refused_by_cluster_limit] for row in found.of(lanes)
     }
     worst = max(by_lane, key=lambda lane: (by_lane[lane], lane))
     first = next(row for row in rows if row[r.scenario] == worst)
+    tried = next(row[t.tried] for row in found.of(lanes) if row[t.scenario] == worst)
     return (
-        f"{begun(lane_said(worst))}, {by_lane[worst]:,} of {counted(tried, 'captured change')} to topics fail, most of "
-        f"{name_of(first[r.client_id])} ({first['refused']:,}){fine}."
+        f"{begun(lane_said(worst))}, {by_lane[worst]:,} of {counted(tried, 'captured request')} to change topics are "
+        f"refused, most of {name_of(first[r.client_id])} ({first['refused']:,}){fine}."
     )
 
 
@@ -207,7 +219,8 @@ def lanes_grid(found: Findings) -> Grid:
 
 HOW_MANY = Question(
     3, "How many partitions can I have per broker and cluster?", "KIP-578", (ALGORITHM,),
-    (brokers_over_time, cluster, headroom), how_many, (replicas_over_time,), headroom_table, TRUST, is_proposal=True,
+    (brokers_over_time, cluster, headroom, lanes), how_many, (replicas_over_time,), headroom_table, TRUST,
+    is_proposal=True,
 )  # fmt: skip
 WHOSE = Question(
     15, "If I cap partitions at N, which teams' creates fail?", "KIP-578", (ALGORITHM,),

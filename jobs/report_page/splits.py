@@ -86,12 +86,22 @@ def safe(found: Findings) -> str:
         return f"{begun(now)}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
     largest = max(safest.values())
     if not largest:
-        return f"None of those replayed: all split more than {bound} of a producer's batches to a topic; {now}."
+        return (
+            f"None of those replayed: each splits more than {bound} of a producer's batches to a topic, or has some "
+            f"fail; {now}."
+        )
     best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
     return (
-        f"Up to batch.size={largest:,} no more than {bound} of the batches are split ({percent(best['rate'])} of the "
-        f"worst producer's to a topic, filled to {percent(best['fill'])}); {now}."
+        f"Of those replayed batch.size={largest:,}{beside_size(best)} is the largest with no more than {bound} of the "
+        f"batches split ({percent(best['rate'])} of the worst producer's to a topic; batches are filled to "
+        f"{percent(best['fill'])} on average); {now}."
     )
+
+
+def beside_size(row: Row) -> str:
+    """What a lane sets beside batch.size."""
+    others = [f"{key}={value}" for key, value in changed(row[BATCH_SPLIT.scenario]).items() if key != BATCH_SIZE]
+    return f" with {' and '.join(others)}" if others else ""
 
 
 def producer_of(row: Row) -> str:

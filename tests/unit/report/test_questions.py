@@ -6,6 +6,7 @@ from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS
+from jobs.replays.limit_answers import lanes as limit_lanes
 from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import HEAD, answer_row
 from jobs.replays.split_answers import lanes as split_lanes
@@ -21,7 +22,7 @@ from jobs.report_page.traffic import fetching_clients, fetching_software
 from jobs.report_page.trust import trust_line
 from jobs.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
-from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM
+from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.silver import EXCHANGES
@@ -237,8 +238,28 @@ def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
     names = ["captured", "producer.batch.size=16KiB", "producer.batch.size=30000", "producer.batch.size=64KiB"]
     rows = [split_lane(name, rate) for name, rate in zip(names, (0.09, 0.0, 0.005, 0.8), strict=True)]
     told = sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
-    assert told.startswith("Up to batch.size=30,000 no more than 1 % of the batches are split (0.50 % of the worst")
+    assert told.startswith(
+        "Of those replayed batch.size=30,000 is the largest with no more than 1 % of the batches split (0.50 % of the "
+    )
     assert "as captured the worst producer splits 9.0 % of its batches" in told
+
+
+def test_a_batch_size_that_is_safe_with_another_setting_alone_is_told_with_it() -> None:
+    names = ["captured", *(f"producer.batch.size=64KiB,producer.compression.type={name}" for name in ("gzip", "zstd"))]
+    rows = [split_lane(name, rate) for name, rate in zip(names, (0.09, 0.8, 0.0), strict=True)]
+    found = findings({split_lanes: rows}, {"batch_split": names})
+    assert "batch.size=65,536 with compression.type=zstd is the largest" in sentence(found, 4)
+    (told,) = advice(found)
+    assert told.advice.startswith("65,536 with compression.type=zstd: ")
+
+
+def test_a_batch_size_is_not_said_to_split_where_it_is_unsafe_for_batches_that_fail() -> None:
+    names = ["captured", "producer.batch.size=64KiB"]
+    rows = [split_lane("captured", 0.0), Row(**(split_lane(names[1], 0.0).asDict() | {"failed": 7}))]
+    told = sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
+    assert told.startswith(
+        "None of those replayed: each splits more than 1 % of a producer's batches to a topic, or has"
+    )
 
 
 def test_a_lane_of_batches_has_what_decides_on_it() -> None:
@@ -251,18 +272,31 @@ def test_a_lane_of_batches_has_what_decides_on_it() -> None:
     assert answer_row(unknown)[HEAD.index("recovery*")] == answer_row(unknown)[HEAD.index("size error*")] == "-"
 
 
-def near_limit(growth: float) -> Findings:
+def near_limit(growth: float, headroom: int = 94) -> Findings:
     h = PARTITION_LIMIT_HEADROOM
-    nearest = Row(headroom=94, limit_value=100, partitions=6, growth_per_day=growth, breach_at=AT, broker=3)
+    nearest = Row(headroom=headroom, limit_value=100, partitions=6, growth_per_day=growth, breach_at=AT, broker=3)
     row = Row(**{h.scenario: "max.broker.partitions=100", h.refused_by: "max.broker.partitions", "nearest": nearest})
     return findings({limit_headroom: [row]})
 
 
 def test_growth_over_seconds_is_no_date() -> None:
     told = nearest_limit(near_limit(1e9), span=2000.0)
-    assert "would leave 94" in told
+    assert "; under the proposal's max.broker.partitions=100 there would be room for 94 more; topics changed" in told
     assert "too short for a date" in told
     assert "2026" not in told
+
+
+def test_what_a_limit_leaves_is_told_with_what_it_has_refused() -> None:
+    found, t = near_limit(0.0), PARTITION_LIMITS
+    lane = row_of(t, scenario="max.broker.partitions=100", refused_by_broker_limit=3)
+    found = findings({**found.rows, limit_lanes: [lane]})
+    assert "max.broker.partitions=100, with 3 changes refused by then, there would be room for 94" in nearest_limit(
+        found, span=2000.0
+    )
+    above = near_limit(0.0, headroom=-5)
+    assert nearest_limit(above, span=2000.0).startswith(
+        "; they would be 5 above the proposal's max.broker.partitions=100"
+    )
 
 
 def test_growth_over_days_is_a_date() -> None:

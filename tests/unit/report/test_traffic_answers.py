@@ -58,9 +58,17 @@ def test_where_nothing_was_refused_that_is_the_answer() -> None:
 
 
 def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_bytes() -> None:
-    told = answer(findings({produced_codecs: [sent("lz4", 10), sent("none", 0)]}), BY_NUMBER[5]).sentence
+    codecs = [sent("lz4", 10), sent("none", 0)]
+    told = answer(findings({produced_codecs: codecs, produced_topics: codecs}), BY_NUMBER[5]).sentence
     assert "90 of 180 produced batches here are compressed" in told
-    assert "one with 50.0 KiB uncompressed was taken, one of 40.0 KiB on the wire was refused" in told
+    assert "of those to orders one with 50.0 KiB uncompressed was taken, and one of 40.0 KiB on the wire was" in told
+
+
+def test_batches_of_two_topics_are_not_compared_for_each_may_have_its_own_limit() -> None:
+    b, refused, taken = RECORD_BATCHES, sent("lz4", 10), sent("lz4", 0)
+    small = Row(**(refused.asDict() | {b.topic: "small", "largest_taken_uncompressed": 100}))
+    told = answer(findings({produced_codecs: [refused], produced_topics: [small, taken]}), BY_NUMBER[5]).sentence
+    assert told.endswith("90 of 90 produced batches here are compressed.")
 
 
 def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
@@ -68,15 +76,16 @@ def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
     asks = {f.client_id: "billing", "median": 1 << 18, f.max_bytes: 1 << 20}
     found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: [Row(**asks)]})
     assert answer(found, BY_NUMBER[16]).sentence == (
-        "Consumers sent 2,048 fetches for 2.0 MiB of records, 1,024 for a MiB; 50.0 % came back empty; of billing, "
-        "which sent most, half of the responses with records have 256.0 KiB or less, 25.0 % of its fetch.max.bytes."
+        "Consumers had 2,048 fetches answered, with 2.0 MiB of records, 1,024 for a MiB; 50.0 % came back empty; of "
+        "billing, which sent most, half of the responses with records have 256.0 KiB or less, 25.0 % of its "
+        "fetch.max.bytes."
     )
 
 
 def test_followers_have_their_share_of_fetches_and_sessions() -> None:
     found = findings({readers: [reader("consumer", 300, 3), reader("follower", 100, 1)]})
     told = answer(found, BY_NUMBER[19]).sentence
-    assert told.startswith("Followers sent 25.0 % of the fetches, got 25.0 % of the record bytes (100.0 KiB)")
+    assert told.startswith("Followers sent 25.0 % of the answered fetches, got 25.0 % of the record bytes (100.0 KiB)")
     assert "opened 25.0 % of the fetch sessions (1)" in told
 
 
@@ -85,7 +94,7 @@ def test_versions_of_clients_are_compared_where_there_are_two() -> None:
     told = answer(findings({fetching_software: rows}), BY_NUMBER[18])
     assert told.is_answered
     assert told.sentence == (
-        "Fetches come from 2 client versions: of java 4.3.1 (Fetch 12 to 17) 2.0 % are full, in 1 session with 0 not "
+        "Fetches of java come from 2 versions: of java 4.3.1 (Fetch 12 to 17) 2.0 % are full, in 1 session with 0 not "
         "found, of java 3.9.0 (Fetch 12 to 17) 50.0 % are full, in 25 sessions with 5 not found."
     )
 
@@ -93,7 +102,16 @@ def test_versions_of_clients_are_compared_where_there_are_two() -> None:
 def test_one_version_alone_is_nothing_to_compare() -> None:
     told = answer(findings({fetching_software: [software("java", "4.3.1", 2)]}), BY_NUMBER[18])
     assert not told.is_answered
-    assert told.sentence.startswith("All clients that say what they are run java 4.3.1: capture before and after")
+    assert told.sentence.startswith("No client fetches in two versions here (java 4.3.1): capture before and after")
+
+
+def test_two_clients_are_no_two_versions_of_one() -> None:
+    rows = [software("java", "4.3.1", 2), software("python", "3.0.12", 50)]
+    told = answer(findings({fetching_software: rows}), BY_NUMBER[18])
+    assert not told.is_answered
+    assert "(java 4.3.1, python 3.0.12)" in told.sentence
+    unnamed = answer(findings({fetching_software: [software("", "", 2), software("", "1", 2)]}), BY_NUMBER[18])
+    assert "(none that says what it is)" in unnamed.sentence
 
 
 def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
