@@ -23,6 +23,7 @@ from jobs.report_page.splits import SAFE, batch_size, beside_size
 from jobs.report_page.splits import in_order as split_lanes_in_order
 from jobs.report_page.wording import changed, counted, duration, lane_said, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import settings
 from jobs.screen import size
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
@@ -104,6 +105,9 @@ POOLS = {
 """By side of the replay of memory: the setting, who holds the memory, and whether it is a proposal."""
 
 
+LARGEST_REQUEST = "broker.socket.request.max.bytes"
+
+
 def pools(found: Findings) -> Iterable[Advice]:
     """The smallest pool in which nobody waits, of each side that the capture shows."""
     for side, (setting, holder, is_proposal) in POOLS.items():
@@ -116,12 +120,21 @@ def pools(found: Findings) -> Iterable[Advice]:
         cost = f"{holder} holds up to as much, {size(captured['p99'])} for 99 % of the time"
         if worst is not None:
             cost += f"; {said_of(worst)} somebody waits up to {duration(worst['longest'])}"
-        unless = unless_refused(found) if is_proposal else ""
         yield Advice(
             setting, f"{size(captured['most'])} in use at most, {counted(captured['waits'], 'wait')}",
-            f"{size(captured['smallest'])}: the smallest in which nobody waits as captured{unless}", cost,
-            BOUNDED.number, is_proposal,
+            smallest_pool(found, side, captured["smallest"]), cost, BOUNDED.number, is_proposal,
         )  # fmt: skip
+
+
+def smallest_pool(found: Findings, side: str, smallest: int) -> str:
+    """The smallest pool in which nobody waits, and what keeps it from being set."""
+    told = f"{size(smallest)}: the smallest in which nobody waits as captured"
+    if side == "consumers":
+        return f"{told}{unless_refused(found)}"
+    least = int(found.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
+    if side == "brokers" and smallest < least:
+        return f"{told}, though Kafka takes none below socket.request.max.bytes, here {size(least)}"
+    return told
 
 
 def said_of(row: Row) -> str:

@@ -75,6 +75,14 @@ def test_a_producer_has_neither_bound_nor_depleted_time() -> None:
     assert {found[name] for name in ("bound", "depleted", "throughput", "starved", "remarks")} == {"-"}
 
 
+def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
+    """queued.max.request.bytes is not below socket.request.max.bytes, 100 MiB unless stated (KafkaConfig)."""
+    (small,) = advice(findings({lanes: [row("brokers", LANES[0])]}, {ALGORITHM: LANES}))
+    assert small.advice.endswith("though Kafka takes none below socket.request.max.bytes, here 100.0 MiB")
+    (large,) = advice(findings({lanes: [row("brokers", LANES[0], smallest=200 << 20)]}, {ALGORITHM: LANES}))
+    assert large.advice == "200.0 MiB: the smallest in which nobody waits as captured"
+
+
 def one_of_client(others: int = 0, **columns: object) -> Row:
     """A row of the query."""
     return Row(**row_of(CONSUMER_MEMORY, **columns).asDict(), others=others)
