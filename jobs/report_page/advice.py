@@ -155,8 +155,8 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
         "max.incremental.fetch.session.cache.slots",
         f"{percent(captured_refused_share(captured))} refused, {captured[c.evicted]:,} evicted",
         f"Keep {taken:,}: {zero:,} would do" if keep else f"{zero:,}: from there on nobody is refused or evicted",
-        f"a broker keeps up to {most['live']:,} sessions with {most['cached']:,} partitions in all (as captured "
-        f"{captured['live']:,} with {captured['cached']:,})", ENOUGH.number,
+        f"a broker keeps up to {most['live']:,} sessions with {most['cached']:,} partitions in all (with the captured "
+        f"settings {captured['live']:,} with {captured['cached']:,})", ENOUGH.number,
     )  # fmt: skip
 
 

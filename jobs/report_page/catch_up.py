@@ -58,9 +58,10 @@ def catch_up(found: Findings) -> str:
         raise Unanswered(NO_CONSUMER)
     took = "never" if captured["never"] else f"in {duration(captured['took'])}"
     told = (
-        f"As captured the slowest backlog is read {took} while a consumer holds up to {size(captured['held'])} of "
-        f"records, bounded by min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes), up to "
-        f"{size(captured['bound'])}{but_for_larger(captured['held'], captured['bound'])}"
+        f"Replayed with the captured limits the slowest backlog is read {took} while a consumer holds up to "
+        f"{size(captured['held'])} of records, bounded by min(brokers x fetch.max.bytes, partitions x "
+        f"max.partition.fetch.bytes), up to {size(captured['bound'])}"
+        f"{but_for_larger(captured['held'], captured['bound'])}"
     )
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)

@@ -115,7 +115,8 @@ def shares(found: Findings) -> Plot:
         if row[f.scenario] == CAPTURED_LANE and None not in (row[f.share_of_available], row[f.share_of_bytes])
     ]
     return Plot(
-        "Skew, as captured: below the line a partition got less than its share; far to the right is where the data is",
+        "Skew, with the captured limits: below the line a partition got less than its share; far to the right is where "
+        "the data is",
         "point", seen_in(rows, "no partition waited in any lane", "had"),
         Axis("had", "share of what its consumer's fetches found, counted at each", "percent"),
         Axis("got", "share of what they got", "percent"), Axis("waited", "partition", "name"),
@@ -150,7 +151,7 @@ def waits_table(found: Findings) -> Grid:
     ]  # fmt: skip
     head = ("consumer", "partition", "longest wait", "fetches in a row", "of what was found*", "of bytes got",
             "catch-up", "longest in any lane")  # fmt: skip
-    told = "As captured; those that wait longest in any lane first."
+    told = "With the captured limits; those that wait longest in any lane first."
     notes = (told, "* of what the consumer's fetches found there, counted at each.", *and_more(rows, f))
     return Grid(head, cells, ("consumer", "partition"), notes)
 

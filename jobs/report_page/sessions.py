@@ -86,7 +86,7 @@ def enough(found: Findings) -> str:
     )
     if captured[c.captured_refused] != captured[c.refused]:
         told += f" ({percent(refused_share(captured))} in the replay of the captured settings)"
-    told += f" and {counted(captured[c.evicted], 'session')} evicted"
+    told += f", and in the replay {counted(captured[c.evicted], 'session')} evicted"
     if worst[c.scenario] == CAPTURED_LANE or refused_share(worst) == refused_share(captured):
         return f"{told}."
     return f"{told}, {percent(refused_share(worst))} and {worst[c.evicted]:,} {lane_said(worst[c.scenario])}."
@@ -191,10 +191,10 @@ def while_room(found: Findings) -> str:
         f"A broker's slots are spread over {number} shards of {each} each, and a session stays in the shard of its turn"
     )
     if not refused + evicted:
-        return f"{told}; as captured nobody was refused or evicted."
+        return f"{told}; with the captured settings nobody is refused or evicted."
     return (
-        f"{told}: as captured {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
-        f"{counted(evicted, 'eviction')} came while another of the broker's shards had a free slot."
+        f"{told}: with the captured settings {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
+        f"{counted(evicted, 'eviction')} come while another of the broker's shards has a free slot."
     )
 
 
@@ -210,7 +210,7 @@ def shards_by_broker(found: Findings) -> Plot:
     ]
     some = f", of {len(brokers)} of {len(harmed):,} brokers" if len(brokers) < len(harmed) else ""
     return Plot(
-        f"Most fetch sessions in a shard at a time, as captured{some}",
+        f"Most fetch sessions in a shard at a time, with the captured settings{some}",
         "heat", seen_in(rows, "no broker has sessions"),
         Axis("shard", "shard", "name"), Axis("broker", "", "name"), Axis("most", "sessions", "count"),
     )  # fmt: skip

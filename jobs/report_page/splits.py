@@ -81,7 +81,7 @@ def safe(found: Findings) -> str:
         raise Unanswered(NO_PRODUCER)
     captured, safest = rows[0], largest_safe(rows)
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
-    now = f"as captured the worst producer splits {percent(captured['rate'])} of its batches to a topic"
+    now = f"with the captured settings the worst producer splits {percent(captured['rate'])} of its batches to a topic"
     if not safest:
         return f"{begun(now)}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
     largest = max(safest.values())
@@ -152,7 +152,7 @@ def estimate_right(found: Findings) -> str:
     )
     back = [row for row in rows if row[t.recovery_ms_max] is not None]
     if not back:
-        return f"{told}; no split had to be recovered from as captured."
+        return f"{told}; with the captured settings no split has to be recovered from."
     slowest = max(back, key=lambda row: row[t.recovery_ms_max])
     still = sum(row[t.is_recovering] for row in rows)
     open_end = f", and {counted(still, 'estimate')} of {len(rows)} had not at the end" if still else ""

@@ -84,9 +84,9 @@ def lane_heading(lanes: Sequence[str]) -> str:
 
 
 def lane_said(lane: str) -> str:
-    """A lane in a sentence: `as captured`, or `with fetch.max.bytes=1 MiB and order=fixed`."""
+    """A lane in a sentence: `with the captured settings`, or `with fetch.max.bytes=1 MiB and order=fixed`."""
     if lane == CAPTURED_LANE:
-        return "as captured"
+        return "with the captured settings"
     return "with " + " and ".join(f"{key}={value}" for key, value in changed(lane).items())
 
 

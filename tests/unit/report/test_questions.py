@@ -219,7 +219,7 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
     other = findings({**found.rows, session_lanes: rows}, found.lanes)
     assert (
         "; as captured 75.0 % of the full fetches that want a session are refused "
-        "(0 % in the replay of the captured settings) and 0 sessions evicted"
+        "(0 % in the replay of the captured settings), and in the replay 0 sessions evicted"
     ) in sentence(other, 9)
 
 
@@ -241,7 +241,7 @@ def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
     assert told.startswith(
         "Of those replayed batch.size=30,000 is the largest with no more than 1 % of the batches split (0.50 % of the "
     )
-    assert "as captured the worst producer splits 9.0 % of its batches" in told
+    assert "with the captured settings the worst producer splits 9.0 % of its batches" in told
 
 
 def test_a_batch_size_that_is_safe_with_another_setting_alone_is_told_with_it() -> None:

@@ -120,7 +120,8 @@ def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
     told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
     assert "spread over 2 shards of 2 each" in told
     assert told.endswith(
-        ": as captured 5 of 7 refusals and 1 of 3 evictions came while another of the broker's shards had a free slot."
+        ": with the captured settings 5 of 7 refusals and 1 of 3 evictions come while another of the broker's shards "
+        "has a free slot."
     )
 
 
@@ -128,7 +129,7 @@ def test_that_nobody_was_refused_does_not_say_that_no_shard_was_full() -> None:
     counts = dict.fromkeys(("refused", "refused_despite_room", "evicted", "evicted_despite_room"), 0)
     of_shards = [Row(broker="1", shard=i, each=2, most=2, **counts) for i in (0, 1)]
     told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
-    assert told.endswith("its turn; as captured nobody was refused or evicted.")
+    assert told.endswith("its turn; with the captured settings nobody is refused or evicted.")
 
 
 def test_of_many_brokers_those_that_refuse_most_are_plotted() -> None:

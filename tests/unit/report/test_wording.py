@@ -46,7 +46,7 @@ def test_one_is_not_many() -> None:
 
 def test_a_lane_is_said_in_kafkas_own_names() -> None:
     assert lane_said(LANE) == "with fetch.max.bytes=256 KiB and max.partition.fetch.bytes=1 MiB"
-    assert lane_said("captured") == "as captured"
+    assert lane_said("captured") == "with the captured settings"
 
 
 def test_a_name_that_two_clients_have_says_whose_it_is_where_it_is_not_the_first() -> None:
