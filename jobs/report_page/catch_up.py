@@ -11,7 +11,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.report_page.fairness import CONSUMER, NO_CONSUMER, captured_of, consumers_in_closed_loop
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.wording import but_for_larger, duration, lane_heading, lane_label, lane_said, name_of
+from jobs.report_page.wording import duration, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
 from jobs.screen import Grid, size
@@ -59,9 +59,8 @@ def catch_up(found: Findings) -> str:
     took = "never" if captured["never"] else f"in {duration(captured['took'])}"
     told = (
         f"Replayed with the captured limits the slowest backlog is read {took} while a consumer holds up to "
-        f"{size(captured['held'])} of records, bounded by min(brokers x fetch.max.bytes, partitions x "
-        f"max.partition.fetch.bytes), up to {size(captured['bound'])}"
-        f"{but_for_larger(captured['held'], captured['bound'])}"
+        f"{size(captured['held'])} of records, bounded, but for first batches that are larger, by min(brokers x "
+        f"fetch.max.bytes, partitions x max.partition.fetch.bytes), up to {size(captured['bound'])}"
     )
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)

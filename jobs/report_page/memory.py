@@ -17,6 +17,7 @@ from jobs.report_page.traffic import fetching_consumers
 from jobs.report_page.wording import (
     but_for_larger,
     changed,
+    counted,
     duration,
     elapsed,
     lane_heading,
@@ -87,7 +88,8 @@ def needed(found: Findings) -> str:
     most = rows[0]
     told = (
         f"{name_of(most[c.client_id])}, the consumer that held most, held up to {size(most[c.used_bytes_max])} of "
-        f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time ({uncompressed(most)}); "
+        f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time ({uncompressed(most)}"
+        f"{to_the_end(most[c.pinned_responses])}); "
         f"KIP-74 bounds it to {size(most[c.memory_bound_bytes])} with {most[c.brokers]:,} brokers and "
         f"{most[c.partitions]:,} partitions{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
@@ -106,6 +108,11 @@ def shared(row: Row) -> str:
 def at_most(count: int) -> str:
     """So many bytes, or less."""
     return f"{size(count)} or less" if count else "nothing"
+
+
+def to_the_end(pinned: int) -> str:
+    """How many responses count as held from when they came to the end."""
+    return f"; {counted(pinned, 'response')} to the end, for no fetch shows that all of it was taken" if pinned else ""
 
 
 def uncompressed(row: Row) -> str:

@@ -95,6 +95,8 @@ def test_what_is_held_is_told_in_words_and_that_processes_are_not_told_apart() -
     assert "0 of responses at a time, nothing for 99 % of the time" in told()
     assert "100 B or less for 99 % of the time" in told(used_bytes_p99=100)
     assert "several processes" not in told()
+    assert "1 response to the end, for no fetch shows that all of it was taken" in told(pinned_responses=1)
+    assert "to the end" not in told()
     assert "several processes seem to share that client.id and address" in told(others=7)
 
 
