@@ -57,10 +57,16 @@ def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     return [
         row[BATCH_SPLIT.scenario].replace(",", "  "), f"{row['batches']:,}", f"{row['splits']:,}",
-        f"{row['rate']:.2%}", f"{row['over']:.2%}", "-" if row["recovery"] is None else f"{row['recovery']:,.0f} ms",
-        size(row["sent"]), size(row["resent"]), f"{row['fill']:.0%}", f"{row['failed']:,}",
-        "-" if row["size_error"] is None else f"{row['size_error']:.1%}",
+        share_of(row["rate"], 2), share_of(row["over"], 2),
+        "-" if row["recovery"] is None else f"{row['recovery']:,.0f} ms",
+        size(row["sent"]), size(row["resent"]), share_of(row["fill"], 0), f"{row['failed']:,}",
+        share_of(row["size_error"], 1),
     ]  # fmt: skip
+
+
+def share_of(share: float | None, digits: int) -> str:
+    """A share in percent; - where there is nothing that it would be of, as a fill of batch.size=0."""
+    return "-" if share is None else f"{share:.{digits}%}"
 
 
 def safe_lines(rows: Sequence[Row]) -> Iterable[str]:
@@ -83,4 +89,4 @@ def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
 
 def is_safe(row: Row) -> bool:
     """Whether a lane splits few batches and fails none."""
-    return bool(row["rate"] <= MOST_SPLIT_RATE and not row["failed"])
+    return bool((row["rate"] or 0) <= MOST_SPLIT_RATE and not row["failed"])

@@ -272,6 +272,14 @@ def test_a_lane_of_batches_has_what_decides_on_it() -> None:
     assert answer_row(unknown)[HEAD.index("recovery*")] == answer_row(unknown)[HEAD.index("size error*")] == "-"
 
 
+def test_a_lane_of_batches_of_no_size_has_no_fill() -> None:
+    names = ["captured", "producer.batch.size=0"]
+    rows = [split_lane("captured", 0.0), Row(**(split_lane(names[1], 0.0).asDict() | {"fill": None, "over": None}))]
+    told = dict(zip(HEAD, answer_row(rows[1]), strict=True))
+    assert (told["fill"], told["> limit*"]) == ("-", "-")
+    assert sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
+
+
 def near_limit(growth: float, headroom: int = 94) -> Findings:
     h = PARTITION_LIMIT_HEADROOM
     nearest = Row(headroom=headroom, limit_value=100, partitions=6, growth_per_day=growth, breach_at=AT, broker=3)
