@@ -25,6 +25,10 @@ BATCHES = ("batches", "splits")
 NO_PRODUCER = (
     "The capture shows no produce request: capture the broker's side of producers' connections with `tcpdump -s 0`."
 )
+NONE_REPLAYED = (
+    "The capture shows no produce request of a Java client, whose estimate and splits alone are replayed: capture the "
+    "broker's side of producers' connections with `tcpdump -s 0`."
+)
 
 
 def splitting_producers(own_rows: OwnRows) -> DataFrame:
@@ -78,7 +82,7 @@ def safe(found: Findings) -> str:
     """Question 4: the largest batch.size of the grid with few splits, and what it does to batches."""
     rows = in_order(found)
     if not rows:
-        raise Unanswered(NO_PRODUCER)
+        raise Unanswered(NONE_REPLAYED)
     captured, safest = rows[0], largest_safe(rows)
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
     now = f"with the captured settings the worst producer splits {percent(captured['rate'])} of its batches to a topic"
@@ -143,7 +147,7 @@ def estimate_right(found: Findings) -> str:
     t, rows = BATCH_SPLIT, captured_producers(found)
     spans = found.of(estimates)
     if not rows or not spans:
-        raise Unanswered(NO_PRODUCER)
+        raise Unanswered(NONE_REPLAYED)
     e = BATCH_SPLIT_TIMELINE
     worst = max(of_worst(spans), key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
     told = (

@@ -272,6 +272,12 @@ def test_a_lane_of_batches_has_what_decides_on_it() -> None:
     assert answer_row(unknown)[HEAD.index("recovery*")] == answer_row(unknown)[HEAD.index("size error*")] == "-"
 
 
+def test_producers_that_are_not_replayed_are_not_said_to_be_missing() -> None:
+    for number in (4, 13):
+        told = answer(findings(lanes={"batch_split": ("captured",)}), BY_NUMBER[number])
+        assert told.sentence.startswith("The capture shows no produce request of a Java client, whose estimate and")
+
+
 def test_a_lane_of_batches_of_no_size_has_no_fill() -> None:
     names = ["captured", "producer.batch.size=0"]
     rows = [split_lane("captured", 0.0), Row(**(split_lane(names[1], 0.0).asDict() | {"fill": None, "over": None}))]
