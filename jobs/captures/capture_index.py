@@ -22,20 +22,24 @@ RANGE_BYTES = 32 << 20
 # Connections are spread over shards by this many buckets: enough to even out, few enough to count in every file.
 BUCKETS = 4096
 ENVELOPE = "file_no int, content binary, fault string"
+TASKS_OF_A_CORE = 16
+"""At most, where files are small: enough to even out the work, few enough that starting them takes no time."""
 
 
 def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone: str) -> tuple[CaptureIndex, ...]:
-    """Index every file, one task a file. Raises CaptureError that names every file that cannot be read."""
+    """Index every file. Raises CaptureError that names every file that cannot be read."""
 
     def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from indexed(batches, log_zone)
 
+    tasks = min(len(captures), TASKS_OF_A_CORE * spark.sparkContext.defaultParallelism)
     named: dict[str, pa.Array[Any]] = {
+        "task": pa.array((file_no % tasks for file_no in range(len(captures))), pa.int32()),
         "file_no": pa.array(range(len(captures)), pa.int32()),
         "path": pa.array(map(str, captures), pa.string()),
     }
     files = rows_here(spark, pa.table(named))
-    rows = files.repartitionById(len(captures), "file_no").mapInArrow(index_files, ENVELOPE).collect()
+    rows = files.repartitionById(tasks, "task").mapInArrow(index_files, ENVELOPE).collect()
     faults = sorted(row.fault for row in rows if row.fault is not None)
     if faults:
         raise CaptureError("\n  ".join(faults) if len(faults) > 1 else faults[0])

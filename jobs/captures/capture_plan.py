@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from jobs.captures.capture_index import BUCKETS
+from jobs.captures.capture_index import BUCKETS, RANGE_BYTES, TASKS_OF_A_CORE
 from udfs.capture.frame_dump import MAGICS
 from udfs.capture.index import CaptureIndex
 from udfs.capture.points import FileOrder, file_orders, in_time_order
@@ -23,9 +23,12 @@ SHARD_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be read of one kind of file: ranges, with their file's place in the set; the shard of each bucket."""
+    """What is to be read of one kind of file: ranges, with their file's place in the set, and the task of each; the
+    shard of each bucket.
+    """
 
     ranges: tuple[tuple[int, PacketRange], ...]
+    tasks: tuple[int, ...]
     shard_of_bucket: npt.NDArray[np.int32]
     shards: int
 
@@ -101,7 +104,20 @@ def work_on(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -
     weights = sum((indexes[file_no].bucket_payload_bytes for file_no in files), np.zeros(BUCKETS, np.int64))
     shards = max(cores, min(int(weights.sum()) // SHARD_BYTES, BUCKETS))
     ranges = tuple((file_no, part) for file_no in files for part in indexes[file_no].ranges)
-    return Work(ranges, pack_shards(weights, shards), shards)
+    tasks = tasks_of([part.length for _, part in ranges], cores)
+    return Work(ranges, tasks, pack_shards(weights, shards), shards)
+
+
+def tasks_of(lengths: Sequence[int], cores: int) -> tuple[int, ...]:
+    """The task of each range, by the bytes of each: neighbours share one while they are little of what is to be read.
+
+    >>> tasks_of([300, 5, 5, 5], cores=1)
+    (0, 1, 1, 1)
+    """
+    share = min(RANGE_BYTES, sum(lengths) / (TASKS_OF_A_CORE * cores))
+    before = np.cumsum([0, *lengths])[: len(lengths)]
+    tasks: npt.NDArray[np.int64] = np.unique(before // max(share, 1), return_inverse=True)[1]
+    return tuple(tasks.tolist())
 
 
 def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int32]:

@@ -31,13 +31,13 @@ BATCH_BYTES = 8 << 20
 
 
 def range_tasks(spark: SparkSession, work: Work) -> DataFrame:
-    """Every range of the work, one a task; `ranges_in` reads them there."""
+    """Every range of the work in its task; `ranges_in` reads them there."""
     tasks: dict[str, pa.Array[Any]] = {
-        "task": pa.array(range(len(work.ranges)), pa.int32()),
+        "task": pa.array(work.tasks, pa.int32()),
         "file_no": pa.array((file_no for file_no, _ in work.ranges), pa.int32()),
         "content": pa.array((pickle.dumps(part) for _, part in work.ranges), pa.binary()),
     }
-    return rows_here(spark, pa.table(tasks)).repartitionById(max(len(work.ranges), 1), "task")
+    return rows_here(spark, pa.table(tasks)).repartitionById(1 + max(work.tasks, default=0), "task")
 
 
 def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, int]]:
