@@ -20,8 +20,9 @@ WHAT_WAS_READ = (
 COMPACTED = "Nothing: of a compacted topic the capture does not tell what was left of which batch, and when."
 QUOTA = "Capture while no quota holds the client back, or raise its quota for that time."
 STATE_BROKER = (
-    "State the broker's limit if it is not Kafka's default: `--captured=broker.fetch.max.bytes=...`. Where it was "
-    "stated, trust the lanes of such readers as a direction only."
+    "State the broker's limit if it is not Kafka's default: `--captured=broker.fetch.max.bytes=...`, and a client's "
+    "quota: `--captured=consumer_byte_rate=...`. Where that was done, trust the lanes of such readers as a direction "
+    "only."
 )
 DIRECTION = "Compare lanes with the lane `captured`, and take these readers' times as a direction only."
 STATE_PRODUCER = (
