@@ -91,7 +91,8 @@ def test_exchanges_are_the_same(logs: CapturedLake, packets: CapturedLake) -> No
     x = EXCHANGES
     same = (
         x.api_key, x.api_name, x.api_version, x.correlation_id, x.client_id, x.client_address, x.broker, x.status,
-        x.client_software_name, x.client_software_version, x.fetch_max_bytes, x.fetch_session_id, x.fetch_session_epoch,
+        x.client_software_name, x.client_software_version, x.fetch_max_bytes, x.fetch_replica_id, x.fetch_session_id,
+        x.fetch_session_epoch,
     )  # fmt: skip
     for key in in_both(logs, packets):
         ours, theirs = logs.exchanges[key], packets.exchanges[key]
