@@ -128,7 +128,7 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
 
 @pytest.mark.parametrize(("held", "is_more"), [(2000, False), (2001, True)])
 def test_where_more_is_held_than_kip_74_bounds_what_lets_it_is_said(held: int, is_more: bool) -> None:
-    most = row_of(CONSUMER_MEMORY, record_bytes=100, used_bytes_max=held, memory_bound_bytes=2000)
+    most = one_of_client(record_bytes=100, used_bytes_max=held, memory_bound_bytes=2000)
     told = needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
     assert ("but for first batches of responses, which come whole however large" in told) == is_more
 
