@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS, READS
-from udfs.arrow import repeated
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.fetch.closed_fidelity import UNCHECKED
 from udfs.replay.fetch.closed_reader import ClosedReader, closed_totals
@@ -86,7 +85,7 @@ def rows_of_reader(done: Reading, lanes: FetchLanes) -> Iterator[pa.RecordBatch]
 def response_rows(
     reader: tuple[str, str, str], connections: Ints, lane: int, kept: Kept, unchecked: str | None
 ) -> pa.RecordBatch:
-    """Rows of MEMORY_EVENTS; the first one tells how many responses there was no room for.
+    """Rows of MEMORY_EVENTS, for Spark as they are; the first one tells how many responses there was no room for.
 
     connections: int64[connections], their ids by number. unchecked: why the closed loop cannot be checked, if so.
     """
@@ -97,9 +96,9 @@ def response_rows(
     left_out[:1] = total - n
     columns: dict[str, pa.Array[Any] | Ints] = {
         t.shard: np.zeros(n, np.int64),
-        t.side: repeated(CONSUMER, n),
-        t.unit: repeated(reader[0], n),
-        t.unit_address: repeated(reader[1], n),
+        t.side: pa.repeat(CONSUMER, n),
+        t.unit: pa.repeat(reader[0], n),
+        t.unit_address: pa.repeat(reader[1], n),
         t.connection_id: connections[connection],
         t.exchange_no: np.arange(n),
         t.kind: np.full(n, RESPONSE),
