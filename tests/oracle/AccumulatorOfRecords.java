@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -26,10 +27,10 @@ import org.apache.kafka.common.utils.Time;
 
 /**
  * What Kafka's own producer classes do with records. Lines in: `estimate RATIO...` with float bits that are observed one
- * after the other; or `accumulate BATCH_SIZE LIMIT LINGER CODEC SEED` and then a line `WAIT_MS KIND SIZE` a record, and
- * `end`. Lines out: the estimate's bits after each; or `batch RECORDS SIZE IS_SPLIT` and `split` in their order, and
- * `end ESTIMATE_BITS`. A batch larger than LIMIT is refused at once, but for one
- * whose split made itself again: that would not end before delivery.timeout.ms.
+ * after the other; or `accumulate BATCH_SIZE LIMIT LINGER CODEC SEED HALVES` and then a line `WAIT_MS KIND SIZE` a record,
+ * and `end`. Lines out: the estimate's bits after each; or `batch RECORDS SIZE` and `split` in their order, and
+ * `end ESTIMATE_BITS`. A batch larger than LIMIT is refused at once, but for one whose split made itself again: that would
+ * not end before delivery.timeout.ms, unless it had not come of a split and the release HALVES what did.
  */
 public class AccumulatorOfRecords {
     private static final String TOPIC = "topic";
@@ -72,13 +73,15 @@ public class AccumulatorOfRecords {
     private final Clock clock = new Clock();
     private final StringBuilder out;
     private final int limit;
+    private final boolean halves;
     private final RecordAccumulator accumulator;
     private final MetadataSnapshot metadata;
     private boolean isStuck = false; // the last split made the same batch again, and so would the next
 
-    AccumulatorOfRecords(int batchSize, int limit, int linger, String codec, StringBuilder out) throws Exception {
+    AccumulatorOfRecords(int batchSize, int limit, int linger, String codec, boolean halves, StringBuilder out) throws Exception {
         this.out = out;
         this.limit = limit;
+        this.halves = halves;
         Metrics metrics = new Metrics(clock);
         accumulator = new RecordAccumulator(new LogContext(), batchSize, Compression.of(codec).build(), linger, 0L, 0L, 1 << 30, metrics,
             "group", clock, null, new BufferPool(1L << 26, batchSize, metrics, clock, "group"));
@@ -101,7 +104,10 @@ public class AccumulatorOfRecords {
                     int records = count.getInt(batch), size = batch.estimatedSizeInBytes();
                     out.append("batch ").append(records).append(' ').append(size).append('\n');
                     if (size > limit && records > 1 && !isStuck) {
-                        isStuck = accumulator.splitAndReenqueue(batch) == 1;
+                        Method isSplit = ProducerBatch.class.getDeclaredMethod("isSplitBatch");
+                        isSplit.setAccessible(true);
+                        boolean isHalved = halves && !(boolean) isSplit.invoke(batch); // when it comes back
+                        isStuck = accumulator.splitAndReenqueue(batch) == 1 && !isHalved;
                         out.append("split\n");
                     } else {
                         batch.complete(0L, 0L);
@@ -149,8 +155,8 @@ public class AccumulatorOfRecords {
             }
             int linger = Integer.parseInt(words[3]);
             Random random = new Random(Long.parseLong(words[5]));
-            AccumulatorOfRecords kafka =
-                new AccumulatorOfRecords(Integer.parseInt(words[1]), Integer.parseInt(words[2]), linger, words[4], out);
+            AccumulatorOfRecords kafka = new AccumulatorOfRecords(
+                Integer.parseInt(words[1]), Integer.parseInt(words[2]), linger, words[4], Boolean.parseBoolean(words[6]), out);
             for (String record = in.readLine(); !record.equals("end"); record = in.readLine()) {
                 String[] parts = record.split(" ");
                 kafka.wait(Integer.parseInt(parts[0]));

@@ -33,8 +33,8 @@ class Case:
     is_refused: list[bool] = field(default_factory=list)
     estimate_bits: int = 0
 
-    def text(self) -> str:
-        head = f"accumulate {self.batch_size} {self.limit} {self.linger} {self.codec} {self.seed}"
+    def text(self, halves: bool) -> str:
+        head = f"accumulate {self.batch_size} {self.limit} {self.linger} {self.codec} {self.seed} {halves}"
         return "\n".join([head, *(f"{wait} {kind} {size}" for wait, kind, size in self.records), "end"])
 
 
@@ -84,7 +84,7 @@ def told(release: str, jar: Jar, run_java: RunJava) -> Told:
     cases = [random_case(seed) for seed in range(40)]
     jars: list[Path] = [jar(f"org.apache.kafka:kafka-clients:{release}"), *(jar(codec) for codec in CODECS)]
     asked = "estimate " + " ".join(map(str, RATIOS.view(np.int32).tolist()))
-    text = "\n".join([asked, *(case.text() for case in (*frequency, *cases)), ""])
+    text = "\n".join([asked, *(case.text(RELEASES[release]) for case in (*frequency, *cases)), ""])
     lines = run_java("AccumulatorOfRecords.java", *jars, stdin=text).split("\n")
     rest = iter(lines[len(RATIOS) :])
     for case in (*frequency, *cases):
