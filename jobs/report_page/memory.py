@@ -15,7 +15,6 @@ from jobs.report_page.most import and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.traffic import fetching_consumers
 from jobs.report_page.wording import (
-    but_for_larger,
     changed,
     counted,
     duration,
@@ -103,6 +102,11 @@ def shared(row: Row) -> str:
         if row["others"]
         else ""
     )
+
+
+def but_for_larger(held: int, bound: int) -> str:
+    """What lets a consumer hold more than KIP-74's bound, where it does."""
+    return "" if held <= bound else ", but for first batches of responses, which come whole however large"
 
 
 def at_most(count: int) -> str:

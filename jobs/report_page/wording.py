@@ -99,8 +99,3 @@ def _bare(key: str) -> str:
     """Kafka's own name of a setting, where --set would take it for this one."""
     name = settings()[key].name if key in settings() else key
     return name if name == key or find_setting(name, settings().values()).key == key else key
-
-
-def but_for_larger(held: int, bound: int) -> str:
-    """What lets a consumer hold more than KIP-74's bound, where it does."""
-    return "" if held <= bound else ", but for first batches of responses, which come whole however large"

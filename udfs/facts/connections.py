@@ -13,7 +13,7 @@ from udfs.capture.conversation import KAFKA
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of, timestamps
-from udfs.facts.exchanges import Exchanges, connection_ids, endpoint_texts
+from udfs.facts.exchanges import Exchanges
 from udfs.facts.names import ABSENT
 from udfs.facts.not_refused import not_refused
 from udfs.facts.reasons import OF_LOSS, Reason
@@ -30,7 +30,7 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
     """Rows of `connections` for those that have ended; software: hashes of name and version by connection."""
     frames, n = exchanges.frames, exchanges.frames.finished
     connections = frames.connections[:n]
-    server, client = (ends.slice(0, n) for ends in endpoint_texts(frames))
+    server, client = exchanges.server.slice(0, n), exchanges.client.slice(0, n)
     counts = {name: frames.directions[name][: 2 * n].reshape(n, 2).sum(axis=1) for name in COUNTED}
     is_kafka = connections["protocol"] == KAFKA
     t = CONNECTIONS
@@ -38,7 +38,7 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
         t,
         {
             t.capture_id: repeated(exchanges.capture_id, n),
-            t.connection_id: connection_ids(frames)[:n],
+            t.connection_id: exchanges.connection_ids[:n],
             t.protocol: PROTOCOLS.take(connections["protocol"]),
             t.broker: pa.compute.if_else(pa.array(is_kafka), server, None),
             t.server: server,
@@ -87,7 +87,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
         t,
         {
             t.capture_id: repeated(exchanges.capture_id, len(losses)),
-            t.connection_id: connection_ids(exchanges.frames)[losses["connection"]],
+            t.connection_id: exchanges.connection_ids[losses["connection"]],
             t.direction: pa.array(["request", "response", "unknown"]).take(side),
             t.stream_offset: losses["stream_offset"],
             t.exchange_no: pa.nulls(len(losses), pa.int64()),

@@ -8,7 +8,7 @@ import pyarrow as pa
 from schemas.tables.steps import EXCHANGE_COUNTS
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
-from udfs.facts.exchanges import ORPHAN_RESPONSE, UNANSWERED, Exchanges, connection_ids
+from udfs.facts.exchanges import ORPHAN_RESPONSE, UNANSWERED, Exchanges
 from udfs.wire.arrays import Bools, Ints
 
 
@@ -23,7 +23,7 @@ def count_rows(exchanges: Exchanges) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.connection_id: connection_ids(exchanges.frames),
+            t.connection_id: exchanges.connection_ids,
             t.exchanges: np.bincount(exchanges.connection, minlength=connections),
             t.unanswered_requests: counted(exchanges.status == UNANSWERED),
             t.orphan_responses: counted(exchanges.status == ORPHAN_RESPONSE),

@@ -33,8 +33,8 @@ NUMBER_BYTES = 8
 class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] where it is not said.
 
-    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame. `server` and
-    `client_address` have a row for each connection, not for each exchange.
+    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame. `server`,
+    `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
     Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
     of fetches with partitions or in a session: 1 where all that the session holds is known, else 0. `fault` is a
@@ -49,8 +49,10 @@ class Exchanges:
     response: Ints
     connection: Ints
     number: Ints
+    connection_ids: Ints
     connection_id: Ints
     server: pa.Array[Any]
+    client: pa.Array[Any]
     client_address: pa.Array[Any]
     client_id: pa.Array[Any]
     api_key: Ints
@@ -114,14 +116,16 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     request, response, connection = request[order], response[order], connection[order]
     request_number = pick(frames.requests["number"], request, 0)
     number = np.where(request != UNKNOWN, request_number, pick(frames.responses["number"], response, 0))
+    # A hash of its endpoints and incarnation, the same in every run over the same capture.
+    ids = ids_of(frames.endpoints, frames.connections["incarnation"])
     server, client = endpoint_texts(frames)
     starts, lengths = (pick(frames.requests[f"client_id_{of}"], request, -1) for of in ("start", "length"))
     n = len(request)
     return Exchanges(
         frames=frames, capture_id=capture_id, names=names,
         request=request, response=response, connection=connection, number=number,
-        connection_id=connection_ids(frames)[connection],
-        server=server, client_address=addresses(client),
+        connection_ids=ids, connection_id=ids[connection],
+        server=server, client=client, client_address=addresses(client),
         client_id=names.texts_of(names.learn(frames.arena, starts, lengths)),
         api_key=pick(frames.requests["api_key"], request, -1),
         api_version=pick(frames.requests["api_version"], request, -1),
@@ -131,11 +135,6 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
         software=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
         member=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
     )  # fmt: skip
-
-
-def connection_ids(frames: Frames) -> Ints:
-    """Ids by connection: a hash of its endpoints and incarnation, the same in every run over the same capture."""
-    return ids_of(frames.endpoints, frames.connections["incarnation"])
 
 
 def ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
