@@ -1,11 +1,11 @@
-"""The pages docs/tables.md and docs/reasons.md, made from schemas/tables by `python -m jobs.table_docs`."""
+"""The page docs/tables.md. `python -m jobs.table_docs` writes it and the other pages made from declarations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from jobs import reason_docs
+from jobs import reason_docs, setting_docs
 from schemas.tables.gold import FIDELITY, GOLD
 from schemas.tables.metrics import METRICS
 from schemas.tables.silver import SILVER
@@ -70,3 +70,4 @@ if __name__ == "__main__":
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")
     reason_docs.PAGE.write_text(reason_docs.page(), encoding="utf-8")
+    setting_docs.PAGE.write_text(setting_docs.page(), encoding="utf-8")

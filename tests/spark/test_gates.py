@@ -145,8 +145,8 @@ def test_the_rules_that_ship_can_be_read(spark: SparkSession) -> None:
     check_rules(spark, default_gates())
 
 
-def test_the_rules_of_the_readme_can_be_read(spark: SparkSession, repository: Path, tmp_path: Path) -> None:
-    text = (repository / "README.md").read_text(encoding="utf-8")
+def test_the_rules_of_the_page_on_gates_can_be_read(spark: SparkSession, repository: Path, tmp_path: Path) -> None:
+    text = (repository / "docs/gates.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```yaml\n(silver:.*?)```", text, re.DOTALL)
     read = rules(tmp_path, example)
     assert len(read.rules) == 3

@@ -1,0 +1,61 @@
+"""The page docs/settings.md, made from the catalogue of settings, conf/settings.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from jobs.replays.algorithms import ALGORITHMS
+from jobs.scenarios.settings import Setting, settings
+
+PAGE = Path("docs/settings.md")
+INTRODUCTION = """\
+# Settings
+
+What `--set` makes lanes of, by replay, and what `--captured` states. A setting may be spelt by its last part alone, as
+Kafka spells it: `fetch.max.bytes` is the consumer's in `--set`, and the broker's in `--captured`.
+[scenarios.md](scenarios.md) says how lanes are made. This page is made from
+[conf/settings.yaml](../conf/settings.yaml) by `python -m jobs.table_docs`.
+
+*Stated* are settings that were in force and that a capture may not tell: `--captured` takes them. A default is
+Kafka's; where there is none, the capture tells the value, or nothing is assumed.
+"""
+STATED_ALONE = """\
+## Stated, and the same in every lane
+
+`--captured` takes these; `--set` does not.
+"""
+ENDS_OF_TYPES = (2**31 - 1, 2**63 - 1)
+"""Bounds that are nobody's choice: those of Kafka's INT and LONG."""
+HEAD = ("| setting | values | default | stated | what it does |", "|---|---|---|---|---|")
+
+
+def page() -> str:
+    """The page as Markdown."""
+    lines = [INTRODUCTION]
+    for name, algorithm in ALGORITHMS.items():
+        lanes = [setting for setting in settings().values() if name in setting.algorithms]
+        lines += [f"## {algorithm.title}", "", f"The replay `{name}`.", "", *table(lanes), ""]
+    stated_alone = [setting for setting in settings().values() if not setting.algorithms]
+    return "\n".join([*lines, STATED_ALONE, *table(stated_alone)]) + "\n"
+
+
+def table(listed: Iterable[Setting]) -> Iterator[str]:
+    """A row a setting."""
+    yield from HEAD
+    for setting in listed:
+        about = f"{setting.doc} ({setting.kip})" if setting.kip else setting.doc
+        default = "" if setting.default is None else f"`{setting.default}`"
+        cells = (f"`{setting.key}`", values(setting), default, "yes" if setting.captured else "", about)
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def values(setting: Setting) -> str:
+    """What may be given: the choices, or the unit and the bounds that somebody chose."""
+    if setting.choices:
+        return ", ".join(f"`{choice}`" for choice in setting.choices)
+    if setting.type == "limit":
+        return f"{setting.unit}, or `none`; may change with time"
+    least = "" if setting.minimum is None else f", from {setting.minimum:,}"
+    most = "" if setting.maximum in (None, *ENDS_OF_TYPES) else f" to {setting.maximum:,}"
+    return f"{setting.unit}{least}{most}"

@@ -1,0 +1,30 @@
+"""docs/settings.md says what the catalogue of settings says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jobs.scenarios.settings import settings
+from jobs.setting_docs import PAGE, page, table, values
+
+
+def test_the_page_is_current(repository: Path) -> None:
+    found = (repository / PAGE).read_text(encoding="utf-8")
+    assert found == page(), "make it anew: python -m jobs.table_docs"
+
+
+def test_every_setting_is_on_the_page_under_each_of_its_replays() -> None:
+    sections = {part.partition("`")[2].partition("`")[0]: part for part in page().split("The replay ")[1:]}
+    for key, setting in settings().items():
+        (row,) = list(table([setting]))[2:]
+        assert row.startswith(f"| `{key}` |")
+        assert row in page()
+        assert [name for name in setting.algorithms if row not in sections[name]] == []
+
+
+def test_values_are_choices_or_a_unit_with_the_bounds_that_somebody_chose() -> None:
+    told = {key: values(setting) for key, setting in settings().items()}
+    assert told["memory.pool"] == "`non_strict`, `strict`"
+    assert told["consumer.fetch.max.bytes"] == "bytes, from 0"
+    assert told["broker.NumFetchSessionCacheShards"] == "shards, from 1 to 64"
+    assert told["max.partitions"] == "replicas, or `none`; may change with time"
