@@ -1,0 +1,79 @@
+"""Predictions beside what a live cluster then does: captures under settings A, replayed under B, and captures under B.
+
+    python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
+
+Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
+lab; it takes ten minutes for fetches, as long for splits, and three for each of the twelve times of sessions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from tests.backtest import fetch_traffic, fetches, follow_traffic, session_traffic, sessions, split_traffic, splits
+from tests.backtest.figures import Figures, lines
+from tests.backtest.lab import Lab
+
+
+@dataclass(frozen=True)
+class Family:
+    """What records a family's captures, and what compares them."""
+
+    traffic: tuple[ModuleType, ...]
+    compared: Callable[[Path, int], Iterator[tuple[str, Figures]]]
+
+
+FAMILIES = {
+    "fetches": Family((fetch_traffic, follow_traffic), fetches.compared),
+    "sessions": Family((session_traffic,), sessions.compared),
+    "splits": Family((split_traffic,), splits.compared),
+}
+
+
+def arguments() -> argparse.Namespace:
+    """What is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.backtest", description="Predictions beside a live cluster.")
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"{', '.join(FAMILIES)}; default: all")
+    parser.add_argument("--lab", type=Path, required=True, help="folder of the lab's scripts")
+    parser.add_argument("--jars", type=Path, required=True, help="folder of Kafka's jars")
+    parser.add_argument("--work", type=Path, required=True, help="folder of captures and lakes")
+    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="the Python with the lab's clients")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each, which tell how far equal runs differ")
+    asked = parser.parse_args()
+    if unknown := sorted(set(asked.families) - set(FAMILIES)):
+        parser.error(f"no such family: {', '.join(unknown)}; there are {', '.join(FAMILIES)}")
+    return asked
+
+
+def record(lab: Lab, family: Family, repeats: int) -> list[str]:
+    """Record what is not there yet; returns what keeps it from that, one sentence each."""
+    lacking = [one for one in family.traffic if not all(file.exists() for file in one.captures(lab.work, repeats))]
+    if lacking and (missing := lab.missing()):
+        return missing
+    for one in lacking:
+        one.record(lab, repeats)
+    return []
+
+
+def main() -> int:
+    """Record, replay, and print the figures; returns the exit code."""
+    asked = arguments()
+    lab = Lab(asked.lab.resolve(), asked.jars.resolve(), asked.python, asked.work.resolve())
+    lab.work.mkdir(parents=True, exist_ok=True)
+    for name in asked.families or FAMILIES:
+        if missing := record(lab, FAMILIES[name], asked.repeats):
+            sys.stderr.write("\n".join((f"{name}: captures are not all there, and cannot be recorded.", *missing, "")))
+            return 1
+        for title, figures in FAMILIES[name].compared(lab.work, asked.repeats):
+            sys.stdout.write("\n".join(lines(title, figures)) + "\n")
+            sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

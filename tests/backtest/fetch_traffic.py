@@ -1,0 +1,107 @@
+"""An uneven backlog read again and again by consumers under several limits, and records read as they come.
+
+The topic is filled once and brokers start again on it, so that all read the same batches.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.backtest.lab import BOOTSTRAP, Cluster, Lab, Settings
+
+TOPIC, LIVE = "backlog", "live"
+RECORDS, SHARES = 20_000, (40, 30, 1, 1, 10, 1, 1, 16)
+LIVE_RECORDS, LIVE_RATE, LIVE_SIZE = 20_000, 2_500, 1_000
+BASE: Settings = {"fetch.max.bytes": 1_000_000, "max.partition.fetch.bytes": 250_000}
+LIMITS: Mapping[str, Settings] = {
+    "base": BASE,
+    "small": {**BASE, "fetch.max.bytes": 200_000},
+    "many": {"fetch.max.bytes": 52_428_800, "max.partition.fetch.bytes": 60_000},
+    "polls": {**BASE, "max.poll.records": 50},
+}
+"""What consumers of the backlog ask for."""
+WAITS: Mapping[str, Settings] = {
+    "eager": {"fetch.min.bytes": 1, "fetch.max.wait.ms": 500},
+    "patient": {"fetch.min.bytes": 200_000, "fetch.max.wait.ms": 300},
+}
+"""What consumers of records that come all the while ask for."""
+BROKER: Settings = {"fetch.max.bytes": 300_000}
+LIBRDKAFKA_NAMES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
+
+
+def captures(work: Path, _: int) -> list[Path]:
+    """What is recorded; all of one backlog, so all together."""
+    return [work / f"fetch-{name}.pcap" for name in (*LIMITS, *WAITS, "broker")]
+
+
+def record(lab: Lab, repeats: int) -> None:
+    """One capture a group of settings, each consumer in it `repeats` times."""
+    with lab.cluster("fetch", {"auto.create.topics.enable": "false"}) as cluster:
+        cluster.drive("topic", TOPIC, len(SHARES), rf=1, max_message_bytes=2_000_000)
+        fill(cluster, TOPIC)
+        for name, limits in LIMITS.items():
+            with cluster.captured(lab.work / f"fetch-{name}.pcap"):
+                catch_up(cluster, name, limits, repeats)
+        for name, waits in WAITS.items():
+            with cluster.captured(lab.work / f"fetch-{name}.pcap"):
+                read_live(cluster, name, waits, repeats)
+        cluster.restart(BROKER)
+        with cluster.captured(lab.work / "fetch-broker.pcap"):
+            catch_up(cluster, "broker", BASE, repeats)
+
+
+def fill(cluster: Cluster, topic: str) -> None:
+    """The same records each time, most of them in few partitions."""
+    cluster.drive("rd_produce", topic, "none", RECORDS, 1, kind="random", size=900, skew=list(SHARES),
+                  conf={"batch.size": 40_000})  # fmt: skip
+
+
+def catch_up(cluster: Cluster, name: str, limits: Settings, repeats: int) -> None:
+    """Consumers, one after the other, read the backlog from its beginning."""
+    for again in range(repeats):
+        consume_java(cluster, f"java-{name}-{again}", TOPIC, RECORDS, limits)
+        if "max.poll.records" not in limits:
+            consume_librdkafka(cluster, f"librdkafka-{name}-{again}", TOPIC, 5, limits)
+
+
+def consume_java(cluster: Cluster, client: str, topic: str, records: int, settings: Settings) -> None:
+    """A consumer of Kafka's own until it has so many records; --fetch-size goes before max.partition.fetch.bytes."""
+    properties = [f"{key}={value}" for key, value in {**settings, "client.id": client}.items()]
+    cluster.java(
+        "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", BOOTSTRAP, "--topic", topic,
+        "--num-records", records, "--group", client, "--timeout", 20_000, "--hide-header",
+        "--fetch-size", settings.get("max.partition.fetch.bytes", 1_048_576),
+        *(word for each in properties for word in ("--command-property", each)),
+    )  # fmt: skip
+
+
+def consume_librdkafka(cluster: Cluster, client: str, topic: str, seconds: int, settings: Settings) -> None:
+    """A consumer of librdkafka for so many seconds."""
+    conf = {LIBRDKAFKA_NAMES.get(key, key): value for key, value in settings.items()}
+    conf |= {"client.id": client, "message.max.bytes": 100_000}
+    cluster.drive("rd_consume", topic, client, seconds, conf=conf)
+
+
+def read_live(cluster: Cluster, name: str, waits: Settings, repeats: int) -> None:
+    """Consumers read what is produced meanwhile, one of each kind at a time."""
+    for again in range(repeats):
+        topic = f"{LIVE}-{name}-{again}"
+        cluster.drive("topic", topic, 4, rf=1)
+        with ThreadPoolExecutor(2) as pool:
+            java = pool.submit(consume_java, cluster, f"java-{name}-{again}", topic, LIVE_RECORDS, waits)
+            librdkafka = pool.submit(consume_librdkafka, cluster, f"librdkafka-{name}-{again}", topic, 14, waits)
+            time.sleep(4)
+            produce_live(cluster, topic)
+            java.result(), librdkafka.result()
+
+
+def produce_live(cluster: Cluster, topic: str) -> None:
+    """Records of one size at one rate."""
+    cluster.java(
+        "org.apache.kafka.tools.ProducerPerformance", "--topic", topic, "--num-records", LIVE_RECORDS,
+        "--record-size", LIVE_SIZE, "--throughput", LIVE_RATE,
+        "--command-property", f"bootstrap.servers={BOOTSTRAP}", "client.id=live-producer",
+    )  # fmt: skip

@@ -1,0 +1,198 @@
+"""Fetch limits (KIP-74): what the closed loop predicts of a reader under other limits, beside readers that had them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from jobs.lake import rows_of
+from jobs.replays.fetch_limits import fetch_lanes
+from jobs.replays.memory_fetches import replayed_responses
+from jobs.replays.one_shuffle import shards_of
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.steps import MEMORY_EVENTS
+from tests.backtest.fetch_traffic import BASE, BROKER, LIMITS, WAITS
+from tests.backtest.figures import Figures
+from tests.backtest.follow_traffic import FOLLOWERS
+from tests.backtest.replays import Replayed, replayed
+from udfs.replay.fetch.fetch_report import ALGORITHM
+
+STATED = ("consumer.max.poll.records", "broker.fetch.max.bytes")
+"""Settings of a capture that packets do not show."""
+UNCHANGED = {"consumer.max.poll.records": 500, "broker.fetch.max.bytes": 57_671_680}
+SHOWN = {
+    "consumer.fetch.max.bytes": FETCH_PARTITIONS.max_bytes,
+    "consumer.max.partition.fetch.bytes": FETCH_PARTITIONS.partition_max_bytes,
+    "consumer.fetch.min.bytes": FETCH_PARTITIONS.min_bytes,
+    "consumer.fetch.max.wait.ms": FETCH_PARTITIONS.max_wait_ms,
+    "replica.fetch.response.max.bytes": FETCH_PARTITIONS.max_bytes,
+    "replica.fetch.max.bytes": FETCH_PARTITIONS.partition_max_bytes,
+}
+"""Where a capture shows a setting."""
+Response = tuple[int, int]
+"""Its record bytes, and of how many partitions."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs under one group of settings. runs: the capture and the client.id of each."""
+
+    settings: Mapping[str, object]
+    runs: tuple[tuple[Path, str], ...]
+    reader: str = "consumer"
+
+    @property
+    def stated(self) -> list[str]:
+        """What is to be stated of its captures."""
+        return [f"{key}={self.settings[key]}" for key in STATED if key in self.settings]
+
+
+def groups(work: Path, repeats: int) -> Mapping[str, Group]:
+    """Every group that was recorded, by name."""
+    asked = {name: {f"consumer.{key}": value for key, value in limits.items()} for name, limits in
+             {**LIMITS, **WAITS, "broker": BASE}.items()}  # fmt: skip
+    asked["broker"] |= {f"broker.{key}": value for key, value in BROKER.items()}
+    found = {
+        f"{kind} {name}": Group(
+            settings, tuple((work / f"fetch-{name}.pcap", f"{kind}-{name}-{again}") for again in range(repeats))
+        )
+        for kind in ("java", "librdkafka")
+        for name, settings in asked.items()
+        if kind == "java" or "consumer.max.poll.records" not in settings
+    }
+    for broker, (name, settings) in FOLLOWERS.items():
+        files = [work / f"follow-{name}-{again}.pcap" for again in range(repeats)]
+        runs = tuple((file, f"broker-{broker}-fetcher-0") for file in files)
+        found[f"follower {name}"] = Group(settings, runs, "follower")
+    return found
+
+
+PAIRS = (("base", "small"), ("base", "many"), ("base", "polls"), ("base", "broker"), ("eager", "patient"))
+"""Groups that are predicted from one another."""
+
+
+def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
+    """Each prediction, in both directions: what it is of, and its figures."""
+    found = groups(work, repeats)
+    for kind in ("java", "librdkafka", "follower"):
+        for pair in PAIRS:
+            names = [f"{kind} {name}" for name in pair]
+            if all(name in found and found[name].runs[-1][0].exists() for name in names):
+                for a, b in (names, names[::-1]):
+                    yield f"{a} -> {b}", figures(found[a], found[b])
+
+
+def figures(a: Group, b: Group) -> Figures:
+    """What was seen under A, what is predicted from it for B, and what was seen there, run by run.
+
+    The answers of open loop at the captured settings are the captured ones: they tell what was seen.
+    """
+    of_a = [(replay_of(path, changes(a, b), tuple(a.stated)), client) for path, client in a.runs]
+    of_b = [(replay_of(path, changes(b, a), tuple(b.stated)), client) for path, client in b.runs]
+    return Figures(
+        [told(of, a, client, None) for of, client in of_a],
+        [told(of, a, client, 1) for of, client in of_a],
+        [told(of, b, client, None) for of, client in of_b],
+    )
+
+
+def changes(a: Group, b: Group) -> tuple[str, ...]:
+    """What to set for B in a replay of A's captures."""
+    had, wanted = {**UNCHANGED, **a.settings}, {**UNCHANGED, **b.settings}
+    return tuple(f"{key}={wanted[key]}" for key in wanted if wanted[key] != had.get(key))
+
+
+@cache
+def replay_of(path: Path, changes: tuple[str, ...], stated: tuple[str, ...]) -> Replayed:
+    """A capture replayed with these settings changed."""
+    return replayed(ALGORITHM, path, changes, stated)
+
+
+def told(of: Replayed, group: Group, client: str, lane: int | None) -> dict[str, Any]:
+    """The figures of a reader in a lane of closed loop, or as captured."""
+    if lane is None:
+        check_settings(of, group, client)
+    mode = "open" if lane is None else "closed"
+    whose = f"client_id = '{client}' and reader = '{group.reader}' and mode = '{mode}'"
+    whose += f" and scenario = '{of.lanes[lane or 0]}'"
+    (reader,) = of.rows(FETCH_CONSUMERS, whose)
+    parts = of.rows(FETCH_FAIRNESS, f"{whose} and bytes > 0")
+    waits = {row["partition"]: row["longest_wait_ms"] for row in parts}
+    by_broker = captured_responses(of, client) if lane is None else lane_responses(of, client, lane)
+    took = captured_catch_up(of, client) if lane is None else reader["catch_up_ms"]
+    return {
+        "record bytes": reader["bytes"],
+        "of cut batches": reader["cut_tail_bytes"],
+        "bytes by partition": {row["partition"]: row["bytes"] for row in parts},
+        "responses with records": sum(map(len, by_broker.values())),
+        "responses in order": by_broker,
+        "p99 response": reader["response_bytes_p99"],
+        "largest response": reader["response_bytes_max"],
+        "reads left empty": reader["empty_though_available"],
+        "partitions that waited": {name: 1 for name, wait in waits.items() if wait > 0},
+        "waits longest": f"partition {max(waits, key=waits.__getitem__)}" if any(waits.values()) else "nobody",
+        "longest wait ms": max(waits.values(), default=0),
+        "catch-up ms": took,
+    }
+
+
+def check_settings(of: Replayed, group: Group, client: str) -> None:
+    """Raises ValueError where a reader asked for something else than its group is declared to."""
+    rows = of.rows(FETCH_PARTITIONS, f"client_id = '{client}'")
+    for key, column in SHOWN.items():
+        shown = {row[column] for row in rows} - {None}
+        if key in group.settings and shown != {group.settings[key]}:
+            raise ValueError(f"{client}: {key} is declared as {group.settings[key]}, its requests have {sorted(shown)}")
+
+
+def captured_responses(of: Replayed, client: str) -> Mapping[str, Sequence[Response]]:
+    """The captured responses with records, of each broker in order."""
+    t = FETCH_PARTITIONS
+    rows = of.rows(t, f"{t.client_id} = '{client}' and {t.returned_bytes} > 0")
+    rows.sort(key=lambda row: (row[t.broker], row[t.request_time], row[t.exchange_no]))
+    responses = groupby(rows, key=lambda row: (row[t.broker], row[t.connection_id], row[t.exchange_no]))
+    found: dict[str, list[Response]] = {}
+    for (broker, _, _), parts in responses:
+        sizes = [row[t.returned_bytes] for row in parts]
+        found.setdefault(broker, []).append((sum(sizes), len(sizes)))
+    return found
+
+
+@cache
+def all_lane_responses(of: Replayed) -> list[dict[str, Any]]:
+    """Every response with records that the closed loop gives, in its order."""
+    lanes = fetch_lanes(of.run.scenario.lanes(ALGORITHM), dict(of.run.scenario.captured))
+    silver = (rows_of(of.spark, of.run.lake, table, of.capture_id)
+              for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES))  # fmt: skip
+    found = replayed_responses(*silver, lanes, shards_of(of.spark))
+    return [row.asDict() for row in found.where(f"{MEMORY_EVENTS.returned_bytes} > 0").collect()]
+
+
+def lane_responses(of: Replayed, client: str, lane: int) -> Mapping[str, Sequence[Response]]:
+    """The responses with records of a lane, of each broker in order; of consumers alone."""
+    t, x = MEMORY_EVENTS, EXCHANGES
+    brokers = {row[x.connection_id]: row[x.broker] for row in of.rows(x, f"{x.client_id} = '{client}'")}
+    rows = [row for row in all_lane_responses(of) if row[t.unit] == client and row[t.lane] == lane]
+    found: dict[str, list[Response]] = {}
+    for row in sorted(rows, key=lambda row: (row[t.connection_id], row[t.exchange_no])):
+        found.setdefault(brokers[row[t.connection_id]], []).append((row[t.returned_bytes], row[t.partitions]))
+    return found
+
+
+def captured_catch_up(of: Replayed, client: str) -> float:
+    """How long the slowest partition took, from when it was first asked for until its last records came (ms)."""
+    t = FETCH_PARTITIONS
+    first: dict[tuple[str, int], Any] = {}
+    last: dict[tuple[str, int], Any] = {}
+    for row in of.rows(t, f"{t.client_id} = '{client}' and {t.returned_bytes} is not null"):
+        key = row[t.topic], row[t.partition]
+        if row[t.read_position] is not None:
+            first[key] = min(first.get(key, row[t.request_time]), row[t.request_time])
+        if row[t.returned_bytes]:
+            last[key] = max(last.get(key, row[t.response_time]), row[t.response_time])
+    return max(((last[key] - first[key]).total_seconds() * 1000 for key in last), default=0.0)

@@ -1,0 +1,94 @@
+"""Batches and splits (KIP-126): what is predicted of a producer with other settings, beside producers that had them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.silver import RECORD_BATCHES
+from tests.backtest.figures import Figures
+from tests.backtest.replays import Replayed, replayed
+from tests.backtest.split_traffic import BASE, CHANGES, PAIRS
+from udfs.replay.splits.split_report import ALGORITHM
+
+SIZES = ("recompressed", "exact")
+"""Where the replay takes the sizes of batches from that were not captured."""
+KEYS = {"batch.size": "producer.batch.size", "linger.ms": "producer.linger.ms",
+        "compression.type": "producer.compression.type", "max.message.bytes": "topic.max.message.bytes"}  # fmt: skip
+TOO_LARGE = 10
+"""MESSAGE_TOO_LARGE."""
+
+
+def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
+    """Each prediction, in both directions: what it is of, and its figures."""
+    clients = {name: [f"split-{name}-{again}" for again in range(repeats)] for name in CHANGES}
+    for pair in PAIRS:
+        for a, b in (pair, pair[::-1]):
+            for sizes in SIZES:
+                from_a, from_b = of(work, a, b), of(work, b, a)
+                yield (
+                    f"{a} -> {b}, recut.sizes={sizes}",
+                    Figures(
+                        [seen(work, a, from_a, client) for client in clients[a]],
+                        [predicted(from_a, client, sizes) for client in clients[a]],
+                        [seen(work, b, from_b, client) for client in clients[b]],
+                    ),
+                )
+
+
+@cache
+def of(work: Path, a: str, b: str) -> Replayed:
+    """The capture of A replayed under B's settings."""
+    had, wanted = {**BASE, **CHANGES[a]}, {**BASE, **CHANGES[b]}
+    changes = [f"{name}={wanted[key]}" for key, name in KEYS.items() if had[key] != wanted[key]]
+    stated = [f"{key}={had[key]}" for key in ("batch.size", "linger.ms")]
+    return replayed(ALGORITHM, work / f"split-{a}.pcap", [*changes, f"recut.sizes={','.join(SIZES)}"], stated)
+
+
+def predicted(replay: Replayed, client: str, sizes: str) -> dict[str, Any]:
+    """The figures of a producer in the lane with the changed settings."""
+    lane = next(name for name in replay.lanes if name.endswith(f"recut.sizes={sizes}"))
+    t = BATCH_SPLIT
+    (row,) = replay.rows(t, f"scenario = '{lane}' and {t.client_id} = '{client}'")
+    return {
+        "splits": row[t.splits],
+        "batches sent": row[t.batches] + row[t.split_batches],
+        "... first": row[t.batches],
+        "bytes sent": row[t.bytes_sent],
+        "bytes resent": row[t.bytes_resent],
+        "largest batch": row[t.batch_bytes_max],
+    }
+
+
+def seen(work: Path, name: str, replay: Replayed, client: str) -> Mapping[str, Any]:
+    """The figures of a producer as captured. A part of a batch that was split has sequence numbers of that batch.
+
+    Raises ValueError where the client's own count of splits is not that of refused batches.
+    """
+    t = RECORD_BATCHES
+    rows = replay.rows(t, f"{t.client_id} = '{client}' and source = 'produce'")
+    rows.sort(key=lambda row: (row[t.request_time], row[t.exchange_no], row[t.position]))
+    refused: dict[int, set[int]] = {}
+    parts = []
+    for row in rows:
+        numbers = refused.setdefault(row[t.partition], set())
+        if row[t.base_sequence] in numbers:
+            parts.append(row)
+        if row[t.error_code] == TOO_LARGE:
+            numbers.update(range(row[t.base_sequence], row[t.base_sequence] + row[t.record_count]))
+    splits = sum(row[t.error_code] == TOO_LARGE for row in rows)
+    told = json.loads((work / f"split-{name}.json").read_text())[client]
+    if told != splits:
+        raise ValueError(f"{client}: {splits} batches refused in the capture, batch-split-total is {told}")
+    return {
+        "splits": splits,
+        "batches sent": len(rows),
+        "... first": len(rows) - len(parts),
+        "bytes sent": sum(row[t.size_bytes] for row in rows),
+        "bytes resent": sum(row[t.size_bytes] for row in parts),
+        "largest batch": max(row[t.size_bytes] for row in rows),
+    }

@@ -1,0 +1,39 @@
+"""How the backtest holds predictions against what was seen."""
+
+from __future__ import annotations
+
+from tests.backtest.figures import alike, alike_of, relative, row, span
+
+
+def test_an_error_is_that_of_the_median_and_beside_it_stands_how_far_equal_runs_differ() -> None:
+    cells = row("splits", [1, 1, 1], [90, 110, 130], [100, 100, 120])
+    assert cells == ("splits", "1", "90 to 130", "100 to 120", "+10.00 %", "+20.00 %")
+
+
+def test_a_value_that_should_be_nothing_is_told_as_it_is() -> None:
+    assert [relative(5, 0), relative(0, 0)] == ["+5", "0"]
+
+
+def test_sequences_are_alike_as_far_as_they_stand_in_the_same_order() -> None:
+    assert alike({"1": [10, 20, 30, 40]}, {"1": [10, 30, 20, 40]}) == 3 / 4
+
+
+def test_a_part_that_only_one_side_has_is_not_alike() -> None:
+    assert alike({"a": 1, "b": 2}, {"a": 1}) == 1 / 2
+
+
+def test_nothing_is_like_nothing() -> None:
+    assert alike({}, {}) == 1.0
+
+
+def test_a_sequence_that_only_one_side_has_is_not_alike() -> None:
+    assert [alike({}, {"a": [10, 20]}), alike({"a": [10, 20]}, {})] == [0.0, 0.0]
+
+
+def test_a_run_is_not_held_against_itself() -> None:
+    runs = [{"a": 1}, {"a": 1}, {"a": 2}]
+    assert sorted(alike_of(runs, runs)) == [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]
+
+
+def test_equal_values_of_all_runs_are_told_once() -> None:
+    assert [span([7, 7, 7]), span([5, 7, 6])] == ["7", "5 to 7"]
