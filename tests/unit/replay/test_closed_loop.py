@@ -149,9 +149,9 @@ def test_records_are_worked_on_before_the_next_fetch_or_beside_it() -> None:
 
 def test_before_kafka_4_a_fetch_leaves_out_what_is_not_taken_yet() -> None:
     """KAFKA-17182: partitions that are still buffered drop out, and a fetch of the others alone may wait."""
-    parts = [Part([100] * 3, records=100, max_bytes=100), Part([100], visible=[30 * MS])]
-    client = Client(record_us=100.0)
-    out = replayed(parts, [client, replace(client, profile=JAVA_3)], horizon=30 * MS)
+    parts = [Part([100] * 3, records=200, max_bytes=100), Part([100], visible=[50 * MS])]
+    client = Client(record_us=100.0, max_poll_records=150, overlaps=True)
+    out = replayed(parts, [client, replace(client, profile=JAVA_3)], horizon=50 * MS)
     assert out.sums.requests[0].tolist() == [4, 3]
     assert out.sums.requests[1, 1] > out.sums.requests[0, 1]
 

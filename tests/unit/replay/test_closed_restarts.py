@@ -72,6 +72,17 @@ def test_a_poll_returns_what_is_buffered_of_all_brokers_up_to_max_poll_records()
     assert out.catch_up[1].tolist() == [ready + wait * MS + 1 * MS for wait in (11, 0, 18, 20)]
 
 
+@pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])
+def test_a_broker_is_asked_again_when_poll_is_called_and_not_when_it_answers(profile: int) -> None:
+    """Fetcher.sendFetches is called by poll() alone: here after each 10 of broker 0's 30 records, at 1 ms a record."""
+    parts = [Part([100], records=30), Part([100], visible=[60 * MS], node=1)]
+    client = Client(record_us=1.0 * MS, max_poll_records=10, overlaps=True, max_wait_ms=5, profile=profile)
+    out = replayed(parts, [client], horizon=60 * MS)
+    first_poll = 1 + 1 * MS + 1 * MS  # the response, and what passes until the client turns to it
+    asked = out.kept.asked[0, (out.kept.connection[0] == 1) & (out.kept.asked[0] > 0)].tolist()
+    assert asked[:3] == [1, first_poll + 10 * MS, first_poll + 20 * MS]
+
+
 def test_only_a_client_that_never_leaves_a_wanted_partition_out_gives_it_up_in_one_fetch() -> None:
     """Others leave out what is buffered. Read in fetches 0 and 3, with no records between."""
     request = np.array([0, 10, 20, 30]) * MS

@@ -177,11 +177,33 @@ def poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, recor
 
 
 @kernel
+def next_poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, time: int) -> int:
+    """When poll() is called next, from `time` on: a Java client sends fetches in it alone (Fetcher.sendFetches).
+
+    Up to the last poll() there is one whenever max.poll.records of what is buffered have been worked on.
+    """
+    at: int = app.poll_at
+    if rules.overlaps[lane] == 0 or at < time:
+        at = max(time, app.busy_until)
+        return at
+    most = rules.max_poll_records[lane]
+    had = app.done - (most - app.room)
+    while had >= most:
+        each = rules.record_us[lane]
+        before = at - round(each * most if each >= 0 else time_of(taking, which, had - most, most))
+        if before < time:
+            break
+        at, had = before, had - most
+    return at
+
+
+@kernel
 def take(
     unit: Unit, rules: Rules, lane: int, work: Work, state: Record, taking: Curves, which: int, app: Record, ready: int
 ) -> int:  # fmt: skip
     """Give the client what was read, to be taken from `ready` on; returns when it asks again."""
     served, last = 0, ready
+    polled = next_poll(rules, lane, taking, which, app, ready)
     for i in range(state.asked):
         p = work.request[i]
         if work.moved[p] == 1:
@@ -196,9 +218,10 @@ def take(
         work.taken_at[p] = poll(rules, lane, taking, which, app, records, ready) if records > 0 else ready
         last = max(last, work.taken_at[p])
     rotate(rules, lane, work, state, served)
-    if rules.profile[lane] == JAVA_3:
-        return ready
-    return last if served > 0 else max(ready, app.busy_until)  # poll() sends what it does when it is called
+    # Where work and fetching do not overlap, the captured pace has the work of any client before its next fetch.
+    is_beside = rules.profile[lane] == JAVA_3 and rules.overlaps[lane] == 1
+    asks: int = last if served > 0 and not is_beside else polled
+    return asks
 
 
 @kernel
