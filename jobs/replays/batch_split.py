@@ -25,7 +25,7 @@ from jobs.run import Run
 from jobs.scenarios.scenario import Lane, values_in
 from jobs.scenarios.settings import Value, setting_of, settings
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
-from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from udfs.errors import CaptureError
@@ -116,7 +116,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     by_host = run.scenario.captured.get("producer.process") == "host"
     check_topics(batches, lanes.limits)
     created = created_topics(rows_of(spark, run.lake, TOPIC_CHANGES, capture_id))
-    sent = sent_batches(batches, connections, created, by_host, shards)
+    exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
+    sent = sent_batches(batches, connections, exchanges, created, by_host, shards)
     if not lanes.producers.measured_every.any():
         return replayed(sent, lanes, run_id, shards)
     return replayed_with_records(with_packets(spark, run.lake, capture_id, sent, connections), lanes, run_id, shards)

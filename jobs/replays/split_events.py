@@ -7,14 +7,17 @@ from pyspark.sql import functions as F
 
 from jobs.replays.one_shuffle import shard
 from jobs.replays.sequence_numbers import sequence
-from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from udfs.errors import CaptureError
 from udfs.replay.splits.topic_limits import TopicLimits
 
+IS_NAMELESS = "is_nameless"
 JAVA = "apache-kafka-java"
 """client_software_name of Kafka's own client."""
+NAMES_ITSELF_FROM = {"API_VERSIONS": 3, "PRODUCE": 8}
+"""Versions that came with Kafka 2.4, whose client names itself in the first (KIP-511)."""
 OLDEST_APPEND_MS = 120_000
 """delivery.timeout.ms by default: an older timestamp is not that of the append, but brought along."""
 
@@ -43,16 +46,27 @@ def check_topics(batches: DataFrame, limits: TopicLimits) -> None:
         )
 
 
+def nameless_clients(exchanges: DataFrame) -> DataFrame:
+    """A row a connection, whether it is of another client than Kafka's own: one that asks for the versions of APIs
+    without its name, but produces as only releases do that name themselves.
+    """
+    x = EXCHANGES
+    asks, produces = (F.max(F.when(F.col(x.api_name) == api, F.col(x.api_version))) for api in NAMES_ITSELF_FROM)
+    names, since = NAMES_ITSELF_FROM.values()
+    is_nameless = F.coalesce((asks < names) & (produces >= since), F.lit(False))
+    return exchanges.groupBy(x.connection_id).agg(is_nameless.alias(IS_NAMELESS))
+
+
 def sent_batches(
-    batches: DataFrame, connections: DataFrame, created: DataFrame, by_host: bool, shards: int
+    batches: DataFrame, connections: DataFrame, exchanges: DataFrame, created: DataFrame, by_host: bool, shards: int
 ) -> DataFrame:
     """Rows of SENT. created: as `created_topics` has it. by_host: all clients of an address are one process."""
     b, c, t = RECORD_BATCHES, CONNECTIONS, SENT
     name, version = F.col(c.client_software_name), F.split(c.client_software_version, r"\.")
-    is_java = name.isNull() | (name == JAVA)
+    is_java = F.coalesce(name == JAVA, ~F.col(IS_NAMELESS), F.lit(True))
     minor = F.try_element_at(version, F.lit(2)).try_cast("int")
     release = F.try_element_at(version, F.lit(1)).try_cast("int") * 1000 + minor
-    software = connections.select(
+    software = connections.join(nameless_clients(exchanges), str(c.connection_id), "left").select(
         c.connection_id,
         is_java.alias(t.is_java),
         (is_java & F.coalesce(release >= 4002, F.lit(True))).alias(t.halves),

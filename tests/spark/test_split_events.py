@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.replays.split_events import check_topics, created_topics, sent_batches
-from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.table import Table
@@ -41,6 +41,10 @@ def client(connection: int, name: str | None, version: str | None) -> dict[str, 
     )  # fmt: skip
 
 
+def request(connection: int, api: str, version: int) -> dict[str, Any]:
+    return row_of(EXCHANGES, connection_id=connection, api_name=api, api_version=version)
+
+
 def creation(exchange: int, topic: str, max_message_bytes: int | None, **columns: Any) -> dict[str, Any]:
     """A topic's creation, which the broker did not refuse unless told."""
     given = {"kind": "create_topic", "topic": topic, "max_message_bytes": max_message_bytes}
@@ -58,7 +62,7 @@ def test_a_sequence_is_a_number_only_with_a_producer_id(spark: SparkSession) -> 
     batches = given(spark, [batch(1, NOW_MS, producer_id=p, base_sequence=0) for p in (7, -1)], RECORD_BATCHES)
     clients = given(spark, [client(1, None, None)], CONNECTIONS)
     created = created_topics(given(spark, [], TOPIC_CHANGES))
-    rows = sent_batches(batches, clients, created, False, 4).toArrow().to_pylist()
+    rows = sent_batches(batches, clients, given(spark, [], EXCHANGES), created, False, 4).toArrow().to_pylist()
     assert {row[SENT.producer_id]: row[SENT.base_sequence] for row in rows} == {7: 0, -1: -1}
 
 
@@ -76,7 +80,8 @@ def test_a_batch_is_told_with_its_append_and_its_client(spark: SparkSession) -> 
         creation(4, "t", 7000, validate_only=True), creation(5, "u", None), creation(6, "v", 8000),
     ]  # fmt: skip
     of_topics = created_topics(given(spark, changes, TOPIC_CHANGES))
-    frames = given(spark, batches, RECORD_BATCHES), given(spark, clients, CONNECTIONS), of_topics
+    silent = given(spark, [], EXCHANGES)
+    frames = given(spark, batches, RECORD_BATCHES), given(spark, clients, CONNECTIONS), silent, of_topics
     found = {row[SENT.connection_id]: row for row in sent_batches(*frames, False, 4).toArrow().to_pylist()}
     t, us = SENT, NOW_MS * 1000
     assert {number: row[t.append_from] - us for number, row in found.items()} == {1: -20_000, 2: 0, 3: 0, 4: 0, 5: 0}
@@ -93,3 +98,20 @@ def test_a_topic_that_nobody_produces_to_has_no_limit_of_its_own(spark: SparkSes
     check_topics(batches, TopicLimits(({"t": 1},), one, one))
     with pytest.raises(CaptureError, match="is given of orders, tt, to which the capture shows no batch"):
         check_topics(batches, TopicLimits(({"t": 1, "tt": 1, "orders": 1},), one, one))
+
+
+def test_a_client_that_produces_as_since_2_4_and_does_not_name_itself_is_not_kafkas(spark: SparkSession) -> None:
+    """kafka-go is one. Of a connection that began before the capture it is not known how it asked for versions."""
+    asked = [(1, 0, 8), (2, 2, 7), (3, 3, 8), (4, None, 8)]
+    requests = [request(n, "PRODUCE", version) for n, _, version in asked]
+    requests += [request(n, "API_VERSIONS", version) for n, version, _ in asked if version is not None]
+    frames = (
+        given(spark, [batch(n, NOW_MS) for n, _, _ in asked], RECORD_BATCHES),
+        given(spark, [client(n, None, None) for n, _, _ in asked], CONNECTIONS),
+        given(spark, requests, EXCHANGES),
+        created_topics(given(spark, [], TOPIC_CHANGES)),
+    )
+    found = {
+        row[SENT.connection_id]: row[SENT.is_java] for row in sent_batches(*frames, False, 4).toArrow().to_pylist()
+    }
+    assert found == {1: False, 2: True, 3: True, 4: True}
