@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.replay.closed_units import MOST, MS, PACE, Client, Part, replayed, turns
-from udfs.replay.fetch.client_order import CLIENT, FIRST_EMPTY, FIXED, FOLLOWER, JAVA_3, LIBRDKAFKA, SHUFFLE
+from udfs.replay.fetch.client_order import CLIENT, FIRST_EMPTY, FIXED, FOLLOWER, JAVA_3, JAVA_4, LIBRDKAFKA, SHUFFLE
 from udfs.replay.fetch.closed_unit import NO_BACKLOG
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import MOST_BUCKETS, TICKS
@@ -149,11 +149,28 @@ def test_records_are_worked_on_before_the_next_fetch_or_beside_it() -> None:
 
 def test_before_kafka_4_a_fetch_leaves_out_what_is_not_taken_yet() -> None:
     """KAFKA-17182: partitions that are still buffered drop out, and a fetch of the others alone may wait."""
-    parts = [Part([100] * 3, records=200, max_bytes=100), Part([100], visible=[50 * MS])]
-    client = Client(record_us=100.0, max_poll_records=150, overlaps=True)
-    out = replayed(parts, [client, replace(client, profile=JAVA_3)], horizon=50 * MS)
+    parts = [Part([100] * 3, records=100, max_bytes=100), Part([100], visible=[30 * MS])]
+    client = Client(record_us=100.0, max_poll_records=60, overlaps=True)
+    out = replayed(parts, [client, replace(client, profile=JAVA_3)], horizon=30 * MS)
     assert out.sums.requests[0].tolist() == [4, 3]
     assert out.sums.requests[1, 1] > out.sums.requests[0, 1]
+
+
+@pytest.mark.parametrize("overlaps", [False, True])
+def test_before_kafka_4_too_what_one_poll_takes_is_asked_for_at_once(overlaps: bool) -> None:
+    """KafkaConsumer.poll: what has come leaves the buffer, and then fetches are sent."""
+    parts = [Part([100] * 3, records=100, max_bytes=100) for _ in range(2)]
+    out = replayed(parts, [Client(record_us=100.0, overlaps=overlaps, profile=JAVA_3)])
+    assert out.sums.requests[:, 0].tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])
+def test_no_fetch_is_sent_between_two_polls(profile: int) -> None:
+    """250 records are three polls, 10 ms apart; a broker that has nothing is asked in each, and before the first."""
+    parts = [Part([100], records=250), Part([], node=1)]
+    client = Client(record_us=100.0, max_poll_records=100, max_wait_ms=1, overlaps=True, profile=profile)
+    out = replayed(parts, [client], horizon=25 * MS)
+    assert out.sums.requests[1, 0] == 4
 
 
 def test_a_partition_is_asked_for_from_when_it_joins_until_it_leaves() -> None:

@@ -43,7 +43,7 @@ def example(profile: int) -> Trace:
     """The closed loop's responses of all brokers, by the rules of a client before 4.0, as it was, or since."""
     client = Client(
         FETCH_MAX_BYTES, partition_max_bytes=OF_PARTITION, max_poll_records=POLL_RECORDS, profile=profile,
-        in_session=False, record_us=float(RECORD_US),
+        in_session=False, record_us=float(RECORD_US), overlaps=True,
     )  # fmt: skip
     parts = [Part([MESSAGE] * MESSAGES, node=broker) for broker in range(BROKERS) for _ in range(2)]
     kept = replayed(parts, [client], pace=PACE).kept
