@@ -133,8 +133,9 @@ def thrown_away(found: Findings) -> str:
             "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
         )
     told = (
-        f"{size(captured['cut'])} of the {size(captured['bytes'])} of records that consumers fetched, "
-        f"{percent(captured['cut'] / captured['bytes'])}, were tails of cut batches, thrown away and fetched again"
+        f"Replayed with the captured limits, {size(captured['cut'])} of the {size(captured['bytes'])} of records that "
+        f"consumers get, {percent(captured['cut'] / captured['bytes'])}, are tails of cut batches, thrown away and "
+        "fetched again"
     )
     loop = consumers_in_closed_loop(found)
     if len(loop) < 2:

@@ -208,7 +208,7 @@ def bounded(found: Findings) -> str:
         )
     worst = min(pools, key=lambda row: (row["ratio"] is not None, row["ratio"] or 0, -row["longest"]))
     if not worst["waits"]:
-        return f"{told}: in none of the pools replayed, from {least_pool(pools)} on, anybody would wait."
+        return f"{told}; nobody would wait in any of the pools replayed, the smallest of {least_pool(pools)}."
     return (
         f"{told}; {lane_said(worst[CONSUMER_MEMORY.scenario])} the pool is used up {percent(worst['depleted'])} of the "
         f"time, a response waits up to {duration(worst['longest'])} and throughput is {percent(worst['ratio'])} of the "

@@ -62,6 +62,13 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
     assert "none that is not above fetch.max.bytes, here 50.0 MiB" in advised.advice
 
 
+def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
+    rows = [row("consumers", LANES[0]), row("consumers", LANES[1])]
+    found = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], fetching_consumers: [Row(max_bytes=64)]}
+    told = bounded(findings(found, {ALGORITHM: LANES}))
+    assert told.endswith("; nobody would wait in any of the pools replayed, the smallest of 1.0 KiB.")
+
+
 def test_it_says_how_much_a_variant_takes_for_used_beyond_what_is() -> None:
     _, rejected = cells(row("consumers", LANES[0]), row("consumers", LANES[1], reckoned=4096, waits=1))
     assert rejected["remarks"] == "counts 4.0 KiB"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import Row
 
+from jobs.replays.fetch_answers import open_lanes
 from jobs.report_page.questions import QUESTIONS, answer
 from jobs.report_page.sessions import shards, shards_by_broker
 from jobs.report_page.traffic import (
@@ -16,6 +17,7 @@ from jobs.report_page.traffic import (
 )
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from tests.unit.report.findings import findings
+from udfs.replay.fetch.fetch_report import ALGORITHM
 
 BY_NUMBER = {question.number: question for question in QUESTIONS}
 
@@ -42,6 +44,15 @@ def software(name: str, version: str, full: int) -> Row:
 
 def reader(name: str, fetches: int, sessions: int) -> Row:
     return Row(reader=name, fetches=fetches, empty=fetches // 2, bytes=fetches << 10, sessions=sessions, oldest=12)
+
+
+def test_what_is_thrown_away_is_what_the_replay_of_the_captured_limits_gives() -> None:
+    rows = [Row(scenario="captured", reader="consumer", bytes=6 << 20, cut=3 << 20)]
+    told = answer(findings({open_lanes: rows}, {ALGORITHM: ("captured",)}), BY_NUMBER[17]).sentence
+    assert told == (
+        "Replayed with the captured limits, 3.0 MiB of the 6.0 MiB of records that consumers get, 50.0 %, "
+        "are tails of cut batches, thrown away and fetched again."
+    )
 
 
 def test_refused_batches_are_counted_with_whose_they_are() -> None:
