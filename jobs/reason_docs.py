@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from jobs.markdown import table_row
 from schemas.tables.fault_reasons import FAULT_REASONS
 from schemas.tables.fidelity_reasons import FIDELITY_REASONS
 from schemas.tables.reason import FaultReasons, FidelityReasons
@@ -50,11 +51,11 @@ def fidelity_section(group: FidelityReasons) -> Iterator[str]:
     yield from (f"### {group.title}", "", f"{of} `{group.algorithm}`.", "")
     yield from ("| reason | counts as | what it means | what to do |", "|---|---|---|---|")
     for word, reason in group.words.items():
-        yield f"| `{word}` | {reason.counts} | {reason.means} | {reason.do} |"
+        yield table_row((f"`{word}`", reason.counts, reason.means, reason.do))
 
 
 def fault_section(group: FaultReasons) -> Iterator[str]:
     """The words of a column."""
     yield from (f"### {group.title}: `{group.column}`", "", "| word | what it means | what to do |", "|---|---|---|")
     for word, reason in group.words.items():
-        yield f"| `{word}` | {reason.means} | {reason.do} |"
+        yield table_row((f"`{word}`", reason.means, reason.do))

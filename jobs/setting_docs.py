@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from jobs.markdown import table_row
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.scenarios.settings import Setting, settings
 
@@ -47,7 +48,7 @@ def table(listed: Iterable[Setting]) -> Iterator[str]:
         about = f"{setting.doc} ({setting.kip})" if setting.kip else setting.doc
         default = "" if setting.default is None else f"`{setting.default}`"
         cells = (f"`{setting.key}`", values(setting), default, "yes" if setting.captured else "", about)
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        yield table_row(cells)
 
 
 def values(setting: Setting) -> str:

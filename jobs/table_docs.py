@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jobs import reason_docs, setting_docs
+from jobs.markdown import table_row
 from schemas.tables.gold import FIDELITY, GOLD
 from schemas.tables.metrics import METRICS
 from schemas.tables.silver import SILVER
@@ -52,13 +53,13 @@ def section(table: Table) -> Iterator[str]:
 def metrics() -> Iterator[str]:
     """What `fidelity` compares, a row a metric."""
     for algorithm, compared in METRICS.items():
-        yield from (f"| {algorithm} | {metric} | {doc} |" for metric, doc in compared.items())
+        yield from (table_row((algorithm, metric, doc)) for metric, doc in compared.items())
 
 
 def row(column: Column) -> str:
     """A column's row."""
     cells = (f"`{column}`", f"`{column.type}`", column.unit, "yes" if column.nullable else "", column.doc)
-    return "| " + " | ".join(linked(cell).replace("|", "\\|") for cell in cells) + " |"
+    return table_row(map(linked, cells))
 
 
 def linked(text: str) -> str:
