@@ -47,14 +47,15 @@ def check_topics(batches: DataFrame, limits: TopicLimits) -> None:
 
 
 def nameless_clients(exchanges: DataFrame) -> DataFrame:
-    """A row a connection, whether it is of another client than Kafka's own: one that asks for the versions of APIs
-    without its name, but produces as only releases do that name themselves.
+    """A row a connection that produces or asks for the versions of APIs: whether it is of another client than Kafka's
+    own, one that asks without its name, but produces as only releases do that name themselves.
     """
     x = EXCHANGES
     asks, produces = (F.max(F.when(F.col(x.api_name) == api, F.col(x.api_version))) for api in NAMES_ITSELF_FROM)
     names, since = NAMES_ITSELF_FROM.values()
     is_nameless = F.coalesce((asks < names) & (produces >= since), F.lit(False))
-    return exchanges.groupBy(x.connection_id).agg(is_nameless.alias(IS_NAMELESS))
+    telling = exchanges.where(F.col(x.api_name).isin(*NAMES_ITSELF_FROM))
+    return telling.groupBy(x.connection_id).agg(is_nameless.alias(IS_NAMELESS))
 
 
 def sent_batches(
