@@ -35,7 +35,7 @@ CAPTURES = table(
     log_zone=C("string", "Of a request log the time zone that its times without one are taken to be of", nullable=True),
     packets=C("bigint", "Packets in the file; of a frame dump, here and below, its rows; of a request log 0, here and "
                         "below"),
-    tcp_packets=C("bigint", "Packets that are TCP segments"),
+    tcp_packets=C("bigint", "Packets that are TCP segments, be it in an envelope such as VXLAN"),
     other_packets=C("bigint", "Packets of other protocols, fragments and link types that are not read"),
     malformed_packets=C("bigint", "Packets whose headers contradict themselves or are cut by the snaplen; rows that "
                                   "are wrong"),
@@ -44,7 +44,7 @@ CAPTURES = table(
     first_time=C("timestamp", "Time of the first packet or line, by the file's own clock", "UTC", nullable=True),
     last_time=C("timestamp", "Time of the last packet or line, by the file's own clock", "UTC", nullable=True),
     doubled_packets=C("bigint", "TCP packets with payload that the file has twice within 10 ms, as `-i any` sees them "
-                                "on two interfaces"),
+                                "on two interfaces, or plain and in an envelope"),
     point=C("int", "Capture point, from 0: the files of one follow one another, those of two saw the same packets or "
                    "the same time"),
     clock_offset_us=C("bigint", "Added to the file's times everywhere else: puts them on the clock of the first point "

@@ -13,6 +13,10 @@ LOOP, LINUX_SLL, IPV4, IPV6, LINUX_SLL2 = 108, 113, 228, 229, 276
 
 ETHERTYPE_IPV4, ETHERTYPE_IPV6 = 0x0800, 0x86DD
 VLAN_TAGS = (0x8100, 0x88A8, 0x9100)  # 802.1Q, 802.1ad and the tag used before 802.1ad
+ETHERTYPE_MPLS = (0x8847, 0x8848)  # unicast; multicast, or labels that the receiver assigned (RFC 5332)
+ETHERTYPE_PPPOE_SESSION = 0x8864
+PPPOE_SESSION = 0x1100  # version, type and code
+PPP_IPV4, PPP_IPV6 = 0x0021, 0x0057
 AF_INET = 2
 AF_INET6 = (10, 23, 24, 28, 30)  # Linux, Windows, NetBSD, FreeBSD, macOS
 
@@ -24,7 +28,29 @@ def missing(needed: int, wire_end: int) -> int:
 
 
 @kernel
-def _after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
+def _after_labels(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int]:
+    """Behind a stack of MPLS labels (RFC 3032). It does not say what follows: the version of an IP header will."""
+    is_last = False
+    while not is_last:
+        if at + 4 > end:
+            return missing(at + 4, wire_end), at
+        is_last = (chunk[at + 2] & 1) != 0
+        at += 4
+    return TCP_SEGMENT, at
+
+
+@kernel
+def _after_pppoe(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int]:
+    """Behind the header of a PPPoE session (RFC 2516) and PPP's protocol number."""
+    if at + 8 > end:
+        return missing(at + 8, wire_end), at
+    carries_ip = u16(chunk, at, True) == PPPOE_SESSION and u16(chunk, at + 6, True) in (PPP_IPV4, PPP_IPV6)
+    return (TCP_SEGMENT if carries_ip else NOT_IP), at + 8
+
+
+@kernel
+def after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
+    """TCP_SEGMENT and where the IP header begins behind an ethertype that ends at `at`, or why there is none."""
     while ethertype in VLAN_TAGS:
         if at + 4 > end:
             return missing(at + 4, wire_end), at
@@ -32,6 +58,10 @@ def _after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, ethert
         at += 4
     if ethertype in (ETHERTYPE_IPV4, ETHERTYPE_IPV6):
         return TCP_SEGMENT, at
+    if ethertype in ETHERTYPE_MPLS:
+        return _after_labels(chunk, at, end, wire_end)
+    if ethertype == ETHERTYPE_PPPOE_SESSION:
+        return _after_pppoe(chunk, at, end, wire_end)
     return NOT_IP, at
 
 
@@ -72,4 +102,4 @@ def find_network_header(chunk: np.ndarray, at: int, end: int, wire_end: int, lin
         return TCP_SEGMENT, at
     # Linux cooked capture v2 begins with the ethertype; the others end with it.
     ethertype = u16(chunk, at if link_type == LINUX_SLL2 else at + size - 2, True)
-    return _after_ethertype(chunk, at + size, end, wire_end, ethertype)
+    return after_ethertype(chunk, at + size, end, wire_end, ethertype)

@@ -1,4 +1,4 @@
-"""IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to where TCP begins and ends."""
+"""IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to where what they carry begins and ends."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ IPV4_HEADER, IPV6_HEADER = 20, 40
 
 
 @kernel
-def _ipv4(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
+def _ipv4(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int, int]:
     if at + IPV4_HEADER > end:
-        return missing(at + IPV4_HEADER, wire_end), at, at
+        return missing(at + IPV4_HEADER, wire_end), at, at, 0
     header = (int(np.int64(chunk[at])) & 0x0F) * 4
     total = u16(chunk, at + 2, True)
     if header < IPV4_HEADER or (total != 0 and total < header):
-        return MALFORMED, at, at
-    if chunk[at + 9] != PROTOCOL_TCP:
-        return NOT_TCP, at, at
+        return MALFORMED, at, at, 0
+    protocol = int(np.int64(chunk[at + 9]))
     if u16(chunk, at + 6, True) & 0x3FFF:  # more fragments, or not the first
-        return FRAGMENT, at, at
-    return TCP_SEGMENT, at + header, at + total if total else wire_end
+        return (FRAGMENT if protocol == PROTOCOL_TCP else NOT_TCP), at, at, protocol
+    return TCP_SEGMENT, at + header, at + total if total else wire_end, protocol
 
 
 @kernel
@@ -40,43 +39,44 @@ def _extension_bytes(chunk: np.ndarray, at: int, kind: int) -> int:
 
 
 @kernel
-def _skip_extensions(chunk: np.ndarray, at: int, end: int, wire_end: int, following: int) -> tuple[int, int]:
-    """TCP_SEGMENT and where TCP begins behind the IPv6 extension headers, or why it does not."""
+def _skip_extensions(chunk: np.ndarray, at: int, end: int, wire_end: int, following: int) -> tuple[int, int, int]:
+    """TCP_SEGMENT, where the IPv6 extension headers end and the protocol behind them, or why there is none."""
     while following in EXTENSIONS:
         if at + 8 > end:
-            return missing(at + 8, wire_end), at
+            return missing(at + 8, wire_end), at, following
         kind, following = following, int(np.int64(chunk[at]))
         if kind == FRAGMENT_HEADER and u16(chunk, at + 2, True) & 0xFFF9:
-            return (FRAGMENT if following == PROTOCOL_TCP or following in EXTENSIONS else NOT_TCP), at
+            return (FRAGMENT if following == PROTOCOL_TCP or following in EXTENSIONS else NOT_TCP), at, following
         at += _extension_bytes(chunk, at, kind)
-    return (TCP_SEGMENT if following == PROTOCOL_TCP else NOT_TCP), at
+    return TCP_SEGMENT, at, following
 
 
 @kernel
-def _ipv6(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
+def _ipv6(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int, int]:
     first = at + IPV6_HEADER
     if first > end:
-        return missing(first, wire_end), at, at
+        return missing(first, wire_end), at, at, 0
     length = u16(chunk, at + 4, True)
-    verdict, transport = _skip_extensions(chunk, first, end, wire_end, int(np.int64(chunk[at + 6])))
-    return verdict, transport, first + length if length else wire_end
+    verdict, transport, protocol = _skip_extensions(chunk, first, end, wire_end, int(np.int64(chunk[at + 6])))
+    return verdict, transport, first + length if length else wire_end, protocol
 
 
 @kernel
-def find_transport_header(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int, bool]:
-    """Verdict, where TCP begins, where it ends on the wire, and whether the packet is IPv6.
+def find_transport_header(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int, int, bool]:
+    """Verdict, where the payload begins, where it ends on the wire, its protocol, and whether the packet is IPv6.
 
-    chunk[at:end] is the captured part from the IP header on, `wire_end` where the packet ended on the wire. TCP's end
-    comes from the IP length, so that Ethernet padding is no payload; a length of 0 means a packet that the network card
-    was to cut (TSO, or larger than 64 KiB), which reaches to the end.
+    TCP_SEGMENT is said of any protocol; what it is not said of is not to be looked into. chunk[at:end] is the captured
+    part from the IP header on, `wire_end` where the packet ended on the wire. The payload's end comes from the IP
+    length, so that Ethernet padding is none of it; a length of 0 means a packet that the network card was to cut (TSO,
+    or larger than 64 KiB), which reaches to the end.
     """
     if at >= end:
-        return missing(at + 1, wire_end), at, at, False
+        return missing(at + 1, wire_end), at, at, 0, False
     version = chunk[at] >> 4
     if version == 4:
-        verdict, transport, ip_end = _ipv4(chunk, at, end, wire_end)
-        return verdict, transport, ip_end, False
+        verdict, transport, ip_end, protocol = _ipv4(chunk, at, end, wire_end)
+        return verdict, transport, ip_end, protocol, False
     if version == 6:
-        verdict, transport, ip_end = _ipv6(chunk, at, end, wire_end)
-        return verdict, transport, ip_end, True
-    return NOT_IP, at, at, False
+        verdict, transport, ip_end, protocol = _ipv6(chunk, at, end, wire_end)
+        return verdict, transport, ip_end, protocol, True
+    return NOT_IP, at, at, 0, False

@@ -31,8 +31,8 @@ INT64 = np.iinfo(np.int64)
 class PacketCounts:
     """Packets by what they are; `packets` is the sum of all others but `without_time`.
 
-    tcp:               TCP headers that were read whole
-    not_ip, not_tcp:   other protocols, tunnels among them
+    tcp:               TCP headers that were read whole, those in envelopes (`udfs.capture.envelopes`) too
+    not_ip, not_tcp:   other protocols, envelopes that cannot be followed among them
     fragments:         pieces of fragmented TCP packets, first ones included
     malformed:         headers that contradict themselves or the packet's length
     headers_cut:       headers cut off by the snaplen

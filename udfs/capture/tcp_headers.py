@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.capture.byte_order import u16, u32
+from udfs.capture.envelopes import open_envelope
 from udfs.capture.link_layer import find_network_header, missing
-from udfs.capture.network_layer import find_transport_header
-from udfs.capture.packet_table import LONGEST_RECORD, MALFORMED, PACKETS_PER_TABLE, TCP_SEGMENT, UNREADABLE
+from udfs.capture.network_layer import PROTOCOL_TCP, find_transport_header
+from udfs.capture.packet_table import LONGEST_RECORD, MALFORMED, NOT_TCP, PACKETS_PER_TABLE, TCP_SEGMENT, UNREADABLE
 from udfs.wire.kernel import kernel
 
 TCP_HEADER = 20
+MOST_ENVELOPES = 4
+"""An overlay in a mirror's envelope, sent through a load balancer's, takes three."""
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 ENDPOINT_BYTES = 18
 CONNECTION_BYTES = 2 * ENDPOINT_BYTES
@@ -85,14 +88,33 @@ def _check_tcp(chunk: np.ndarray, at: int, end: int, ip_end: int, wire_end: int)
 
 
 @kernel
+def _find_tcp_header(
+    chunk: np.ndarray, at: int, end: int, wire_end: int, link_type: int
+) -> tuple[int, int, int, bool, int, int, int]:
+    """Verdict, where IP and TCP begin, whether it is IPv6, and where TCP and the packet end: captured and on the wire.
+
+    All of the innermost packet. One in an envelope ends where the outer IP packet does.
+    """
+    transport = ip_end = at
+    ipv6 = False
+    verdict, network = find_network_header(chunk, at, end, wire_end, link_type)
+    for _ in range(1 + MOST_ENVELOPES):
+        if verdict != TCP_SEGMENT:
+            return verdict, network, transport, ipv6, ip_end, end, wire_end
+        verdict, transport, ip_end, protocol, ipv6 = find_transport_header(chunk, network, end, wire_end)
+        if verdict != TCP_SEGMENT or protocol == PROTOCOL_TCP:
+            return verdict, network, transport, ipv6, ip_end, end, wire_end
+        end, wire_end = min(end, ip_end), ip_end
+        verdict, network = open_envelope(chunk, protocol, transport, end, wire_end)
+    return NOT_TCP, network, transport, ipv6, ip_end, end, wire_end
+
+
+@kernel
 def _parse_tcp(
     chunk: np.ndarray, at: int, end: int, wire_end: int, link_type: int, tcp: np.void, connection: np.ndarray
 ) -> int:
     """Fill `tcp` and `connection` from the packet in `chunk[at:end]` and return the verdict."""
-    verdict, network = find_network_header(chunk, at, end, wire_end, link_type)
-    if verdict != TCP_SEGMENT:
-        return verdict
-    verdict, transport, ip_end, ipv6 = find_transport_header(chunk, network, end, wire_end)
+    verdict, network, transport, ipv6, ip_end, end, wire_end = _find_tcp_header(chunk, at, end, wire_end, link_type)
     if verdict != TCP_SEGMENT:
         return verdict
     verdict, payload = _check_tcp(chunk, transport, end, ip_end, wire_end)

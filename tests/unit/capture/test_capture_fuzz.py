@@ -13,6 +13,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.unit.capture.envelopes import ENVELOPES
 from tests.unit.capture.packet_builders import (
     block,
     column,
@@ -122,8 +123,11 @@ def poisoned(content: bytes, poison: int) -> np.ndarray:
 
 
 PACKET_STARTS = st.sampled_from(
-    [b"", ethernet(), ipv4(), ipv6(), bytes(12) + b"\x81\x00", ethernet(ipv6(), ethertype=0x86DD)]
-)
+    [
+        b"", ethernet(), ipv4(), ipv6(), bytes(12) + b"\x81\x00", ethernet(ipv6(), ethertype=0x86DD),
+        *(envelope(ethernet()) for envelope in ENVELOPES.values()),
+    ]
+)  # fmt: skip
 LINK_TYPES = st.sampled_from([0, 1, 12, 101, 108, 113, 147, 228, 276])
 
 
@@ -137,7 +141,7 @@ def parsed(content: bytes, original: int, link_type: int, poison: int) -> tuple[
 @KERNEL_FUZZ
 @given(
     start=PACKET_STARTS,
-    keep=st.integers(0, 80),
+    keep=st.integers(0, 80) | st.integers(0, 300),
     rest=st.binary(max_size=60),
     more=st.integers(0, 99),
     link_type=LINK_TYPES,
