@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.fuzz.checks import check_file, check_log, check_packets
-from tests.fuzz.mutations import mutated, rearranged_lines, rearranged_packets
+from tests.fuzz.mutations import mutated, piece, rearranged_lines, rearranged_packets, sent_in_envelopes
 from tests.unit.capture.capture_files import records_of, sample_capture
 from tests.unit.capture.logged import heartbeat
 from tests.unit.capture.packet_builders import Packet, pcap
@@ -60,9 +60,15 @@ def packets(chance: random.Random, folder: Path) -> int:
 
 
 def files(chance: random.Random, folder: Path) -> int:
-    """A piece of a capture with packets lost, doubled, cut, swapped and changed, in a file that may be damaged, too."""
+    """A piece of a capture with packets lost, doubled, cut, swapped and changed, in a file that may be damaged, too.
+
+    Some are in envelopes.
+    """
     link_type, whole = recorded(chance.choice(sorted(SHARED.glob("*.pcap")) or IN_REPOSITORY))
-    content = pcap(rearranged_packets(chance, whole), link_type=link_type)
+    some: Sequence[Packet] = whole[piece(chance, len(whole), 400)]
+    if chance.random() < 0.4:
+        some = sent_in_envelopes(chance, some)
+    content = pcap(rearranged_packets(chance, some), link_type=link_type)
     if chance.random() < 0.3:
         content = content[:24] + mutated(chance, content[24:])
     if chance.random() < 0.2:

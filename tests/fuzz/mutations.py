@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tests.unit.capture.envelopes import ENVELOPES
 from tests.unit.capture.packet_builders import Packet
 
 WORDS = (b"\x15\3\3\0", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x06\x40\0\1", b"\0\x11\0\0")
@@ -37,10 +38,16 @@ def piece(chance: random.Random, length: int, most: int) -> slice:
     return slice(first, first + size)
 
 
+def sent_in_envelopes(chance: random.Random, packets: Sequence[Packet]) -> list[Packet]:
+    """Whole packets of Ethernet, each in one of a few envelopes, or plain."""
+    some = chance.sample([*ENVELOPES.values(), lambda frame: frame], chance.randint(1, 4))
+    return [replace(packet, data=chance.choice(some)(packet.data), original=None) for packet in packets]
+
+
 def rearranged_packets(chance: random.Random, packets: Sequence[Packet]) -> list[Packet]:
-    """A piece of a capture with packets lost, doubled, changed, cut and swapped."""
+    """Some packets with some of them lost, doubled, changed, cut and swapped."""
     out: list[Packet] = []
-    for packet in packets[piece(chance, len(packets), 400)]:
+    for packet in packets:
         kind, data = chance.random(), packet.data
         if kind < 0.03:
             continue
