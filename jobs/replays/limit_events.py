@@ -34,12 +34,12 @@ def brokers(metadata: DataFrame) -> DataFrame:
 
 
 def sightings(metadata: DataFrame) -> DataFrame:
-    """Each partition that Metadata showed, as it was first."""
+    """Each partition of a topic id that Metadata showed, as it was first; ids are null of versions that tell none."""
     m, t = CLUSTER_METADATA, TOPIC_EVENTS
     shown = metadata.where((F.col(m.entry) == "partition") & F.col(m.partition).isNotNull())
     topic = F.coalesce(m.topic, m.topic_id).alias(t.topic)
     return (
-        shown.groupBy(topic, m.partition)
+        shown.groupBy(topic, m.topic_id, m.partition)
         .agg(
             F.unix_micros(F.min(m.response_time)).alias(t.time),
             F.bool_or(F.coalesce(m.is_internal, F.lit(False))).alias(t.is_internal),

@@ -11,16 +11,18 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS, lanes, lanes_table, safe, safe_limits
 from jobs.report_page.most import first_of_each
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.trust import fidelity
 from jobs.report_page.wording import begun, counted, duration, elapsed, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
+from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_HEADROOM,
     PARTITION_LIMIT_REFUSALS,
     PARTITION_LIMITS,
     PARTITIONS_PER_BROKER,
 )
-from udfs.replay.limits.limit_fidelity import ALGORITHM
+from udfs.replay.limits.limit_fidelity import ALGORITHM, Verdict
 
 MOST_BROKERS, MOST_CLIENTS, MOST_OF_A_LANE, MOST_STEPS = 12, 8, 20, 256
 TRUST = ("create_topic", "auto_create", "create_partitions", "delete_topic", "placements")
@@ -87,9 +89,22 @@ def how_many(found: Findings) -> str:
     most = next(row for row in rows if row["last"] == max(last))
     told = (
         f"At the end broker {most[p.broker]} has most replicas, {max(last):,} of {whole['replicas']:,} on "
-        f"{counted(whole['brokers'], 'broker')} (internal topics left out)"
+        f"{counted(whole['brokers'], 'broker')} (internal topics left out{drawn(found)})"
     )
     return f"{told}{nearest_limit(found, span_ms(whole))}."
+
+
+def drawn(found: Findings) -> str:
+    """That not all replicas are where the capture shows them, for it does not."""
+    t = FIDELITY
+    changes = sum(
+        row["times"]
+        for row in found.of(fidelity)
+        if (row[t.algorithm], row["reason"]) == (ALGORITHM, Verdict.NOT_SHOWN.value)
+    )
+    return (
+        f"; where {counted(changes, 'change')} put them is drawn, for no Metadata response shows it" if changes else ""
+    )
 
 
 def nearest_limit(found: Findings, span: float) -> str:

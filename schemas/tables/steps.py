@@ -88,14 +88,15 @@ READS = table(
 
 TOPIC_EVENTS = table(
     "topic_events", "silver",
-    "What is known of a cluster's topics: its brokers (entry 0), each partition as Metadata first shows it (1), and "
-    "the changes asked for (2).",
+    "What is known of a cluster's topics: its brokers (entry 0), each partition of a topic id as Metadata first shows "
+    "it (1), and the changes asked for (2).",
     ("entry", "time", "connection_id", "exchange_no", "position"), "entry",
     entry=C("tinyint", "0 a broker, 1 a partition, 2 a change"),
     time=C("bigint", "When a partition was first seen, or a change asked for", "us since 1970", nullable=True),
     node_id=C("int", "As in cluster_metadata", nullable=True),
     rack=C("string", "As in cluster_metadata", nullable=True),
     topic=C("string", "Topic name, else its id", nullable=True),
+    topic_id=C("string", "As in cluster_metadata; null for a change", nullable=True),
     partition=C("int", "Partition seen, or to be moved", nullable=True),
     is_internal=C("boolean", "As in cluster_metadata", nullable=True),
     replica_nodes=C("array<int>", "As in cluster_metadata, when first seen", nullable=True),

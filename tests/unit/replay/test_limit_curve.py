@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.steps import TOPIC_EVENTS
-from tests.unit.replay.test_partition_limits import asked, created, grown, limit, seen
+from tests.unit.replay.test_partition_limits import Rows, asked, created, grown, limit, seen
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_curve import limit_curves
@@ -29,18 +29,31 @@ def history(rows: list[dict[str, Any]], nodes: dict[int, str | None]) -> History
     return history_of(pa.Table.from_pylist(listed, schema=arrow_schema(TOPIC_EVENTS)), Defaults(2, 1), 7, False)
 
 
+def shown(chance: random.Random, time: int, topic: str, partitions: int, factor: int, nodes: list[int]) -> Rows:
+    """One time in two, where Metadata shows a topic that was made just before: anywhere."""
+    replicas = [chance.sample(nodes, min(factor, len(nodes))) for _ in range(partitions)]
+    return [row | {"topic_id": f"{topic}-{time}"} for row in seen(topic, replicas, time + 1)] * chance.randint(0, 1)
+
+
 def drawn(seed: int, names_brokers: bool) -> History:
-    """Topics made, grown and deleted on up to six brokers; with names of brokers, placed and moved by requests, too."""
+    """Topics made, grown and deleted on up to six brokers, also beside the capture; with names of brokers, placed and
+    moved by requests, too.
+    """
     chance = random.Random(seed)  # noqa: S311  (not for secrets)
     nodes = {node: chance.choice([None, "a", "b"]) for node in range(1, chance.randint(2, 7))}
     if chance.random() < 0.5:
         nodes = {node: rack or "c" for node, rack in nodes.items()}
-    kinds = ["create", "create", "create", "grow", "delete", "internal", "checked"] + ["place", "move"] * names_brokers
+    kinds = ["create", "create", "create", "beside", "grow", "delete", "internal", "checked"]
+    kinds += ["place", "move"] * names_brokers
     rows = seen("old", [chance.sample(list(nodes), min(2, len(nodes))) for _ in range(chance.randint(0, 6))])
     for time in range(1, CHANGES):
         kind, topic = chance.choice(kinds), f"t{chance.randint(0, 9)}"
         partitions, factor = chance.randint(1, 9), chance.randint(1, 4)
         some = ",".join(map(str, chance.sample(list(nodes), chance.randint(1, len(nodes)))))
+        if kind in ("create", "beside"):
+            rows += shown(chance, time, topic, partitions, factor, list(nodes))
+        if kind == "beside":
+            continue
         rows.append({
             "create": created(time, topic, partitions, factor),
             "checked": created(time, topic, partitions, factor, validate_only=True),
@@ -72,6 +85,8 @@ def growing(seed: int) -> History:
             "grow": grown(time, old, partitions * 2),
             "delete": asked(time, "delete_topic", old),
         }[kind])  # fmt: skip
+        if kind == "create":
+            rows += shown(chance, time, f"t{time}", partitions, factor, list(range(7)))
     return history(rows, {node: "abc"[node % 3] for node in range(7)})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import closed_lanes
@@ -12,21 +13,21 @@ from jobs.replays.split_answers import HEAD, answer_row
 from jobs.replays.split_answers import lanes as split_lanes
 from jobs.report_page.advice import advice
 from jobs.report_page.fairness import waiting_partitions
+from jobs.report_page.limits import brokers_over_time, cluster, nearest_limit
 from jobs.report_page.limits import headroom as limit_headroom
-from jobs.report_page.limits import nearest_limit
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import QUESTIONS, TRIES, answer, answers, queries_of
 from jobs.report_page.sessions import evictions
 from jobs.report_page.sessions import lanes as session_lanes
 from jobs.report_page.traffic import fetching_clients, fetching_software
-from jobs.report_page.trust import trust_line
+from jobs.report_page.trust import fidelity, trust_line
 from jobs.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
-from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
+from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS, PARTITIONS_PER_BROKER
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.silver import EXCHANGES
-from tests.unit.report.findings import AT, findings, row_of
+from tests.unit.report.findings import AT, agreement, findings, row_of
 
 BY_NUMBER = {question.number: question for question in QUESTIONS}
 SMALL = "consumer.fetch.max.bytes=1MiB"
@@ -328,3 +329,16 @@ def test_the_screen_has_a_paragraph_an_answer_and_reasons_together() -> None:
     (splits,) = [line for line in lines if "not answered: 4, 13 " in line]
     assert "batch_split" in splits
     assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize(("reason", "is_said"), [("not_in_metadata", True), ("impossible_draw", False), (None, False)])
+def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: str | None, is_said: bool) -> None:
+    on_brokers = [Row(**row_of(PARTITIONS_PER_BROKER, broker=n).asDict(), last=last) for n, last in ((1, 4), (2, 3))]
+    rows = {
+        brokers_over_time: on_brokers, cluster: [Row(brokers=2, replicas=7, **{"from": AT, "to": AT})],
+        fidelity: [agreement("partition_limits", "", "placements", 9, 9, 1, reason)],
+    }  # fmt: skip
+    found = findings(rows, {"partition_limits": ["captured"]})
+    told = sentence(found, 3)
+    assert "broker 1 has most replicas, 4 of 7 on 2 brokers" in told
+    assert ("where 1 change put them is drawn" in told) is is_said

@@ -11,21 +11,19 @@ from schemas.tables.steps import TOPIC_EVENTS
 from udfs.arrow import compute as pc
 from udfs.replay.limits.assignments import Assigned
 from udfs.replay.limits.captured_errors import Reason, request_records, taken_as_captured
+from udfs.replay.limits.shown_placements import Counts
+from udfs.replay.limits.told_changes import NO_ANSWER, Told
+from udfs.replay.limits.topic_ids import ALWAYS, TopicIds
 from udfs.replay.limits.topic_state import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
-from udfs.replay.limits.topics_seen import NEVER, Seen, internal, numbers, topic_numbers
+from udfs.replay.limits.topic_times import NONE
+from udfs.replay.limits.topics_seen import NEVER, internal, numbers
 from udfs.wire.arrays import Bools, Ints
 
-KINDS = {
-    "create_topic": CREATE, "auto_create": AUTO, "create_partitions": GROW, "reassign_partition": MOVE,
-    "delete_topic": DELETE,
-}  # fmt: skip
 STRICT_FROM = {CREATE: 6, GROW: 3, DELETE: 5}
 """Versions from which a request is refused where its controller mutation quota is used up (KIP-599)."""
 
 MOST_REPLICAS = 1_000_000
 """Replicas of one change for which there is room; no release of Kafka makes a hundredth of that in one request."""
-
-NO_ANSWER = -(1 << 15)
 
 
 class Defaults(NamedTuple):
@@ -33,40 +31,6 @@ class Defaults(NamedTuple):
 
     num_partitions: int
     replication_factor: int
-
-
-def request_times(asked: pa.Table, names: pa.Array[Any], which: Bools, n: int) -> Ints:
-    """By topic the first time of the changes in `which`, NEVER for none."""
-    first = np.full(n, NEVER)
-    topic = topic_numbers(asked[TOPIC_EVENTS.topic], names)
-    np.minimum.at(first, topic[which], numbers(asked[TOPIC_EVENTS.time], NEVER)[which])
-    return first
-
-
-class Makers(NamedTuple):
-    """By topic, when a CreateTopics or a Metadata request in the capture first made it, NEVER for none."""
-
-    created: Ints
-    automatic: Ints
-
-
-def makers(asked: pa.Table, names: pa.Array[Any], seen: Seen) -> Makers:
-    """A Metadata request made a topic where Metadata showed it later, and nothing else can have."""
-    t, n = TOPIC_EVENTS, len(names)
-    kind = kinds_of(asked)
-    done = (numbers(asked[t.error_code], NO_ANSWER) == 0) & (numbers(asked[t.validate_only], 0) == 0)
-    created = request_times(asked, names, (kind == CREATE) & done, n)
-    automatic = request_times(asked, names, kind == AUTO, n)
-    made = (automatic < seen.first) & (seen.first < NEVER) & (created == NEVER)
-    return Makers(created, np.where(made, automatic, NEVER))
-
-
-def kinds_of(asked: pa.Table) -> Ints:
-    """The kind of each change."""
-    names = pa.array(list(KINDS))
-    numbered = np.array([*KINDS.values(), NOTHING])
-    kinds: Ints = numbered[numbers(pc.index_in(asked[TOPIC_EVENTS.kind], value_set=names), -1)]
-    return kinds
 
 
 class Asked(NamedTuple):
@@ -85,29 +49,27 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(
-        cls, asked: pa.Table, names: pa.Array[Any], seen: Seen, defaults: Defaults, assigned: Assigned, nodes: Ints,
-        mutation_quota_known: bool,
+        cls, asked: pa.Table, names: pa.Array[Any], told: Told, ids: TopicIds, counts: Counts, defaults: Defaults,
+        assigned: Assigned, nodes: Ints, mutation_quota_known: bool,
     ) -> Asked:  # fmt: skip
         """The changes with their counts resolved: as asked, else as answered, else as seen, else the default."""
         t = TOPIC_EVENTS
-        kind, topic = kinds_of(asked), topic_numbers(asked[t.topic], names)
-        made = makers(asked, names, seen)
-        kind = np.where((kind == AUTO) & (made.automatic[topic] == NEVER), NOTHING, kind)
+        kind = np.where((told.kind == AUTO) & ~ids.makes_itself(told), NOTHING, told.kind)
         captured = numbers(asked[t.error_code], NO_ANSWER)
         partitions = first_known(
             assigned.partitions, numbers(asked[t.num_partitions], -1), numbers(asked[t.answered_num_partitions], -1),
-            seen.partitions[topic], defaults.num_partitions,
+            counts.partitions, defaults.num_partitions,
         )  # fmt: skip
         factor = first_known(
             assigned.width, numbers(asked[t.replication_factor], -1),
-            numbers(asked[t.answered_replication_factor], -1), seen.factor[topic], defaults.replication_factor,
+            numbers(asked[t.answered_replication_factor], -1), counts.factor, defaults.replication_factor,
         )  # fmt: skip
         records = request_records(requests(asked), partitions, numbers(asked[t.configs], 0))
         error, reason = taken_as_captured(kind, captured, records, NO_ANSWER, mutation_quota_known)
-        untold = unseen_before(asked, kind, topic, captured, made, seen)
+        untold = unseen_before(told, kind, captured, ids)
         return cls(
-            np.where(untold, NOTHING, kind), topic, partitions, factor, assigned,
-            np.searchsorted(nodes, assigned.nodes), error, captured, internal(names)[topic],
+            np.where(untold, NOTHING, kind), told.topic, partitions, factor, assigned,
+            np.searchsorted(nodes, assigned.nodes), error, captured, internal(names)[told.topic],
             np.where(untold, Reason.TOPIC_NOT_SEEN, reason).tolist(),
         )  # fmt: skip
 
@@ -118,16 +80,16 @@ def first_known(assigned: Ints, asked: Ints, answered: Ints, seen: Ints, default
     return np.where(assigned > 0, assigned, np.where(asked == -1, by_default, asked))
 
 
-def unseen_before(asked: pa.Table, kind: Ints, topic: Ints, captured: Ints, made: Makers, seen: Seen) -> Bools:
+def unseen_before(told: Told, kind: Ints, captured: Ints, ids: TopicIds) -> Bools:
     """Changes whose answer shows a topic that nothing before it does: what it had is not known."""
-    time = numbers(asked[TOPIC_EVENTS.time], 0)
-    known = (np.minimum(made.created, made.automatic)[topic] < time) | (
-        (seen.first[topic] < NEVER) & (np.minimum(made.created, made.automatic)[topic] == NEVER)
-    )
-    grown = (kind == GROW) & (seen.first[topic] >= time) & (np.minimum(made.created, made.automatic)[topic] >= time)
+    about, time = ids.about(told), np.append(told.time, ALWAYS)
+    created = time[told.times(CREATE).last(told.topic, told.time - 1)]
+    is_created = (created != ALWAYS) & (created > time[told.times(DELETE).last(told.topic, told.time - 1)])
+    known = (about != NONE) | is_created | ids.has_no_id(told)
+    is_before = np.append(ids.maker == NONE, False)[about] & (np.append(ids.first, ALWAYS)[about] >= told.time)
     needs = np.isin(kind, (GROW, MOVE, DELETE)) & (captured == 0)
     exists = (kind == CREATE) & (captured == 36)
-    untold: Bools = ((needs | exists) & ~known) | (grown & (captured == 0))
+    untold: Bools = ((needs | exists) & ~known) | ((kind == GROW) & is_before & (captured == 0))
     return untold
 
 

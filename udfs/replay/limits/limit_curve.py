@@ -28,7 +28,7 @@ from udfs.replay.limits.limit_lane import (
 from udfs.replay.limits.limit_side_pass import NONE_FAILS, NOT_PLACED, Placed, first_refusal, nothing_placed
 from udfs.replay.limits.partition_limits import apply_change, replay_lane
 from udfs.replay.limits.schedule import UNLIMITED
-from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, Changes, Topics, count, no_topics, undo
+from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, VANISH, Changes, Topics, count, no_topics, undo
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel
 
@@ -62,7 +62,7 @@ def refusable_from(changes: Changes, brokers: Brokers, outcomes: Outcomes) -> In
     full = brokers.unfenced.sum() - factor + 1
     by_room = np.where(full > 0, (outcomes.present + outcomes.asked) // np.maximum(full, 1), UNLIMITED)
     # What names brokers itself is refused by any of them, and where too few are up no count of replicas is told.
-    names_brokers = (changes.assigned_at >= 0) & (changes.kind != APPEAR)
+    names_brokers = (changes.assigned_at >= 0) & ~np.isin(changes.kind, (APPEAR, VANISH))
     by_chance = names_brokers | (outcomes.error == INVALID_REPLICATION_FACTOR)
     most = np.where(changes.exempt == 1, 0, np.where(by_chance, UNLIMITED, np.where(places, by_room, 0)))
     suffix: Ints = np.maximum.accumulate(most[::-1])[::-1]

@@ -83,23 +83,19 @@ def is_placed(history: History, outcomes: Outcomes) -> Bools:
 
 
 def placement_verdicts(history: History, topics: Topics, placed: Ints) -> tuple[Ints, Ints, Ints, pa.Array[Any]]:
-    """Of each placement: rounds checked, those that are possible, unknown ones, and the reason, "" for none."""
-    shown, brokers = history.shown, history.brokers
-    first, partitions = topics.first[placed], topics.size[placed]
-    start = np.searchsorted(shown.key, shown.key_of(history.changes.topic[placed], first))
-    end = np.minimum(start + partitions, len(shown.key))
-    width = (shown.at[end] - shown.at[start]) // np.maximum(partitions, 1)
-    last = shown.key_of(history.changes.topic[placed], first + partitions - 1)
-    whole = (
-        (end == start + partitions)
-        & (end > start)
-        & (shown.key[np.maximum(end - 1, 0)] == last if len(shown.key) else False)
-    )
-    even = whole & (shown.at[end] - shown.at[start] == width * partitions) & (shown.at[start] + width <= shown.at[-1])
+    """Of each placement: rounds checked, those that are possible, unknown ones, and the reason, "" for none.
+
+    What is checked is what Metadata shows, where the replay takes it from there too: whether the placer that draws the
+    others could have drawn it.
+    """
+    changes, brokers = history.changes, history.brokers
+    first, partitions, width = topics.first[placed], topics.size[placed], topics.width[placed]
+    shown = (first + partitions <= changes.shown_partitions[placed]) & (width == changes.shown_width[placed])
+    at = changes.shown_at[placed] + first * width
     known = can_tell(width, brokers)
-    checked = even & known
-    rounds, possible = possible_rounds(shown.brokers, shown.at[start], np.where(checked, partitions, 0), width, brokers)
-    reason = np.where(even, np.where(known, "", Verdict.RACKS), Verdict.NOT_SHOWN)
+    checked = shown & known
+    rounds, possible = possible_rounds(changes.assigned, at, np.where(checked, partitions, 0), width, brokers)
+    reason = np.where(shown, np.where(known, "", Verdict.RACKS), Verdict.NOT_SHOWN)
     reason = np.where(checked & (possible < rounds), Verdict.IMPOSSIBLE, reason)
     return rounds, possible, (~checked).astype(np.int64), strings(reason)
 

@@ -20,7 +20,7 @@ from udfs.replay.limits.limit_room import headroom_rows, per_broker_rows
 from udfs.replay.limits.partition_limits import replay_lane
 from udfs.replay.limits.schedule import NO_SCHEDULE, Schedule
 from udfs.replay.limits.topic_history import History, history_of
-from udfs.replay.limits.topic_state import APPEAR, Changes, Topics, no_topics
+from udfs.replay.limits.topic_state import APPEAR, VANISH, Changes, Topics, no_topics
 from udfs.wire.arrays import Floats, Ints, read_only
 
 SAMPLES = 100
@@ -106,7 +106,7 @@ def replay_history(
 
 def sample_times(changes: Changes) -> Ints:
     """Evenly from just before the first change that was asked for to the last one, us."""
-    asked = changes.time[changes.kind != APPEAR]
+    asked = changes.time[(changes.kind != APPEAR) & (changes.kind != VANISH)]
     if len(asked) == 0:
         return np.zeros(0, np.int64)
     steps = np.arange(SAMPLES) * ((asked[-1] - asked[0] + 1) / (SAMPLES - 1))

@@ -13,7 +13,6 @@ from schemas.tables.table import Table
 from udfs.arrow import array_of, repeated
 from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import TYPES, rows_of
-from udfs.replay.limits.asked_changes import NO_ANSWER
 from udfs.replay.limits.limit_curve import Steps
 from udfs.replay.limits.limit_lane import (
     MAX_BROKER_PARTITIONS,
@@ -26,6 +25,7 @@ from udfs.replay.limits.limit_lane import (
     Outcomes,
 )
 from udfs.replay.limits.limit_side_pass import NONE_FAILS
+from udfs.replay.limits.told_changes import NO_ANSWER
 from udfs.replay.limits.topic_history import History
 from udfs.replay.limits.topics_seen import numbers
 from udfs.wire.arrays import Bools, Ints

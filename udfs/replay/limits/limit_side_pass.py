@@ -1,8 +1,9 @@
 """From one change on, what becomes of the changes under max.broker.partitions (KIP-578, a proposal), up to a refusal.
 
-Which brokers a change gets depends on its draws and on the brokers that are full, not on the limit itself. So a pass
-takes over what the pass before left in a change's slots, if the same brokers were full then and the change fills none.
-That is so nearly everywhere, and then only counting is left to do.
+Which brokers a change gets depends on its draws and on the brokers that are full, not on the limit itself, but where
+the limit keeps it from where Metadata shows it. So a pass takes over what the pass before left in a change's slots, if
+the same brokers were full then and the change fills none. That is so nearly everywhere, and then only counting is left
+to do.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, NO_LIMIT, Limits, Outcomes, Workspace
-from udfs.replay.limits.partition_limits import apply_change
+from udfs.replay.limits.partition_limits import apply_change, is_shown
 from udfs.replay.limits.topic_state import (
     AUTO,
     CREATE,
@@ -78,12 +79,28 @@ def take_over(changes: Changes, topics: Topics, change: int, limit: int) -> bool
 
 
 @kernel
-def is_placed_by_kafka(changes: Changes, outcomes: Outcomes, change: int) -> bool:
-    """Whether the change has just made partitions that count, where Kafka put them."""
+def is_where_shown(changes: Changes, topics: Topics, change: int) -> bool:
+    """Whether the partitions that the change has made are where Metadata shows them, if it does. Where a limit keeps
+    them from there, a higher one may not, whichever brokers are full.
+    """
+    first, size, width = topics.first[change], topics.size[change], topics.width[change]
+    if not is_shown(changes, change, first, size, width):
+        return True
+    shown, at = changes.shown_at[change] + first * width, changes.slot[change]
+    same = True
+    for i in range(size * width):
+        same = same and topics.slots[at + i] == changes.assigned[shown + i]
+    return same
+
+
+@kernel
+def can_be_taken_over(changes: Changes, topics: Topics, outcomes: Outcomes, change: int) -> bool:
+    """Whether the change has just made partitions that count, where any limit puts them with the same brokers full."""
     kind = changes.kind[change]
     makes = kind in (CREATE, AUTO, GROW) and changes.assigned_at[change] < 0
     counts = not changes.exempt[change] and not changes.validate_only[change]
-    found: bool = makes and counts and outcomes.error[change] == 0 and outcomes.reason[change] == NO_LIMIT
+    done = outcomes.error[change] == 0 and outcomes.reason[change] == NO_LIMIT
+    found: bool = makes and counts and done and is_where_shown(changes, topics, change)
     return found
 
 
@@ -105,7 +122,7 @@ def first_refusal(
             limits.broker[change] = limit
             apply_change(changes, topics, brokers, limits, work, outcomes, change)
             before, full = full, full_brokers(topics, placed, limit)
-            is_same = full == before and is_placed_by_kafka(changes, outcomes, change)
+            is_same = full == before and can_be_taken_over(changes, topics, outcomes, change)
             placed.full[change] = full if is_same else NOT_PLACED
             if outcomes.reason[change] == MAX_BROKER_PARTITIONS:
                 found = change

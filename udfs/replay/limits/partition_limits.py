@@ -39,6 +39,7 @@ from udfs.replay.limits.topic_state import (
     NO_CHUNK,
     NOTHING,
     UNPLACED,
+    VANISH,
     Changes,
     Topics,
     add_chunk,
@@ -52,27 +53,42 @@ from udfs.wire.kernel import kernel
 
 
 @kernel
+def put(changes: Changes, topics: Topics, work: Workspace, change: int, first: int, size: int, limit: int) -> int:
+    """Put the change's replicas on the brokers changes.assigned[first : first + size]; the first broker that this takes
+    above the limit, -1 for none.
+    """
+    for broker in range(len(work.added)):
+        work.added[broker] = 0
+    for i in range(size):
+        broker = changes.assigned[first + i]
+        topics.slots[changes.slot[change] + i] = broker
+        work.added[broker] += 1
+    for broker in range(len(work.added)):
+        if work.added[broker] and topics.counts[broker] + work.added[broker] > limit:
+            return broker
+    return -1
+
+
+@kernel
 def take_assigned(
     changes: Changes, topics: Topics, limits: Limits, work: Workspace, outcomes: Outcomes, change: int, size: int
 ) -> bool:
     """Put `size` replicas where the request says, unless that takes a broker it names above its limit."""
     if changes.assigned_size[change] != size:
         return refuse(outcomes, change, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, 0, 0, size)
-    for broker in range(len(work.added)):
-        work.added[broker] = 0
-    for i in range(size):
-        broker = changes.assigned[changes.assigned_at[change] + i]
-        topics.slots[changes.slot[change] + i] = broker
-        work.added[broker] += 1
-    for broker in range(len(work.added)):
-        there = topics.counts[broker]
-        if work.added[broker] and not changes.exempt[change] and there + work.added[broker] > limits.broker[change]:
-            outcomes.broker[change] = broker
-            return refuse(
-                outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limits.broker[change], there,
-                work.added[broker],
-            )  # fmt: skip
-    return True
+    limit = UNLIMITED if changes.exempt[change] else limits.broker[change]
+    full = put(changes, topics, work, change, changes.assigned_at[change], size, limit)
+    if full >= 0:
+        outcomes.broker[change] = full
+        refuse(outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit, topics.counts[full], work.added[full])
+    return full < 0
+
+
+@kernel
+def is_shown(changes: Changes, change: int, first: int, new: int, factor: int) -> bool:
+    """Whether Metadata shows where these partitions of the change's topic are."""
+    shown: bool = first + new <= changes.shown_partitions[change] and factor == changes.shown_width[change]
+    return shown
 
 
 @kernel
@@ -80,10 +96,16 @@ def place(
     changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes,
     change: int, first: int, new: int, factor: int,
 ) -> bool:  # fmt: skip
-    """Put the change's new partitions on brokers, into its slots. Returns whether that could be done."""
+    """Put the change's new partitions on brokers, into its slots: where the request says, else where Metadata shows
+    them, unless that is above the limit, else where they are drawn. Returns whether that could be done.
+    """
     at, limit = changes.slot[change], UNLIMITED if changes.exempt[change] else limits.broker[change]
     if changes.assigned_at[change] >= 0:
         return take_assigned(changes, topics, limits, work, outcomes, change, new * factor)
+    if is_shown(changes, change, first, new, factor):
+        shown = changes.shown_at[change] + first * factor
+        if put(changes, topics, work, change, shown, new * factor, limit) < 0:
+            return True
     reseed(work.rng, changes.seed[change])
     if len(brokers.rack) == 0:
         for slot in range(at, at + new * factor):
@@ -183,6 +205,33 @@ def reassign(changes: Changes, topics: Topics, limits: Limits, outcomes: Outcome
 
 
 @kernel
+def appear(changes: Changes, topics: Topics, change: int) -> None:
+    """Have partitions that no captured request makes, where Metadata shows them."""
+    topic, partitions, width = changes.topic[change], changes.partitions[change], changes.factor[change]
+    for i in range(partitions * width):
+        topics.slots[changes.slot[change] + i] = changes.assigned[changes.assigned_at[change] + i]
+    add_chunk(changes, topics, change, changes.partition[change], partitions, width)
+    topics.there[topic] += partitions
+    topics.factor[topic] = width
+
+
+@kernel
+def delete_topic(
+    changes: Changes, topics: Topics, limits: Limits, work: Workspace, outcomes: Outcomes, change: int
+) -> None:
+    """DeleteTopics of one topic."""
+    topic = changes.topic[change]
+    if topics.there[topic] == 0:
+        refused = topics.refused[topic] == 1
+        refuse(outcomes, change, UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if refused else NO_LIMIT, 0, 0, 0)
+    elif within_quota(changes, limits, work, change, topics.there[topic]):
+        remove_topic(changes, topics, change)
+    else:
+        rate = int(limits.mutation_rate[0])
+        refuse(outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, rate, 0, topics.there[topic])
+
+
+@kernel
 def apply_change(
     changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes, change: int
 ) -> None:
@@ -196,24 +245,13 @@ def apply_change(
     elif changes.error[change]:
         refuse(outcomes, change, changes.error[change], AS_CAPTURED, 0, topics.total[0], 0)
     elif kind == APPEAR:
-        for i in range(changes.partitions[change] * changes.factor[change]):
-            topics.slots[changes.slot[change] + i] = changes.assigned[changes.assigned_at[change] + i]
-        add_chunk(
-            changes, topics, change, changes.partition[change], changes.partitions[change], changes.factor[change]
-        )
-        topics.there[topic] += changes.partitions[change]
-        topics.factor[topic] = changes.factor[change]
+        appear(changes, topics, change)
+    elif kind == VANISH:
+        remove_topic(changes, topics, change)
     elif kind == MOVE:
         reassign(changes, topics, limits, outcomes, change)
     elif kind == DELETE:
-        if topics.there[topic] == 0:
-            refused = topics.refused[topic] == 1
-            refuse(outcomes, change, UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if refused else NO_LIMIT, 0, 0, 0)
-        elif within_quota(changes, limits, work, change, topics.there[topic]):
-            remove_topic(changes, topics, change)
-        else:
-            rate = int(limits.mutation_rate[0])
-            refuse(outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, rate, 0, topics.there[topic])
+        delete_topic(changes, topics, limits, work, outcomes, change)
     else:
         if changes.request[change] != work.request[0]:
             start_request(changes, topics, brokers, limits, work, change)

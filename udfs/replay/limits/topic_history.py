@@ -1,7 +1,8 @@
 """From what a capture tells of topics to the changes that the replay of partition limits does, lane by lane.
 
 A topic that Metadata shows and that no captured request makes was there before: it appears first, and no limit refuses
-it. So does what was made beside the captured path, as by the ZooKeeper-based tools that KIP-578 exempts.
+it. So does what was made beside the captured path, as by the ZooKeeper-based tools that KIP-578 exempts; where that is
+another topic than the name had stood for (another id), it appears when it was first seen.
 """
 
 from __future__ import annotations
@@ -12,43 +13,33 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
-from udfs.arrow import array_of
 from udfs.arrow import compute as pc
 from udfs.replay.limits.asked_changes import (
-    NO_ANSWER,
     Asked,
     Defaults,
     client_numbers,
     is_strict,
-    kinds_of,
-    makers,
-    request_times,
     requests,
     slots_of,
 )
 from udfs.replay.limits.assignments import parse_assignments
 from udfs.replay.limits.brokers import Brokers
-from udfs.replay.limits.topic_state import APPEAR, GROW, Changes
-from udfs.replay.limits.topics_seen import (
-    NEVER,
-    Seen,
-    Shown,
-    known_brokers,
-    numbers,
-    shown_in,
-    sightings_of,
-    topic_numbers,
-)
+from udfs.replay.limits.shown_placements import Places, counts_of, grown_from, places_of
+from udfs.replay.limits.told_changes import NO_ANSWER, Told
+from udfs.replay.limits.topic_ids import ALWAYS, TopicIds, topic_ids
+from udfs.replay.limits.topic_state import APPEAR, CREATE, VANISH, Changes
+from udfs.replay.limits.topic_times import NONE
+from udfs.replay.limits.topics_seen import NEVER, Shown, known_brokers, numbers
 from udfs.wire.arrays import Ints, read_only
 
 BROKER, SIGHTING, CHANGE = range(3)
 
 
 class History(NamedTuple):
-    """A capture's changes, with the rows of TOPIC_EVENTS they are of; the first rows are the topics there before.
+    """A capture's changes, with the rows of TOPIC_EVENTS they are of.
 
-    row: row of `asked` by change, -1 for what appears. reason: why a change could not be checked, "" where it can.
-    captured: the captured error code by change, NO_ANSWER without one.
+    row: row of `asked` by change, -1 for what appears or vanishes. reason: why a change could not be checked, "" where
+    it can. captured: the captured error code by change, NO_ANSWER without one.
     """
 
     changes: Changes
@@ -58,7 +49,6 @@ class History(NamedTuple):
     row: Ints
     captured: Ints
     reason: list[str]
-    shown: Shown
 
 
 def history_of(events: pa.Table, defaults: Defaults, seed: int, mutation_quota_known: bool = False) -> History:
@@ -73,15 +63,22 @@ def history_of(events: pa.Table, defaults: Defaults, seed: int, mutation_quota_k
     )
     assigned = parse_assignments(of[CHANGE][t.assignments])
     nodes, brokers = known_brokers(of[BROKER], of[SIGHTING], assigned)
-    seen = sightings_of(of[SIGHTING], names)
-    there = appearing(of[SIGHTING], of[CHANGE], names, seen, nodes)
-    asked = Asked.of(of[CHANGE], names, seen, defaults, assigned, nodes, mutation_quota_known)
-    return merged(there, asked, brokers, names, of[CHANGE], shown_in(of[SIGHTING], names, nodes), seed)
+    told = Told.of(of[CHANGE], names)
+    ids, shown = topic_ids(of[SIGHTING], names, told, nodes)
+    about = ids.about(told)
+    counts, places = counts_of(told, about, ids, shown, len(names)), places_of(told, about, ids, shown)
+    asked = Asked.of(of[CHANGE], names, told, ids, counts, defaults, assigned, nodes, mutation_quota_known)
+    there = there_by_itself(told, ids, shown, grown_from(told, about, ids))
+    return merged(there, asked, brokers, names, of[CHANGE], places, shown.brokers, seed)
 
 
 class There(NamedTuple):
-    """Runs of partitions that appear, int64[runs], and their brokers."""
+    """What comes and goes without a captured request, int64[runs]: topics that vanish, and runs of partitions that
+    appear, in this order; and the brokers of those.
+    """
 
+    kind: Ints
+    time: Ints
     topic: Ints
     partition: Ints
     size: Ints
@@ -90,46 +87,68 @@ class There(NamedTuple):
     assigned: Ints
 
 
-def appearing(sightings: pa.Table, asked: pa.Table, names: pa.Array[Any], seen: Seen, nodes: Ints) -> There:
-    """Partitions of the topics that nothing in the capture makes, but for those that a captured request adds."""
-    t = TOPIC_EVENTS
-    made = makers(asked, names, seen)
-    topic = topic_numbers(sightings[t.topic], names)
-    grown = (kinds_of(asked) == GROW) & (numbers(asked[t.error_code], NO_ANSWER) == 0)
-    growth = request_times(asked, names, grown, len(names))
-    before = (made.created == NEVER) & (made.automatic == NEVER)
-    kept = before[topic] & ((numbers(sightings[t.time], 0) < growth[topic]) | (seen.first >= growth)[topic])
-    order = np.lexsort((numbers(sightings[t.partition], 0), topic))
-    rows = sightings.take(array_of(order[kept[order]]))
-    topic, width = topic_numbers(rows[t.topic], names), numbers(pc.list_value_length(rows[t.replica_nodes]), 0)
-    partition = numbers(rows[t.partition], 0)
-    changed = (np.diff(topic) != 0) | (np.diff(width) != 0) | (np.diff(partition) != 1)
-    starts = np.flatnonzero(np.append(True, changed)) if len(topic) else np.zeros(0, np.int64)
-    size = np.diff(np.append(starts, len(topic)))
-    brokers = np.searchsorted(nodes, numbers(pc.list_flatten(rows[t.replica_nodes]), 0))
-    return There(
-        topic[starts], partition[starts], size, width[starts], numbers(rows[t.is_internal], 0)[starts], brokers
-    )
+def there_by_itself(told: Told, ids: TopicIds, shown: Shown, growth: Ints) -> There:
+    """What no captured request makes or deletes, though Metadata shows it; growth: when ids had partitions added."""
+    topic, time = vanishing(told, ids)
+    runs, assigned = appearing(ids, shown, growth)
+    none = np.zeros(len(topic), np.int64)
+    gone = (np.full(len(topic), VANISH), time, topic, none, none, none, none)
+    return There(*[*(np.concatenate(pair) for pair in zip(gone, runs, strict=True)), assigned])
+
+
+def vanishing(told: Told, ids: TopicIds) -> tuple[Ints, Ints]:
+    """(topic, time) where a name is made, or stands for another id, though the one before was not seen deleted."""
+    rows = np.union1d(np.flatnonzero((told.kind == CREATE) & told.done), ids.maker[ids.maker != NONE])
+    beside = (ids.maker == NONE) & (ids.begin != ALWAYS)
+    topic = np.concatenate([told.topic[rows], ids.topic[beside]])
+    time = np.concatenate([told.time[rows], ids.begin[beside]])
+    gone = ids.gone_before(told, topic, time)
+    return topic[gone], time[gone]
+
+
+def appearing(ids: TopicIds, shown: Shown, growth: Ints) -> tuple[tuple[Ints, ...], Ints]:
+    """Partitions of the ids that nothing in the capture makes, but for those that a captured request adds: columns of
+    There, and their brokers.
+    """
+    of = shown.topic_id
+    kept = (ids.maker == NONE)[of] & ((shown.time < growth[of]) | (ids.first >= growth)[of])
+    rows = np.flatnonzero(kept)
+    of, partition, width = of[rows], shown.partition[rows], shown.width[rows]
+    changed = (np.diff(of) != 0) | (np.diff(width) != 0) | (np.diff(partition) != 1)
+    starts = np.flatnonzero(np.append(True, changed)) if len(rows) else rows
+    size = np.diff(np.append(starts, len(rows)))
+    first = of[starts]
+    brokers = shown.brokers[np.repeat(kept, shown.width)]
+    n = len(starts)
+    columns = (
+        np.full(n, APPEAR), ids.begin[first], ids.topic[first], partition[starts], size, width[starts],
+        shown.exempt[rows][starts],
+    )  # fmt: skip
+    return columns, brokers
 
 
 def merged(
-    there: There, asked: Asked, brokers: Brokers, names: pa.Array[Any], rows: pa.Table, shown: Shown, seed: int
-) -> History:
-    """What appears, then what is asked for, as one list of changes."""
+    there: There, asked: Asked, brokers: Brokers, names: pa.Array[Any], rows: pa.Table, places: Places,
+    shown_brokers: Ints, seed: int,
+) -> History:  # fmt: skip
+    """What comes and goes by itself, and what is asked for, as one list of changes in the order of their times."""
     t, n, m = TOPIC_EVENTS, len(there.topic), len(asked.kind)
     time = numbers(rows[t.time], 0)
-    request = requests(rows)
+    known = np.append(time, there.time[there.time != ALWAYS])
+    came = np.where(there.time == ALWAYS, known.min(initial=NEVER) - 1 if m else 0, there.time)
+    order = np.argsort(np.append(came, time), kind="stable")
     appeared = np.append(0, np.cumsum(there.size * there.width))
+    requested = appeared[-1] + len(asked.brokers)
     at = np.where(asked.assigned.partitions > 0, appeared[-1] + asked.assigned.first, -1)
     named = np.maximum(asked.assigned.partitions * asked.assigned.width, 0)
 
     def both(before: Ints | int, after: Ints) -> Ints:
-        return np.concatenate([np.broadcast_to(np.asarray(before, np.int64), n), after.astype(np.int64)])
+        return np.concatenate([np.broadcast_to(np.asarray(before, np.int64), n), after.astype(np.int64)])[order]
 
     columns = (
-        both(int(time[0]) - 1 if m else 0, time),
-        both(-2, request),
-        both(APPEAR, asked.kind),
+        both(came, time),
+        both(-2, requests(rows)),
+        both(there.kind, asked.kind),
         both(there.topic, asked.topic),
         both(there.size, asked.partitions),
         both(there.width, asked.factor),
@@ -137,6 +156,9 @@ def merged(
         both(there.partition, numbers(rows[t.partition], 0)),
         both(appeared[:-1], at),
         both(there.size * there.width, named),
+        both(0, requested + places.at),
+        both(0, places.partitions),
+        both(0, places.width),
         np.append(0, np.cumsum(both(there.size * there.width, slots_of(asked)))),
         both(0, asked.error),
         both(there.exempt, asked.exempt),
@@ -144,7 +166,7 @@ def merged(
         both(0, is_strict(asked.kind, numbers(rows[t.api_version], 0))),
         both(0, client_numbers(rows)),
         seed + np.arange(n + m),
-        np.concatenate([there.assigned, asked.brokers]),
+        np.concatenate([there.assigned, asked.brokers, shown_brokers]),
     )
     return History(
         Changes(*(read_only(column.astype(np.int64)) for column in columns)),
@@ -153,6 +175,5 @@ def merged(
         rows,
         both(-1, np.arange(m)),
         both(NO_ANSWER, asked.captured),
-        [""] * n + asked.reason,
-        shown,
+        [([""] * n + asked.reason)[place] for place in order.tolist()],
     )

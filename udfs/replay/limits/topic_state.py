@@ -9,8 +9,9 @@ import numpy as np
 from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
 
-APPEAR, CREATE, AUTO, GROW, MOVE, DELETE, NOTHING = range(7)
-"""Kinds of change; APPEAR brings partitions that were there without a captured request, NOTHING asks for nothing."""
+APPEAR, VANISH, CREATE, AUTO, GROW, MOVE, DELETE, NOTHING = range(8)
+"""Kinds of change; APPEAR brings partitions that were there without a captured request, VANISH takes a topic away
+likewise, NOTHING asks for nothing."""
 
 UNPLACED = -1
 MOVED = 1 << 20  # taken from the slots of partitions that were moved: their replicas are in the slots of the move
@@ -30,6 +31,9 @@ class Changes(NamedTuple):
     partition: Ints  # of MOVE the partition, of APPEAR the first one
     assigned_at: Ints  # the brokers that the request names are assigned[assigned_at:]; -1: Kafka is to place them
     assigned_size: Ints  # how many brokers it names
+    shown_at: Ints  # Metadata shows the topic's partitions from 0 on on the brokers assigned[shown_at:], ...
+    shown_partitions: Ints  # ... so many; 0: it does not, or the change made none
+    shown_width: Ints  # ... of so many replicas each
     slot: Ints  # int64[changes + 1]: where the change's replicas go
     error: Ints  # an error that no replay can derive, taken as captured; 0 for none
     exempt: Ints  # 1: an internal topic, which the limits of KIP-578 neither refuse nor count

@@ -1,4 +1,4 @@
-"""What Metadata responses tell of a cluster: its brokers, and partitions as they were first seen."""
+"""What Metadata responses tell of a cluster: its brokers, and partitions of topic ids as they were first seen."""
 
 from __future__ import annotations
 
@@ -21,26 +21,31 @@ NEVER = (1 << 63) - 1
 
 
 class Shown(NamedTuple):
-    """Partitions that Metadata shows, by topic and partition: int64[partitions] keys, int64[partitions + 1] where the
-    brokers of each begin.
+    """Partitions that Metadata shows, as they were first, in the order of topic id and partition: int64[partitions],
+    but for `at`, int64[partitions + 1], where the brokers of each begin.
+
+    topic_id: number of the id, as in TopicIds.
     """
 
-    key: Ints
+    topic_id: Ints
+    partition: Ints
+    time: Ints
+    exempt: Ints  # 1: of an internal topic
     at: Ints
     brokers: Ints
 
-    @staticmethod
-    def key_of(topic: Ints, partition: Ints) -> Ints:
-        """What partitions are sorted by."""
-        return topic << 32 | partition
+    @property
+    def width(self) -> Ints:
+        """Replicas of each partition."""
+        return np.diff(self.at)
 
-
-class Seen(NamedTuple):
-    """What Metadata shows of each topic, int64[topics]: first time, partitions, and replicas of its first partition."""
-
-    first: Ints
-    partitions: Ints
-    factor: Ints
+    def rows_of(self, topic_id: Ints, partition: Ints) -> Ints:
+        """The row of each partition, -1 where it is not shown."""
+        key = self.topic_id << 32 | self.partition
+        asked = topic_id << 32 | partition
+        place = np.searchsorted(key, asked)
+        found = np.append(key, -1)[place] == asked
+        return np.where(found & (topic_id >= 0), place, -1)
 
 
 def numbers(column: Any, missing: int) -> Ints:
@@ -67,27 +72,23 @@ def known_brokers(listed: pa.Table, sightings: pa.Table, assigned: Assigned) -> 
     )
 
 
-def sightings_of(sightings: pa.Table, names: pa.Array[Any]) -> Seen:
-    """By topic; a topic never seen has a first time of NEVER."""
-    t = TOPIC_EVENTS
-    topic = topic_numbers(sightings[t.topic], names)
-    first, factor = np.full(len(names), NEVER), np.zeros(len(names), np.int64)
-    np.minimum.at(first, topic, numbers(sightings[t.time], NEVER))
-    np.maximum.at(factor, topic, numbers(pc.list_value_length(sightings[t.replica_nodes]), 0))
-    return Seen(first, np.bincount(topic, minlength=len(names)), factor)
-
-
 def internal(names: pa.Array[Any]) -> Ints:
     """1 for Kafka's internal topics."""
     found: Ints = pc.is_in(names, value_set=pa.array(INTERNAL_TOPICS)).to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 
 
-def shown_in(sightings: pa.Table, names: pa.Array[Any], nodes: Ints) -> Shown:
-    """The partitions seen, in order."""
+def shown_in(sightings: pa.Table, topic_id: Ints, nodes: Ints) -> Shown:
+    """Each partition of a topic id as it was seen first; topic_id: int64[sightings]."""
     t = TOPIC_EVENTS
-    key = Shown.key_of(topic_numbers(sightings[t.topic], names), numbers(sightings[t.partition], 0))
-    order = np.argsort(key)
-    lists = sightings[t.replica_nodes].take(array_of(order))
+    partition, time = numbers(sightings[t.partition], 0), numbers(sightings[t.time], NEVER)
+    order = np.lexsort((time, partition, topic_id))
+    key = topic_id[order] << 32 | partition[order]
+    order = order[np.append(True, np.diff(key) != 0)[: len(key)]]
+    rows = sightings.take(array_of(order))
+    lists = rows[t.replica_nodes]
     ends = np.cumsum(numbers(pc.list_value_length(lists), 0))
-    return Shown(key[order], np.append(0, ends), np.searchsorted(nodes, numbers(pc.list_flatten(lists), 0)))
+    return Shown(
+        topic_id[order], partition[order], time[order], numbers(rows[t.is_internal], 0), np.append(0, ends),
+        np.searchsorted(nodes, numbers(pc.list_flatten(lists), 0)),
+    )  # fmt: skip
