@@ -9,6 +9,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.captures.topic_ids import CREATION, DELETION, ids_in_force
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from udfs.facts.known_names import Names
@@ -16,18 +17,30 @@ from udfs.facts.known_names import Names
 
 def learn_names(metadata: DataFrame, changes: DataFrame, connections: DataFrame) -> Names:
     """What Metadata, CreateTopics and DeleteTopics responses say; it grows with the cluster, not with the traffic."""
-    m, c = CLUSTER_METADATA, CONNECTIONS
-    topics = metadata.select(m.topic, m.topic_id).union(changes.select(TOPIC_CHANGES.topic, TOPIC_CHANGES.topic_id))
+    m, t, c = CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS
     brokers = metadata.select(m.host, F.col(m.port).cast("string"), F.col(m.node_id).cast("string"))
-    pairs, nodes, servers = distinct_together([topics, brokers, connections.select(c.server)])
-    ids_by_name: dict[str, set[str]] = defaultdict(set)
-    for name, topic_id in pairs:
-        ids_by_name[name].add(topic_id)
+    done = changes.where((F.col(t.error_code) == 0) & ~F.coalesce(t.validate_only, F.lit(False)))
+    asked = F.unix_micros(t.request_time).alias("asked")
+    named = done.select(t.topic, t.topic_id, asked, asked.alias("answered"))
+    shown = metadata.select(m.topic, m.topic_id, F.unix_micros(m.request_time), F.unix_micros(m.response_time))
+    first, last = (F.coalesce(told, F.lit(0)) for told in (F.min("answered"), F.max("asked")))
+    pairs = shown.toDF(*named.columns).union(named).groupBy(t.topic, t.topic_id).agg(first, last)
+    made = done.where(F.col(t.kind).isin(CREATION, DELETION)).select(t.topic, t.kind, asked)
+    tables = [texts_of(pairs), texts_of(made), brokers, connections.select(c.server)]
+    shown_ids, breaks, nodes, servers = distinct_together(tables)
     return Names(
-        {topic_id: name for name, topic_id in pairs},
-        {name: next(iter(ids)) for name, ids in ids_by_name.items() if len(ids) == 1},
+        {topic_id: name for name, topic_id, _, _ in shown_ids},
+        ids_in_force(
+            [(name, topic_id, int(first), int(last)) for name, topic_id, first, last in shown_ids],
+            [(name, kind, int(time)) for name, kind, time in breaks],
+        ),
         name_brokers([(host, int(port), int(node)) for host, port, node in nodes], [server for (server,) in servers]),
     )
+
+
+def texts_of(rows: DataFrame) -> DataFrame:
+    """The rows with every column as a text."""
+    return rows.select(*(F.col(column).cast("string") for column in rows.columns))
 
 
 def distinct_together(tables: Sequence[DataFrame]) -> list[list[tuple[str, ...]]]:

@@ -29,5 +29,9 @@ RESPONSE_TIME = C(
     nullable=True,
 )
 TOPIC = C("string", "Topic name; the topic id where no response of the capture set names it", names="topic")
-TOPIC_ID = C("string", "Topic id as Kafka prints it (url-safe base64)", nullable=True)
+TOPIC_ID = C(
+    "string",
+    "Topic id as Kafka prints it (url-safe base64); null where no response tells which one the name stood for then",
+    nullable=True,
+)
 PARTITION = C("int", "Partition of the topic")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -10,9 +12,9 @@ from jobs.lake import spark_schema
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
-from udfs.facts.known_names import Names
+from udfs.facts.known_names import InForce, Names
 
-KNOWN = Names({"id-orders": "orders"}, {"orders": "id-orders"}, {"10.0.0.1:9092": "1"})
+KNOWN = Names({"id-orders": "orders"}, {"orders": [InForce("id-orders")]}, {"10.0.0.1:9092": "1"})
 
 
 def rows_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> DataFrame:
@@ -63,15 +65,31 @@ def test_names_are_learnt_from_metadata_anywhere_in_the_capture_set(spark: Spark
     assert learn_names(metadata, rows_of(spark, TOPIC_CHANGES), connections) == KNOWN
 
 
-def test_a_topic_made_again_under_its_name_has_no_id_by_name(spark: SparkSession) -> None:
+SECOND = 1_000_000
+AT = dict(enumerate(datetime(1970, 1, 1, 0, 0, second, tzinfo=UTC) for second in range(20)))
+
+
+def test_a_topic_made_again_under_its_name_has_each_id_while_it_was_there(spark: SparkSession) -> None:
+    """An id that a creation was only checked for was never in force."""
     metadata = rows_of(
-        spark, CLUSTER_METADATA, {"topic": "orders", "topic_id": "id-1"}, {"topic": "orders", "topic_id": "id-2"}
-    )
-    names = learn_names(metadata, rows_of(spark, TOPIC_CHANGES), rows_of(spark, CONNECTIONS))
-    assert (names.topic_of, names.id_of) == ({"id-1": "orders", "id-2": "orders"}, {})
+        spark, CLUSTER_METADATA,
+        {"topic": "orders", "topic_id": "id-1", "request_time": AT[1], "response_time": AT[2]},
+        {"topic": "orders", "topic_id": "id-2", "request_time": AT[8], "response_time": AT[9]},
+    )  # fmt: skip
+    done = {"topic": "orders", "error_code": 0}
+    changes = rows_of(
+        spark, TOPIC_CHANGES,
+        {**done, "kind": "delete_topic", "request_time": AT[5]},
+        {**done, "kind": "create_topic", "request_time": AT[6]},
+        {**done, "kind": "create_topic", "request_time": AT[7], "topic_id": "id-3", "validate_only": True},
+    )  # fmt: skip
+    names = learn_names(metadata, changes, rows_of(spark, CONNECTIONS))
+    assert names.topic_of == {"id-1": "orders", "id-2": "orders"}
+    assert names.ids_of == {"orders": [InForce("id-1", until=5 * SECOND), InForce("id-2", since=6 * SECOND)]}
 
 
 def test_a_topic_is_also_known_from_the_answer_to_its_creation(spark: SparkSession) -> None:
-    changes = rows_of(spark, TOPIC_CHANGES, {"topic": "orders", "topic_id": "id-1"}, {"topic": "refused"})
+    orders = {"topic": "orders", "topic_id": "id-1", "error_code": 0, "kind": "create_topic"}
+    changes = rows_of(spark, TOPIC_CHANGES, orders, {"topic": "refused", "error_code": 36})
     names = learn_names(rows_of(spark, CLUSTER_METADATA), changes, rows_of(spark, CONNECTIONS))
-    assert (names.topic_of, names.id_of) == ({"id-1": "orders"}, {"orders": "id-1"})
+    assert (names.topic_of, names.ids_of) == ({"id-1": "orders"}, {"orders": [InForce("id-1")]})

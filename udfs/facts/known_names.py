@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
+from udfs.arrow import array_of
+from udfs.searches import behind
+from udfs.wire.arrays import Ints
 
-BROKER, TOPIC, TOPIC_ID = "broker", "topic", "topic_id"
+BROKER, TOPIC, TOPIC_ID, REQUEST_TIME = "broker", "topic", "topic_id", "request_time"
+ALWAYS, FOREVER = -(1 << 62), 1 << 62
+
+
+class InForce(NamedTuple):
+    """A topic id, and from when to when its name stands for it, both included, us since 1970."""
+
+    topic_id: str
+    since: int = ALWAYS
+    until: int = FOREVER
 
 
 @dataclass(frozen=True)
 class Names:
-    """topic_of: name by topic id; id_of: id by topic name, where that had one id only; broker_of: node id by server."""
+    """topic_of: name by topic id; ids_of: by topic name the ids it stands for, in the order of time; broker_of: node id
+    by server.
+    """
 
     topic_of: Mapping[str, str] = field(default_factory=dict)
-    id_of: Mapping[str, str] = field(default_factory=dict)
+    ids_of: Mapping[str, Sequence[InForce]] = field(default_factory=dict)
     broker_of: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _in_force(self) -> tuple[pa.Array[Any], Ints, pa.Array[Any]]:
+        """Names; int64[3, ids]: number of the name, since and until; and the ids themselves."""
+        spans = [(number, *span) for number, ids in enumerate(self.ids_of.values()) for span in ids]
+        times = np.array([(number, since, until) for number, _, since, until in spans], np.int64).reshape(-1, 3).T
+        texts = [topic_id for _, topic_id, _, _ in spans]
+        return pa.array(self.ids_of, pa.string()), np.ascontiguousarray(times), pa.array(texts, pa.string())
+
+    def id_at(self, topic: pa.Array[Any], time: pa.Array[Any]) -> pa.Array[Any]:
+        """The id that each name stands for at its time, string[n], null where that is not known; a row without a time
+        has one if its name never stands for another.
+        """
+        names, (of, since, until), ids = self._in_force
+        number = pc.index_in(topic, value_set=names).fill_null(-1).to_numpy().astype(np.int64)
+        from_us, to_us = (time.cast(pa.int64()).fill_null(end).to_numpy() for end in (ALWAYS, FOREVER))
+        place = behind(of, since, np.maximum(number, 0), from_us) - 1
+        within = np.where((number >= 0) & (place >= 0), place, len(ids))
+        known = (np.append(of, -1)[within] == number) & (to_us <= np.append(until, ALWAYS)[within]) & (number >= 0)
+        return ids.take(array_of(place, known))
 
 
 def with_names(rows: pa.RecordBatch, table: Table, names: Names) -> pa.RecordBatch:
@@ -31,7 +67,7 @@ def with_names(rows: pa.RecordBatch, table: Table, names: Names) -> pa.RecordBat
         named[BROKER] = _first(looked_up(rows[BROKER], names.broker_of), rows[BROKER])
     if table is not CLUSTER_METADATA and TOPIC_ID in table.columns:
         topic, topic_id = rows[TOPIC], rows[TOPIC_ID]
-        named[TOPIC_ID] = _first(topic_id, looked_up(topic, names.id_of))
+        named[TOPIC_ID] = _first(topic_id, names.id_at(topic, rows[REQUEST_TIME]))
         named[TOPIC] = _first(topic, looked_up(topic_id, names.topic_of), named[TOPIC_ID])
     columns = [named.get(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
@@ -9,9 +11,9 @@ from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.known_names import Names, with_names
+from udfs.facts.known_names import InForce, Names, with_names
 
-KNOWN = Names({"id-orders": "orders"}, {"orders": "id-orders"}, {"10.0.0.1:9092": "1"})
+KNOWN = Names({"id-orders": "orders"}, {"orders": [InForce("id-orders")]}, {"10.0.0.1:9092": "1"})
 Row = dict[str, object]
 
 
@@ -35,6 +37,28 @@ def test_topics_have_both_names(topic: str | None, topic_id: str | None, named: 
     rows = rows_of(FETCH_PARTITIONS, row | {"topic": topic, "topic_id": topic_id})
     assert with_names(rows, FETCH_PARTITIONS, KNOWN) == rows_of(
         FETCH_PARTITIONS, {"broker": "1", "partition": 3, "topic": named[0], "topic_id": named[1]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "topic_id"),
+    [
+        pytest.param(1, "id-1", id="before it was first shown"),
+        pytest.param(5, "id-1", id="when it was deleted"),
+        pytest.param(6, None, id="between both"),
+        pytest.param(7, "id-2", id="when it was made again"),
+        pytest.param(9, "id-2", id="later"),
+        pytest.param(11, None, id="when it was deleted for good"),
+        pytest.param(None, None, id="at no time"),
+    ],
+)
+def test_a_name_that_was_made_again_gets_the_id_that_was_in_force(second: int | None, topic_id: str | None) -> None:
+    spans = [InForce("id-1", until=5_000_000), InForce("id-2", since=7_000_000, until=10_000_000)]
+    names = Names({}, {"bills": [InForce("id-0")], "orders": spans, "payments": [InForce("id-3")]})
+    at = None if second is None else datetime(1970, 1, 1, 0, 0, second, tzinfo=UTC)
+    row: Row = {"topic": "orders", "partition": 3, "request_time": at}
+    assert with_names(rows_of(FETCH_PARTITIONS, row), FETCH_PARTITIONS, names) == rows_of(
+        FETCH_PARTITIONS, row | {"topic_id": topic_id}
     )
 
 

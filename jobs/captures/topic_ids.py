@@ -1,0 +1,51 @@
+"""From when to when a name stands for a topic id: one that is deleted and made again gets another (KIP-516)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+
+from udfs.facts.known_names import ALWAYS, FOREVER, InForce
+
+CREATION, DELETION = "create_topic", "delete_topic"
+
+
+def ids_in_force(
+    shown: Iterable[tuple[str, str, int, int]], changes: Iterable[tuple[str, str, int]]
+) -> dict[str, list[InForce]]:
+    """By name its ids in the order of time. shown: (name, id, when it was first told, and last asked for), changes:
+    (name, CREATION or DELETION, when it was asked for) of those that were done; us since 1970.
+
+    Between two ids, from the deletion of the first, else from when it was last told, until the creation of the second,
+    else until it was first told, no id is known to be in force.
+    """
+    by_name: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for name, topic_id, first, last in shown:
+        by_name[name].append((first, last, topic_id))
+    times: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for name, kind, time in sorted(changes, key=itemgetter(2)):
+        times[name, kind].append(time)
+    return {
+        name: spans(sorted(ids), times[name, CREATION], times[name, DELETION]) for name, ids in sorted(by_name.items())
+    }
+
+
+def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: Sequence[int]) -> list[InForce]:
+    """The ids of one name, which come in order as (first, last, id)."""
+    found = []
+    for number, (first, last, topic_id) in enumerate(ids):
+        earlier = ids[number - 1][0] if number else ALWAYS
+        following = ids[number + 1][0] if number + 1 < len(ids) else FOREVER
+        before = max(earlier, newest(deleted, first - 1))
+        made = newest(created, first)
+        since = ALWAYS if before == ALWAYS else made if made > before else first
+        end = next((time for time in deleted if first <= time < following), None)
+        told = min(last, following) if following < FOREVER else FOREVER
+        found.append(InForce(topic_id, since, told if end is None else end))
+    return found
+
+
+def newest(times: Sequence[int], until: int) -> int:
+    """The last time up to `until`, ALWAYS for none."""
+    return max((time for time in times if time <= until), default=ALWAYS)
