@@ -310,12 +310,15 @@ CHANGES = FidelityReasons(
         ),
         "other_error": FidelityReason("The replay refuses it for another reason.", STATE_MUTATIONS, "different"),
         "not_in_metadata": FidelityReason(
-            "No Metadata answer shows all the new partitions, and so where Kafka put them.",
+            "No Metadata answer shows all the new partitions before they are moved, and so where Kafka put them: the "
+            "replay draws that.",
             "Let the capture go on until clients have asked, or run `kafka-topics.sh --describe` while it does.",
             "unknown",
         ),
         "racks_or_fenced_brokers": FidelityReason(
-            "Fenced brokers, or racks that take several replicas of a partition, leave too many draws to tell.",
+            "There are too many draws to tell: brokers are fenced, a rack takes several replicas of a partition, or a "
+            "partition leaves out so many racks that twice those and one are all brokers or more (so 3 racks of one "
+            "broker each, with replication factor 2).",
             "Nothing.",
             "unknown",
         ),

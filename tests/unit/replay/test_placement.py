@@ -173,6 +173,16 @@ def test_placements_of_too_many_draws_are_not_judged() -> None:
     assert (3, 1) in drawn
 
 
+def test_three_racks_with_replication_factor_2_need_a_fourth_broker_to_be_judged() -> None:
+    """With three a round is so short that the rack which its partitions leave out is passed over in the next."""
+    three: dict[int, str | None] = {0: "a", 1: "b", 2: "c"}
+    assert [can_tell(np.array([2]), cluster(racks)).item() for racks in (three, three | {3: "c"})] == [False, True]
+    rounds = [rounds_of(striped(cluster(three), 12, 2, seed), cluster(three)) for seed in range(20)]
+    assert min(possible for _, possible in rounds) < 4
+    more = [rounds_of(striped(cluster(three | {3: "c"}), 16, 2, seed), cluster(three | {3: "c"})) for seed in range(20)]
+    assert set(more) == {(4, 4)}
+
+
 @pytest.mark.parametrize(
     "replicas",
     [
