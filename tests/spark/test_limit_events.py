@@ -26,7 +26,7 @@ from udfs.facts.build_from_log import READ_KEYS, log_facts
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_replay import LimitLane
 from udfs.replay.limits.schedule import UNLIMITED, Schedule
-from udfs.replay.limits.topic_history import CHANGE
+from udfs.replay.limits.topic_history import CHANGE, SIGHTING
 
 Rows = list[dict[str, Any]]
 READ = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
@@ -69,6 +69,20 @@ def test_uses_of_a_topic_belong_to_the_change_before_them(spark: SparkSession) -
     told = (t.kind, t.principal, t.produce_requests, t.fetch_requests, t.metadata_requests)
     assert [tuple(row) for row in found.select(*told).collect()] == [
         ("create_topic", "User:ann", 1, 1, 1), ("delete_topic", "", 1, 0, 0),
+    ]  # fmt: skip
+
+
+def test_partitions_are_told_by_topic_id_as_they_were_first(spark: SparkSession) -> None:
+    shown = {"entry": "partition", "topic": "t", "partition": 0}
+    metadata = [
+        row_of(CLUSTER_METADATA, **shown, topic_id=topic_id, response_time=second * SECOND, replica_nodes=[node])
+        for second, topic_id, node in ((1, None, 3), (2, "id-1", 3), (5, "id-1", 1), (8, "id-2", 2), (9, "id-2", 3))
+    ]
+    t = TOPIC_EVENTS
+    found = topic_events(*frames(spark, {"cluster_metadata": metadata})).where(F.col(t.entry) == SIGHTING)
+    told = found.orderBy(t.time).select(t.topic, t.topic_id, t.time, t.replica_nodes).collect()
+    assert [tuple(row) for row in told] == [
+        ("t", None, SECOND, [3]), ("t", "id-1", 2 * SECOND, [3]), ("t", "id-2", 8 * SECOND, [2]),
     ]  # fmt: skip
 
 
