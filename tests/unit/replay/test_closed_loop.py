@@ -158,10 +158,15 @@ def test_before_kafka_4_a_fetch_leaves_out_what_is_not_taken_yet() -> None:
 
 @pytest.mark.parametrize("overlaps", [False, True])
 def test_before_kafka_4_too_what_one_poll_takes_is_asked_for_at_once(overlaps: bool) -> None:
-    """KafkaConsumer.poll: what has come leaves the buffer, and then fetches are sent."""
-    parts = [Part([100] * 3, records=100, max_bytes=100) for _ in range(2)]
+    """KafkaConsumer.poll: what has come leaves the buffer, and then fetches are sent.
+
+    A fetch before that poll() would be of the partition without records alone, and one as the first partition is worked
+    on of that alone.
+    """
+    parts = [*(Part([100] * 3, records=100, max_bytes=100) for _ in range(2)), Part([])]
     out = replayed(parts, [Client(record_us=100.0, overlaps=overlaps, profile=JAVA_3)])
-    assert out.sums.requests[:, 0].tolist() == [3, 3]
+    assert out.sent[0] == 3
+    assert out.sums.requests[:, 0].tolist() == [3, 3, 3]
 
 
 @pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])
