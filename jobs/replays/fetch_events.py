@@ -53,6 +53,8 @@ def batch_events(batches: DataFrame) -> DataFrame:
         F.col(b.topic).alias(t.topic),
         F.coalesce(b.topic_id, b.topic).alias(t.topic_key),
         F.col(b.partition).alias(t.partition),
+        F.col(b.connection_id).alias(t.connection_id),
+        F.col(b.exchange_no).alias(t.exchange_no),
         F.lit(BATCH).cast("tinyint").alias(t.kind),
         F.col(b.base_offset).alias(t.position),
         (F.col(b.base_offset) + F.col(b.last_offset_delta)).alias(t.last_offset),

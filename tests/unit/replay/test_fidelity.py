@@ -164,6 +164,12 @@ def test_a_read_of_a_compacted_log_is_unknown_unless_it_agrees_all_the_same() ->
     assert verdict(read(200, compacted=True)) == "agreed"
 
 
+def test_a_read_of_a_compacted_log_that_an_append_explains_is_not_put_down_to_compaction() -> None:
+    either = {"there": (100, 200), "first_append": 5, "available_first": 200}
+    assert verdict(read(100, compacted=True, **either)) == Reason.APPEND_ORDER
+    assert verdict(read(90, compacted=True, **either)) == Reason.COMPACTED
+
+
 def test_each_fetch_is_judged_by_itself() -> None:
     assert verdicts([read(200)], [read(0)], [read(200, refused=True), read(200)], [read(200)]) == [
         "agreed",

@@ -110,12 +110,13 @@ def judge(reads: Reads, known: Known, fetch: Ints, fetch_from: Ints, captured: L
     equal = ~any_of(known.returned != high_bytes)
     fewer = any_of(known.returned < high_bytes)
     possible = differs & ~any_of(known.returned != middle)
+    explained = equal | (possible & ~undecided)
     return np.select(
         [
             any_of(known.returned == NO_RECORDS_KNOWN), any_of(known.refused), any_of(known.throttled),
             any_of(~known.session_known), any_of(known.redirected) & ~equal,
-            any_of(known.converted) & ~equal, any_of(known.compacted) & ~equal, any_of(~known.bound_known), undecided,
-            possible & timeless, possible, equal, fewer,
+            any_of(known.converted) & ~equal, any_of(known.compacted) & ~explained, any_of(~known.bound_known),
+            undecided, possible & timeless, possible, equal, fewer,
         ],
         [
             CODES[Reason.NO_RESPONSE], CODES[Reason.RESPONSE_ERROR], CODES[Reason.THROTTLED],

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.facts.arrow_tables import nulls_besides, rows_of
+from udfs.replay.fetch.holes import Slices, begins_in_hole, slices_of
 from udfs.replay.fetch.known_logs import ReadBy, log_rows, note_readers
 from udfs.replay.fetch.partition_log import (
     ALWAYS,
@@ -37,7 +38,9 @@ class Partition:
 
     converts: the log has record batches, so that message sets of the formats before are what the broker made of those,
     or made those of, for clients that know no others. They are not in the log.
-    compacts: batches were seen that the log cleaner had been at; what was captured of others may be gone since.
+    slices: what the responses show of the log.
+    compacts: batches were seen that the log cleaner had been at, or holes between them; what was captured of others may
+    be gone since.
     """
 
     topic_key: str | None = None
@@ -45,6 +48,7 @@ class Partition:
     batches: list[tuple[Ints, ...]] = field(default_factory=list)
     witnesses: list[Witnesses] = field(default_factory=list)
     log: PartitionLog | None = None
+    slices: Slices = field(default_factory=lambda: slices_of(*joined([], 4)))
     converts: bool = False
     compacts: bool = False
     read_by: ReadBy = field(default_factory=dict)
@@ -52,13 +56,27 @@ class Partition:
     def known_log(self) -> PartitionLog:
         """The log of all batches, dated by all witnesses."""
         if self.log is None:
-            *columns, is_old, is_sparse = joined(self.batches, 7)
-            self.converts, self.compacts = bool((is_old == 0).any()), bool(is_sparse.any())
+            *columns, is_old, is_sparse, connection, exchange = joined(self.batches, 9)
+            base, last, _, after, _ = columns
+            is_shown = (is_old == 0) & (after == ALWAYS)
+            self.slices = slices_of(*(column[is_shown] for column in (connection, exchange, base, last)))
+            self.converts = bool((is_old == 0).any())
+            self.compacts = bool(is_sparse.any()) or self.slices.has_holes
             in_log = (is_old == 0) | (not self.converts)
             log = build_log(*(column[in_log] for column in columns))
             self.log = with_witnesses(log, Witnesses(*joined(self.witnesses, len(Witnesses._fields))))
             self.batches, self.witnesses = [], []
         return self.log
+
+    def is_compacted(self, batch: pa.RecordBatch) -> Bools:
+        """The reads since it is known that the log is compacted, bool[reads]; they come in the order of their times."""
+        t = LOG_EVENTS
+        connection, exchange = (numbers_of(batch, name, 0) for name in (t.connection_id, t.exchange_no))
+        in_hole = begins_in_hole(self.slices, connection, exchange, numbers_of(batch, t.fetch_offset, NEVER))
+        sure = in_hole & (numbers_of(batch, t.session_known, 0) == 1)  # else the offset may be an earlier fetch's
+        found = np.logical_or.accumulate(np.append(self.compacts, sure))
+        self.compacts = bool(found[-1])
+        return found[1:]
 
 
 def joined(parts: Sequence[tuple[Ints, ...]], columns: int) -> list[Ints]:
@@ -105,7 +123,7 @@ def numbers_of(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
 
 
 def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
-    """The arguments of `build_log` for these batches, and whether each is of an old format and is sparse."""
+    """The arguments of `build_log` for these batches; whether each is of an old format and is sparse; its exchange."""
     t = LOG_EVENTS
     return (
         numbers_of(batch, t.position, 0),
@@ -115,6 +133,8 @@ def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
         numbers_of(batch, t.append_before, NEVER),
         numbers_of(batch, t.is_old_format, 0),
         numbers_of(batch, t.is_sparse, 0),
+        numbers_of(batch, t.connection_id, 0),
+        numbers_of(batch, t.exchange_no, 0),
     )
 
 
@@ -144,7 +164,7 @@ def read_rows(batch: pa.RecordBatch, partition: Partition, most_bytes: int) -> p
         **passed,
         READS.log_known: found.log_known,
         READS.is_converted: partition.converts & is_old,
-        READS.is_compacted: np.full(batch.num_rows, partition.compacts),
+        READS.is_compacted: partition.is_compacted(batch),
         READS.batch_sizes: batch_sizes(log, found, most_bytes),
         READS.available_low: found.available_low,
         READS.available_high: found.available_high,
