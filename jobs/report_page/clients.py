@@ -9,7 +9,7 @@ from jobs.report_page.most import and_more
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.sessions import DECISIONS, MOST_CLIENTS, NO_FETCH, full_share, in_order
 from jobs.report_page.traffic import fetching_clients, fetching_software
-from jobs.report_page.wording import counted, lane_said, name_of, percent
+from jobs.report_page.wording import LEAST_CASES, counted, lane_said, name_of, percent
 from jobs.screen import Grid, size
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import EXCHANGES
@@ -105,11 +105,14 @@ def by_version(found: Findings) -> str:
             f"No client fetches in two versions here ({are}): capture before and after the upgrade, into a lake each, "
             "and compare the two reports."
         )
-    low, high = (pick(of_most, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
-    return (
-        f"Fetches of {name} come from {len(of_most)} versions: of {software(low)} {sessions_of(low)}, of "
-        f"{software(high)} {sessions_of(high)}."
-    )
+    enough = [row for row in of_most if row["fetches"] >= LEAST_CASES]
+    told = f"Fetches of {name} come from {len(of_most)} versions"
+    if len(enough) < len(of_most):
+        told += f", {len(of_most) - len(enough)} of them with fewer than {LEAST_CASES}"
+    if len(enough) < 2:
+        raise Unanswered(f"{told}: too few to compare. Let the capture run longer.")
+    low, high = (pick(enough, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
+    return f"{told}: of {software(low)} {sessions_of(low)}, of {software(high)} {sessions_of(high)}."
 
 
 def sessions_of(row: Row) -> str:

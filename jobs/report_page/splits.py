@@ -85,7 +85,10 @@ def safe(found: Findings) -> str:
         raise Unanswered(NONE_REPLAYED)
     captured, safest = rows[0], largest_safe(rows)
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
-    now = f"with the captured settings the worst producer splits {percent(captured['rate'])} of its batches to a topic"
+    now = (
+        f"with the captured settings the worst producer splits {percent(captured['rate'])} of its "
+        f"{counted(captured['rate_of'], 'batch', 'batches')} to a topic"
+    )
     if not safest:
         return f"{begun(now)}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
     largest = max(safest.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -15,7 +15,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.report_page.most import and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.semantics import semantics
-from jobs.report_page.wording import percent
+from jobs.report_page.wording import LEAST_CASES, counted, percent
 from jobs.screen import MOST_LINES, Grid, share, size, with_rest
 from schemas.tables.fidelity_reasons import reason_of
 from schemas.tables.gold import FIDELITY
@@ -222,16 +222,27 @@ def trusted(found: Findings) -> str:
         return f"{told}; nothing was replayed that could be compared with it."
     told += f"; replayed was Kafka {found.kafka}"
     checked, agreed, unknown = (sum(of[name] for of in rows) for name in (t.checked, t.agreed, t.unknown))
-    worst = min((of for of in rows if of[t.checked]), key=lambda of: of[t.agreed] / of[t.checked], default=None)
     told += (
         f"; of {checked:,} things that the replays of the captured settings could check against it "
         f"{share(agreed, checked)} agree, and {unknown:,} could not be checked"
     )
-    if worst is None or worst[t.agreed] == worst[t.checked]:
-        return f"{told}."
+    return f"{told}{least_agreeing(rows)}."
+
+
+def least_agreeing(rows: Sequence[Row]) -> str:
+    """What agrees least of all that has cases enough, and how much has fewer; empty where all agrees."""
+    t = FIDELITY
+    rows = [row for row in rows if row[t.checked]]
+    enough = [row for row in rows if row[t.checked] >= LEAST_CASES]
+    if all(row[t.agreed] == row[t.checked] for row in rows):
+        return ""
+    if all(row[t.agreed] == row[t.checked] for row in enough):
+        return f"; what differs is in comparisons of fewer than {LEAST_CASES} cases"
+    worst, few = min(enough, key=lambda row: row[t.agreed] / row[t.checked]), len(rows) - len(enough)
+    left_out = f", {counted(few, 'comparison')} of fewer than {LEAST_CASES} cases left out" if few else ""
     return (
-        f"{told}; least agree in {metric_of(worst)}, {share(worst[t.agreed], worst[t.checked])} of "
-        f"{worst[t.checked]:,}."
+        f"; least agree in {metric_of(worst)}, {share(worst[t.agreed], worst[t.checked])} of "
+        f"{worst[t.checked]:,}{left_out}"
     )
 
 

@@ -14,6 +14,9 @@ _NUMBER_AND_UNIT = re.compile(r"(?<=\d)(KiB|MiB|GiB|kB|MB|GB|ms)\b")
 _SPANS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
 _SEPARATOR = " · "
 
+LEAST_CASES = 10
+"""A share of fewer is told, but not ranked: one case alone would make it the least or the greatest."""
+
 
 def duration(ms: float | None) -> str:
     """A time as people say it: `0.4 ms`, `105 ms`, `2.3 s`, `4 min`, `3 h`, `5 days`."""

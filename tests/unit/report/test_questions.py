@@ -230,7 +230,15 @@ def test_enough_slots_are_kept() -> None:
 
 
 def split_lane(name: str, rate: float) -> Row:
-    counts = {"batches": 100, "splits": int(100 * rate), "over": 0.0, "sent": 1 << 20, "resent": 0, "failed": 0}
+    counts = {
+        "batches": 100,
+        "rate_of": 80,
+        "splits": int(100 * rate),
+        "over": 0.0,
+        "sent": 1 << 20,
+        "resent": 0,
+        "failed": 0,
+    }
     told = {"recovery": 12.5, "size_error": 0.031}
     return Row(**{BATCH_SPLIT.scenario: name, "rate": rate, "fill": 0.5, **counts, **told})
 
@@ -242,7 +250,7 @@ def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
     assert told.startswith(
         "Of those replayed batch.size=30,000 is the largest with no more than 1 % of the batches split (0.50 % of the "
     )
-    assert "with the captured settings the worst producer splits 9.0 % of its batches" in told
+    assert "with the captured settings the worst producer splits 9.0 % of its 80 batches to a topic" in told
 
 
 def test_a_batch_size_that_is_safe_with_another_setting_alone_is_told_with_it() -> None:

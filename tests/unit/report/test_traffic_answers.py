@@ -110,6 +110,19 @@ def test_versions_of_clients_are_compared_where_there_are_two() -> None:
     )
 
 
+def test_a_version_with_a_few_fetches_is_left_out_and_counted() -> None:
+    once = Row(**{**software("java", "2.8.2", 1).asDict(), "fetches": 1})
+    rows = [software("java", "4.3.1", 2), software("java", "3.9.0", 50), once]
+    told = answer(findings({fetching_software: rows}), BY_NUMBER[18]).sentence
+    assert told.startswith("Fetches of java come from 3 versions, 1 of them with fewer than 10: of java 4.3.1 ")
+    assert "2.8.2" not in told
+    alone = answer(findings({fetching_software: [software("java", "4.3.1", 2), once]}), BY_NUMBER[18])
+    assert not alone.is_answered
+    assert alone.sentence.startswith(
+        "Fetches of java come from 2 versions, 1 of them with fewer than 10: too few to compare."
+    )
+
+
 def test_one_version_alone_is_nothing_to_compare() -> None:
     told = answer(findings({fetching_software: [software("java", "4.3.1", 2)]}), BY_NUMBER[18])
     assert not told.is_answered

@@ -30,6 +30,26 @@ def test_the_answer_names_the_release_and_how_it_is_known() -> None:
     assert "; replayed was Kafka 4.3, from the versions of APIs that brokers offer;" in trusted(findings())
 
 
+def told_of(*counts: tuple[int, int]) -> str:
+    """What the answer says of comparisons with so many checked, and so many of them equal."""
+    rows = [
+        agreement("fetch_max_bytes", "consumer", f"metric_{number}", checked, agreed)
+        for number, (checked, agreed) in enumerate(counts)
+    ]
+    return trusted(findings({fidelity: rows})).partition(" could not be checked")[2]
+
+
+def test_what_agrees_least_is_named_of_the_comparisons_with_ten_cases_and_the_others_are_counted() -> None:
+    told = told_of((200, 199), (10, 9), (9, 0), (1, 0), (0, 0))
+    assert told == "; least agree in metric 1 (consumer), 90.00 % of 10, 2 comparisons of fewer than 10 cases left out."
+    assert told_of((200, 199), (10, 9)) == "; least agree in metric 1 (consumer), 90.00 % of 10."
+
+
+def test_where_nothing_but_a_few_cases_differ_none_is_named() -> None:
+    assert told_of((200, 200), (1, 0)) == "; what differs is in comparisons of fewer than 10 cases."
+    assert told_of((200, 200), (1, 1)) == "."
+
+
 def test_a_release_is_stated_or_told_or_the_newest() -> None:
     assert run([], '{"kafka": "3.7"}').kafka == "3.7, as stated"
     assert run(["kafka: 3.9, from what followers say of themselves"], "{}").kafka == (
