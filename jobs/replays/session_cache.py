@@ -17,7 +17,7 @@ from jobs.run import Run
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_sessions import SESSION_TABLES
-from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from udfs.replay.sessions.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, SHARDS, CacheSettings
 from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
@@ -54,8 +54,10 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     lanes = session_lanes(run.scenario.lanes(ALGORITHM), run.in_force)
     exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
     fetches = rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id)
+    connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
     shards = shards_of(spark)
-    return replayed(session_events(exchanges, fetches, shards), lanes, run_id, run.scenario.scenario_id, shards)
+    events = session_events(exchanges, fetches, connections, shards)
+    return replayed(events, lanes, run_id, run.scenario.scenario_id, shards)
 
 
 def replayed(events: DataFrame, lanes: SessionLanes, run_id: str, seed: str, shards: int) -> DataFrame:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.replays.one_shuffle import shard
-from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
 from udfs.replay.sessions.session_events import OF_FETCH
@@ -14,11 +14,24 @@ from udfs.replay.sessions.session_events import OF_FETCH
 LAST = (1 << 31) - 1  # position of what the broker does not read
 
 
-def session_events(exchanges: DataFrame, fetches: DataFrame, shards: int) -> DataFrame:
+def session_events(exchanges: DataFrame, fetches: DataFrame, connections: DataFrame, shards: int) -> DataFrame:
     """Rows of SESSION_EVENTS."""
     t = SESSION_EVENTS
     events = fetch_events(exchanges).unionByName(partition_events(fetches), allowMissingColumns=True)
+    events = events.join(F.broadcast(later_lives(connections)), [str(t.connection_id)], "left").fillna(0, [str(t.life)])
     return events.withColumn(t.shard, shard(shards, t.broker)).select(*(F.col(c).cast(c.type) for c in t.columns))
+
+
+def later_lives(connections: DataFrame) -> DataFrame:
+    """The connections that were opened when all others to their broker had ended, or later, each with how often that
+    had been so. A broker that is restarted has none from before.
+    """
+    c, t = CONNECTIONS, SESSION_EVENTS
+    in_turn = Window.partitionBy(c.broker).orderBy(c.first_time, c.connection_id)
+    before = F.max(c.last_time).over(in_turn.rowsBetween(Window.unboundedPreceding, -1))
+    opened = connections.where(F.col(c.broker).isNotNull()).withColumn("is_alone", F.col(c.first_time) > before)
+    lives = opened.select(c.connection_id, F.count_if("is_alone").over(in_turn).alias(t.life))
+    return lives.where(F.col(t.life) > 0)
 
 
 def fetch_events(exchanges: DataFrame) -> DataFrame:

@@ -147,6 +147,7 @@ SESSION_EVENTS = table(
     ("connection_id", "exchange_no", "position"), "connection_id",
     shard=C("int", "Spark partition that works on the broker"),
     broker=C("string", "As in exchanges"),
+    life=C("int", "How often before all connections to the broker had ended when others were opened"),
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
     request_time=C("bigint", "When the request had come", "us since 1970"),

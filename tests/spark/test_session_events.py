@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.replays.session_events import fetch_events
-from schemas.tables.silver import EXCHANGES
+from jobs.replays.session_events import fetch_events, later_lives
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
-from tests.gate_rows import frame
+from tests.gate_rows import TIME, frame
 
 FETCH = {"api_key": FETCH_REQUEST.api_key, "api_name": "FETCH", "fetch_session_epoch": 0, "fetch_replica_id": -1}
 
@@ -30,3 +31,20 @@ def test_a_response_that_is_cut_is_none(spark: SparkSession, error_code: int | N
 @pytest.mark.parametrize(("replica_id", "is_follower"), [(-1, False), (0, True), (3, True)])
 def test_whose_a_fetch_is_needs_no_partition(spark: SparkSession, replica_id: int, is_follower: bool) -> None:
     assert told(spark, fetch_replica_id=replica_id)[SESSION_EVENTS.is_follower] == is_follower
+
+
+def connection(number: int, broker: str | None, first: int, last: int) -> dict[str, Any]:
+    """A connection that was open between these seconds."""
+    times = {"first_time": TIME + timedelta(seconds=first), "last_time": TIME + timedelta(seconds=last)}
+    return {"connection_id": number, "broker": broker} | times
+
+
+def test_a_broker_has_another_life_where_all_connections_to_it_had_ended(spark: SparkSession) -> None:
+    rows = [
+        connection(1, "1", 0, 10), connection(2, "1", 5, 20), connection(3, "1", 12, 14),
+        connection(4, "1", 21, 40), connection(5, "1", 22, 23), connection(6, "1", 30, 41), connection(7, "1", 42, 50),
+        connection(8, "2", 0, 100), connection(9, "2", 50, 60), connection(10, None, 100, 101),
+    ]  # fmt: skip
+    found = later_lives(frame(spark, CONNECTIONS, rows)).collect()
+    lives = {row[SESSION_EVENTS.connection_id]: row[SESSION_EVENTS.life] for row in found}
+    assert lives == {4: 1, 5: 1, 6: 1, 7: 2}

@@ -39,11 +39,10 @@ def partition_row(**columns: Any) -> Row:
 
 
 def rows_of_events(rows: Iterable[Row]) -> pa.RecordBatch:
-    """The rows as a batch, in this order; what is not said is null, the shard 0."""
+    """The rows as a batch, in this order; what is not said is null, shard and life 0."""
     schema = arrow_schema(SESSION_EVENTS)
-    filled = [
-        {field.name: row.get(field.name, 0 if field.name == "shard" else None) for field in schema} for row in rows
-    ]
+    missing = {"shard": 0, "life": 0}
+    filled = [{field.name: row.get(field.name, missing.get(field.name)) for field in schema} for row in rows]
     return pa.RecordBatch.from_pylist(filled, schema=schema)
 
 

@@ -277,6 +277,13 @@ def new_cache(settings: CacheSettings, seed: int, pool: int = MOST_SHARDS, clien
     )  # fmt: skip
 
 
+def empty(cache: Cache) -> None:
+    """Take out all sessions, and begin with the first shard, as a broker does that starts."""
+    for memory in (cache.sessions, cache.live, cache.partitions, cache.followers, cache.placed):
+        memory[...] = np.zeros(1, memory.dtype)
+    cache.hints[:] = NOWHERE
+
+
 def with_room(cache: Cache, settings: CacheSettings, clients: int) -> Cache:
     """The same caches with room for one more session in every shard, and for so many clients."""
     lanes, pool = cache.sessions.shape

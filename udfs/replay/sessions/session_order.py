@@ -157,6 +157,12 @@ def first_shard(moments: Records, fetches: Records, shards: int) -> int:
     return int(np.argmax(fits)) if any(fits) else UNKNOWN_PHASE
 
 
+def begins_again(moments: Records, fetches: Records, expected: int, shards: int) -> bool:
+    """Do more ids of these moments come in their turn when shard 0 is the first than when the expected one is?"""
+    again, on = (in_turn(moments.copy(), fetches, first, shards) for first in (0, expected))
+    return again > on
+
+
 def in_turn(moments: Records, fetches: Records, first: int, shards: int) -> int:
     """How many ids are of the shard whose turn it is, if it begins with shard `first`; the moments are put in order."""
     order_responses(moments, fetches, len(moments), np.array([first, 1]), shards, np.zeros(1, MOMENT))

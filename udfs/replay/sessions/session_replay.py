@@ -19,6 +19,7 @@ from udfs.replay.sessions.session_cache import (
     INITIAL_EPOCH,
     MOST_SHARDS,
     CacheSettings,
+    empty,
     new_cache,
     with_room,
 )
@@ -33,13 +34,14 @@ from udfs.replay.sessions.session_order import (
     MOMENT,
     OVERLAP_US,
     UNKNOWN_PHASE,
+    begins_again,
     first_shard,
     in_order,
     moments_of,
     order_responses,
 )
 from udfs.replay.sessions.session_report import BUCKET_US, Bucket, broker_rows
-from udfs.replay.sessions.session_spans import Spans, follow_spans, new_spans, roomy_spans
+from udfs.replay.sessions.session_spans import Spans, close_all, follow_spans, new_spans, roomy_spans
 from udfs.wire.arrays import Ints, Records
 from udfs.wire.fetch_sizes import fetch_sizes
 
@@ -82,7 +84,11 @@ def new_lanes(settings: CacheSettings, seed: int) -> Lanes:
 
 @dataclass
 class BrokerReplay:
-    """One broker's sessions in all lanes, as far as its fetches have come."""
+    """One broker's sessions in all lanes, as far as its fetches have come.
+
+    life: how often all connections had ended. has_begun: it is known whose turn it was first in this life, which began
+    with the request at begin_us.
+    """
 
     broker: str
     settings: CacheSettings
@@ -99,6 +105,8 @@ class BrokerReplay:
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     buckets: list[Bucket] = field(default_factory=list)
     number: int = 0
+    life: int = 0
+    begin_us: int = -1
     has_begun: bool = False
 
     @property
@@ -125,13 +133,14 @@ def replay_sessions(
     """Packed rows of gold tables from rows of SESSION_EVENTS, sorted by broker, request time, fetch and position."""
     now: BrokerReplay | None = None
     for batch in whole_fetches(larger_batches(batches)):
-        starts = boundaries(batch, (SESSION_EVENTS.broker,))
+        starts = boundaries(batch, (SESSION_EVENTS.broker, SESSION_EVENTS.life))
         for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             broker = batch[SESSION_EVENTS.broker][first].as_py()
             if now is None or now.broker != broker:
                 if now is not None:
                     yield from finished(now, lanes, run_id)
                 now = new_broker(broker, lanes, seed)
+            begin_life(now, batch[SESSION_EVENTS.life][first].as_py())
             part = batch.slice(first, end - first)
             take(now, *events_of(part, now.names, now.number))
             yield from packed(broker_rows(now, lanes, run_id, is_done=False))
@@ -157,6 +166,13 @@ def finished(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> Iterator[pa
     yield from packed(broker_rows(now, lanes, run_id, is_done=True))
 
 
+def begin_life(now: BrokerReplay, life: int) -> None:
+    """Go over to fetches in other connections, where all had ended: what of the others is open stays so."""
+    if life != now.life:
+        go_on(now, None)
+        now.life, now.begin_us, now.has_begun = life, -1, False
+
+
 def take(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
     """Take some whole fetches of the broker, and play all whose time has come."""
     now.number += len(fetches)
@@ -168,8 +184,10 @@ def take(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
     done = 0
     while (done := measure_all(fetches, done, rows, now.memory, fetch_sizes())) < len(fetches):
         now.memory = larger_memory(now.memory)
+    if now.begin_us < 0:
+        now.begin_us = int(fetches["request_us"][0])
     if now.judged.start[0] < 0:
-        now.judged.start[0] = fetches["request_us"][0]
+        now.judged.start[0] = now.begin_us
     moments = moments_of(fetches)
     moments["fetch"] += len(now.fetches)
     now.moments = in_order(joined(now.moments, moments))
@@ -246,19 +264,32 @@ def go_on(now: BrokerReplay, before_us: int | None) -> None:
 
 
 def begins(now: BrokerReplay, before_us: int | None, shards: int) -> bool:
-    """Find whose turn it is; False where later fetches may tell."""
-    phase = UNKNOWN_PHASE
+    """Find whose turn it is, at first and where all connections had ended; False where later fetches may tell."""
+    expected, phase, is_restarted = int(now.phase[0]), UNKNOWN_PHASE, False
     for within_us in PHASE_WITHIN_US:
-        until_us = int(now.judged.start[0]) + within_us
+        until_us = now.begin_us + within_us
         if before_us is not None and before_us < until_us:
             return False
         first = now.moments[: np.searchsorted(now.moments["us"], until_us)]
         phase = first_shard(first, now.fetches, shards)
+        is_restarted = expected != UNKNOWN_PHASE and begins_again(first, now.fetches, expected, shards)
         if phase != UNKNOWN_PHASE:
             break
-    now.has_begun, now.phase[0] = True, phase
-    now.lanes.cache.placed[:] = max(phase, 0)
+    now.has_begun = True
+    if is_restarted:
+        restart(now)
+    elif expected == UNKNOWN_PHASE:
+        now.phase[0] = phase
+        now.lanes.cache.placed[:] = max(phase, 0)
     return True
+
+
+def restart(now: BrokerReplay) -> None:
+    """The broker was started anew: it has no session, and its counter begins again."""
+    now.phase[:] = 0, 1
+    for cache in (now.lanes.cache, now.judged.cache):
+        empty(cache)
+    close_all(now.spans, now.begin_us)
 
 
 def run_judge(now: BrokerReplay, end: int) -> None:

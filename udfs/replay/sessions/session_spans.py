@@ -60,6 +60,12 @@ def close_span(spans: Spans, session_id: int, us: int) -> None:
         spans.spans[known].gone_us = min(spans.spans[known].gone_us, us)
 
 
+def close_all(spans: Spans, us: int) -> None:
+    """All sessions are gone."""
+    gone_us = spans.spans["gone_us"][: spans.used[0]]
+    np.minimum(gone_us, us, out=gone_us)
+
+
 @kernel
 def follow_spans(moments: Records, first: int, end: int, fetches: Records, spans: Spans, shards: int) -> None:
     """Note what moments[first:end] show of sessions; there is room."""
