@@ -121,7 +121,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     from jobs.captures.pseudonym_key import pseudonyms_by
     from jobs.gates.rule_files import read_gates
     from jobs.gates.rules import Gates
-    from jobs.run import Run, absolute_lake, page_path, spark_properties
+    from jobs.run import Run, absolute_lake, docs_folder, page_path, spark_properties
     from jobs.scenarios.scenario_file import resolve_scenario
 
     # A flag that the job does not read is not there.
@@ -150,7 +150,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         cluster=cluster,
         gates=read_gates(told["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
         on=on,
-        data_docs=told["data_docs"],
+        data_docs=docs_folder(told["data_docs"]),
         page=page,
         capture=told["capture"],
         strict=bool(told["strict"]),

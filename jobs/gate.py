@@ -57,7 +57,7 @@ def subject_run(spark: SparkSession, run: Run) -> Subject:
 def data_docs(run: Run) -> str | None:
     """The folder of Data Docs; None where the lake is on no file system that Great Expectations writes pages to."""
     if run.data_docs:
-        return str(Path(run.data_docs).resolve())
+        return run.data_docs
     return None if is_uri(run.lake) else f"{run.lake}/{DATA_DOCS}"
 
 

@@ -11,7 +11,7 @@ from jobs.gates.rule_files import default_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import ON_REQUEST, Value
-from udfs.capture.locations import is_uri
+from udfs.capture.locations import NO_SECRETS, has_secret, is_uri, without_file_scheme, without_secret
 from udfs.capture.request_log_head import UTC
 from udfs.errors import ArgumentError
 from udfs.facts.asked_records import Asked
@@ -33,7 +33,7 @@ class Run:
     seen: settings that the capture itself tells, where nobody states them.
     gates: the rules that tables have to pass.
     on: the gates that the job `gate` applies.
-    data_docs: where that puts Data Docs; None beside the tables of the lake.
+    data_docs: the folder where that puts Data Docs, absolute; None beside the tables of the lake.
     page: the file of the report to write; None for no report.
     capture: the id of the capture set to replay or to check; None for the one written last.
     strict: a replay that is refused fails the job even where others were made.
@@ -72,10 +72,15 @@ class Run:
 
 
 def absolute_lake(lake: str) -> str:
-    """The lake's folder from the root, or its URI as it is. Raises ArgumentError where a file is in the way."""
-    if is_uri(lake):
-        return lake
-    folder = Path(lake).resolve()
+    """The lake's folder from the root, or its URI as it is. Raises ArgumentError where a file is in the way, or the URI
+    bears credentials.
+    """
+    if has_secret(lake):
+        raise ArgumentError(f"--lake {without_secret(lake)}: {NO_SECRETS}")
+    path = without_file_scheme(lake)
+    if is_uri(path):
+        return path
+    folder = Path(path).resolve()
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is made where it is missing")
     return str(folder)
@@ -88,11 +93,22 @@ def page_path(out: str | None, lake: str) -> Path | None:
     """
     if out is None:
         return None if is_uri(lake) else Path(lake) / "report.html"
-    if is_uri(out):
+    path = without_file_scheme(out)
+    if is_uri(path):
         raise ArgumentError(f"--out {out}: a page is written to a local file; copy it from there")
-    if Path(out).is_dir():
+    if Path(path).is_dir():
         raise ArgumentError(f"--out {out}: this is a folder; name the file in it")
-    return Path(out).resolve()
+    return Path(path).resolve()
+
+
+def docs_folder(told: str | None) -> str | None:
+    """The folder of Data Docs that is told, from the root. Raises ArgumentError for a URI."""
+    if told is None:
+        return None
+    folder = without_file_scheme(told)
+    if is_uri(folder):
+        raise ArgumentError(f"--data-docs {told}: pages are written to a local folder; copy them from there")
+    return str(Path(folder).resolve())
 
 
 def spark_properties(texts: Iterable[str]) -> dict[str, str]:

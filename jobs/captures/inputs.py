@@ -13,7 +13,7 @@ import pyarrow as pa
 from jobs.captures.remote_inputs import uris_of
 from jobs.screen import printable
 from udfs.arrow import compute
-from udfs.capture.locations import has_secret, is_uri, query_of, without_secret
+from udfs.capture.locations import NO_SECRETS, TO_CHECK, has_secret, is_uri, query_of, without_secret
 from udfs.capture.request_log_head import UTC, is_capture_or_log
 from udfs.capture.storage import open_stored
 from udfs.errors import ArgumentError, CaptureError
@@ -77,17 +77,14 @@ def _paths(name: str, faults: list[str]) -> list[Path]:
 
 def _uris(name: str, faults: list[str]) -> list[str]:
     if has_secret(name):
-        faults.append(
-            f"{without_secret(name)}: a URI with a password or key in it, which every table and message would show; "
-            "give it where the cloud's own tools have it (environment, profile, role)"
-        )
+        faults.append(f"{without_secret(name)}: {NO_SECRETS}")
         return []
     try:
         found, is_folder = uris_of(name)
         inside = [uri for uri in found if not is_folder or _is_capture(uri)]
         _tell_left_out(name, sorted(set(found).difference(inside)))
     except OSError as error:
-        faults.append(f"{name}: {error.strerror or error}")
+        faults.append(f"{name}: {error.strerror or f'{error}. {TO_CHECK}'}")
         return []
     if not inside:
         faults.append(_empty(name) if is_folder else _nothing(name))

@@ -16,7 +16,7 @@ DEEP = "**"
 def uris_of(name: str) -> tuple[list[str], bool]:
     """(URIs of the files meant by a URI of a file, folder or pattern, whether it names a folder).
 
-    Raises OSError where the file system cannot be reached.
+    Raises OSError where the file system cannot be reached, or has no such bucket.
     """
     query = query_of(name)
     path = name.removesuffix(query)
@@ -27,11 +27,19 @@ def uris_of(name: str) -> tuple[list[str], bool]:
     if found.type == FileType.Directory:
         return [_uri(path, at, info, query) for info in _inside(system, at) if info.is_file], True
     if not glob.has_magic(path):
+        _check_bucket(system, at)
         return [], False
     root, pattern = _split(path)
     system, at = located(root + query)
     matched = {info.path: info for info in _matching(system, at, pattern.split("/")) if info.is_file}
     return [_uri(root, at, info, query) for info in matched.values()], False
+
+
+def _check_bucket(system: FileSystem, path: str) -> None:
+    """S3 says of an object only that it is not there, when it is the bucket that is not."""
+    bucket = path.partition("/")[0]
+    if system.type_name == "s3" and bucket and system.get_file_info(bucket).type == FileType.NotFound:
+        raise OSError(0, f"there is no bucket {bucket}")
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote
 
 from pyarrow import ArrowInvalid
 from pyarrow.fs import FileSystem
@@ -15,7 +15,18 @@ _HADOOP_S3 = re.compile(r"s3[an]:", re.IGNORECASE)
 _IN_URI = "/:@%+~!$&'(),;="
 _QUERY = re.compile(r"\?[^?/]+=[^?]*$")
 _PASSWORD = re.compile(r"(?<=//)([^/:@]*):[^/]*@")
+_LOCAL = re.compile(r"file:(//)?/", re.IGNORECASE)
 _SECRET = re.compile(r"secret|token|password|account_key|access_key|sig=", re.IGNORECASE)
+
+NO_SECRETS = (
+    "a URI with a password or key in it, which every table and message would show; give it where the cloud's own tools "
+    "have it (environment, profile, role)"
+)
+TO_CHECK = (
+    "Check the name, the credentials (environment, profile, role), the network and, for a store that is not the "
+    "cloud's own, its endpoint (AWS_ENDPOINT_URL)"
+)
+"""What to do where a URI cannot be reached."""
 
 
 def is_uri(path: str) -> bool:
@@ -23,9 +34,20 @@ def is_uri(path: str) -> bool:
     return _URI.match(path) is not None
 
 
+def without_file_scheme(path: str) -> str:
+    """The path that a `file:` URI is of; anything else as it is.
+
+    >>> without_file_scheme("file:///a%20lake"), without_file_scheme("file:/lake"), without_file_scheme("s3a://b/lake")
+    ('/a lake', '/lake', 's3a://b/lake')
+    """
+    found = _LOCAL.match(path)
+    return unquote(path[found.end() - 1 :]) if found else path
+
+
 def has_secret(uri: str) -> bool:
     """Whether a URI bears credentials, which would be shown wherever it is named."""
-    return urlsplit(uri).password is not None or _SECRET.search(query_of(uri)) is not None
+    query = query_of(uri)
+    return _PASSWORD.search(uri.removesuffix(query)) is not None or _SECRET.search(query) is not None
 
 
 def without_secret(uri: str) -> str:

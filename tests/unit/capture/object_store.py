@@ -17,13 +17,16 @@ BUCKET = "bucket"
 
 
 class ObjectStore(ThreadingHTTPServer):
-    """A store of the files below a folder. sent: bytes of each answer to a read, by key. opened: how often, by key."""
+    """A store of the files below a folder. sent: bytes of each answer to a read, by key. opened: how often, by key.
+    refuses: whether it answers as to wrong credentials.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Requests)
         self.folder = folder
         self.sent: dict[str, list[int]] = {}
         self.opened: Counter[str] = Counter()
+        self.refuses = False
 
     def uri(self, key: str) -> str:
         """The URI of a key, folder or pattern."""
@@ -35,7 +38,10 @@ class _Requests(BaseHTTPRequestHandler):
     server: ObjectStore
 
     def do_HEAD(self) -> None:
-        self.answer_object()
+        if self.server.refuses:
+            self.answer(403, b"")
+        else:
+            self.answer_object()
 
     def do_GET(self) -> None:
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}

@@ -290,6 +290,32 @@ def test_a_page_of_a_remote_lake_has_to_be_placed(run: Ran, capsys: pytest.Captu
     assert told.page is None
 
 
+def test_a_lake_by_a_file_uri_is_the_folder_of_that_name(run: Ran, folder: Path) -> None:
+    _, told = run("report", f"--lake=file://{folder}/a%20lake")
+    assert told is not None
+    assert (told.lake, told.page) == (str(folder / "a lake"), folder / "a lake/report.html")
+
+
+@pytest.mark.parametrize("lake", ["s3a://key:hunter2@bucket/lake", "abfss://c@a.dfs.core.windows.net/lake?sig=hunter2"])
+def test_a_lake_with_a_password_is_refused_and_named_without_it(
+    run: Ran, capsys: pytest.CaptureFixture[str], lake: str
+) -> None:
+    assert run("replay", f"--lake={lake}") == (2, None)
+    told = capsys.readouterr().err
+    assert "a URI with a password or key in it" in told
+    assert "hunter2" not in told
+
+
+def test_data_docs_that_cannot_be_written_there_are_told_at_once(
+    run: Ran, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    assert run("gate", "--on=silver", "--lake=lake", "--data-docs=s3://bucket/docs") == (2, None)
+    assert "--data-docs s3://bucket/docs: pages are written to a local folder" in capsys.readouterr().err
+    _, told = run("gate", "--on=silver", "--lake=lake", "--data-docs=docs")
+    assert told is not None
+    assert told.data_docs == str(folder / "docs")
+
+
 @pytest.mark.parametrize(("out", "why"), [(".", "this is a folder"), ("s3://bucket/page.html", "a local file")])
 def test_a_page_that_cannot_be_written_there_is_told_at_once(
     run: Ran, capsys: pytest.CaptureFixture[str], out: str, why: str

@@ -90,6 +90,25 @@ def test_uris_that_lead_nowhere_are_told(uri: Callable[[str], str]) -> None:
     assert "expected file://, s3://, gs://, abfss:// or hdfs://" in told[names[2]]
 
 
+def test_a_bucket_that_is_not_there_is_named(store: ObjectStore) -> None:
+    gone = store.uri("sub/c.pcap").replace("s3://bucket/", "s3://nobody/")
+    with pytest.raises(ArgumentError, match=r"s3://nobody/sub/c\.pcap\?.*: there is no bucket nobody$"):
+        resolve_captures([gone])
+
+
+@pytest.mark.parametrize("key", ["sub/c.pcap", "sub", "sub/*.pcap"])
+def test_a_store_that_refuses_is_told_with_what_to_check(store: ObjectStore, key: str) -> None:
+    store.refuses = True
+    with pytest.raises(ArgumentError, match=r"ACCESS_DENIED.*Check the name, the credentials \(environment, ") as told:
+        resolve_captures([store.uri(key)])
+    assert "made-up" not in str(told.value)
+
+
+def test_a_uri_without_a_sensible_host_is_told() -> None:
+    with pytest.raises(ArgumentError, match=r"s3://\[bucket/x\.pcap: .*expected file://, s3://"):
+        resolve_captures(["s3://[bucket/x.pcap"])
+
+
 @pytest.mark.parametrize(
     ("uri", "shown"),
     [
