@@ -26,7 +26,8 @@ from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.kernels import ready_session, start_workers
-from jobs.lake import check_tables, delete_folder, has_table, no_rows, rows_of, side_by_side
+from jobs.lake import check_tables, has_table, no_rows, rows_of, side_by_side
+from jobs.lake_storage import as_pattern, delete_folder
 from jobs.packed_tables import PACKED_ROWS, PACKED_TABLE, Target, unpacked, write_packed
 from jobs.progress import stage
 from jobs.run import Run
@@ -115,7 +116,7 @@ class Staged:
     def packed(self, *sources: str) -> DataFrame:
         """The rows from these sources, packed; of all where none is named."""
         schema = f"{PACKED_ROWS} binary, {SOURCE} string, `{PACKED_TABLE}` string"
-        packed = self.spark.read.schema(schema).parquet(self.folder)
+        packed = self.spark.read.schema(schema).parquet(as_pattern(self.folder))
         return packed.where(F.col(SOURCE).isin(*sources)) if sources else packed
 
     def rows(self, table: Table, *sources: str, names: Names | None = None) -> DataFrame:

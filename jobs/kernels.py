@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from pyspark.sql import SparkSession
 
+from jobs.lake_storage import check_reachable
 from jobs.paths import python_path
 from jobs.run import Run
 from jobs.spark import spark_session
@@ -21,7 +22,7 @@ from udfs.kernel_cache import DECODER, compiled
 
 def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSession:
     """The session to work in, with the kernels of the decoder and these algorithms in this machine's cache where they
-    are used. Raises SetupError and SparkError.
+    are used. Raises SetupError, and what `begun_session` does.
     """
     with compiling_for(SparkSession.getActiveSession(), algorithms):
         return begun_session(run, app)
@@ -35,10 +36,12 @@ def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> Abst
 
 def begun_session(run: Run, app: str) -> SparkSession:
     """The session to work in; one that is not there yet suits the size of the captures. Raises SetupError and
-    SparkError.
+    SparkError, and LakeError where it does not reach the lake.
     """
     captures = () if SparkSession.getActiveSession() is not None else run.captures
-    return spark_session(run.master, app, run.spark_conf, sum(unpacked_bytes(str(path)) for path in captures))
+    spark = spark_session(run.master, app, run.spark_conf, sum(unpacked_bytes(str(path)) for path in captures))
+    check_reachable(spark, run.lake)
+    return spark
 
 
 def start_workers(spark: SparkSession) -> None:

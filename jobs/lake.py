@@ -137,19 +137,6 @@ def described_schema(table: Table) -> StructType:
     return StructType([StructField(str(c), TYPES[c.type], metadata={"comment": comment(c)}) for c in table.columns])
 
 
-def workers_folder(spark: SparkSession, lake: str) -> str | None:
-    """The lake's folder where it is on a file system that workers write as any other; None elsewhere.
-
-    Where Delta's classes are not those of delta-spark (Databricks), Spark has to write as well.
-    """
-    jvm = spark.sparkContext._jvm
-    if jvm is None or not jvm.org.apache.spark.util.Utils.classIsLoadable("org.apache.spark.sql.delta.DeltaLog"):
-        return None
-    path = jvm.org.apache.hadoop.fs.Path(lake)
-    is_file = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getUri().getScheme() == "file"
-    return str(path.toUri().getPath()) if is_file else None
-
-
 def side_by_side(spark: SparkSession, tasks: Iterable[Callable[[], T]]) -> list[T]:
     """Run tasks at the same time, since the short Spark jobs of one leave cores idle. Returns what they return."""
     with ThreadPoolExecutor(max_workers=TASKS_AT_A_TIME) as pool:
@@ -159,12 +146,3 @@ def side_by_side(spark: SparkSession, tasks: Iterable[Callable[[], T]]) -> list[
 def comment(column: Column) -> str:
     """What a column means, with its unit."""
     return f"{column.doc} [{column.unit}]" if column.unit else column.doc
-
-
-def delete_folder(spark: SparkSession, path: str) -> None:
-    """Remove a folder on any file system that Spark reaches; nothing where it is not there."""
-    jvm = spark.sparkContext._jvm
-    if jvm is None:
-        raise LakeError(f"{path} cannot be deleted through Spark Connect; use a classic Spark session")
-    folder = jvm.org.apache.hadoop.fs.Path(path)
-    folder.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).delete(folder, True)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from jobs.capture_sets import chosen_capture
 from jobs.lake import has_table, read_table, rows_of
+from jobs.lake_storage import check_reachable
 from jobs.paths import CONF
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.run import absolute_lake
@@ -99,17 +100,21 @@ class OpenLake:
         return self.spark.sql(query)
 
 
-def open_lake(path: str | None = None, *, capture: str | None = None) -> OpenLake:
+def open_lake(
+    path: str | None = None, *, capture: str | None = None, conf: Mapping[str, str] | None = None
+) -> OpenLake:
     """Open a lake: at this folder or URI, else at REFETCH_LAKE, else the quickstart's.
 
     capture: the id of a capture set; None for the one whose rows were written last. Where the lake has several, stderr
     tells which it is.
 
-    A session that is there already is used; else Spark is started here. Raises LakeError where the lake has no
-    captures or not those named, and what `jobs.spark.spark_session` raises.
+    conf: Spark properties, as those of --conf. A session that is there already is used; else Spark is started here.
+    Raises LakeError where the lake cannot be reached, has no captures or not those named, and what
+    `jobs.spark.spark_session` raises.
     """
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake())
-    spark = spark_session(None, "refetch notebook", _NOTEBOOK_CONF)
+    spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})})
+    check_reachable(spark, lake)
     capture_id = chosen_capture(spark, lake, capture, "open_lake(capture=ID)")
     return OpenLake(spark, lake, capture_id, _newest_replays(spark, lake, capture_id))
 

@@ -22,9 +22,9 @@ from jobs.lake import (
     side_by_side,
     spark_schema,
     table_path,
-    workers_folder,
     write_table,
 )
+from jobs.lake_storage import as_pattern, workers_folder
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import unpack
 from udfs.facts.known_names import Names, with_names
@@ -103,4 +103,4 @@ def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[Da
     if not files:
         return no_rows(spark, table)
     read = spark.read.schema(spark_schema(table)).option("basePath", folder)
-    return read.parquet(*(f"{folder}/{file.path}" for file in files))
+    return read.parquet(*(as_pattern(f"{folder}/{file.path}") for file in files))

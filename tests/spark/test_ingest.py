@@ -198,6 +198,14 @@ def test_the_tables_are_the_same_where_workers_do_not_reach_the_lake(
     assert not list(tmp_path.rglob("*.zstd.parquet"))
 
 
+def test_the_tables_are_the_same_in_a_lake_whose_name_looks_like_a_pattern(
+    spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake [1] *? {a,b} ü"
+    jobs.ingest.ingest(spark, run_into(lake, capture))
+    assert lake_rows(str(lake), SILVER) == expected
+
+
 def test_a_lake_of_other_tables_is_told_before_anything_is_decoded(
     spark: SparkSession, capture: Path, tmp_path: Path
 ) -> None:

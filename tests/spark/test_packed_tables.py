@@ -16,7 +16,8 @@ import jobs.delta_log
 from jobs.delta_log import DataFile, replace_partition
 from jobs.failures import spark_failures_told
 from jobs.gates.row_rules import Watch
-from jobs.lake import read_table, rows_here, table_path, workers_folder, write_table
+from jobs.lake import read_table, rows_here, table_path, write_table
+from jobs.lake_storage import delete_folder, workers_folder
 from jobs.packed_tables import Target, write_packed
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
@@ -139,6 +140,22 @@ def test_a_table_of_other_columns_is_left_alone(spark: SparkSession, tmp_path: P
         write(spark, tmp_path, "a", 1)
     assert spark.read.format("delta").load(path).count() == 3
     assert not list(tmp_path.rglob("*.zstd.parquet"))
+
+
+@pytest.mark.parametrize("name", ["lake [1]", "lake *", "lake {a,b} ?", "lake \\x ü 100%25 #1"])
+def test_a_lake_may_have_any_name(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    (tmp_path / "lake 1/silver").mkdir(parents=True)
+    lake = tmp_path / name
+    target = Target(str(lake), "a", Watch())
+    for numbers in ([1, 2], [1, 2, 3]):
+        write_packed(spark, packed(spark, exchanges("a", numbers), EXCHANGES), [EXCHANGES], target)
+    at_hand = target.watch.counts()[EXCHANGES].rows
+    assert at_hand is not None
+    assert at_hand.count() == read_table(spark, str(lake), EXCHANGES).count() == 3
+    write_table(rows_here(spark, exchanges("a", [4])), str(lake), EXCHANGES, "a")
+    assert [row.exchange_no for row in read_table(spark, str(lake), EXCHANGES).collect()] == [4]
+    delete_folder(spark, str(lake))
+    assert [path.name for path in tmp_path.iterdir()] == ["lake 1"]
 
 
 @pytest.mark.parametrize("lake", ["{}/a lake", "file://{}/lake", "file:{}/lake"])

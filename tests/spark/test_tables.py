@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.failures import spark_failures_told
-from jobs.lake import check_columns, delete_folder, read_table, rows_here, spark_schema, table_path, write_table
+from jobs.lake import check_columns, read_table, rows_here, spark_schema, table_path, write_table
+from jobs.lake_storage import delete_folder
 from schemas.tables.gold import FIDELITY, GOLD
 from schemas.tables.silver import QUARANTINE, SILVER
 from schemas.tables.steps import LOG_EVENTS, READS, SENT

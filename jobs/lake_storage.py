@@ -1,0 +1,101 @@
+"""The file system that a lake is on: whether it can be reached, and who writes files there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from py4j.java_gateway import JavaObject, JVMView
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from jobs.failures import root_cause
+from udfs.capture.locations import TO_CHECK, is_uri
+from udfs.errors import LakeError
+
+_ONE_LOOK: Mapping[str, str] = {
+    "fs.s3a.attempts.maximum": "1",
+    "fs.s3a.retry.limit": "1",
+    "fs.s3a.connection.establish.timeout": "5s",
+    "fs.s3a.connection.timeout": "10s",
+    "ipc.client.connect.max.retries": "1",
+}
+"""Hadoop's client of S3 would try for minutes, and that of HDFS for some seconds, before it says that nobody answers.
+Work that has begun keeps that patience."""
+_AS_A_PATTERN = str.maketrans({sign: f"\\{sign}" for sign in "\\[]{}*?"})
+
+
+def check_reachable(spark: SparkSession, lake: str) -> None:
+    """Look once at a lake that is a URI, before work is put into it. Raises LakeError that says what stands in the way:
+    jars, bucket, credentials, network.
+    """
+    jvm = _jvm_of_delta_spark(spark)
+    if jvm is None or not is_uri(lake):
+        return
+    conf = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
+    for key, value in _ONE_LOOK.items():
+        conf.set(key, value)
+    try:
+        path = jvm.org.apache.hadoop.fs.Path(lake)
+        system = jvm.org.apache.hadoop.fs.FileSystem.newInstance(path.toUri(), conf)
+        try:
+            system.exists(path)
+        finally:
+            system.close()
+    except (Py4JError, PySparkException) as fault:
+        cause, version = root_cause(str(fault)), jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+        raise LakeError(f"{lake}: {_told(lake, cause, version)}") from fault
+
+
+def _told(lake: str, cause: str, version: str) -> str:
+    """What stands in the way, and what to do. version: of the Hadoop in Spark."""
+    scheme, _, rest = lake.partition(":")
+    if scheme in ("s3", "s3n") and "No FileSystem for scheme" in cause:
+        return f"Spark has no file system {scheme}; Hadoop's is called s3a: name the lake s3a:{rest}"
+    if scheme == "s3a" and "ClassNotFoundException" in cause:
+        package = f"org.apache.hadoop:hadoop-aws:{version}"
+        return f"Spark lacks the jars for S3: give it spark.jars.packages={package} by --conf (docs/cluster.md)"
+    return f"cannot be reached ({cause}). {TO_CHECK}. docs/cluster.md has which jars object stores need"
+
+
+def workers_folder(spark: SparkSession, lake: str) -> str | None:
+    """The lake's folder where it is on a file system that workers write as any other; None elsewhere.
+
+    Where Delta's classes are not those of delta-spark (Databricks), Spark has to write as well.
+    """
+    jvm = _jvm_of_delta_spark(spark)
+    if jvm is None:
+        return None
+    path = jvm.org.apache.hadoop.fs.Path(lake)
+    return str(path.toUri().getPath()) if _system(spark, path).getUri().getScheme() == "file" else None
+
+
+def delete_folder(spark: SparkSession, path: str) -> None:
+    """Remove a folder on any file system that Spark reaches; nothing where it is not there."""
+    jvm = spark.sparkContext._jvm
+    if jvm is None:
+        raise LakeError(f"{path} cannot be deleted through Spark Connect; use a classic Spark session")
+    folder = jvm.org.apache.hadoop.fs.Path(path)
+    _system(spark, folder).delete(folder, True)
+
+
+def as_pattern(path: str) -> str:
+    """The pattern that a path alone matches, for Spark takes what it is to read for patterns.
+
+    >>> as_pattern("/lake [1]/part.parquet")
+    '/lake \\\\[1\\\\]/part.parquet'
+    """
+    return path.translate(_AS_A_PATTERN)
+
+
+def _system(spark: SparkSession, path: JavaObject) -> JavaObject:
+    return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+
+
+def _jvm_of_delta_spark(spark: SparkSession) -> JVMView | None:
+    """Spark's Java where Delta's classes are those of delta-spark; None on Databricks, through Spark Connect."""
+    jvm = spark.sparkContext._jvm
+    is_there = jvm is not None and jvm.org.apache.spark.util.Utils.classIsLoadable(
+        "org.apache.spark.sql.delta.DeltaLog"
+    )
+    return jvm if is_there else None
