@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -27,6 +27,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from jobs.delta_log import partition_files
+from jobs.lake_storage import as_pattern
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
@@ -90,7 +92,17 @@ def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
 
 def rows_of(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
     """A table's rows of one capture set or, in gold, of one run."""
-    return read_table(spark, lake, table).where(F.col(table.replaced_by) == identity)
+    rows, path = read_table(spark, lake, table), table_path(lake, table)
+    files = partition_files(spark, path, (str(table.replaced_by), identity))
+    return rows.where(F.col(table.replaced_by) == identity) if files is None else rows_in(spark, path, table, files)
+
+
+def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[str]) -> DataFrame:
+    """The rows in some files of a table's folder."""
+    if not files:
+        return no_rows(spark, table)
+    read = spark.read.schema(spark_schema(table)).option("basePath", folder)
+    return read.parquet(*map(as_pattern, files)).select(*table.columns)
 
 
 def check_columns(rows: DataFrame, table: Table, where: str) -> None:

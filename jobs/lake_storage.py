@@ -29,7 +29,7 @@ def check_reachable(spark: SparkSession, lake: str) -> None:
     """Look once at a lake that is a URI, before work is put into it. Raises LakeError that says what stands in the way:
     jars, bucket, credentials, network.
     """
-    jvm = _jvm_of_delta_spark(spark)
+    jvm = jvm_of_delta_spark(spark)
     if jvm is None or not is_uri(lake):
         return
     conf = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
@@ -63,7 +63,7 @@ def workers_folder(spark: SparkSession, lake: str) -> str | None:
 
     Where Delta's classes are not those of delta-spark (Databricks), Spark has to write as well.
     """
-    jvm = _jvm_of_delta_spark(spark)
+    jvm = jvm_of_delta_spark(spark)
     if jvm is None:
         return None
     path = jvm.org.apache.hadoop.fs.Path(lake)
@@ -92,7 +92,7 @@ def _system(spark: SparkSession, path: JavaObject) -> JavaObject:
     return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
 
 
-def _jvm_of_delta_spark(spark: SparkSession) -> JVMView | None:
+def jvm_of_delta_spark(spark: SparkSession) -> JVMView | None:
     """Spark's Java where Delta's classes are those of delta-spark; None on Databricks, through Spark Connect."""
     jvm = spark.sparkContext._jvm
     is_there = jvm is not None and jvm.org.apache.spark.util.Utils.classIsLoadable(

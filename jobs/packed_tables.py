@@ -18,13 +18,13 @@ from jobs.gates.row_rules import Watch
 from jobs.lake import (
     check_tables,
     described_schema,
-    no_rows,
+    rows_in,
     side_by_side,
     spark_schema,
     table_path,
     write_table,
 )
-from jobs.lake_storage import as_pattern, workers_folder
+from jobs.lake_storage import workers_folder
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import unpack
 from udfs.facts.known_names import Names, with_names
@@ -84,7 +84,10 @@ def written_by_workers(
     files: dict[str, list[DataFile]] = defaultdict(list)
     for name, path, size, stats in own.mapInArrow(write, from_arrow_schema(FILES)).collect():
         files[name].append(DataFile(path, size, stats))
-    rows = {table: rows_in(spark, folders[table], table, files[table.name]) for table in tables}
+    rows = {
+        table: rows_in(spark, folders[table], table, [f"{folders[table]}/{file.path}" for file in files[table.name]])
+        for table in tables
+    }
     to_change = to.watch.with_rows_to_take_out(rows)
 
     def keep(table: Table) -> None:
@@ -96,11 +99,3 @@ def written_by_workers(
         for file in files[table.name]:
             Path(folders[table], file.path).unlink()
     return to_change
-
-
-def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[DataFile]) -> DataFrame:
-    """The rows in some files of a table's folder."""
-    if not files:
-        return no_rows(spark, table)
-    read = spark.read.schema(spark_schema(table)).option("basePath", folder)
-    return read.parquet(*(as_pattern(f"{folder}/{file.path}") for file in files))

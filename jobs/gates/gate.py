@@ -59,17 +59,11 @@ def applied(
     }
     about_rows = results_of([rule for rule in rules if isinstance(rule, RowRule)], counts, found)
     sets = [rule for rule in rules if isinstance(rule, QueryRule | ExpectationRule)]
-    rows = partial(rows_at_hand, counts, partial(rows_to_check, spark, lake, subject))
+    rows = partial(rows_to_check, spark, lake, subject)
     with asked_tables(spark, sets, rows):
         by_sets = (evaluate or partial(by_queries, spark, rows))(sets, about_rows)
         found |= {key: with_examples(spark, key, sets, finding) for key, finding in by_sets.items()}
     return results_of(rules, counts, found)
-
-
-def rows_at_hand(counts: Mapping[Table, Counts], read: ReadRows, table: Table, everything: bool = False) -> DataFrame:
-    """A table's rows to check: those of the counts, else, or where everything is asked for, read from the lake."""
-    rows = counts[table].rows if table in counts and not everything else None
-    return read(table, everything) if rows is None else rows
 
 
 def row_finding(

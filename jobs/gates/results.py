@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.rules import Gates, Severity
-from jobs.gates.views import Subject, rows_to_check
-from jobs.lake import rows_here, table_path, write_table
+from jobs.gates.views import Subject
+from jobs.lake import has_table, rows_here, rows_of, table_path, write_table
 from schemas.tables.gold_gates import GATE_RESULTS
 from udfs.errors import GateError
 from udfs.facts.arrow_tables import arrow_schema
@@ -67,10 +67,10 @@ def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subjec
     """What these very rules found before; nothing where they were not all applied."""
     t = GATE_RESULTS
     wanted = (t.rule, t.table_name, t.severity, t.reason, t.rows_checked, t.rows_refused, t.examples)
-    rows = rows_to_check(spark, lake, subject, t, everything=True)
-    own = rows.where((F.col(t.checked_id) == subject.id) & (F.col(t.rules_id) == gates.rules_id(subject.gate)))
-    rows_found = own.select(*wanted).collect()
-    found = [Result(a, b, c, d, e, f, tuple(g)) for a, b, c, d, e, f, g in rows_found]
+    if not has_table(spark, lake, t):
+        return []
+    own = rows_of(spark, lake, t, subject.id).where(F.col(t.rules_id) == gates.rules_id(subject.gate))
+    found = [Result(a, b, c, d, e, f, tuple(g)) for a, b, c, d, e, f, g in own.select(*wanted).collect()]
     order = {(rule.name, table.name): place for place, (rule, table) in enumerate(gates.pairs(subject.gate))}
     return sorted(found, key=lambda result: order[result.rule, result.table])
 

@@ -8,7 +8,7 @@ rows, which have no bytes to account for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -32,15 +32,10 @@ JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
 @dataclass(frozen=True)
 class Counts:
-    """Of a table: how many rows were checked, and how many each rule refused.
-
-    rows: the table's rows where their files are at hand. Even a small table takes Spark half a second to find through
-    Delta's log.
-    """
+    """Of a table: how many rows were checked, and how many each rule refused."""
 
     checked: int
     refused: Mapping[str, int]
-    rows: DataFrame | None = field(default=None, compare=False)
 
 
 @dataclass
@@ -68,7 +63,7 @@ class Watch:
     def with_rows_to_take_out(self, written: Mapping[Table, DataFrame]) -> list[Table]:
         """Count in tables that are written already, and say which hold rows that have to be taken out."""
         counts = counted({table: (rows, self.gates.row_rules(table)) for table, rows in written.items()}, self.lanes)
-        self._scanned |= {table: replace(found, rows=written[table]) for table, found in counts.items()}
+        self._scanned |= counts
         return [table for table in counts if any(counts[table].refused[name] for name in self._taken_out_by(table))]
 
     def counts(self) -> dict[Table, Counts]:

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from jobs.gates.rules import CHECKED, EVERYTHING, LANES, OWN_TABLE, PLACEHOLDER, Gate, QueryRule, RowRule, Rule
-from jobs.lake import has_table, no_rows, read_table
+from jobs.lake import has_table, no_rows, read_table, rows_of
 from schemas.tables.table import Table
 
 Asked = tuple[Table, bool]
@@ -41,10 +40,9 @@ def rows_to_check(
     """A table's rows that belong to the subject, or everything; none where the lake has no such table."""
     if not has_table(spark, lake, table):
         return no_rows(spark, table)
-    rows = read_table(spark, lake, table)
     if everything:
-        return rows
-    return rows.where(F.col(table.replaced_by) == (subject.run_id if table.layer == "gold" else subject.capture_id))
+        return read_table(spark, lake, table)
+    return rows_of(spark, lake, table, subject.run_id if table.layer == "gold" else subject.capture_id)
 
 
 @contextmanager

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from jobs.gates.gate import rows_at_hand
 from jobs.gates.results import Result, tell
-from jobs.gates.row_rules import Counts
 from jobs.gates.rule_files import default_gates, read_gates
 from jobs.gates.rules import ExpectationRule, QueryRule, RowRule
 from jobs.gates.set_rules import example
 from jobs.gates.views import Subject
 from schemas.tables.gold import GOLD
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, QUARANTINE, SILVER
-from schemas.tables.table import Table
+from schemas.tables.silver import EXCHANGES, SILVER
 from udfs.errors import ArgumentError, GateError, ScenarioError
 
 MINE = """\
@@ -194,16 +190,3 @@ def test_a_warning_is_told_and_refuses_nothing(capsys: pytest.CaptureFixture[str
 def test_an_example_moves_no_cursor() -> None:
     assert example({"topic": "a\x1b[2J", "partition": 3}) == r"topic=a\x1b[2J, partition=3"
     assert len(example({"topic": "x" * 1000})) < 310
-
-
-def test_rows_that_were_just_written_are_not_looked_for_in_the_lake() -> None:
-    written: Any = object()
-    counts = {EXCHANGES: Counts(1, {}, written), CONNECTIONS: Counts(1, {})}
-
-    def read(table: Table, everything: bool) -> Any:
-        return table.name, everything
-
-    assert rows_at_hand(counts, read, EXCHANGES) is written
-    assert rows_at_hand(counts, read, EXCHANGES, True) == (EXCHANGES.name, True)
-    assert rows_at_hand(counts, read, CONNECTIONS) == (CONNECTIONS.name, False)
-    assert rows_at_hand(counts, read, QUARANTINE) == (QUARANTINE.name, False)
