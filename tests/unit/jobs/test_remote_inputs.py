@@ -105,8 +105,8 @@ def test_a_store_that_refuses_is_told_with_what_to_check(store: ObjectStore, key
 
 
 def test_a_uri_without_a_sensible_host_is_told() -> None:
-    with pytest.raises(ArgumentError, match=r"s3://\[bucket/x\.pcap: .*expected file://, s3://"):
-        resolve_captures(["s3://[bucket/x.pcap"])
+    with pytest.raises(ArgumentError, match=r"tar://\[bucket/x\.pcap: .*expected file://, s3://"):
+        resolve_captures(["tar://[bucket/x.pcap"])
 
 
 @pytest.mark.parametrize(
