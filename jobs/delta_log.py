@@ -29,8 +29,10 @@ _MOST_KNOWN = 1000
 
 Partition = tuple[str, str]
 """A column by which a table is laid out in folders, and one of its values."""
-_known: dict[tuple[str, int, Partition], tuple[str, ...]] = {}
-"""The files of partitions by the table's id and version, in which they never change."""
+_Version = tuple[str, str, int, Partition]
+"""Where a table is, for a copy has the same id; its id, for another may be made in its place; its version."""
+_known: dict[_Version, tuple[str, ...]] = {}
+"""The files of partitions. What a version has does not change."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def replace_partition(
         if not actions:
             return
     version = transaction.commit(_seq(jvm, actions), _overwrite(jvm, partition))
-    _remember((transaction.metadata().id(), version, partition), [f"{path}/{file.path}" for file in files])
+    _remember((path, transaction.metadata().id(), version, partition), [f"{path}/{file.path}" for file in files])
 
 
 def partition_files(spark: SparkSession, path: str, partition: Partition) -> tuple[str, ...] | None:
@@ -81,7 +83,7 @@ def partition_files(spark: SparkSession, path: str, partition: Partition) -> tup
     snapshot = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, path)._2()
     if snapshot.protocol().minReaderVersion() > _PLAIN_READER:
         return None
-    version = (snapshot.metadata().id(), snapshot.version(), partition)
+    version = (path, snapshot.metadata().id(), snapshot.version(), partition)
     if version not in _known:
         found = snapshot.filesForScan(_of_partition(spark, jvm, partition), False).files()
         if found.size() <= _FEW_FILES:
@@ -91,7 +93,7 @@ def partition_files(spark: SparkSession, path: str, partition: Partition) -> tup
     return _known.get(version)
 
 
-def _remember(version: tuple[str, int, Partition], files: Sequence[str]) -> None:
+def _remember(version: _Version, files: Sequence[str]) -> None:
     if len(files) <= _FEW_FILES:
         _known[version] = tuple(files)
     while len(_known) > _MOST_KNOWN:

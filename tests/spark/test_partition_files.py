@@ -79,6 +79,14 @@ def test_a_table_that_was_deleted_and_written_again_has_the_new_rows(spark: Spar
         shutil.rmtree(tmp_path / "lake")
 
 
+def test_a_copy_of_a_lake_has_rows_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    write(spark, tmp_path / "lake", 1)
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    for name in ("lake", "copy"):
+        assert numbers_in(rows_of(spark, str(tmp_path / name), EXCHANGES, "a")) == [1]
+        shutil.rmtree(tmp_path / name)
+
+
 def test_rows_that_were_deleted_from_a_file_stay_out(spark: SparkSession, tmp_path: Path) -> None:
     write(spark, tmp_path, 1, 2, 3)
     path = table_path(str(tmp_path), EXCHANGES)
