@@ -31,8 +31,8 @@ Partition = tuple[str, str]
 """A column by which a table is laid out in folders, and one of its values."""
 _Version = tuple[str, str, int, Partition]
 """Where a table is, for a copy has the same id; its id, for another may be made in its place; its version."""
-_known: dict[_Version, tuple[str, ...]] = {}
-"""The files of partitions. What a version has does not change."""
+_known: dict[_Version, tuple[str, ...] | None] = {}
+"""The files of partitions, None for more than few. What a version has does not change."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,14 @@ def partition_files(spark: SparkSession, path: str, partition: Partition) -> tup
     version = (path, snapshot.metadata().id(), snapshot.version(), partition)
     if version not in _known:
         found = snapshot.filesForScan(_of_partition(spark, jvm, partition), False).files()
-        if found.size() <= _FEW_FILES:
-            absolute = jvm.org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
-            paths = [absolute(path, found.apply(place).path()) for place in range(found.size())]
-            _remember(version, [file.toString() for file in paths])
+        absolute = jvm.org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
+        paths = [absolute(path, found.apply(place).path()) for place in range(min(found.size(), _FEW_FILES + 1))]
+        _remember(version, [file.toString() for file in paths])
     return _known.get(version)
 
 
 def _remember(version: _Version, files: Sequence[str]) -> None:
-    if len(files) <= _FEW_FILES:
-        _known[version] = tuple(files)
+    _known[version] = tuple(files) if len(files) <= _FEW_FILES else None
     while len(_known) > _MOST_KNOWN:
         _known.pop(next(iter(_known)), None)
 

@@ -102,7 +102,9 @@ def test_of_many_files_those_are_passed_over_that_statistics_rule_out(
     monkeypatch.setattr(jobs.delta_log, "_FEW_FILES", 1)
     rows = rows_here(spark, exchanges(*range(20))).repartitionByRange(2, "exchange_no")
     write_table(rows, str(tmp_path), EXCHANGES, "a")
-    assert partition_files(spark, table_path(str(tmp_path), EXCHANGES), A) is None
+    path = table_path(str(tmp_path), EXCHANGES)
+    assert partition_files(spark, path, A) is None
+    assert jobs_of(spark, lambda: partition_files(spark, path, A)) == 0
     own = rows_of(spark, str(tmp_path), EXCHANGES, "a")
     assert own.count() == 20
     assert numbers_in(own.where("exchange_no = 7")) == [7]
