@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
@@ -40,12 +41,14 @@ def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: 
         before = max(earlier, newest(deleted, first - 1))
         made = newest(created, first)
         since = ALWAYS if before == ALWAYS else made if made > before else first
-        end = next((time for time in deleted if first <= time < following), None)
+        place = bisect_left(deleted, first)
+        end = deleted[place] if place < len(deleted) else FOREVER
         told = min(last, following) if following < FOREVER else FOREVER
-        found.append(InForce(topic_id, since, told if end is None else end))
+        found.append(InForce(topic_id, since, end if end < following else told))
     return found
 
 
 def newest(times: Sequence[int], until: int) -> int:
-    """The last time up to `until`, ALWAYS for none."""
-    return max((time for time in times if time <= until), default=ALWAYS)
+    """The last time up to `until`, ALWAYS for none; the times are in order."""
+    place = bisect_right(times, until)
+    return times[place - 1] if place else ALWAYS
