@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +10,7 @@ import numpy as np
 
 from tests.unit.capture.envelopes import ENVELOPES, as_ipv6
 from tests.unit.capture.packet_builders import ethernet
-from tests.unit.wire.test_reader_memory import arenas, page_between_forbidden_ones
+from tests.unit.wire.forbidden_pages import arenas, page_between_forbidden_ones, run_apart
 from udfs.capture.packet_table import PACKET
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET, parse_tcp_packets
 
@@ -40,20 +37,12 @@ def parse_between_forbidden_pages() -> None:
             parse_tcp_packets(chunk, packets, 8, tcp_packets, connections)
 
 
-def run_apart(repository: Path, before: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Parse between forbidden pages in a process that may die, which runs `before` before."""
-    code = "from tests.unit.capture.test_packet_memory import parse_between_forbidden_pages as run"
-    known = {**os.environ, "PYTHONPATH": str(repository), **environment}
-    command = [sys.executable, "-c", f"{code}\n{before}\nrun()"]
-    return subprocess.run(command, env=known, capture_output=True, text=True, check=False)
-
-
 def test_no_kernel_reads_outside_the_captured_part_of_a_packet(repository: Path) -> None:
-    run = run_apart(repository)
+    run = run_apart(parse_between_forbidden_pages, repository)
     assert run.returncode == 0, run.stderr[-2000:]
 
 
 def test_a_kernel_that_reads_a_header_which_is_not_there_would_be_found_out(repository: Path, tmp_path: Path) -> None:
     before = "import udfs.capture.envelopes as envelopes; envelopes.GENEVE_HEADER = 0"
-    run = run_apart(repository, before, NUMBA_CACHE_DIR=str(tmp_path))
+    run = run_apart(parse_between_forbidden_pages, repository, before, NUMBA_CACHE_DIR=str(tmp_path))
     assert run.returncode == -signal.SIGSEGV, run.stderr[-2000:]

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -18,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.wire.message import Message
+from tests.unit.wire.forbidden_pages import arenas, page_between_forbidden_ones, run_apart
 from tests.unit.wire.reference import JUNK, MESSAGES, encode, filled_struct, message_values, within
 from tests.unit.wire.test_hostile_frames import hostile_cases, newest
 from udfs.wire.arrays import read_only
@@ -26,24 +22,6 @@ from udfs.wire.messages import decode
 from udfs.wire.output import allocate
 from udfs.wire.program import compile_message
 from udfs.wire.reader_code import FULL
-
-PROT_NONE = 0
-
-
-def page_between_forbidden_ones() -> np.ndarray:
-    """A page of memory; any access to a byte before or behind it kills the process."""
-    size = mmap.PAGESIZE
-    whole = np.frombuffer(mmap.mmap(-1, 3 * size), np.uint8)
-    for forbidden in (0, 2 * size):
-        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(whole.ctypes.data + forbidden), size, PROT_NONE) == 0
-    return whole[size : 2 * size]
-
-
-def arenas(frame: bytes, page: np.ndarray) -> Iterator[np.ndarray]:
-    """A frame at the beginning and at the end of the page."""
-    for arena in (page[: len(frame)], page[len(page) - len(frame) :]):
-        arena[:] = np.frombuffer(frame, np.uint8)
-        yield arena
 
 
 def damaged_cases() -> Iterator[tuple[int, int, bytes]]:
@@ -74,16 +52,8 @@ def decode_between_forbidden_pages() -> None:
             decode_alone(MESSAGES[number], version, arena)
 
 
-def run_apart(repository: Path, before: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Decode between forbidden pages in a process that may die, which runs `before` before."""
-    code = "from tests.unit.wire.test_reader_memory import decode_between_forbidden_pages as run; run()"
-    known = {**os.environ, "PYTHONPATH": str(repository), **environment}
-    command = [sys.executable, "-c", f"{before}\n{code}"]
-    return subprocess.run(command, env=known, capture_output=True, text=True, check=False)
-
-
 def test_no_reader_reads_outside_its_frame(repository: Path) -> None:
-    run = run_apart(repository)
+    run = run_apart(decode_between_forbidden_pages, repository)
     assert run.returncode == 0, run.stderr[-2000:]
 
 
@@ -107,7 +77,9 @@ def test_a_reader_that_does_not_check_what_remains_would_be_found_out(
     where: str, repository: Path, tmp_path: Path
 ) -> None:
     imports = "from contextlib import contextmanager\nfrom udfs.wire.reader_code import ReaderCode\n"
-    run = run_apart(repository, before=imports + UNCHECKED[where], NUMBA_CACHE_DIR=str(tmp_path))
+    run = run_apart(
+        decode_between_forbidden_pages, repository, before=imports + UNCHECKED[where], NUMBA_CACHE_DIR=str(tmp_path)
+    )
     assert run.returncode == -signal.SIGSEGV, run.stderr[-2000:]
 
 
