@@ -19,6 +19,7 @@ from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
 from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
 from udfs.wire.arrays import Bytes, Ints, Records, read_only
 from udfs.wire.header import API_TABLE
+from udfs.wire.kernel import kernel
 
 K = TypeVar("K")
 FILE_BITS = 40  # packets of one file fit in so many bits; the file's number is above them
@@ -88,9 +89,23 @@ def runs_of(changes: Ints, keys: list[K], rows: int, carried: K | None) -> tuple
     return run, keys
 
 
+@kernel
+def find_changes(keys: Bytes, changes: Ints) -> int:
+    """Write the rows of `keys`, uint8[n, 36], that differ from the one before: how many there are."""
+    n = 0
+    for row in range(1, len(keys)):
+        for at in range(keys.shape[1]):
+            if keys[row, at] != keys[row - 1, at]:
+                changes[n] = row
+                n += 1
+                break
+    return n
+
+
 def endpoint_runs(keys: Bytes, carried: bytes | None) -> tuple[Ints, list[bytes]]:
     """`runs_of` equal rows of `keys`, uint8[n, 36]."""
-    changes = np.flatnonzero(np.any(keys[1:] != keys[:-1], axis=1)) + 1
+    changes = np.empty(len(keys), np.int64)
+    changes = changes[: find_changes(keys, changes)]
     starts = np.append(np.zeros(min(len(keys), 1), np.int64), changes)
     return runs_of(changes, [keys[start].tobytes() for start in starts], len(keys), carried)
 

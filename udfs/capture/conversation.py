@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.found import REQUESTS, RESPONSES, Found, is_full, report_loss, with_room
+from udfs.capture.found import REQUESTS, RESPONSES, Found, is_full, report_loss
 from udfs.capture.framing import (
     COMPLETE,
     CUT,
@@ -34,14 +34,13 @@ from udfs.capture.sync import (
     find_request,
     find_response,
     lose_sync,
-    open_requests,
     skip_to,
     waiting_request,
 )
 from udfs.wire.arrays import Bytes, Record, Records, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import expects_response, is_printable, request_header
-from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
@@ -190,29 +189,29 @@ def reason_of(state: int, stream: Stream, position: int) -> int:
     return CUT_AT_END if is_at_end else BEHIND_GAP
 
 
-@allocating_kernel
-def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts, found: Found) -> Found:
-    """Frame the client's side."""
+@kernel
+def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts, found: Found) -> bool:
+    """Frame the client's side: False where there is no room for more, to be called again with room."""
     while direction.position < stream_end(stream):
         if direction.is_synced == 0:
             state, offset = find_request(stream, direction.position, 1 << 62, apis, True)
             skip_to(stream, direction, offset, BEHIND_GAP)
             if state != COMPLETE:
-                break
+                return True
             direction.is_synced = 1
         if direction.tokens > 0:
             state = pass_client_token(stream, direction, apis)
             if state == WAIT:
-                break
+                return True
             if state == COMPLETE:
                 continue
         if is_full(found):
-            found = with_room(found)
+            return False
         report_loss(found, conn, conn.client, direction)
         frame = found.requests[found.counts[REQUESTS]]
         state = next_request(stream, direction, apis, frame)
         if state == WAIT:
-            break
+            return True
         if state in (HOLE, IMPLAUSIBLE):
             lose_sync(stream, direction, reason_of(state, stream, direction.position))
             continue
@@ -223,7 +222,7 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
         conn.requests += 1
         found.counts[REQUESTS] += 1
         direction.tokens = begins_tokens(frame)
-    return found
+    return True
 
 
 @kernel
@@ -271,32 +270,30 @@ def pair(conn: Record, match: int, frame: Record, found: Found) -> None:
     conn.first_open = match + 1
 
 
-@allocating_kernel
-def frame_responses(stream: Stream, direction: Record, conn: Record, barrier: int, found: Found) -> Found:
-    """Frame the broker's side and pair it with the requests; barrier: place of the first packet not framed there."""
-    found = with_room(found)  # before the requests are indexed: no more come, so they stay where they are
-    waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS], barrier)
+@kernel
+def frame_responses(stream: Stream, direction: Record, conn: Record, waiting: OpenRequests, found: Found) -> bool:
+    """Frame the broker's side and pair it with the requests that wait; as `frame_requests`."""
     while direction.position < stream_end(stream):
         waiting.first[0] = conn.first_open
         if direction.is_synced == 0:
             state, offset = find_response(stream, direction.position, waiting)
             skip_to(stream, direction, offset, BEHIND_GAP if direction.framed_bytes > 0 else BEFORE_FIRST_FRAME)
             if state != COMPLETE:
-                break
+                return True
             direction.is_synced = 1
         if is_full(found):
-            found = with_room(found)
+            return False
         frame = found.responses[found.counts[RESPONSES]]
         if direction.tokens > 0:
             state = pass_broker_token(stream, direction, waiting, frame)
             if state == WAIT:
-                break
+                return True
             if state == COMPLETE:
                 continue
         report_loss(found, conn, 1 - conn.client, direction)
         state, match = next_response(stream, direction, waiting, frame)
         if state == WAIT:
-            break
+            return True
         if state in (HOLE, IMPLAUSIBLE):
             lose_sync(stream, direction, reason_of(state, stream, direction.position))
             continue
@@ -304,4 +301,4 @@ def frame_responses(stream: Stream, direction: Record, conn: Record, barrier: in
         pair(conn, match, frame, found)
         found.counts[RESPONSES] += 1
         direction.tokens = match != UNKNOWN and begins_tokens(found.requests[match])
-    return found
+    return True

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from udfs.capture.digests import SEED, digest_on, mixed
 from udfs.capture.packet_table import PACKETS_PER_TABLE
-from udfs.capture.tcp_headers import FNV_OFFSET, FNV_PRIME, TCP_HEADER
+from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_HEADER
 from udfs.wire.arrays import Bytes, Ints, Records
 from udfs.wire.kernel import kernel
 
@@ -15,7 +16,6 @@ SAMPLED = 4096
 RECENT = 1 << 14
 # TCP does not send anything again so soon: Linux waits 200 ms (TCP_RTO_MIN) unless acknowledgements tell of a loss.
 AT_ONCE_NS = 10_000_000
-MIX_1, MIX_2 = np.uint64(0xFF51_AFD7_ED55_8CCD), np.uint64(0xC4CE_B9FE_1A85_EC53)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,26 +33,15 @@ NO_SAMPLE = PacketSample(np.empty(0, np.uint64), np.empty(0, np.int64))
 
 
 @kernel
-def fold(chunk: Bytes, first: int, end: int, digest: np.uint64) -> np.uint64:
-    """FNV-1a (64 bits) of chunk[first:end], going on from `digest`."""
-    for i in range(first, end):
-        digest = (digest ^ np.uint64(chunk[i])) * FNV_PRIME
-    return digest
-
-
-@kernel
 def fingerprint(chunk: Bytes, header: int, payload: int, direction: int, connection: Bytes) -> np.uint64:
     """A hash of what a TCP packet has wherever it is captured: endpoints, sequence and acknowledgement number, options.
 
     Options have the time stamps by which a retransmission differs (RFC 7323). Left out is what a network card changes:
     the checksum, and the length where it cuts or joins segments.
     """
-    digest = fold(connection, 0, len(connection), FNV_OFFSET ^ np.uint64(direction))
-    digest = fold(chunk, header + 4, header + 12, digest)
-    digest = fold(chunk, header + TCP_HEADER, payload, digest)
-    digest = (digest ^ (digest >> np.uint64(33))) * MIX_1
-    digest = (digest ^ (digest >> np.uint64(33))) * MIX_2
-    return digest ^ (digest >> np.uint64(33))
+    digest = digest_on(SEED ^ np.uint64(direction), connection, 0, CONNECTION_BYTES)
+    digest = digest_on(digest, chunk, header + 4, header + 12)
+    return mixed(digest_on(digest, chunk, header + TCP_HEADER, payload))
 
 
 @kernel

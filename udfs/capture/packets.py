@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ PACKETS = pa.schema(COLUMNS)
 LAST_NS = 1 << 62
 """One TCP packet that carries payload, SYN, FIN or RST; in a connection by (sort_ns, file_no, packet_no).
 
-bucket:        FNV-1a (64 bits) of `connection` modulo the number of buckets
+bucket:        of the connection, by a digest of its 36 bytes
 connection:    36 bytes: the lower endpoint, then the higher; an endpoint is 16 bytes of address (IPv4 as
                ::ffff:a.b.c.d) and the port, big endian; lower in byte order
 direction:     0 = sent by the lower endpoint, 1 = by the higher
@@ -52,6 +52,56 @@ flags:         the TCP header's 12 bits, FIN = 1, SYN = 2, RST = 4
 payload_bytes: on the wire
 payload:       as captured; shorter than `payload_bytes` where the snaplen cut it
 """
+
+
+class Kept(NamedTuple):
+    """Columns of packets that are kept, as they stand in a batch or are needed for it; as many rows as packets."""
+
+    bucket: np.ndarray  # int32[n]
+    connection: np.ndarray  # uint8[n, 36]
+    direction: np.ndarray  # int8[n]
+    packet: Ints  # index of the packet
+    seq: Ints
+    flags: np.ndarray  # int16[n]
+    payload_bytes: np.ndarray  # int32[n]
+    payload_start: Ints  # in the chunk
+    payload_end: np.ndarray  # int32[n + 1]: 0, then the end of each row's among all that is kept
+
+
+def room_for(packets: int) -> Kept:
+    """Columns for so many packets."""
+    return Kept(
+        bucket=np.empty(packets, np.int32),
+        connection=np.empty((packets, CONNECTION_BYTES), np.uint8),
+        direction=np.empty(packets, np.int8),
+        packet=np.empty(packets, np.int64),
+        seq=np.empty(packets, np.int64),
+        flags=np.empty(packets, np.int16),
+        payload_bytes=np.empty(packets, np.int32),
+        payload_start=np.empty(packets, np.int64),
+        payload_end=np.zeros(packets + 1, np.int32),
+    )
+
+
+@kernel
+def keep(tcp_packets: np.ndarray, connections: np.ndarray, kept: Kept) -> int:
+    """Write the packets that are kept behind one another: how many they are.
+
+    tcp_packets: TCP_PACKET[n], connections: uint8[n, 36]
+    """
+    n = 0
+    for i in range(len(tcp_packets)):
+        tcp = tcp_packets[i]
+        if not tcp["kept"]:
+            continue
+        for at in range(CONNECTION_BYTES):
+            kept.connection[n, at] = connections[i, at]
+        kept.bucket[n], kept.direction[n], kept.packet[n] = tcp["bucket"], tcp["direction"], i
+        kept.seq[n], kept.flags[n] = tcp["seq"], tcp["flags"]
+        kept.payload_bytes[n], kept.payload_start[n] = tcp["payload_bytes"], tcp["payload_offset"]
+        kept.payload_end[n + 1] = kept.payload_end[n] + tcp["payload_captured"]
+        n += 1
+    return n
 
 
 @kernel
@@ -116,23 +166,25 @@ def _batch(
     walk: PacketWalk, tcp_packets: np.ndarray, connections: np.ndarray, running: Ints, file_no: int, order: FileOrder
 ) -> pa.RecordBatch:
     """running: int64[n], ns, latest time of a packet of the file up to each one."""
-    kept = np.flatnonzero(tcp_packets["kept"])
-    tcp, times = tcp_packets[kept], walk.packets["ts_ns"][kept]
+    kept = room_for(len(tcp_packets))
+    n = keep(tcp_packets, connections, kept)
+    packet = kept.packet[:n]
+    times = walk.packets["ts_ns"][packet]
     values = {
-        "bucket": tcp["bucket"],
-        "direction": tcp["direction"],
-        "sort_ns": np.maximum(_shifted(running[kept], order.offset_ns), order.after_ns) + order.delay_ns,
-        "point": np.full(len(kept), order.point, np.int32),
-        "file_no": np.full(len(kept), file_no, np.int32),
-        "packet_no": kept + (walk.packet_no - len(walk.packets)),
+        "bucket": kept.bucket[:n],
+        "direction": kept.direction[:n],
+        "sort_ns": np.maximum(_shifted(running[packet], order.offset_ns), order.after_ns) + order.delay_ns,
+        "point": np.full(n, order.point, np.int32),
+        "file_no": np.full(n, file_no, np.int32),
+        "packet_no": packet + (walk.packet_no - len(walk.packets)),
         "ts_ns": np.where(times == 0, 0, _shifted(times, order.offset_ns)) if order.offset_ns else times,
-        "seq": tcp["seq"],
-        "flags": tcp["flags"],
-        "payload_bytes": tcp["payload_bytes"],
+        "seq": kept.seq[:n],
+        "flags": kept.flags[:n],
+        "payload_bytes": kept.payload_bytes[:n],
     }
-    columns = {name: array_over(PACKETS.field(name).type, len(kept), array) for name, array in values.items()}
-    columns["connection"] = _connections(connections[kept])
-    columns["payload"] = _payloads(walk.window.chunk, tcp)
+    columns = {name: array_over(PACKETS.field(name).type, n, array) for name, array in values.items()}
+    columns["connection"] = _connections(kept.connection[:n])
+    columns["payload"] = _payloads(walk.window.chunk, kept.payload_start[:n], kept.payload_end[: n + 1])
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)
 
 
@@ -147,9 +199,7 @@ def _connections(connections: np.ndarray) -> pa.Array[Any]:
     return array_over(pa.binary(), len(connections), offsets, connections.ravel())
 
 
-def _payloads(chunk: np.ndarray, tcp: np.ndarray) -> pa.Array[Any]:
-    offsets = np.zeros(len(tcp) + 1, np.int32)
-    np.cumsum(tcp["payload_captured"], out=offsets[1:])
+def _payloads(chunk: np.ndarray, starts: Ints, offsets: np.ndarray) -> pa.Array[Any]:
     gathered = np.empty(offsets[-1], np.uint8)
-    gather(chunk, np.ascontiguousarray(tcp["payload_offset"]), offsets, gathered)
-    return array_over(pa.binary(), len(tcp), offsets, gathered)
+    gather(chunk, starts, offsets, gathered)
+    return array_over(pa.binary(), len(starts), offsets, gathered)

@@ -30,9 +30,9 @@ from udfs.capture.segments import (
     settled_extents,
     start_direction,
 )
-from udfs.capture.sync import skip_to
+from udfs.capture.sync import open_requests, skip_to
 from udfs.capture.tcp_headers import SYN
-from udfs.wire.arrays import Ints, Record, Records, Shorts
+from udfs.wire.arrays import Bools, Ints, Record, Records, Shorts
 from udfs.wire.kernel import allocating_kernel, kernel
 
 # So many requests of a connection may wait for an answer when a chunk ends; far more than any client leaves open.
@@ -86,13 +86,13 @@ def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int)
     return barrier
 
 
-@allocating_kernel
-def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, end: int, direction: Record) -> None:
-    """Count the packets among `rows`, of [first, end), that bring no piece and were not counted before.
+@kernel
+def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, brings: Bools, direction: Record) -> None:
+    """Count the packets among `rows`, from row `first` on, that bring no piece and were not counted before.
 
     Packets that come later take none of their bytes, so what they bring is known once they are laid out.
+    brings: False for each of the rows; overwritten.
     """
-    brings = np.zeros(end - first, np.bool_)
     for i in range(len(pieces)):
         brings[pieces[i, 2] - first] = True
     for row in rows:
@@ -111,7 +111,7 @@ def open_stream(
     rows = in_order(rows[:n], packets.offset)
     pieces, extents, repeated = lay_out(rows, packets, direction.position, arena)
     direction.repeated_bytes += repeated
-    count_repeated(packets, rows, pieces, first, end, direction)
+    count_repeated(packets, rows, pieces, first, np.zeros(end - first, np.bool_), direction)
     settled = settled_extents(extents, direction.highest, direction.position, is_final)
     barrier = first_unsettled(packets, pieces, extents, settled)
     return Stream(
@@ -146,11 +146,15 @@ def talk(conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Sho
         recognise(conn, streams, sides, apis)
     if conn.protocol == KAFKA:
         client, broker = streams if conn.client == 0 else (streams[1], streams[0])
-        found = frame_requests(client, sides[conn.client], conn, apis, found)
+        while not frame_requests(client, sides[conn.client], conn, apis, found):
+            found = with_room(found)
         barrier, answers = first_unframed(client, sides[conn.client]), sides[1 - conn.client]
         if answers.highest - answers.position > MAX_FRAME_BYTES:  # a request of a false size is not waited for
             barrier = NEVER
-        found = frame_responses(broker, answers, conn, barrier, found)
+        found = with_room(found)  # before the requests are indexed: no more come, so they stay where they are
+        waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS], barrier)
+        while not frame_responses(broker, answers, conn, waiting, found):
+            found = with_room(found)
     elif conn.protocol != UNDECIDED or streams[0].is_final:
         leave_out(streams[0], sides[0])
         leave_out(streams[1], sides[1])
@@ -176,6 +180,13 @@ def rest_of(packets: Packets, streams: tuple[Stream, Stream], sides: Records) ->
     return rest[:n]
 
 
+@kernel
+def close_requests(found: Found, first: int, end: int) -> None:
+    """Let the requests [first, end) wait for no answer."""
+    for i in range(first, end):
+        found.requests[i].is_open = 0
+
+
 @allocating_kernel
 def close(conn: Record, sides: Records, streams: tuple[Stream, Stream], first_request: int, found: Found) -> Found:
     """End a connection: what waits for an answer gets none, what was being skipped is a loss, the rest is cut off."""
@@ -186,17 +197,16 @@ def close(conn: Record, sides: Records, streams: tuple[Stream, Stream], first_re
         if is_full(found):
             found = with_room(found)
         report_loss(found, conn, side, direction)
-    for i in range(first_request, found.counts[REQUESTS]):
-        found.requests[i].is_open = 0
+    close_requests(found, first_request, found.counts[REQUESTS])
     return found
 
 
 @kernel
 def forget_oldest(conn: Record, found: Found) -> None:
     """Close all but the newest MAX_OPEN_REQUESTS requests: their responses are not in the capture."""
-    for i in range(conn.first_open, found.counts[REQUESTS] - MAX_OPEN_REQUESTS):
-        found.requests[i].is_open = 0
-        conn.first_open = i + 1
+    end = found.counts[REQUESTS] - MAX_OPEN_REQUESTS
+    close_requests(found, conn.first_open, end)
+    conn.first_open = max(conn.first_open, end)
 
 
 @allocating_kernel

@@ -157,25 +157,29 @@ def merge(rows: Ints, keys: Ints, first: int, middle: int, end: int, merged: Int
             right += 1
 
 
+@kernel
+def merge_runs(rows: Ints, keys: Ints, merged: Ints) -> None:
+    """Merge every two neighbouring runs that are sorted."""
+    first = 0
+    while first < len(rows):
+        middle = run_end(rows, keys, first)
+        end = run_end(rows, keys, middle)
+        merge(rows, keys, first, middle, end, merged)
+        first = end
+
+
 @allocating_kernel
 def in_order(rows: Ints, keys: Ints) -> Ints:
     """Rows sorted by their keys; of two with one key the one that stands first stays first.
 
-    Merges runs that are sorted already: rows in order cost two comparisons each. numba's own sorts take seconds to
+    Merges runs that are sorted already: rows in order cost a comparison each. numba's own sorts take seconds to
     compile.
     """
-    while True:
+    while run_end(rows, keys, 0) < len(rows):
         merged = np.empty(len(rows), np.int64)
-        first = runs = 0
-        while first < len(rows):
-            middle = run_end(rows, keys, first)
-            end = run_end(rows, keys, middle)
-            merge(rows, keys, first, middle, end, merged)
-            first = end
-            runs += 1
-        if runs <= 1:
-            return merged
+        merge_runs(rows, keys, merged)
         rows = merged
+    return rows
 
 
 @kernel
@@ -214,6 +218,15 @@ def stands_alone(rows: Ints, packets: Packets, i: int, at: int) -> bool:
     return bool(at <= offset < end and (i + 1 == len(rows) or packets.offset[rows[i + 1]] >= end))
 
 
+@kernel
+def bring_lone(rows: Ints, packets: Packets, i: int, at: int, layout: Layout, arena: Arena) -> tuple[int, int]:
+    """Lay out the packets from `i` on that stand alone: (the first that does not, the stream offset behind them)."""
+    while i < len(rows) and stands_alone(rows, packets, i, at):
+        at = bring(layout, arena, packets, rows[i], packets.offset[rows[i]], packets.captured[rows[i]])
+        i += 1
+    return i, at
+
+
 @allocating_kernel
 def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[Ints, Ints, int]:
     """Copy the bytes that are new into `arena`, one extent behind the other.
@@ -232,11 +245,11 @@ def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[
     given = 0
     while i < len(rows) or len(covering) > 0:
         if len(covering) == 0:
-            if stands_alone(rows, packets, i, at):
-                at = bring(layout, arena, packets, rows[i], packets.offset[rows[i]], packets.captured[rows[i]])
-                given += packets.captured[rows[i]]
-                i += 1
-                continue
+            before = arena.used[0]
+            i, at = bring_lone(rows, packets, i, at, layout, arena)
+            given += arena.used[0] - before
+            if i == len(rows):
+                break
             at = max(at, packets.offset[rows[i]])
         while i < len(rows) and packets.offset[rows[i]] <= at:
             heapq.heappush(covering, rows[i])

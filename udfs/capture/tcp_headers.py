@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.capture.byte_order import u16, u32
+from udfs.capture.digests import SEED, digest_on, mixed
 from udfs.capture.envelopes import open_envelope
 from udfs.capture.link_layer import find_network_header, missing
 from udfs.capture.network_layer import PROTOCOL_TCP, find_transport_header
@@ -17,7 +18,6 @@ MOST_ENVELOPES = 4
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 ENDPOINT_BYTES = 18
 CONNECTION_BYTES = 2 * ENDPOINT_BYTES
-FNV_OFFSET, FNV_PRIME = np.uint64(0xCBF2_9CE4_8422_2325), np.uint64(0x100_0000_01B3)
 
 TCP_PACKET = np.dtype(
     [
@@ -37,11 +37,8 @@ TCP_PACKET = np.dtype(
 
 @kernel
 def bucket_of(connection: np.ndarray, buckets: int) -> int:
-    """FNV-1a (64 bits) of a connection's 36 bytes, modulo `buckets`."""
-    digest = FNV_OFFSET
-    for byte in connection:
-        digest = (digest ^ np.uint64(byte)) * FNV_PRIME
-    return int(np.int64(digest % np.uint64(buckets)))
+    """The bucket, below `buckets`, of a connection by its 36 bytes."""
+    return int(np.int64(mixed(digest_on(SEED, connection, 0, CONNECTION_BYTES)) % np.uint64(buckets)))
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -201,9 +202,15 @@ def test_a_connection_to_itself_has_direction_0(tmp_path: Path) -> None:
     assert row["direction"] == 0
 
 
-def test_the_bucket_is_fnv_1a_of_the_connection(tmp_path: Path) -> None:
-    [row] = rows_of(tmp_path, pcap([ethernet()]), buckets=1_000_003)
-    digest = 0xCBF29CE484222325
-    for byte in row["connection"]:
-        digest = (digest ^ byte) * 0x100000001B3 % 2**64
-    assert row["bucket"] == digest % 1_000_003
+def test_connections_are_spread_over_the_buckets(tmp_path: Path) -> None:
+    ports = range(32_768, 33_568)
+    rows = rows_of(tmp_path, pcap([ethernet(ipv4(tcp(source=port))) for port in ports]), buckets=8)
+    held = Counter(row["bucket"] for row in rows)
+    assert set(held) == set(range(8))
+    assert max(held.values()) < 1.5 * len(ports) / 8
+
+
+def test_both_directions_of_a_connection_are_in_one_bucket(tmp_path: Path) -> None:
+    there, back = ipv4(tcp()), ipv4(tcp(source=9092, target=50000), source=BROKER, target=CLIENT)
+    one, other = rows_of(tmp_path, pcap([ethernet(there), ethernet(back)]), buckets=1_000_003)
+    assert one["bucket"] == other["bucket"]

@@ -1,0 +1,43 @@
+"""A digest of bytes, eight at a step: what spreads connections over buckets and knows packets again.
+
+Not for tables: it may change with the code. Names there have FNV-1a (`udfs.facts.names`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.wire.arrays import Bytes
+from udfs.wire.kernel import kernel
+from udfs.wire.primitives import cell
+
+STEP_BYTES = 8
+SEED = np.uint64(0x9E37_79B9_7F4A_7C15)
+# The finalizer of MurmurHash3 (Austin Appleby), 64 bits.
+MIX_1, MIX_2 = np.uint64(0xFF51_AFD7_ED55_8CCD), np.uint64(0xC4CE_B9FE_1A85_EC53)
+
+
+@kernel
+def mixed(value: np.uint64) -> np.uint64:
+    """Another number for each, every bit of which depends on all of the value's."""
+    value = (value ^ (value >> np.uint64(33))) * MIX_1
+    value = (value ^ (value >> np.uint64(33))) * MIX_2
+    return value ^ (value >> np.uint64(33))
+
+
+@kernel
+def digest_on(digest: np.uint64, chunk: Bytes, first: int, end: int) -> np.uint64:
+    """The digest with chunk[first:end] behind what it is of already; as many bytes in every call for it."""
+    at = first
+    while at < end:
+        word = np.uint64(0)
+        if end - at >= STEP_BYTES:
+            for i in range(STEP_BYTES):  # one load
+                word |= np.uint64(cell(chunk, at + i)) << np.uint64(8 * i)
+        else:
+            for i in range(at, end):
+                word = (word << np.uint64(8)) | np.uint64(cell(chunk, i))
+        digest = (digest ^ word) * MIX_1
+        digest ^= digest >> np.uint64(32)
+        at += STEP_BYTES
+    return digest
