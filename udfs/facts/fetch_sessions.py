@@ -242,6 +242,35 @@ def refuse(fetch: Record, f: int, wanted: Wanted, rows: Records, n: int) -> int:
     return n
 
 
+@kernel
+def most_rows(session: Session, fetch: Record) -> int:
+    """No fewer rows than the next fetch of a session gives."""
+    changed = fetch.wanted_to - fetch.wanted_from + fetch.returned_to - fetch.returned_from
+    return int(session.state[ORDERED] + changed)
+
+
+@kernel
+def follow_connection(
+    fetches: Records, first: int, wanted: Wanted, forgotten: Forgotten, returned: Returned, session: Session,
+    rows: Records, n: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Follow one connection's fetches from `first` on: (the fetch to go on from, rows written), as far as they fit."""
+    f = first
+    while f < len(fetches) and fetches[f].connection == fetches[first].connection:
+        fetch = fetches[f]
+        if n + most_rows(session, fetch) > len(rows):
+            break
+        clear_marks(session)
+        if fetch.session_epoch <= 0:
+            n = follow_full(session, fetch, f, wanted, returned, rows, n)
+        elif fetch.is_answered == 1 and fetch.response_error != 0:
+            n = refuse(fetch, f, wanted, rows, n)
+        else:
+            n = follow_incremental(session, fetch, f, wanted, forgotten, returned, rows, n)
+        f += 1
+    return f, n
+
+
 @allocating_kernel
 def follow(
     fetches: Records, first: int, wanted: Wanted, forgotten: Forgotten, returned: Returned,
@@ -257,20 +286,12 @@ def follow(
     n = 0
     f = first
     while f < len(fetches):
-        fetch = fetches[f]
-        if fetch.connection != connection:
-            session, connection = new_session(capacity[f]), fetch.connection
-        most = session.state[ORDERED] + fetch.wanted_to - fetch.wanted_from + fetch.returned_to - fetch.returned_from
+        if fetches[f].connection != connection:
+            session, connection = new_session(capacity[f]), fetches[f].connection
+        most = most_rows(session, fetches[f])
         if n + most > len(rows):
             if n > 0:
                 break
             rows = np.zeros(most, ROW)
-        clear_marks(session)
-        if fetch.session_epoch <= 0:
-            n = follow_full(session, fetch, f, wanted, returned, rows, n)
-        elif fetch.is_answered == 1 and fetch.response_error != 0:
-            n = refuse(fetch, f, wanted, rows, n)
-        else:
-            n = follow_incremental(session, fetch, f, wanted, forgotten, returned, rows, n)
-        f += 1
+        f, n = follow_connection(fetches, f, wanted, forgotten, returned, session, rows, n)
     return rows[:n], f, session, connection
