@@ -33,27 +33,6 @@ from udfs.wire.kernel import allocating_kernel, kernel
 
 GREATEST_EPOCH = (1 << 31) - 1
 
-ROW = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "fetch",
-            "topic",
-            "partition",
-            "wanted",  # row of the request, or NOWHERE
-            "read_position",  # or NOWHERE
-            "returned",  # row of the response, or NOWHERE
-            "fetch_offset",
-            "partition_max_bytes",
-            "current_leader_epoch",
-            "high_watermark",
-            "last_stable_offset",
-            "log_start_offset",
-            "is_known",  # the session's partitions are all known
-        )
-    ],
-    align=True,
-)
 FETCH = np.dtype(
     [
         (name, np.int64)
@@ -105,6 +84,35 @@ class Returned(NamedTuple):
     log_start_offset: Ints
 
 
+class Rows(NamedTuple):
+    """Rows for `fetch_partitions`, int64[n] a column."""
+
+    fetch: Ints
+    topic: Ints
+    partition: Ints
+    wanted: Ints  # row of the request, or NOWHERE
+    read_position: Ints  # or NOWHERE
+    returned: Ints  # row of the response, or NOWHERE
+    fetch_offset: Ints
+    partition_max_bytes: Ints
+    current_leader_epoch: Ints
+    high_watermark: Ints
+    last_stable_offset: Ints
+    log_start_offset: Ints
+    is_known: Ints  # the session's partitions are all known
+
+
+@allocating_kernel
+def room_for(n: int) -> Rows:
+    """So many rows, to be written."""
+    return Rows(
+        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
+        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
+        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
+        np.empty(n, np.int64),
+    )  # fmt: skip
+
+
 @kernel
 def want(session: Session, wanted: Wanted, row: int) -> None:
     """Apply one partition of a request: a new one goes to the tail, a known one stays; repeated, the last counts."""
@@ -143,18 +151,22 @@ def take_response(session: Session, returned: Returned, first: int, end: int) ->
 
 
 @kernel
-def write_rows(session: Session, fetch: int, n_read: int, is_known: int, rows: Records, n: int) -> int:
+def write_rows(session: Session, fetch: int, n_read: int, is_known: int, rows: Rows, n: int) -> int:
     """Write a row a partition of the session; only the first `n_read` were there when the broker read."""
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
-        row = rows[n]
-        row.fetch, row.topic, row.partition, row.is_known = fetch, entry.topic, entry.partition, is_known
-        row.wanted, row.returned = entry.wanted, entry.returned
-        row.read_position = position if position < n_read else NOWHERE
-        row.fetch_offset, row.partition_max_bytes = entry.fetch_offset, entry.partition_max_bytes
-        row.current_leader_epoch = entry.current_leader_epoch
-        row.high_watermark, row.last_stable_offset = entry.high_watermark, entry.last_stable_offset
-        row.log_start_offset = entry.log_start_offset
+        rows.fetch[n], rows.topic[n], rows.partition[n], rows.is_known[n] = (
+            fetch,
+            entry.topic,
+            entry.partition,
+            is_known,
+        )
+        rows.wanted[n], rows.returned[n] = entry.wanted, entry.returned
+        rows.read_position[n] = position if position < n_read else NOWHERE
+        rows.fetch_offset[n], rows.partition_max_bytes[n] = entry.fetch_offset, entry.partition_max_bytes
+        rows.current_leader_epoch[n] = entry.current_leader_epoch
+        rows.high_watermark[n], rows.last_stable_offset[n] = entry.high_watermark, entry.last_stable_offset
+        rows.log_start_offset[n] = entry.log_start_offset
         entry.wanted = NOWHERE
         n += 1
     return n
@@ -180,9 +192,7 @@ def move_to_end(session: Session, returned: Returned, first: int, end: int, also
 
 
 @kernel
-def follow_full(
-    session: Session, fetch: Record, f: int, wanted: Wanted, returned: Returned, rows: Records, n: int
-) -> int:
+def follow_full(session: Session, fetch: Record, f: int, wanted: Wanted, returned: Returned, rows: Rows, n: int) -> int:
     """A full fetch: it ends the session it names and, unless it is the final one, may open another."""
     forget_all(session)
     for row in range(fetch.wanted_from, fetch.wanted_to):
@@ -201,7 +211,7 @@ def follow_full(
 @kernel
 def follow_incremental(
     session: Session, fetch: Record, f: int, wanted: Wanted, forgotten: Forgotten, returned: Returned,
-    rows: Records, n: int,
+    rows: Rows, n: int,
 ) -> int:  # fmt: skip
     """A fetch in a session: apply what it changes, read all partitions, move those that gave records to the end."""
     state = session.state
@@ -229,15 +239,15 @@ def follow_incremental(
 
 
 @kernel
-def refuse(fetch: Record, f: int, wanted: Wanted, rows: Records, n: int) -> int:
+def refuse(fetch: Record, f: int, wanted: Wanted, rows: Rows, n: int) -> int:
     """A fetch that the broker refused (errors 70, 71, 106, ...): it read nothing and changed nothing."""
     for w in range(fetch.wanted_from, fetch.wanted_to):
-        row = rows[n]
-        row.fetch, row.topic, row.partition, row.is_known = f, wanted.topic[w], wanted.partition[w], 0
-        row.wanted, row.returned, row.read_position = w, NOWHERE, NOWHERE
-        row.fetch_offset, row.partition_max_bytes = wanted.fetch_offset[w], wanted.partition_max_bytes[w]
-        row.current_leader_epoch = wanted.current_leader_epoch[w]
-        row.high_watermark = row.last_stable_offset = row.log_start_offset = NO_HIGH_WATERMARK
+        rows.fetch[n], rows.is_known[n] = f, 0
+        rows.topic[n], rows.partition[n] = wanted.topic[w], wanted.partition[w]
+        rows.wanted[n], rows.returned[n], rows.read_position[n] = w, NOWHERE, NOWHERE
+        rows.fetch_offset[n], rows.partition_max_bytes[n] = wanted.fetch_offset[w], wanted.partition_max_bytes[w]
+        rows.current_leader_epoch[n] = wanted.current_leader_epoch[w]
+        rows.high_watermark[n] = rows.last_stable_offset[n] = rows.log_start_offset[n] = NO_HIGH_WATERMARK
         n += 1
     return n
 
@@ -252,13 +262,13 @@ def most_rows(session: Session, fetch: Record) -> int:
 @kernel
 def follow_connection(
     fetches: Records, first: int, wanted: Wanted, forgotten: Forgotten, returned: Returned, session: Session,
-    rows: Records, n: int,
+    rows: Rows, n: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Follow one connection's fetches from `first` on: (the fetch to go on from, rows written), as far as they fit."""
     f = first
     while f < len(fetches) and fetches[f].connection == fetches[first].connection:
         fetch = fetches[f]
-        if n + most_rows(session, fetch) > len(rows):
+        if n + most_rows(session, fetch) > len(rows.fetch):
             break
         clear_marks(session)
         if fetch.session_epoch <= 0:
@@ -275,23 +285,23 @@ def follow_connection(
 def follow(
     fetches: Records, first: int, wanted: Wanted, forgotten: Forgotten, returned: Returned,
     session: Session, connection: int, capacity: Ints, row_limit: int,
-) -> tuple[Records, int, Session, int]:  # fmt: skip
+) -> tuple[Rows, int, int, Session, int]:  # fmt: skip
     """Follow the fetches from `first` on until about `row_limit` rows are written.
 
     fetches: FETCH[n], by connection and in its order. session, connection: where the last call left off; connection is
     NOWHERE for none. capacity: int64[n], how many partitions a connection's session can come to hold, by fetch.
-    Returns (rows ROW[m], the fetch to go on from, session, connection).
+    Returns (rows, how many of them are written, the fetch to go on from, session, connection).
     """
-    rows = np.zeros(row_limit, ROW)
+    rows = room_for(row_limit)
     n = 0
     f = first
     while f < len(fetches):
         if fetches[f].connection != connection:
             session, connection = new_session(capacity[f]), fetches[f].connection
         most = most_rows(session, fetches[f])
-        if n + most > len(rows):
+        if n + most > len(rows.fetch):
             if n > 0:
                 break
-            rows = np.zeros(most, ROW)
+            rows = room_for(most)
         f, n = follow_connection(fetches, f, wanted, forgotten, returned, session, rows, n)
-    return rows[:n], f, session, connection
+    return rows, n, f, session, connection

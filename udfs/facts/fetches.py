@@ -16,7 +16,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Wanted, follow
+from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Rows, Wanted, follow
 from udfs.facts.held_session import NOWHERE, Session, new_session, resized
 from udfs.facts.picking import pick, position_among
 from udfs.wire.arrays import Bools, Ints, Records
@@ -157,11 +157,12 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
         session = resized(session, int(capacity[0]) if len(fetches) and fetches["connection"][0] == connection else 0)
     at = 0
     while at < len(fetches):
-        rows, at, session, connection = follow(
+        room, n, at, session, connection = follow(
             fetches, at, messages.wanted, messages.forgotten, messages.returned,
             session, connection, capacity, ROWS_AT_A_TIME,
         )  # fmt: skip
-        exchanges.session_known[exchange[rows["fetch"]]] = rows["is_known"]
+        rows = Rows._make(column[:n] for column in room)
+        exchanges.session_known[exchange[rows.fetch]] = rows.is_known
         yield partition_rows(exchanges, messages, fetches, exchange, rows)
     idle = (fetches["session_epoch"] > 0) & (exchanges.session_known[exchange] == UNKNOWN) & ~is_refused(fetches)
     exchanges.session_known[exchange[idle]] = fetches["is_known"][idle]  # nothing tells a partition of theirs
@@ -209,10 +210,10 @@ def request_columns(
 
 
 def partition_rows(
-    exchanges: Exchanges, messages: FetchMessages, fetches: Records, exchange: Ints, rows: Records
+    exchanges: Exchanges, messages: FetchMessages, fetches: Records, exchange: Ints, rows: Rows
 ) -> pa.RecordBatch:
     """Rows of `fetch_partitions` from what the session follower wrote."""
-    fetch, wanted, returned = rows["fetch"], rows["wanted"], rows["returned"]
+    fetch, wanted, returned = rows.fetch, rows.wanted, rows.returned
     request = np.flatnonzero(messages.asked != UNKNOWN)[fetch]
     answered, was_wanted, came = fetches["is_answered"][fetch] == 1, wanted != NOWHERE, returned != NOWHERE
     response = messages.response.levels["responses.partitions"]
@@ -221,9 +222,9 @@ def partition_rows(
     came_in = messages.response.levels["responses"].parent[response.parent]
     records = np.maximum(pick(messages.returned.records_bytes, returned, 0), 0)
     total = np.bincount(fetch, records, len(fetches)).astype(np.int64)
-    read = rows["read_position"]
-    has_request = was_wanted | (rows["fetch_offset"] >= 0)
-    topic, topic_id = exchanges.names.topic_columns(rows["topic"])
+    read = rows.read_position
+    has_request = was_wanted | (rows.fetch_offset >= 0)
+    topic, topic_id = exchanges.names.topic_columns(rows.topic)
     t = FETCH_PARTITIONS
     return rows_of(
         t,
@@ -231,21 +232,21 @@ def partition_rows(
         | request_columns(exchanges, messages, request, exchange[fetch])
         | {
             t.response_session_id: array_of(fetches["response_session_id"][fetch], answered),
-            t.session_known: rows["is_known"] == 1,
+            t.session_known: rows.is_known == 1,
             t.topic: topic,
             t.topic_id: topic_id,
-            t.partition: rows["partition"],
+            t.partition: rows.partition,
             t.request_position: array_of(pick(position_among(asked_in), wanted, 0), was_wanted),
             t.read_position: array_of(read, (read != NOWHERE) & has_request),
             t.response_position: array_of(pick(position_among(came_in), returned, 0), came),
-            t.fetch_offset: array_of(rows["fetch_offset"], has_request),
-            t.partition_max_bytes: array_of(rows["partition_max_bytes"], has_request),
-            t.current_leader_epoch: array_of(rows["current_leader_epoch"], has_request),
+            t.fetch_offset: array_of(rows.fetch_offset, has_request),
+            t.partition_max_bytes: array_of(rows.partition_max_bytes, has_request),
+            t.current_leader_epoch: array_of(rows.current_leader_epoch, has_request),
             t.returned_bytes: array_of(records, answered),
             t.response_record_bytes: array_of(total[fetch], answered),
-            t.high_watermark: array_of(rows["high_watermark"], answered & (rows["high_watermark"] >= 0)),
-            t.last_stable_offset: array_of(rows["last_stable_offset"], answered & (rows["last_stable_offset"] >= 0)),
-            t.log_start_offset: array_of(rows["log_start_offset"], answered & (rows["log_start_offset"] >= 0)),
+            t.high_watermark: array_of(rows.high_watermark, answered & (rows.high_watermark >= 0)),
+            t.last_stable_offset: array_of(rows.last_stable_offset, answered & (rows.last_stable_offset >= 0)),
+            t.log_start_offset: array_of(rows.log_start_offset, answered & (rows.log_start_offset >= 0)),
             t.preferred_read_replica: array_of(pick(response.column("preferred_read_replica"), returned, -1), came),
             t.error_code: array_of(pick(response.column("error_code"), returned, 0), answered),
             t.response_error_code: array_of(fetches["response_error"][fetch], answered),

@@ -178,14 +178,15 @@ def followed(fetches: list[Fetch], *, row_limit: int = 1000, resize: bool = Fals
     while at < len(array):
         if resize:
             session = resized(session, int(capacity[at]))
-        rows, at, session, connection = follow(
+        rows, n, at, session, connection = follow(
             array, at, wanted, forgotten, returned, session, connection, capacity, row_limit
         )
-        out += [product_row(row, array) for row in rows]
+        cells = zip(*(column[:n].tolist() for column in rows), strict=True)
+        out += [product_row(dict(zip(rows._fields, row, strict=True)), array) for row in cells]
     return out
 
 
-def product_row(row: np.void, fetches: np.ndarray) -> Row:
+def product_row(row: dict[str, int], fetches: np.ndarray) -> Row:
     fetch = fetches[row["fetch"]]
 
     def or_none(value: int, first: int = 0) -> int | None:
