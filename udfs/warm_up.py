@@ -37,7 +37,6 @@ from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
 from udfs.facts.held_session import new_session, resized
-from udfs.facts.picking import pick
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
 from udfs.kernel_cache import compiled
@@ -249,7 +248,6 @@ def decode() -> None:
     )
     for _ in tables_of(chunk, "", Carried()):
         pass
-    pick(np.zeros(2, FRAME)["start"], np.zeros(1, np.int64), 0)  # fields of more than one frame are no contiguous array
     resized(new_session(1), 1)  # as for a connection that goes on in a second chunk
     walk_messages(read_only(np.zeros(0, np.uint8)), np.zeros(4, np.int64))  # as for a compressed message set
     decode_columns(pa.array([VERSION]), pa.array([request]), pa.array([response]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +20,8 @@ from udfs.capture.segments import UNKNOWN
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.facts.arrow_tables import timestamps
 from udfs.facts.names import Names, hash_spans
-from udfs.facts.picking import pick
-from udfs.wire.arrays import Ints, read_only
+from udfs.facts.picking import columns_of
+from udfs.wire.arrays import Ints
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
 """How an exchange ended. NO_RESPONSE: the request asks for none; UNANSWERED: it does, and the capture has none."""
@@ -33,7 +33,8 @@ NUMBER_BYTES = 8
 class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] where it is not said.
 
-    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame. `server`,
+    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame, and
+    `request_fields` and `response_fields` what these frames hold, UNKNOWN where there is none. `server`,
     `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
     Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
@@ -47,6 +48,8 @@ class Exchanges:
     names: Names
     request: Ints
     response: Ints
+    request_fields: Mapping[str, Ints]
+    response_fields: Mapping[str, Ints]
     connection: Ints
     number: Ints
     connection_ids: Ints
@@ -67,26 +70,17 @@ class Exchanges:
     fault: Ints
     software: tuple[Ints, Ints]
     member: tuple[Ints, Ints]
-    _fields: dict[tuple[bool, str, int], Ints] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.request)
 
     def of_request(self, name: str, missing: int = UNKNOWN) -> Ints:
         """A field of the requests' frames, `missing` where there is no request."""
-        return self._field(True, name, missing)
+        return _instead(self.request_fields[name], self.request, missing)
 
     def of_response(self, name: str, missing: int = UNKNOWN) -> Ints:
         """A field of the responses' frames, `missing` where there is no response."""
-        return self._field(False, name, missing)
-
-    def _field(self, is_request: bool, name: str, missing: int) -> Ints:
-        key = (is_request, name, missing)
-        if key not in self._fields:
-            frames, rows = (self.frames.requests, self.request), (self.frames.responses, self.response)
-            of, which = frames if is_request else rows
-            self._fields[key] = read_only(pick(of[name], which, missing))
-        return self._fields[key]
+        return _instead(self.response_fields[name], self.response, missing)
 
     def of_api(self, key: int) -> Ints:
         """Indices of the exchanges of one API."""
@@ -105,6 +99,11 @@ class Exchanges:
         return self.of_request("missing", 0) + self.of_response("missing", 0)
 
 
+def _instead(values: Ints, rows: Ints, missing: int) -> Ints:
+    """The values, and `missing` where there is no row."""
+    return values if missing == UNKNOWN else np.where(rows == UNKNOWN, missing, values)
+
+
 def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     """The exchanges that a chunk made complete, orphaned responses behind the requests of their connection."""
     closed = np.flatnonzero(frames.requests["is_open"] == 0)
@@ -114,21 +113,25 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     connection = np.concatenate([frames.requests["connection"][closed], frames.responses["connection"][orphans]])
     order = np.argsort(connection, kind="stable")
     request, response, connection = request[order], response[order], connection[order]
-    request_number = pick(frames.requests["number"], request, 0)
-    number = np.where(request != UNKNOWN, request_number, pick(frames.responses["number"], response, 0))
+    of_request, of_response = (
+        columns_of(frames.requests, request, UNKNOWN),
+        columns_of(frames.responses, response, UNKNOWN),
+    )
+    number = np.where(request != UNKNOWN, of_request["number"], of_response["number"])
     # A hash of its endpoints and incarnation, the same in every run over the same capture.
     ids = ids_of(frames.endpoints, frames.connections["incarnation"])
     server, client = endpoint_texts(frames)
-    starts, lengths = (pick(frames.requests[f"client_id_{of}"], request, -1) for of in ("start", "length"))
+    client_ids = names.learn(frames.arena, of_request["client_id_start"], of_request["client_id_length"])
     n = len(request)
     return Exchanges(
         frames=frames, capture_id=capture_id, names=names,
-        request=request, response=response, connection=connection, number=number,
+        request=request, response=response, request_fields=of_request, response_fields=of_response,
+        connection=connection, number=number,
         connection_ids=ids, connection_id=ids[connection],
         server=server, client=client, client_address=addresses(client),
-        client_id=names.texts_of(names.learn(frames.arena, starts, lengths)),
-        api_key=pick(frames.requests["api_key"], request, -1),
-        api_version=pick(frames.requests["api_version"], request, -1),
+        client_id=names.texts_of(client_ids),
+        api_key=_instead(of_request["api_key"], request, -1),
+        api_version=_instead(of_request["api_version"], request, -1),
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
         fetch_replica_id=np.full(n, UNKNOWN), fetch_session_id=np.full(n, UNKNOWN),
         fetch_session_epoch=np.full(n, UNKNOWN), session_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.arrays import Ints, read_only
+from udfs.wire.arrays import Ints, Records, read_only
 from udfs.wire.kernel import kernel
+
+ROWS_AT_ONCE = 64
 
 
 def pick(values: Ints, rows: Ints, missing: int) -> Ints:
-    """values[rows], and `missing` where the row is negative; `values` may be a field of a structured array."""
-    values = values.view()
-    values.flags.writeable = False
+    """values[rows], and `missing` where the row is negative."""
     picked = np.empty(len(rows), np.int64)
-    _pick(values, read_only(rows), missing, picked)
+    _pick(read_only(values), read_only(rows), missing, picked)
     return picked
 
 
@@ -21,6 +21,24 @@ def pick(values: Ints, rows: Ints, missing: int) -> Ints:
 def _pick(values: Ints, rows: Ints, missing: int, picked: Ints) -> None:
     for i in range(rows.size):
         picked[i] = values[rows[i]] if rows[i] >= 0 else missing
+
+
+def columns_of(table: Records, rows: Ints, missing: int) -> dict[str, Ints]:
+    """Every field of table[rows] as a column, `missing` where the row is negative; all fields are int64."""
+    names = table.dtype.names or ()
+    columns = np.empty((len(names), len(rows)), np.int64)
+    _pick_columns(read_only(table.view(np.int64).reshape(len(table), len(names))), read_only(rows), missing, columns)
+    return {name: read_only(column) for name, column in zip(names, columns, strict=True)}
+
+
+@kernel
+def _pick_columns(table: Ints, rows: Ints, missing: int, columns: Ints) -> None:
+    # So few rows at a time that they stay in the cache while one field after the other is read of them.
+    for first in range(0, rows.size, ROWS_AT_ONCE):
+        end = min(first + ROWS_AT_ONCE, rows.size)
+        for field in range(len(columns)):
+            for i in range(first, end):
+                columns[field, i] = table[rows[i], field] if rows[i] >= 0 else missing
 
 
 def position_among(parents: Ints) -> Ints:
