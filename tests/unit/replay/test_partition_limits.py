@@ -210,6 +210,32 @@ def test_a_controller_mutation_quota_refuses_once_it_is_overdrawn() -> None:
     assert refusals(rows, LimitLane("x", mutation_rate=2.0)) == [("b", 89, "controller_mutation_rate")]
 
 
+def test_a_connection_is_not_read_while_its_quota_is_overdrawn() -> None:
+    """RequestHandlerHelper.throttle: 8 partitions too many are made up for in 4 s, when the next request is read."""
+    rows = [
+        created(1, "a", 30), created(2, "b", 1), created(1_000_000, "c", 5),
+        created(1_000_001, "d", 1, connection_id=2), created(1_000_002, "e", 1),
+    ]  # fmt: skip
+    found = refusals(rows, LimitLane("x", mutation_rate=2.0))
+    assert [topic for topic, *_ in found] == ["b", "d", "e"]
+
+
+def test_an_old_version_is_throttled_where_a_new_one_is_refused() -> None:
+    rows = [created(1, "a", 30, api_version=5), created(2, "b", 1), created(3, "c", 1, connection_id=2)]
+    assert [topic for topic, *_ in refusals(rows, LimitLane("x", mutation_rate=2.0))] == ["c"]
+
+
+def test_topics_of_one_request_meet_the_same_bucket() -> None:
+    rows = [created(1, "a", 30), created(2, "b", 1), created(2, "c", 1, position=1)]
+    assert [topic for topic, *_ in refusals(rows, LimitLane("x", mutation_rate=2.0))] == ["b", "c"]
+
+
+def test_a_topic_made_by_a_metadata_request_is_refused_for_its_quota_in_every_version() -> None:
+    """The broker asks the controller for it by the newest version, as the client (AutoTopicCreationManager)."""
+    rows = [created(1, "a", 30), *seen("auto", [[1]], time=5), asked(2, "auto_create", "auto", error=3, api_version=4)]
+    assert refusals(rows, LimitLane("x", mutation_rate=2.0)) == [("auto", 89, "controller_mutation_rate")]
+
+
 def test_an_answer_that_differs_is_a_disagreement_and_one_that_cannot_be_derived_is_not() -> None:
     rows = [
         created(1, "a", 3), created(2, "a", 3, error=36), created(3, "b", 3, error=36), created(4, "c", 3, error=29),

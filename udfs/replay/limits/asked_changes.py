@@ -19,8 +19,9 @@ from udfs.replay.limits.topic_times import NONE
 from udfs.replay.limits.topics_seen import NEVER, internal, numbers
 from udfs.wire.arrays import Bools, Ints
 
-STRICT_FROM = {CREATE: 6, GROW: 3, DELETE: 5}
-"""Versions from which a request is refused where its controller mutation quota is used up (KIP-599)."""
+STRICT_FROM = {CREATE: 6, GROW: 3, DELETE: 5, AUTO: 0}
+"""Versions from which a request is refused where its controller mutation quota is used up (KIP-599). For a Metadata
+request the broker asks the controller by the newest version (AutoTopicCreationManager)."""
 
 MOST_REPLICAS = 1_000_000
 """Replicas of one change for which there is room; no release of Kafka makes a hundredth of that in one request."""
@@ -113,10 +114,9 @@ def slots_of(asked: Asked) -> Ints:
     return np.maximum(room, np.where(needs, asked.assigned.partitions * asked.assigned.width, 0))
 
 
-def client_numbers(rows: pa.Table) -> Ints:
-    """A number for each client.id."""
-    clients = rows[TOPIC_EVENTS.client_id]
-    return numbers(pc.index_in(clients, value_set=pc.unique(clients)), 0)
+def numbered(values: pa.ChunkedArray[Any]) -> Ints:
+    """A number for each value, as for each client.id."""
+    return numbers(pc.index_in(values, value_set=pc.unique(values)), 0)
 
 
 def is_strict(kind: Ints, version: Ints) -> Ints:

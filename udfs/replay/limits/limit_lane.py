@@ -59,6 +59,8 @@ class Workspace(NamedTuple):
     request: Ints  # int64[3]: the request at hand, what refuses it as a whole, records made so far
     tokens: Floats  # by client: what is left of its controller mutation quota
     token_time: Ints
+    read: Ints  # int64[2]: the request at hand, and when its broker reads it, us
+    muted: Ints  # by connection: until then its broker does not read it, us
 
 
 @kernel
@@ -83,9 +85,10 @@ def unlimited(changes: int) -> Limits:
 
 def workspace(brokers: Brokers, changes: Changes, burst: float = 0.0) -> Workspace:
     """Working memory; every client's bucket is full with `burst` partitions at first."""
-    clients = int(changes.client.max(initial=0)) + 1
+    clients, connections = (int(of.max(initial=0)) + 1 for of in (changes.client, changes.connection))
     first = int(changes.time.min(initial=0))
     return Workspace(
         stripes_for(brokers), arranged_for(brokers), java_random(0), np.zeros(len(brokers.rack), np.int64),
         np.array([-1, 0, 0], np.int64), np.full(clients, burst), np.full(clients, first),
+        np.array([-1, 0], np.int64), np.full(connections, first),
     )  # fmt: skip

@@ -21,7 +21,7 @@ from udfs.replay.limits.limit_lane import (
     Workspace,
     refuse,
 )
-from udfs.replay.limits.topic_state import GROW, Changes, Topics
+from udfs.replay.limits.topic_state import AUTO, GROW, Changes, Topics
 from udfs.wire.kernel import kernel
 
 
@@ -69,20 +69,36 @@ def start_request(changes: Changes, topics: Topics, brokers: Brokers, limits: Li
 
 
 @kernel
+def time_read(changes: Changes, work: Workspace, change: int) -> int:
+    """When the broker reads the change's request (us): a throttled connection has to wait."""
+    if work.read[0] != changes.request[change]:
+        work.read[0] = changes.request[change]
+        work.read[1] = max(changes.time[change], work.muted[changes.connection[change]])
+    return int(work.read[1])
+
+
+@kernel
 def within_quota(changes: Changes, limits: Limits, work: Workspace, change: int, cost: int) -> bool:
-    """KIP-599's token bucket: a strict request is refused where the bucket is below 0 already, and else charged."""
-    if limits.mutation_rate[0] <= 0:
+    """KIP-599's token bucket: a strict request is refused where the bucket is below 0 already, and else charged.
+
+    Who finds it below 0, or with an old version leaves it so, is throttled until it would be 0 again: the broker does
+    not read what comes behind on the connection (RequestHandlerHelper.sendForwardedResponse, 4.3.1). A Metadata request
+    that makes a topic is not.
+    """
+    rate = limits.mutation_rate[0]
+    if rate <= 0:
         return True
-    client = changes.client[change]
-    since = max(0, changes.time[change] - work.token_time[client])
-    work.tokens[client] = min(
-        limits.mutation_burst[0], work.tokens[client] + since * limits.mutation_rate[0] / 1_000_000
-    )
-    work.token_time[client] = changes.time[change]
-    if changes.strict[change] and work.tokens[client] < 0:
-        return False
-    work.tokens[client] -= cost
-    return True
+    client, now = changes.client[change], time_read(changes, work, change)
+    since = max(0, now - work.token_time[client])
+    work.tokens[client] = min(limits.mutation_burst[0], work.tokens[client] + since * rate / 1_000_000)
+    work.token_time[client] = max(now, work.token_time[client])
+    allowed = not changes.strict[change] or work.tokens[client] >= 0
+    if allowed:
+        work.tokens[client] -= cost
+    if work.tokens[client] < 0 and not (allowed and changes.strict[change]) and changes.kind[change] != AUTO:
+        throttle_ms = int(-work.tokens[client] / rate * 1000 + 0.5)
+        work.muted[changes.connection[change]] = now + throttle_ms * 1000
+    return allowed
 
 
 @kernel

@@ -17,8 +17,8 @@ from udfs.arrow import compute as pc
 from udfs.replay.limits.asked_changes import (
     Asked,
     Defaults,
-    client_numbers,
     is_strict,
+    numbered,
     requests,
     slots_of,
 )
@@ -164,7 +164,8 @@ def merged(
         both(there.exempt, asked.exempt),
         both(0, numbers(rows[t.validate_only], 0)),
         both(0, is_strict(asked.kind, numbers(rows[t.api_version], 0))),
-        both(0, client_numbers(rows)),
+        both(0, numbered(rows[t.client_id])),
+        both(0, numbered(rows[t.connection_id])),
         seed + np.arange(n + m),
         np.concatenate([there.assigned, asked.brokers, shown_brokers]),
     )

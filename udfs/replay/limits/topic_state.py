@@ -40,6 +40,7 @@ class Changes(NamedTuple):
     validate_only: Ints
     strict: Ints  # 1: a version that is refused where the controller mutation quota is used up (KIP-599)
     client: Ints  # number of the client.id
+    connection: Ints  # number of the connection
     seed: Ints
     assigned: Ints  # broker numbers
 
