@@ -220,6 +220,15 @@ def test_a_connection_is_not_read_while_its_quota_is_overdrawn() -> None:
     assert [topic for topic, *_ in found] == ["b", "d", "e"]
 
 
+@pytest.mark.parametrize("rate", [2.0, 3.0, 7.0, 11.0])
+def test_what_waits_for_the_quota_finds_it_made_up_for(rate: float) -> None:
+    """However small the lack was: the next request comes to the controller after that, never before."""
+    rows = [created(1, "a", int(rate) * 11 + 1), *(created(time, f"t{time}", 1) for time in range(90_003, 90_700, 7))]
+    found = [topic for topic, *_ in refusals(rows, LimitLane("x", mutation_rate=rate))]
+    tried = [row["topic"] for row in rows[1:]]
+    assert found == tried[::2]
+
+
 def test_an_old_version_is_throttled_where_a_new_one_is_refused() -> None:
     rows = [created(1, "a", 30, api_version=5), created(2, "b", 1), created(3, "c", 1, connection_id=2)]
     assert [topic for topic, *_ in refusals(rows, LimitLane("x", mutation_rate=2.0))] == ["c"]

@@ -24,6 +24,9 @@ from udfs.replay.limits.limit_lane import (
 from udfs.replay.limits.topic_state import AUTO, GROW, Changes, Topics
 from udfs.wire.kernel import kernel
 
+TO_CONTROLLER_US = 1000
+"""What a request takes at least to the controller, so that what a throttle is for is made up for when it comes."""
+
 
 @kernel
 def invalid(changes: Changes, topics: Topics, brokers: Brokers, change: int) -> int:
@@ -96,8 +99,8 @@ def within_quota(changes: Changes, limits: Limits, work: Workspace, change: int,
     if allowed:
         work.tokens[client] -= cost
     if work.tokens[client] < 0 and not (allowed and changes.strict[change]) and changes.kind[change] != AUTO:
-        throttle_ms = int(-work.tokens[client] / rate * 1000 + 0.5)
-        work.muted[changes.connection[change]] = now + throttle_ms * 1000
+        throttle = int(-work.tokens[client] / rate * 1_000_000)
+        work.muted[changes.connection[change]] = now + throttle + TO_CONTROLLER_US
     return allowed
 
 
