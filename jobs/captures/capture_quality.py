@@ -8,25 +8,30 @@ from pyspark.sql import functions as F
 from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
 
 KAFKA = "kafka"
+WHOLE_SET = "capture set"
 
 
 def quality_rows(connections: DataFrame, exchange_counts: DataFrame, capture_id: str) -> DataFrame:
     """Rows of the table `capture_quality` from a capture set's connections and EXCHANGE_COUNTS."""
     t = CAPTURE_QUALITY
+    # Of no rows at all a rollup makes none: with one of no connection there is a sum where nothing was captured.
+    nothing = connections.sparkSession.range(1).select(F.lit(None).cast(t.connection_id.type).alias(t.connection_id))
     rows = connection_counts(connections).unionByName(exchange_counts, allowMissingColumns=True)
+    rows = rows.unionByName(nothing, allowMissingColumns=True)
     identity, share = {t.capture_id, t.scope, t.connection_id, t.protocol, t.broker, t.client}, t.missing_share
     totals = [F.coalesce(F.sum(c), F.lit(0)).alias(c) for c in t.columns if c not in identity and c != share]
     names = [only_of_connection(c) for c in (t.protocol, t.broker, t.client)]
     is_total = F.grouping(t.connection_id) == 1
     summed = rows.rollup(t.connection_id).agg(
         F.lit(capture_id).alias(t.capture_id),
-        F.when(is_total, "capture set").otherwise("connection").alias(t.scope),
+        F.when(is_total, WHOLE_SET).otherwise("connection").alias(t.scope),
         *names,
         *totals,
     )
     streamed = F.col(t.payload_bytes) - F.col(t.repeated_bytes) + F.col(t.missing_bytes)
     missing = F.when(streamed > 0, F.col(t.missing_bytes) / streamed).otherwise(0.0)
-    return summed.withColumn(share, missing).select(*t.columns)
+    is_of_something = (F.col(t.scope) == WHOLE_SET) | F.col(t.connection_id).isNotNull()
+    return summed.where(is_of_something).withColumn(share, missing).select(*t.columns)
 
 
 def only_of_connection(column: str) -> Column:

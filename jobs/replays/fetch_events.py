@@ -20,7 +20,7 @@ def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:
     x = EXCHANGES
     major = F.regexp_extract(F.max(x.client_software_version), r"^(\d+)", 1)
     name = F.max(x.client_software_name)
-    profile = F.when(name == "apache-kafka-java", F.when(major.cast("int") < 4, JAVA_3).otherwise(JAVA_4)).when(
+    profile = F.when(name == "apache-kafka-java", F.when(major.try_cast("int") < 4, JAVA_3).otherwise(JAVA_4)).when(
         name.contains("librdkafka"), LIBRDKAFKA
     )
     named = exchanges.where(F.col(x.client_software_name).isNotNull())
@@ -44,12 +44,12 @@ def batch_events(batches: DataFrame) -> DataFrame:
     """Batches that are in the log: produced without error, or fetched, with their offsets known."""
     b, t = RECORD_BATCHES, LOG_EVENTS
     is_produced = F.col(b.source) == "produce"
-    in_log = F.col(b.base_offset).isNotNull() & F.col(b.size_bytes).isNotNull()
-    whole_header = F.col(b.last_offset_delta).isNotNull()
+    last = F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta))  # null of a header that is cut or cannot be
+    in_log = F.col(b.size_bytes).isNotNull() & last.isNotNull()
     appended = ~is_produced | (F.coalesce(b.error_code, F.lit(0)) == 0)
     # A producer leaves out no offset of a batch; the log cleaner keeps a batch's offsets and not all of its records.
     is_sparse = (F.col(b.magic) >= FIRST_RECORD_BATCH) & (F.col(b.record_count) <= F.col(b.last_offset_delta))
-    return batches.where(in_log & whole_header & appended).select(
+    return batches.where(in_log & appended).select(
         F.col(b.topic).alias(t.topic),
         F.coalesce(b.topic_id, b.topic).alias(t.topic_key),
         F.col(b.partition).alias(t.partition),
@@ -57,7 +57,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
         F.col(b.exchange_no).alias(t.exchange_no),
         F.lit(BATCH).cast("tinyint").alias(t.kind),
         F.col(b.base_offset).alias(t.position),
-        (F.col(b.base_offset) + F.col(b.last_offset_delta)).alias(t.last_offset),
+        last.alias(t.last_offset),
         F.col(b.size_bytes).alias(t.size_bytes),
         (F.col(b.magic) < FIRST_RECORD_BATCH).alias(t.is_old_format),
         is_sparse.alias(t.is_sparse),

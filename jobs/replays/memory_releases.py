@@ -21,8 +21,8 @@ def with_releases(exchanges: DataFrame, batches: DataFrame) -> DataFrame:
     """The exchanges with the columns released (us since 1970) and released_by of MEMORY_EVENTS, null without answer."""
     x, t = EXCHANGES, MEMORY_EVENTS
     key = [str(x.connection_id), str(x.exchange_no)]
-    handled_us = F.round((F.col(x.request_queue_time_ms) + F.col(x.local_time_ms)) * 1000).cast("bigint")
-    by_log = F.unix_micros(x.request_time) + handled_us
+    handled_us = F.round((F.col(x.request_queue_time_ms) + F.col(x.local_time_ms)) * 1000).try_cast("bigint")
+    by_log = F.try_add(F.unix_micros(x.request_time), handled_us)  # a log may say anything
     answered = F.unix_micros(x.response_time)
     released = F.least(F.coalesce(by_log, F.col("fetched"), answered), answered)
     by = F.when(by_log.isNotNull(), BY_LOG).when(F.col("fetched") < answered, BY_REPLICATION).otherwise(BY_RESPONSE)

@@ -25,7 +25,7 @@ from jobs.gates.views import Subject, asked_tables
 from jobs.lake import no_rows, read_table, write_table
 from jobs.packed_tables import Target, write_packed
 from schemas.tables.gold_gates import GATE_RESULTS
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.table import Table
 from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, TIME, Row, frame, planted
 from tests.spark.test_packed_tables import packed
@@ -69,6 +69,13 @@ def test_rows_that_are_right_pass_every_rule(spark: SparkSession) -> None:
 @pytest.mark.parametrize("rule", PLANTED)
 def test_a_planted_violation_is_refused(spark: SparkSession, rule: str) -> None:
     assert refused(spark, planted(rule), {rule}) == {rule: 1}
+
+
+def test_an_offset_that_cannot_be_is_no_failure(spark: SparkSession) -> None:
+    first, second, third = GOOD[RECORD_BATCHES]
+    rows = {**GOOD, RECORD_BATCHES: [first, second | {"base_offset": 2**63 - 1, "last_offset_delta": 1}, third]}
+    about_offsets = {"offsets_go_forward", "offsets_are_given_once"}
+    assert refused(spark, rows, about_offsets) == dict.fromkeys(about_offsets, 0)
 
 
 @pytest.mark.parametrize(("us", "size", "count"), [(900, 0, 0), (1100, 0, 1), (900, 100, 1)])

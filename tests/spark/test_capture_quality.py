@@ -1,0 +1,29 @@
+"""What a capture set lacks, summed."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from jobs.captures.capture_quality import quality_rows
+from jobs.lake import no_rows
+from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
+from schemas.tables.steps import EXCHANGE_COUNTS
+from tests.gate_rows import CAPTURE, frame
+
+
+def test_a_set_has_a_row_for_each_connection_and_one_for_all(spark: SparkSession) -> None:
+    t, kafka = CAPTURE_QUALITY, {"protocol": "kafka", "payload_bytes": 90, "missing_bytes": 10}
+    connections = frame(spark, CONNECTIONS, [kafka | {"connection_id": n} for n in (5, 6)])
+    counts = frame(spark, EXCHANGE_COUNTS, [{"connection_id": n, "exchanges": 3} for n in (5, 6)])
+    rows = {row[t.connection_id]: row for row in quality_rows(connections, counts, CAPTURE).collect()}
+    assert {n: (row[t.scope], row[t.connections], row[t.exchanges]) for n, row in rows.items()} == {
+        5: ("connection", 1, 3), 6: ("connection", 1, 3), None: ("capture set", 2, 6)
+    }  # fmt: skip
+    assert rows[None][t.missing_share] == 0.1
+
+
+def test_a_set_without_a_connection_has_the_row_for_all(spark: SparkSession) -> None:
+    (row,) = quality_rows(no_rows(spark, CONNECTIONS), no_rows(spark, EXCHANGE_COUNTS), CAPTURE).collect()
+    sums = [value for column, value in row.asDict().items() if column not in ("capture_id", "scope")]
+    assert row[CAPTURE_QUALITY.scope] == "capture set"
+    assert not any(sums)
