@@ -13,16 +13,24 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.replay.splits.split_report import ALGORITHM
 
+NO_ANSWER = (
+    "The capture shows produced batches, and no answer of a broker to one: capture both directions, of producers with "
+    "other acks than 0, which has no answer."
+)
+
 
 def refused(found: Findings) -> str:
     """Question 2: how many batches were refused, whose, and what the client had estimated."""
     b, rows = RECORD_BATCHES, found.of(produced_codecs)
     if not rows:
         raise Unanswered(NO_PRODUCER)
-    batches, count = (sum(row[name] for row in rows) for name in ("batches", "refused"))
+    batches, answered, count = (sum(row[name] for row in rows) for name in ("batches", "answered", "refused"))
+    if not answered:
+        raise Unanswered(NO_ANSWER)
     if not count:
         largest = max((row["largest_taken"] or 0 for row in rows), default=0)
         sent = counted(batches, "produced batch", "produced batches")
+        sent += f", {answered:,} of them answered" if answered < batches else ""
         return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused."
     smallest = min(row["smallest_refused"] for row in rows if row["refused"])
     worst = found.of(produced_topics)[0]
@@ -51,7 +59,7 @@ def size_histogram(found: Findings) -> Plot:
     """Produced batches by size."""
     rows = [
         {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "batches": row["batches"],
-         "answer": "MESSAGE_TOO_LARGE" if row["refused"] else "taken"}
+         "answer": "MESSAGE_TOO_LARGE" if row["refused"] else "another, or none"}
         for row in found.of(batch_sizes)
     ]  # fmt: skip
     limits = [float(row[BATCH_SPLIT.max_message_bytes]) for row in found.of(captured_limits)]
@@ -154,9 +162,9 @@ def by_codec(found: Findings) -> Plot:
 def checks_table(found: Findings) -> Grid:
     """Which setting is checked where, with what the capture shows of it."""
     rows = found.of(produced_codecs)
-    batches, count = (sum(row[name] for row in rows) for name in ("batches", "refused"))
+    answered, count = (sum(row[name] for row in rows) for name in ("answered", "refused"))
     shown = {
-        "max.message.bytes": f"{batches - count:,} batches within, {count:,} above",
+        "max.message.bytes": f"{answered - count:,} batches within, {count:,} above",
         "batch.size": f"{counted(sum(row['splits'] for row in in_order(found)[:1]), 'split')} in the captured lane"
         if in_order(found)
         else "not replayed: batch_split was not asked for",

@@ -17,18 +17,23 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import (
+    PARTITION_LIMIT_CURVE,
     PARTITION_LIMIT_HEADROOM,
     PARTITION_LIMIT_REFUSALS,
     PARTITION_LIMITS,
     PARTITIONS_PER_BROKER,
 )
 from udfs.replay.limits.limit_fidelity import ALGORITHM, Verdict
+from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS
+from udfs.replay.limits.limit_report import LIMIT_NAMES
 
 MOST_BROKERS, MOST_CLIENTS, MOST_OF_A_LANE, MOST_STEPS = 12, 8, 20, 256
+OF_BROKERS = LIMIT_NAMES[MAX_BROKER_PARTITIONS]
 TRUST = ("create_topic", "auto_create", "create_partitions", "delete_topic", "placements")
 NO_CLUSTER = (
-    "The capture shows neither Metadata nor a change to topics: capture the controller's connections, or describe the "
-    "cluster in a file and run `size`."
+    "Replicas are counted from the first change to topics on, and the capture shows none, or no Metadata response that "
+    "names brokers: capture the controller's connections while teams make topics, or describe the cluster in a file "
+    "and run `size`."
 )
 
 
@@ -189,6 +194,8 @@ def whose(found: Findings) -> str:
     most = max(row[t.tried] for row in found.of(lanes))
     limits = safe_limits(found.of(safe))
     fine = f"; from {limits} on nothing is refused (limits that KIP-578, a proposal, would bring)" if limits else ""
+    if limits and not any(row[PARTITION_LIMIT_CURVE.refused_by] == OF_BROKERS for row in found.of(safe)):
+        fine += f"; what {OF_BROKERS} refuses is not known, for no Metadata response names brokers"
     rows = [row for row in found.of(refusals) if row[r.scenario] != CAPTURED_LANE]
     if not rows:
         return f"Nobody's, of {counted(most, 'captured request')} to change topics in the lanes replayed{fine}."

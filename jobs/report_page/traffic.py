@@ -121,12 +121,13 @@ def produced(own_rows: OwnRows) -> DataFrame:
 
 
 def of_batches() -> list[Column]:
-    """Sums over produced batches; refused: with MESSAGE_TOO_LARGE."""
+    """Sums over produced batches; answered: with or without an error; refused: with MESSAGE_TOO_LARGE."""
     b = RECORD_BATCHES
     is_refused = F.col(b.error_code) == MESSAGE_TOO_LARGE
     is_taken = F.col(b.error_code) == 0
     return [
         F.count("*").alias("batches"),
+        F.count(b.error_code).alias("answered"),
         F.count_if(is_refused).alias("refused"),
         F.max(F.when(is_taken, F.col(b.size_bytes))).alias("largest_taken"),
         F.min(F.when(is_refused, F.col(b.size_bytes))).alias("smallest_refused"),

@@ -24,6 +24,7 @@ from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHAN
 
 CLOCKS_APART_US = 60_000_000
 """Farther apart, a request log is not just late: it is in local time, or of another day."""
+NO_RESPONSE = "The capture shows requests, and no response of a broker to any: capture both directions of connections."
 MOST_LOGS = 3
 """Request logs that a line names."""
 
@@ -42,9 +43,10 @@ def captures(own_rows: OwnRows) -> DataFrame:
 
 
 def apis(own_rows: OwnRows) -> DataFrame:
-    """(api_name, count), the most frequent first."""
+    """(api_name, count, how many have a response), the most frequent first."""
     x = EXCHANGES
-    return own_rows(x).groupBy(x.api_name).count().orderBy(F.desc("count"), x.api_name)
+    counts = (F.count("*").alias("count"), F.count(x.response_time).alias("answered"))
+    return own_rows(x).groupBy(x.api_name).agg(*counts).orderBy(F.desc("count"), x.api_name)
 
 
 def quality(own_rows: OwnRows) -> DataFrame:
@@ -100,6 +102,12 @@ def logs(own_rows: OwnRows) -> DataFrame:
 
 ALWAYS = (captures, logs, apis, quality, connections, quarantine, agreement, fidelity)
 """What is asked of every run."""
+
+
+def shows_no_response(found: Findings) -> bool:
+    """Whether the capture has requests, and no response to any of them."""
+    rows = found.of(apis)
+    return bool(rows) and not any(row["answered"] for row in rows)
 
 
 def read_lines(found: Findings) -> Iterable[str]:
@@ -217,6 +225,8 @@ def trusted(found: Findings) -> str:
     q, t = CAPTURE_QUALITY, FIDELITY
     row = found.of(quality)[0]
     told = f"{percent(row[q.missing_share])} of the bytes on these connections are missing from the capture"
+    if shows_no_response(found):
+        told = f"No: {NO_RESPONSE[0].lower()}{NO_RESPONSE[1:-1]}; {told}"
     rows = compared(found)
     if not rows:
         return f"{told}; nothing was replayed that could be compared with it."

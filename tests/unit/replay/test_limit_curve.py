@@ -14,7 +14,7 @@ from tests.unit.replay.test_partition_limits import Rows, asked, created, grown,
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_curve import limit_curves
-from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS
+from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 from udfs.replay.limits.limit_replay import LimitLane, replayed
 from udfs.replay.limits.limit_side_pass import NONE_FAILS
 from udfs.replay.limits.topic_history import BROKER, History, history_of
@@ -107,3 +107,10 @@ def test_every_limit_refuses_first_what_a_lane_of_its_own_does(names_brokers: bo
 @pytest.mark.parametrize("seed", range(4))
 def test_so_it_does_while_a_cluster_grows(seed: int) -> None:
     assert refusals_in_curve(growing(seed)) > 100
+
+
+def test_of_brokers_that_are_not_known_no_limit_is_said_to_refuse_nothing() -> None:
+    found = history([created(1, "t", 6, 3), created(2, "u", 4, 3)], {})
+    curves = limit_curves(found.changes, found.brokers, len(found.topics))
+    assert list(curves) == [MAX_PARTITIONS]
+    assert curves[MAX_PARTITIONS].limit_from.tolist() == [1, 18, 30]

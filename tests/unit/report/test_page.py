@@ -37,8 +37,8 @@ def rows(in_all: int = 1) -> dict[Query, list[Row]]:
     """Of a capture whose topic and client are called like markup; of so many topics and clients in all."""
     b, f = RECORD_BATCHES, FETCH_PARTITIONS
     sums = {
-        "batches": 3, "refused": 1, "largest_taken": 9, "smallest_refused": 10, "largest_taken_uncompressed": None,
-        "bytes": 29, "uncompressed": None,
+        "batches": 3, "answered": 3, "refused": 1, "largest_taken": 9, "smallest_refused": 10,
+        "largest_taken_uncompressed": None, "bytes": 29, "uncompressed": None,
     }  # fmt: skip
     consumer = {
         f.client_id: EVIL, "fetches": 4, "empty": 1, "bytes": 9000, "median": 3000, f.max_bytes: 1 << 20,

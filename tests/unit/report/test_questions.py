@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import closed_lanes
-from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS
+from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS, safe
 from jobs.replays.limit_answers import lanes as limit_lanes
 from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import HEAD, answer_row
@@ -23,7 +23,12 @@ from jobs.report_page.traffic import fetching_clients, fetching_software
 from jobs.report_page.trust import fidelity, trust_line
 from jobs.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
-from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS, PARTITIONS_PER_BROKER
+from schemas.tables.gold_limits import (
+    PARTITION_LIMIT_CURVE,
+    PARTITION_LIMIT_HEADROOM,
+    PARTITION_LIMITS,
+    PARTITIONS_PER_BROKER,
+)
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.silver import EXCHANGES
@@ -350,3 +355,13 @@ def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: 
     told = sentence(found, 3)
     assert "broker 1 has most replicas, 4 of 7 on 2 brokers" in told
     assert ("where 1 change put them is drawn" in told) is is_said
+
+
+def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None:
+    t, c = PARTITION_LIMITS, PARTITION_LIMIT_CURVE
+    lanes, names = [row_of(t, scenario="captured", tried=3)], {"partition_limits": ("captured",)}
+    limits = [Row(**{c.refused_by: f"max.{of}partitions", c.limit_from: 26}) for of in ("broker.", "")]
+    told, unknown = (sentence(findings({limit_lanes: lanes, safe: of}, names), 15) for of in (limits, limits[1:]))
+    assert "from max.broker.partitions=26 or max.partitions=26 on nothing is refused" in told
+    assert "from max.partitions=26 on nothing is refused" in unknown
+    assert ["what max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import open_lanes
+from jobs.report_page.batches import checks_table
 from jobs.report_page.questions import QUESTIONS, answer
 from jobs.report_page.sessions import shards, shards_by_broker
 from jobs.report_page.traffic import (
@@ -22,9 +23,14 @@ from udfs.replay.fetch.fetch_report import ALGORITHM
 BY_NUMBER = {question.number: question for question in QUESTIONS}
 
 
-def sent(codec: str, refused: int) -> Row:
+def sent(codec: str, refused: int, answered: int = 90) -> Row:
     sums = {"batches": 90, "refused": refused, "largest_taken": 39_000, "largest_taken_uncompressed": 51_200}
-    more = {"smallest_refused": 40_960 if refused else None, "bytes": 1 << 20, "uncompressed": 2 << 20}
+    more = {
+        "answered": answered,
+        "smallest_refused": 40_960 if refused else None,
+        "bytes": 1 << 20,
+        "uncompressed": 2 << 20,
+    }
     b = RECORD_BATCHES
     return Row(**{b.codec: codec, b.topic: "orders", b.client_id: "billing", **sums, **more})
 
@@ -66,6 +72,17 @@ def test_refused_batches_are_counted_with_whose_they_are() -> None:
 def test_where_nothing_was_refused_that_is_the_answer() -> None:
     told = answer(findings({produced_codecs: [sent("lz4", 0)]}), BY_NUMBER[2]).sentence
     assert told == "It does not happen here: of 90 produced batches, up to 38.1 KiB large, none was refused."
+
+
+def test_that_no_batch_was_refused_is_said_of_those_that_were_answered() -> None:
+    """A request with acks=0 has no answer."""
+    rows = [sent("lz4", 0, answered=0), sent("none", 0, answered=80)]
+    told = answer(findings({produced_codecs: rows}), BY_NUMBER[2])
+    assert told.sentence == (
+        "It does not happen here: of 180 produced batches, 80 of them answered, up to 38.1 KiB large, none was refused."
+    )
+    assert checks_table(findings({produced_codecs: rows})).rows[1][3] == "80 batches within, 0 above"
+    assert not answer(findings({produced_codecs: rows[:1]}), BY_NUMBER[2]).is_answered
 
 
 def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_bytes() -> None:

@@ -6,9 +6,10 @@ from pyspark.sql import Row
 
 from jobs.captures.log_agreement import REQUEST
 from jobs.report_page.findings import KnownRun
+from jobs.report_page.questions import answers
 from jobs.report_page.semantics import semantics
 from jobs.report_page.trust import agreement as clocks
-from jobs.report_page.trust import fidelity, glossary, logs, lost_lines, semantics_table, trusted
+from jobs.report_page.trust import apis, fidelity, glossary, logs, lost_lines, semantics_table, trusted
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import LOG_AGREEMENT
@@ -28,6 +29,15 @@ def run(assumed: list[str], captured: str) -> KnownRun:
 
 def test_the_answer_names_the_release_and_how_it_is_known() -> None:
     assert "; replayed was Kafka 4.3, from the versions of APIs that brokers offer;" in trusted(findings())
+
+
+def test_requests_alone_answer_nothing_and_are_not_called_complete() -> None:
+    one_way = findings({apis: [Row(api_name=name, count=5, answered=0) for name in ("FETCH", "PRODUCE")]})
+    assert trusted(one_way).startswith("No: the capture shows requests, and no response of a broker to any: capture")
+    assert {told.sentence for told in answers(one_way) if not told.is_answered and "no response" in told.sentence} == {
+        "The capture shows requests, and no response of a broker to any: capture both directions of connections."
+    }
+    assert [told.question.number for told in answers(one_way) if told.is_answered] == [20]
 
 
 def told_of(*counts: tuple[int, int]) -> str:
