@@ -89,8 +89,8 @@ def needed(found: Findings) -> str:
         f"{name_of(most[c.client_id])}, the consumer that held most, held up to {size(most[c.used_bytes_max])} of "
         f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time ({uncompressed(most)}"
         f"{to_the_end(most[c.pinned_responses])}); "
-        f"KIP-74 bounds it to {size(most[c.memory_bound_bytes])} with {most[c.brokers]:,} brokers and "
-        f"{most[c.partitions]:,} partitions{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
+        f"KIP-74 bounds it to {size(most[c.memory_bound_bytes])} with {counted(most[c.brokers], 'broker')} and "
+        f"{counted(most[c.partitions], 'partition')}{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
     return f"{told}{shared(most)}{under_other_limits(found)}."
 
@@ -206,9 +206,10 @@ def bounded(found: Findings) -> str:
             f"{told}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} connections get stuck ({stuck['stuck']:,}): "
             f"{WHY.get(stuck['why'], 'nothing frees memory')}."
         )
-    worst = min(pools, key=lambda row: (row["ratio"] is not None, row["ratio"] or 0, -row["longest"]))
-    if not worst["waits"]:
+    waits = [row for row in pools if row["waits"]]
+    if not waits:
         return f"{told}; nobody would wait in any of the pools replayed, the smallest of {least_pool(pools)}."
+    worst = min(waits, key=lambda row: (row["ratio"] is not None, row["ratio"] or 0, -row["longest"]))
     return (
         f"{told}; {lane_said(worst[CONSUMER_MEMORY.scenario])} the pool is used up {percent(worst['depleted'])} of the "
         f"time, a response waits up to {duration(worst['longest'])} and throughput is {percent(worst['ratio'])} of the "

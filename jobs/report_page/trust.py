@@ -124,7 +124,7 @@ def read_lines(found: Findings) -> Iterable[str]:
     if doubled := sum(row[CONNECTIONS.doubled_packets] for row in found.of(connections)):
         yield f"  {doubled:,} packets seen at two capture points, counted once"
     names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in found.of(apis))
-    yield f"  {sum(row[1] for row in found.of(apis)):,} exchanges: {names}"
+    yield f"  {counted(sum(row[1] for row in found.of(apis)), 'exchange')}{': ' if names else ''}{names}"
 
 
 def read_of(row: Row) -> str:
@@ -139,7 +139,7 @@ def read_of(row: Row) -> str:
 def lost_lines(found: Findings) -> Iterable[str]:
     """What of it could not be decoded."""
     q, (row,) = CAPTURE_QUALITY, found.of(quality)
-    yield "  connections: " + ", ".join(f"{count:,} {protocol}" for protocol, count, _ in found.of(connections))
+    yield "  connections: " + (", ".join(f"{n:,} {protocol}" for protocol, n, _ in found.of(connections)) or "none")
     yield (
         f"  {size(row[q.quarantined_bytes])} of {size(row[q.payload_bytes] - row[q.foreign_bytes])} in no Kafka frame, "
         f"{size(row[q.missing_bytes])} missing from the capture"

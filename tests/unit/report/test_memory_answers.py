@@ -104,6 +104,7 @@ def test_what_is_held_is_told_in_words_and_that_processes_are_not_told_apart() -
     assert "several processes" not in told()
     assert "1 response to the end, for no fetch shows that all of it was taken" in told(pinned_responses=1)
     assert "to the end" not in told()
+    assert "with 1 broker and 2 partitions" in told(brokers=1, partitions=2)
     assert "several processes seem to share that client.id and address" in told(others=7)
 
 
@@ -119,6 +120,17 @@ def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
     )  # fmt: skip
     assert "connections get stuck (1): larger than the pool." in answer(bounded, *rows)
     assert "stuck" not in answer(bounded, rows[0], rows[2])
+
+
+def test_of_pools_one_that_somebody_waits_for_is_told_before_one_that_is_slow_by_its_fetch_limits() -> None:
+    """In closed loop small limits alone are slower than the captured ones, whatever the pool."""
+    rows = (
+        row("consumers", LANES[0]), row("consumers", LANES[1], waits=9, longest=40.0, ratio=0.95),
+        row("consumers", LANES[2], ratio=0.9),
+    )  # fmt: skip
+    assert "with buffer.memory=1 KiB the pool is used up 0 % of the time, a response waits up to 40 ms" in answer(
+        bounded, *rows
+    )
 
 
 def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
