@@ -69,7 +69,7 @@ def fetch_limits(found: Findings) -> Iterable[Advice]:
     fair = [row for row in done if row["longest"][0] == least]
     fast = min(fair, key=lambda row: (row["took"] or 0.0, row["held"], row["bound"], is_changed(row)))
     small = min(fair, key=lambda row: (row["held"], row["cut"], row["bound"], is_changed(row)))
-    waits = "nobody waits" if not least else f"no wait is longer than {duration(least)}"
+    waits = "nobody waits" if not fast["waiting"] else f"no wait is longer than {duration(least)}"
     told = f"Keep it: {waits}" if fast is captured else f"{said(fast)}: {waits}, the slowest backlog takes {took(fast)}"
     cost = f"a consumer holds up to {size(fast['held'])} of records, {size(fast['bound'])} at KIP-74's bound"
     if small["held"] < fast["held"]:

@@ -24,11 +24,12 @@ from schemas.tables.gold_limits import (
     PARTITIONS_PER_BROKER,
 )
 from udfs.replay.limits.limit_fidelity import ALGORITHM, Verdict
-from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS
+from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 from udfs.replay.limits.limit_report import LIMIT_NAMES
 
 MOST_BROKERS, MOST_CLIENTS, MOST_OF_A_LANE, MOST_STEPS = 12, 8, 20, 256
 OF_BROKERS = LIMIT_NAMES[MAX_BROKER_PARTITIONS]
+PROPOSED = (OF_BROKERS, LIMIT_NAMES[MAX_PARTITIONS])
 TRUST = ("create_topic", "auto_create", "create_partitions", "delete_topic", "placements")
 NO_CLUSTER = (
     "Replicas are counted from the first change to topics on, and the capture shows none, or no Metadata response that "
@@ -196,11 +197,15 @@ def whose(found: Findings) -> str:
     fine = f"; from {limits} on nothing is refused (limits that KIP-578, a proposal, would bring)" if limits else ""
     if limits and not any(row[PARTITION_LIMIT_CURVE.refused_by] == OF_BROKERS for row in found.of(safe)):
         fine += f"; what {OF_BROKERS} refuses is not known, for no Metadata response names brokers"
-    rows = [row for row in found.of(refusals) if row[r.scenario] != CAPTURED_LANE]
+    # Kafka refuses of its own accord, too.
+    by_limit = (row for row in found.of(refusals) if row[r.refused_by] in PROPOSED)
+    rows = [row for row in by_limit if row[r.scenario] != CAPTURED_LANE]
     if not rows:
         return f"Nobody's, of {counted(most, 'captured request')} to change topics in the lanes replayed{fine}."
     by_lane = {
-        row[t.scenario]: row[t.refused_by_broker_limit] + row[t.refused_by_cluster_limit] for row in found.of(lanes)
+        row[t.scenario]: row[t.refused_by_broker_limit] + row[t.refused_by_cluster_limit]
+        for row in found.of(lanes)
+        if row[t.scenario] in {refusal[r.scenario] for refusal in rows}
     }
     worst = max(by_lane, key=lambda lane: (by_lane[lane], lane))
     first = next(row for row in rows if row[r.scenario] == worst)

@@ -88,9 +88,9 @@ def needed(found: Findings) -> str:
     told = (
         f"{name_of(most[c.client_id])}, the consumer that held most, held up to {size(most[c.used_bytes_max])} of "
         f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time ({uncompressed(most)}"
-        f"{to_the_end(most[c.pinned_responses])}); "
-        f"KIP-74 bounds it to {size(most[c.memory_bound_bytes])} with {counted(most[c.brokers], 'broker')} and "
-        f"{counted(most[c.partitions], 'partition')}{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
+        f"{to_the_end(most[c.pinned_responses])}); KIP-74 bounds it to {size(most[c.memory_bound_bytes])} with "
+        f"{counted(most[c.brokers], 'broker')} and {counted(most[c.partitions], 'partition')}"
+        f"{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
     return f"{told}{shared(most)}{under_other_limits(found)}."
 

@@ -13,7 +13,7 @@ from jobs.replays.split_answers import HEAD, answer_row
 from jobs.replays.split_answers import lanes as split_lanes
 from jobs.report_page.advice import advice
 from jobs.report_page.fairness import waiting_partitions
-from jobs.report_page.limits import brokers_over_time, cluster, nearest_limit
+from jobs.report_page.limits import brokers_over_time, cluster, nearest_limit, refusals
 from jobs.report_page.limits import headroom as limit_headroom
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import QUESTIONS, TRIES, answer, answers, queries_of
@@ -26,6 +26,7 @@ from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
     PARTITION_LIMIT_HEADROOM,
+    PARTITION_LIMIT_REFUSALS,
     PARTITION_LIMITS,
     PARTITIONS_PER_BROKER,
 )
@@ -125,6 +126,8 @@ def test_who_waited_and_was_served_within_the_clocks_tick_is_not_nobody() -> Non
     waits = Row(**(lane("captured", 0, 270, 500).asDict() | {"waiting": 2}))
     told = sentence(fetch_limits(waits, lane(LARGE, 0, 34, 900)), 7)
     assert "2 partitions of consumers got nothing from a fetch though there was something; orders-7 waited" in told
+    (advised,) = advice(fetch_limits(waits, lane(LARGE, 9, 34, 900)))
+    assert advised.advice == "Keep it: no wait is longer than 0 ms"
 
 
 def test_the_advice_on_limits_is_the_fairest_lane_with_what_it_costs() -> None:
@@ -365,3 +368,21 @@ def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None
     assert "from max.broker.partitions=26 or max.partitions=26 on nothing is refused" in told
     assert "from max.partitions=26 on nothing is refused" in unknown
     assert ["what max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]
+
+
+def test_what_kafka_itself_refuses_is_not_told_as_refused_by_a_limit() -> None:
+    t, r = PARTITION_LIMITS, PARTITION_LIMIT_REFUSALS
+    names = ("captured", "max.partitions=9", "kafka=kip,max.partitions=9")
+
+    def told(refused: int) -> str:
+        lanes = [row_of(t, scenario=name, tried=3) for name in names]
+        lanes[1] = row_of(t, scenario=names[1], tried=3, refused_by_cluster_limit=refused)
+        of_limit = [refusal(names[1], "team", "max.partitions", refused)] if refused else []
+        rows = [refusal(names[1], "ops", "partitions per request", 2), *of_limit]
+        return sentence(findings({limit_lanes: lanes, refusals: rows}, {"partition_limits": names}), 15)
+
+    def refusal(lane: str, client: str, by: str, count: int) -> Row:
+        return Row(**{r.scenario: lane, r.client_id: client, r.refused_by: by, "refused": count, "topic": "t"})
+
+    assert told(0) == "Nobody's, of 3 captured requests to change topics in the lanes replayed."
+    assert told(1).endswith("1 of 3 captured requests to change topics are refused, most of team (1).")
