@@ -150,7 +150,8 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
     captured, need = rows[0], max(needs, key=lambda row: row[s.zero_harm_slots])
     zero, taken = need[s.zero_harm_slots], need[s.slots]
     most = max(rows, key=lambda row: row["live"])
-    keep = taken is not None and taken >= zero
+    # What the capture contradicts was not in force.
+    keep = taken is not None and taken >= zero and (need[s.slots_at_most] is None or taken <= need[s.slots_at_most])
     yield Advice(
         "max.incremental.fetch.session.cache.slots",
         f"{percent(captured_refused_share(captured))} refused, {captured[c.evicted]:,} evicted",

@@ -27,11 +27,13 @@ def not_found(found: Findings) -> str:
     told = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} met FETCH_SESSION_ID_NOT_FOUND"
     if lost:
         told += f", most of {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
-    return f"{told}; {percent(full / fetches)} of all fetches were full ones{harm(found)}."
+    return f"{told}; {percent(full / fetches)} of all fetches were full ones{harm(found, full / fetches)}."
 
 
-def harm(found: Findings) -> str:
-    """What full fetches of the captured lane cost, beside the lane that has fewest."""
+def harm(found: Findings, as_captured: float) -> str:
+    """What full fetches of the captured lane cost, beside the lane that has fewest. as_captured: the share of fetches
+    that were full ones in the capture.
+    """
     c, rows = SESSION_CACHE, in_order(found)
     if not rows:
         return ""
@@ -39,6 +41,11 @@ def harm(found: Findings) -> str:
     spared = captured[c.request_bytes] - best[c.request_bytes]
     if not captured[c.captured_refused] + captured[c.refused] + captured[c.evicted]:
         return ", none of them for want of slots"
+    if captured[c.captured_refused] > captured[c.refused] and full_share(captured) < as_captured:
+        return (
+            f", {percent(full_share(captured))} in the replay of the captured settings, which does not give the "
+            "captured refusals"
+        )
     if full_share(best) == full_share(captured):
         return ", which no number of slots replayed makes fewer"
     return (

@@ -191,11 +191,20 @@ def while_room(found: Findings) -> str:
         f"A broker's slots are spread over {number} shards of {each} each, and a session stays in the shard of its turn"
     )
     if not refused + evicted:
-        return f"{told}; with the captured settings nobody is refused or evicted."
+        return f"{told}; with the captured settings nobody is refused or evicted{unlike_captured(found)}."
     return (
         f"{told}: with the captured settings {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
         f"{counted(evicted, 'eviction')} come while another of the broker's shards has a free slot."
     )
+
+
+def unlike_captured(found: Findings) -> str:
+    """That more was refused in the capture than the replay of the captured settings refuses, where that is so."""
+    c = SESSION_CACHE
+    lane = next((row for row in in_order(found) if row[c.scenario] == CAPTURED_LANE), None)
+    if lane is None or lane[c.captured_refused] <= lane[c.refused]:
+        return ""
+    return f", though the capture has {counted(lane[c.captured_refused], 'refusal')}"
 
 
 def shards_by_broker(found: Findings) -> Plot:

@@ -23,7 +23,8 @@ MOST_PRODUCERS, MOST_CURVES, MOST_SPANS = 20, 4, 256
 BATCH_SIZE = "batch.size"
 BATCHES = ("batches", "splits")
 NO_PRODUCER = (
-    "The capture shows no produce request: capture the broker's side of producers' connections with `tcpdump -s 0`."
+    "The capture shows no batch that a producer sent: capture the broker's side of producers' connections with "
+    "`tcpdump -s 0`."
 )
 NONE_REPLAYED = (
     "The capture shows no produce request of a Java client, whose estimate and splits alone are replayed: capture the "

@@ -149,7 +149,7 @@ def test_limits_that_nothing_improves_are_kept() -> None:
     assert told.advice.startswith("Keep it")
 
 
-def sessions(captured_refused: int, zero_harm: int, taken: int) -> Findings:
+def sessions(captured_refused: int, zero_harm: int, taken: int, at_most: int | None = None) -> Findings:
     c, s = SESSION_CACHE, SESSION_SLOTS
     own = {c.fetches: 100, c.created: 10, c.captured_created: 10, "live": 8, "cached": 40, "reread": 0}
     own |= {c.captured_refused: captured_refused}
@@ -160,7 +160,7 @@ def sessions(captured_refused: int, zero_harm: int, taken: int) -> Findings:
             ("broker.max.incremental.fetch.session.cache.slots=64", 0),
         )
     ]
-    need = row_of(s, shards=8, zero_harm_slots=zero_harm, slots=taken)
+    need = row_of(s, shards=8, zero_harm_slots=zero_harm, slots=taken, slots_at_most=at_most)
     return findings(
         {session_lanes: [Row(**row) for row in rows], slots: [need]},
         {"session_cache": [row[c.scenario] for row in rows]},
@@ -205,6 +205,19 @@ def test_lost_sessions_that_no_lane_spares_are_not_called_harmless() -> None:
     assert told.endswith("44.0 % of all fetches were full ones, which no number of slots replayed makes fewer.")
 
 
+def test_full_fetches_that_the_replay_does_not_give_are_not_called_inevitable() -> None:
+    """1,000 slots were taken for the captured ones, of which there were fewer."""
+    rows = lost_sessions(captured_refused=9, full=44, full_with_fewer_slots=44).rows
+    replayed = [
+        Row(**(row.asDict() | {SESSION_CACHE.refused: 0, SESSION_CACHE.full_fetches: 1})) for row in rows[session_lanes]
+    ]
+    found = findings({**rows, session_lanes: replayed}, {"session_cache": [row.scenario for row in replayed]})
+    assert sentence(found, 8).endswith(
+        "44.0 % of all fetches were full ones, 1.0 % in the replay of the captured settings, which does not give the "
+        "captured refusals."
+    )
+
+
 def evicting(*counts: int) -> Findings:
     c, e = SESSION_CACHE, SESSION_EVICTIONS
     pairs = [
@@ -235,6 +248,11 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
 def test_enough_slots_are_kept() -> None:
     (told,) = advice(sessions(captured_refused=0, zero_harm=16, taken=1000))
     assert told.advice == "Keep 1,000: 16 would do"
+
+
+def test_slots_that_cannot_have_been_in_force_are_not_kept() -> None:
+    (told,) = advice(sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15))
+    assert told.advice == "16: from there on nobody is refused or evicted"
 
 
 def split_lane(name: str, rate: float) -> Row:

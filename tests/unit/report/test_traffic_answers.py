@@ -7,7 +7,7 @@ from pyspark.sql import Row
 from jobs.replays.fetch_answers import open_lanes
 from jobs.report_page.batches import checks_table
 from jobs.report_page.questions import QUESTIONS, answer
-from jobs.report_page.sessions import shards, shards_by_broker
+from jobs.report_page.sessions import lanes, shards, shards_by_broker
 from jobs.report_page.traffic import (
     bin_start,
     fetching_consumers,
@@ -16,6 +16,7 @@ from jobs.report_page.traffic import (
     produced_topics,
     readers,
 )
+from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from tests.unit.report.findings import findings
 from udfs.replay.fetch.fetch_report import ALGORITHM
@@ -171,6 +172,12 @@ def test_that_nobody_was_refused_does_not_say_that_no_shard_was_full() -> None:
     of_shards = [Row(broker="1", shard=i, each=2, most=2, **counts) for i in (0, 1)]
     told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
     assert told.endswith("its turn; with the captured settings nobody is refused or evicted.")
+    c = SESSION_CACHE
+    lane = {c.scenario: "captured", c.refused: 0, c.captured_refused: 1892}
+    other = findings({shards: of_shards, lanes: [Row(**lane)]}, {"session_cache": ("captured",)})
+    assert answer(other, BY_NUMBER[14]).sentence.endswith(
+        "nobody is refused or evicted, though the capture has 1,892 refusals."
+    )
 
 
 def test_of_many_brokers_those_that_refuse_most_are_plotted() -> None:
