@@ -46,7 +46,7 @@ class RunRows(NamedTuple):
 def run_rows(spark: SparkSession, run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> DataFrame:
     """The rows of the table `runs`: one an algorithm."""
     t = RUNS
-    assumed = [f"{key}: {known.kafka}" if key == KAFKA and known.kafka else key for key in run.scenario.assumed]
+    assumed = assumed_of(run.scenario, known.kafka)
     rows: list[dict[str, object]] = [
         {
             t.run_id: known.run_id,
@@ -66,6 +66,11 @@ def run_rows(spark: SparkSession, run: Run, known: RunRows, algorithms: Iterable
     return rows_here(spark, pa.Table.from_pylist(rows, schema=arrow_schema(t)))
 
 
+def assumed_of(scenario: Scenario, kafka: str | None) -> list[str]:
+    """What nobody stated; the release with what the capture tells of it, where it does."""
+    return [f"{key}: {kafka}" if key == KAFKA and kafka else key for key in scenario.assumed]
+
+
 def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:
     """What decoded the capture set, as `captures` has it. Raises LakeError where there is no such set."""
     row = rows_of(spark, lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
@@ -77,17 +82,20 @@ def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:
 def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapping[str, str] | None:
     """Why algorithms of this very run were refused, where the gold tables hold it: `runs` came last. Else None.
 
-    The run's clock is set anew.
+    The run's clock is set anew, and what nobody stated: who states Kafka's default asks for the same run.
     """
     t = RUNS
     if not has_table(spark, run.lake, t):
         return None
     own = rows_of(spark, run.lake, t, run_name).where(F.col(t.replayed_by) == made_by)
-    found = own.select(t.algorithm, t.refused, F.col(t.run_at) == F.lit(run.run_at)).collect()
+    found = own.select(t.algorithm, t.refused, t.assumed, F.col(t.run_at) == F.lit(run.run_at)).collect()
     if not found:
         return None
-    if not all(is_now for *_, is_now in found):
-        write_table(own.withColumn(str(t.run_at), F.lit(run.run_at)), run.lake, t, run_name)
+    seen = (told.removeprefix(f"{KAFKA}: ") for told in found[0][2] if told.startswith(f"{KAFKA}: "))
+    assumed = assumed_of(run.scenario, next(seen, None))
+    if not all(is_now and before == assumed for *_, before, is_now in found):
+        now = {t.run_at: F.lit(run.run_at), t.assumed: F.array(*map(F.lit, assumed)).cast(t.assumed.type)}
+        write_table(own.withColumns({str(column): value for column, value in now.items()}), run.lake, t, run_name)
     sys.stderr.write(f"refetch: run {run_name} was replayed before; `replay` would do it again\n")
     refused: Mapping[str, str] = found[0][1]
     return refused

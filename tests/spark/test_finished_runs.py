@@ -1,0 +1,39 @@
+"""What the table `runs` tells of a run, also where its tables are kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from jobs.finished_runs import RunRows, kept_run, run_id, run_rows
+from jobs.lake import read_table, write_table
+from jobs.replays.fetch_limits import FETCH_LIMITS
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
+from schemas.tables.gold import RUNS
+
+CAPTURE, CODE, KAFKA = "a-capture", "this code", "4.3, from the versions of APIs that brokers offer"
+
+
+def test_what_was_assumed_of_a_kept_run_is_told_as_of_the_last_command(spark: SparkSession, tmp_path: Path) -> None:
+    """To state Kafka's default is the same run as to leave it; only who says so differs."""
+
+    def run(*stated: str) -> Run:
+        return Run(resolve_scenario(None, (), stated), (), str(tmp_path), datetime(2026, 1, 31, tzinfo=UTC))
+
+    def assumed() -> set[str]:
+        (row,) = read_table(spark, str(tmp_path), RUNS).collect()
+        return set(row[RUNS.assumed])
+
+    silent, outspoken = run(), run("broker.fetch.max.bytes=55MiB")
+    name = run_id(CAPTURE, silent.scenario)
+    assert name == run_id(CAPTURE, outspoken.scenario)
+    write_table(run_rows(spark, silent, RunRows(name, CAPTURE, CODE, KAFKA), [FETCH_LIMITS]), str(tmp_path), RUNS, name)
+    before = assumed()
+    assert {"broker.fetch.max.bytes", f"kafka: {KAFKA}"} < before
+    assert kept_run(spark, outspoken, name, CODE) == {}
+    assert assumed() == before - {"broker.fetch.max.bytes"}
+    assert kept_run(spark, silent, name, CODE) == {}
+    assert assumed() == before
