@@ -71,7 +71,8 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
     replay = _replay(located, text, list(flag_entries("--set", sets, faults)), captured, faults)
     if faults:
         in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
-        raise ScenarioError(path or "arguments", tuple(map(str, in_order)))
+        # A flag's value is parsed for each replay that takes it.
+        raise ScenarioError(path or "arguments", tuple(dict.fromkeys(map(str, in_order))))
     folder = Path(path).parent if path else Path()
     concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(replay)}
     in_force = {key: setting.default_value for key, setting in concern.items()} | captured

@@ -286,6 +286,11 @@ def test_a_flag_given_twice_is_a_fault() -> None:
         resolve_scenario(None, ["fetch.max.bytes=1MiB", "consumer.fetch.max.bytes=2MiB"])
 
 
+def test_a_bad_value_of_a_setting_that_two_replays_take_is_one_fault() -> None:
+    with pytest.raises(ScenarioError, match=r"^arguments: 1 fault\n  --set: consumer\.fetch\.max\.bytes: `8 M` is not"):
+        resolve_scenario(None, ["fetch.max.bytes=8 M"])
+
+
 def test_a_grid_too_large_to_mean_it_is_a_fault() -> None:
     many = ",".join(str(size) for size in range(1, 40))
     with pytest.raises(ScenarioError, match="fetch_max_bytes has 1522 lanes; at most 1024"):
