@@ -19,3 +19,16 @@ def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
     numbers = np.array([index.setdefault(key, len(index)) for key in distinct], np.int64)
     found: Ints = numbers[keys.indices.to_numpy()]
     return found
+
+
+def partition_of(key: str) -> tuple[str, str, str]:
+    """(broker, topic, partition) of a key of these three; only the topic may be called anything, and so have NUL."""
+    broker, _, rest = key.partition("\0")
+    topic, _, partition = rest.rpartition("\0")
+    return broker, topic, partition
+
+
+def client_of(key: str) -> tuple[str, str]:
+    """(client id, address) of a key of these two; only the client id can have NUL."""
+    client_id, _, address = key.rpartition("\0")
+    return client_id, address

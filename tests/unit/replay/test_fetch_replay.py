@@ -195,3 +195,11 @@ def test_fidelity_counts_fetches_with_and_without_records_by_broker() -> None:
 def test_unanswered_fetches_are_left_out_of_the_sums() -> None:
     found = gold([read(0, 0, 100, [100]), read(1, 0, None, [100])])
     assert (found["fetch_consumers"][0]["requests"], found["fetch_consumers"][0]["bytes"]) == (1, 100)
+
+
+def test_a_topic_may_be_called_anything() -> None:
+    """Whoever asks for one may put NUL into its name, which no broker has."""
+    name = "a\0b\0"
+    found = gold([read(n, 0, 150, [100, 50], topic=name) for n in range(3)])
+    tables = ("fetch_fairness", "fetch_timeline")
+    assert {(row["broker"], row["topic"], row["partition"]) for of in tables for row in found[of]} == {("1", name, 0)}

@@ -129,6 +129,13 @@ def test_the_only_slot_goes_to_whom_kafkas_rules_give_it(
     assert evictions(gold_rows([captured(*fetches)], lanes(1))) == evicted
 
 
+def test_a_client_may_be_called_anything() -> None:
+    gold = gold_rows([captured(Fetch(0, "o\0ld", 5), Fetch(120_001, "o\0ther", 1))], lanes(1))
+    assert evictions(gold) == [("o\0ther", "o\0ld")]
+    e = SESSION_EVICTIONS
+    assert {row[of] for row in gold[e.name] for of in (e.evictor_reader, e.victim_reader)} == {"consumer"}
+
+
 def test_before_kafka_9137_a_session_in_use_was_evicted_by_its_age() -> None:
     fetches = Fetch(0, "used", 5), Fetch(60_000, "used", 5), Fetch(120_000, "used", 5), Fetch(120_001, "other", 1)
     assert evictions(gold_rows([captured(*fetches)], lanes(1))) == []

@@ -26,6 +26,7 @@ from udfs.replay.fetch.fetch_report import (
 )
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import TICKS, Timeline, moment_of
+from udfs.replay.key_numbers import partition_of
 
 if TYPE_CHECKING:
     from udfs.replay.fetch.closed_reader import ClosedTotals
@@ -90,7 +91,7 @@ def timeline_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_i
     """Rows of `fetch_timeline`: one a lane, partition and bucket in which something was to be read."""
     line = closed.timeline
     lane, partition, bucket = np.nonzero((line.served > 0) | (line.lag > 0) | (line.wait > 0))
-    parts = [key.split("\0") for key in done.index]
+    parts = [partition_of(key) for key in done.index]
     begins, n = bucket_starts(line), len(lane)
 
     def texts_of(names: list[str], rows: npt.NDArray[np.int64]) -> pa.Array[Any]:

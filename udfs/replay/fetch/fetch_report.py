@@ -19,6 +19,7 @@ from udfs.replay.fetch.fairness import ReaderSums, Sums, jain_index
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes, Reads
 from udfs.replay.fetch.fidelity import AGREED, CODES, UNKNOWN
 from udfs.replay.histogram import quantile
+from udfs.replay.key_numbers import partition_of
 
 if TYPE_CHECKING:
     from udfs.replay.fetch.fetch_lanes import FetchLanes
@@ -129,7 +130,7 @@ def fairness_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str
     """Rows of `fetch_fairness`: one a lane and partition."""
     n, m = len(lanes.names), len(done.index)
     sums = Sums(*(column[:m] for column in totals.sums.partitions))
-    parts = [key.split("\0") for key in done.index]
+    parts = [partition_of(key) for key in done.index]
 
     def by_lane(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         return values.T.reshape(-1)

@@ -16,6 +16,7 @@ from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSI
 from schemas.tables.table import Table
 from udfs.arrow import array_of, repeated
 from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
+from udfs.replay.key_numbers import client_of
 from udfs.replay.sessions.session_fidelity import AGREEMENTS, CODES, METRICS, UNKNOWN
 from udfs.replay.sessions.session_lanes import US_PER_MS
 from udfs.replay.sessions.session_spans import slots_range
@@ -101,7 +102,7 @@ def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_
 
 def named(now: BrokerReplay) -> list[tuple[str, str, str]]:
     """(client id, address, reader) by number."""
-    return [(*name.split("\0"), reader) for name in now.names for reader in READERS]  # type: ignore[misc]
+    return [(*client_of(name), reader) for name in now.names for reader in READERS]
 
 
 def eviction_rows(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
