@@ -51,7 +51,7 @@ from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.described_cluster import SizedTopics, described_events
 from udfs.replay.limits.limit_fidelity import ALGORITHM as PARTITION_LIMITS
 from udfs.replay.limits.limit_replay import LimitLane, replay_topics
-from udfs.replay.limits.topic_history import CHANGE
+from udfs.replay.limits.topic_history import BROKER, CHANGE
 from udfs.replay.memory.memory_replay import replay_memory
 from udfs.replay.memory.memory_report import ALGORITHM as CONSUMER_MEMORY
 from udfs.replay.memory.memory_report import MemoryLanes
@@ -172,7 +172,7 @@ def two_fetch_lanes() -> FetchLanes:
 
 def replay_partition_limits() -> None:
     """A topic that is created, in one lane and for the curves; and one of a cluster on paper."""
-    created = zeros(TOPIC_EVENTS, 1, entry=np.array([CHANGE]), kind=pa.array(["create_topic"]))
+    created = zeros(TOPIC_EVENTS, 2, entry=np.array([BROKER, CHANGE]), kind=pa.array([None, "create_topic"]))
     for _ in replay_topics([created], (LimitLane("captured"),), Defaults(1, 1), 0, ""):
         pass
     described_events([(0, None)], [SizedTopics("t", 1, 1, how_many=1)], [], 0, 1.0, 0)

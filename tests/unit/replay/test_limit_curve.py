@@ -110,7 +110,8 @@ def test_so_it_does_while_a_cluster_grows(seed: int) -> None:
 
 
 def test_of_brokers_that_are_not_known_no_limit_is_said_to_refuse_nothing() -> None:
-    found = history([created(1, "t", 6, 3), created(2, "u", 4, 3)], {})
+    named = asked(3, "create_topic", "v", num_partitions=-1, replication_factor=-1, assignments=["0:1,2"])
+    found = history([created(1, "t", 6, 3), created(2, "u", 4, 3), named], {})
     curves = limit_curves(found.changes, found.brokers, len(found.topics))
     assert list(curves) == [MAX_PARTITIONS]
-    assert curves[MAX_PARTITIONS].limit_from.tolist() == [1, 18, 30]
+    assert curves[MAX_PARTITIONS].limit_from.tolist() == [1, 18, 30, 32]

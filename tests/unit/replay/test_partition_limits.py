@@ -53,9 +53,11 @@ def limit(value: int, *later: tuple[int, int]) -> Schedule:
     return Schedule((-UNLIMITED, *(time for time, _ in later)), (value, *(value for _, value in later)))
 
 
-def replay(rows: Iterable[dict[str, Any]], *lanes: LimitLane, batch_rows: int = 10_000) -> dict[Table, Rows]:
-    """The rows of each table, of a cluster of three brokers."""
-    listed = [{str(c): row.get(c) for c in T.columns} for row in (*BROKERS, *rows)]
+def replay(
+    rows: Iterable[dict[str, Any]], *lanes: LimitLane, batch_rows: int = 10_000, brokers: Rows = BROKERS
+) -> dict[Table, Rows]:
+    """The rows of each table, of a cluster of three brokers unless told."""
+    listed = [{str(c): row.get(c) for c in T.columns} for row in (*brokers, *rows)]
     table = pa.Table.from_pylist(listed, schema=arrow_schema(T))
     packed = replay_topics(
         table.to_batches(max_chunksize=batch_rows), (LimitLane("captured"), *lanes), Defaults(4, 2), 7, "run"
@@ -360,3 +362,9 @@ def test_counts_that_no_cluster_can_have_are_refused_in_bounded_memory() -> None
     huge = created(1, "a", (1 << 31) - 1, 1), created(2, "b", 3, (1 << 15) - 1), grown(4, "c", (1 << 31) - 1)
     found = replay([*huge, created(3, "c", 1)], LimitLane("x", kafka="kip"))
     assert {row["topic"] for row in found[R] if row["scenario"] == "x"} == {"a", "c"}
+
+
+def test_where_metadata_lists_no_broker_nothing_is_refused_for_want_of_one() -> None:
+    named = created(1, "a", -1, -1, assignments=["0:1,2,3"])
+    found = replay([named, created(2, "b", 2, 2), created(3, "c", 2, 4)], brokers=[])
+    assert [(row["checked"], row["agreed"]) for row in found[FIDELITY] if row["metric"] == "create_topic"] == [(3, 3)]

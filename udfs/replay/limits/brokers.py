@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.wire.arrays import Ints, read_only
+from udfs.wire.kernel import kernel
 
 
 class Brokers(NamedTuple):
@@ -21,6 +22,13 @@ class Brokers(NamedTuple):
     alternated_rack: Ints  # as AdminUtils sees them: all 0 unless every broker has a rack (RackAwareMode.Safe)
     unfenced: Ints  # 1: takes part; 0: is known by replicas alone, so it is down
     draw_order: Ints  # int64[racks], the order in which StripedReplicaPlacer draws for the racks
+
+
+@kernel
+def are_known(brokers: Brokers) -> bool:
+    """Whether Metadata lists the brokers: without it those that requests name may not be all."""
+    found: bool = brokers.unfenced.any()
+    return found
 
 
 def brokers_of(node_ids: Sequence[int], racks: Sequence[str | None], unfenced: Sequence[bool]) -> Brokers:

@@ -125,12 +125,12 @@ def fill_broker_curve(
 def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, Steps]:
     """The steps of both limits, by MAX_BROKER_PARTITIONS and MAX_PARTITIONS; `topics` is how many there are.
 
-    Replicas are placed as KIP-578 proposes, with the draws of every other lane. Where no broker is known there are no
-    steps of the first limit, for nobody knows what it would refuse.
+    Replicas are placed as KIP-578 proposes, with the draws of every other lane. Where the brokers are not known there
+    are no steps of the first limit, for nobody knows what it would refuse.
     """
     n, nodes = len(changes.time), len(brokers.rack)
     outcomes = unlimited_outcomes(changes, brokers, topics)
-    if nodes == 0:
+    if not brokers.unfenced.any():
         return {MAX_PARTITIONS: cluster_steps(changes, outcomes)}
     most = int(changes.slot[-1]) + 1
     curve = Curve(np.full(most + 1, NONE_FAILS), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64))

@@ -5,7 +5,7 @@ The rules are those of kafka-semantics 4.1. Partitions are counted as replicas, 
 
 from __future__ import annotations
 
-from udfs.replay.limits.brokers import Brokers
+from udfs.replay.limits.brokers import Brokers, are_known
 from udfs.replay.limits.java_random import reseed
 from udfs.replay.limits.limit_lane import (
     AS_CAPTURED,
@@ -107,7 +107,7 @@ def place(
         if put(changes, topics, work, change, shown, new * factor, limit) < 0:
             return True
     reseed(work.rng, changes.seed[change])
-    if len(brokers.rack) == 0:
+    if not are_known(brokers):
         for slot in range(at, at + new * factor):
             topics.slots[slot] = UNPLACED
         return True

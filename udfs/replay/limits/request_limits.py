@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from udfs.replay.limits.brokers import Brokers
+from udfs.replay.limits.brokers import Brokers, are_known
 from udfs.replay.limits.limit_lane import (
     INVALID_PARTITIONS,
     INVALID_REPLICATION_FACTOR,
@@ -38,7 +38,7 @@ def invalid(changes: Changes, topics: Topics, brokers: Brokers, change: int) -> 
         return INVALID_PARTITIONS if changes.partitions[change] <= topics.there[topic] else 0
     if topics.there[topic] > 0:
         return TOPIC_ALREADY_EXISTS
-    if changes.factor[change] <= 0 or (len(brokers.rack) > 0 and changes.factor[change] > len(brokers.rack)):
+    if changes.factor[change] <= 0 or (are_known(brokers) and changes.factor[change] > len(brokers.rack)):
         return INVALID_REPLICATION_FACTOR
     return INVALID_PARTITIONS if changes.partitions[change] <= 0 else 0
 
