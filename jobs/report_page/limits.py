@@ -88,7 +88,7 @@ def span_ms(row: Row) -> float:
 def how_many(found: Findings) -> str:
     """Question 3: replicas at the end, and the nearest limit."""
     rows, p = found.of(brokers_over_time), PARTITIONS_PER_BROKER
-    if not rows:
+    if not rows or are_brokers_unknown(found):
         raise Unanswered(NO_CLUSTER)
     whole = found.of(cluster)[0]
     last = [row["last"] for row in rows]
@@ -98,6 +98,12 @@ def how_many(found: Findings) -> str:
         f"{counted(whole['brokers'], 'broker')} (internal topics left out{drawn(found)})"
     )
     return f"{told}{nearest_limit(found, span_ms(whole))}."
+
+
+def are_brokers_unknown(found: Findings) -> bool:
+    """Whether no Metadata response lists brokers, so that those that requests name may not be all."""
+    limits = [row[PARTITION_LIMIT_CURVE.refused_by] for row in found.of(safe)]
+    return bool(limits) and OF_BROKERS not in limits
 
 
 def drawn(found: Findings) -> str:
@@ -195,7 +201,7 @@ def whose(found: Findings) -> str:
     most = max(row[t.tried] for row in found.of(lanes))
     limits = safe_limits(found.of(safe))
     fine = f"; from {limits} on nothing is refused (limits that KIP-578, a proposal, would bring)" if limits else ""
-    if limits and not any(row[PARTITION_LIMIT_CURVE.refused_by] == OF_BROKERS for row in found.of(safe)):
+    if are_brokers_unknown(found):
         fine += f"; what {OF_BROKERS} refuses is not known, for no Metadata response names brokers"
     # Kafka refuses of its own accord, too.
     by_limit = (row for row in found.of(refusals) if row[r.refused_by] in PROPOSED)

@@ -386,6 +386,8 @@ def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None
     assert "from max.broker.partitions=26 or max.partitions=26 on nothing is refused" in told
     assert "from max.partitions=26 on nothing is refused" in unknown
     assert ["what max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]
+    named = {brokers_over_time: [Row(broker=1, at=AT, partitions=1, last=1)], safe: limits[1:]}
+    assert not answer(findings({limit_lanes: lanes, **named}, names), BY_NUMBER[3]).is_answered
 
 
 def test_what_kafka_itself_refuses_is_not_told_as_refused_by_a_limit() -> None:

@@ -27,8 +27,7 @@ class Brokers(NamedTuple):
 @kernel
 def are_known(brokers: Brokers) -> bool:
     """Whether Metadata lists the brokers: without it those that requests name may not be all."""
-    found: bool = brokers.unfenced.any()
-    return found
+    return bool(brokers.unfenced.any())
 
 
 def brokers_of(node_ids: Sequence[int], racks: Sequence[str | None], unfenced: Sequence[bool]) -> Brokers:
