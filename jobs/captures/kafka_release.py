@@ -77,7 +77,7 @@ def by_broker(metadata: DataFrame, connections: DataFrame) -> DataFrame:
 def by_follower(exchanges: DataFrame) -> DataFrame:
     """(client.id, release), each once."""
     x, m = EXCHANGES, CLUSTER_METADATA
-    release = F.regexp_extract(x.client_software_version, r"^(\d+\.\d+)", 1).alias(m.release)
+    release = F.regexp_extract(x.client_software_version, r"^(\d{1,4}\.\d{1,4})", 1).alias(m.release)
     followers = exchanges.where(F.col(x.client_id).rlike(FOLLOWER)).select(x.client_id, release)
     return followers.where(F.col(m.release) != "").distinct()
 

@@ -66,7 +66,8 @@ def sent_batches(
     name, version = F.col(c.client_software_name), F.split(c.client_software_version, r"\.")
     is_java = F.coalesce(name == JAVA, ~F.col(IS_NAMELESS), F.lit(True))
     minor = F.try_element_at(version, F.lit(2)).try_cast("int")
-    release = F.try_element_at(version, F.lit(1)).try_cast("int") * 1000 + minor
+    major = F.try_element_at(version, F.lit(1)).try_cast("int")
+    release = F.try_add(F.try_multiply(major, F.lit(1000)), minor)  # a client says what it likes there
     software = connections.join(nameless_clients(exchanges), str(c.connection_id), "left").select(
         c.connection_id,
         is_java.alias(t.is_java),

@@ -71,9 +71,10 @@ def test_a_batch_is_told_with_its_append_and_its_client(spark: SparkSession) -> 
     clients = [
         client(1, "apache-kafka-java", "4.3.1"), client(2, "apache-kafka-java", "4.1.0"),
         client(3, "librdkafka", "2.1"), client(4, None, None), client(5, "apache-kafka-java", "trunk"),
+        client(6, "apache-kafka-java", "2147483647.2147483647"),
     ]  # fmt: skip
-    made = [NOW_MS - 20, NOW_MS - 10**9, NOW_MS + 5, LONGEST, -LONGEST]
-    batches = [batch(number, at, topic=topic) for number, (at, topic) in enumerate(zip(made, "tuwww", strict=True), 1)]
+    made = [NOW_MS - 20, NOW_MS - 10**9, NOW_MS + 5, LONGEST, -LONGEST, NOW_MS]
+    batches = [batch(number, at, topic=topic) for number, (at, topic) in enumerate(zip(made, "tuwwww", strict=True), 1)]
     batches += [batch(1, NOW_MS, source="fetch"), batch(1, NOW_MS, magic=1)]
     changes = [
         creation(1, "t", 4000), creation(2, "t", 5000), creation(3, "t", 6000, error_code=36),
@@ -84,10 +85,12 @@ def test_a_batch_is_told_with_its_append_and_its_client(spark: SparkSession) -> 
     frames = given(spark, batches, RECORD_BATCHES), given(spark, clients, CONNECTIONS), silent, of_topics
     found = {row[SENT.connection_id]: row for row in sent_batches(*frames, False, 4).toArrow().to_pylist()}
     t, us = SENT, NOW_MS * 1000
-    assert {number: row[t.append_from] - us for number, row in found.items()} == {1: -20_000, 2: 0, 3: 0, 4: 0, 5: 0}
+    since = {number: row[t.append_from] - us for number, row in found.items()}
+    assert since == {1: -20_000, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0}
     assert [found[number][t.max_message_bytes] for number in (1, 2, 3)] == [5000, None, None]
     told = {number: (row[t.is_java], row[t.halves]) for number, row in found.items()}
-    assert told == {1: (True, True), 2: (True, False), 3: (False, False), 4: (True, True), 5: (True, True)}
+    newest = (True, True)
+    assert told == {1: newest, 2: (True, False), 3: (False, False), 4: newest, 5: newest, 6: newest}
     by_host = sent_batches(*frames, True, 4).toArrow().to_pylist()
     assert {(row[t.client_id], row[t.client_address]) for row in by_host} == {("", "10.0.0.1")}
 
