@@ -11,6 +11,8 @@ from schemas.tables.steps import LOG_EVENTS
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS
 
+MOST_BATCH_BYTES = (1 << 31) - 1
+"""Kafka's sizes are an INT; bytes that say more are no batch of a log."""
 FIRST_RECORD_BATCH = 2
 """The format from Kafka 0.11 on."""
 
@@ -45,7 +47,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
     b, t = RECORD_BATCHES, LOG_EVENTS
     is_produced = F.col(b.source) == "produce"
     last = F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta))  # null of a header that is cut or cannot be
-    in_log = F.col(b.size_bytes).isNotNull() & last.isNotNull()
+    in_log = (F.col(b.size_bytes) <= MOST_BATCH_BYTES) & last.isNotNull()
     appended = ~is_produced | (F.coalesce(b.error_code, F.lit(0)) == 0)
     # A producer leaves out no offset of a batch; the log cleaner keeps a batch's offsets and not all of its records.
     is_sparse = (F.col(b.magic) >= FIRST_RECORD_BATCH) & (F.col(b.record_count) <= F.col(b.last_offset_delta))

@@ -32,8 +32,9 @@ def test_whose_rules_a_client_follows_its_software_tells(
     assert row[LOG_EVENTS.profile] == profile
 
 
-def test_a_batch_whose_last_offset_cannot_be_is_not_in_the_log(spark: SparkSession) -> None:
+def test_a_batch_whose_last_offset_or_size_cannot_be_is_not_in_the_log(spark: SparkSession) -> None:
     batch = {"source": "fetch", "size_bytes": 70, "magic": 2, "record_count": 1, "base_offset": 10}
     rows = [batch | {"last_offset_delta": 4}, batch | {"base_offset": LONGEST, "last_offset_delta": 1}]
+    rows.append(batch | {"last_offset_delta": 0, "size_bytes": 2**31 + 11})
     found = batch_events(frame(spark, RECORD_BATCHES, rows)).collect()
     assert [row[LOG_EVENTS.last_offset] for row in found] == [14]
