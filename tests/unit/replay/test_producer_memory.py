@@ -15,13 +15,16 @@ PLENTY = 1 << 40
 
 def replayed(
     batches: list[tuple[int, int, int]], total: int, poolable: int = 10, block_us: int = 1000,
-    captured_total: int = PLENTY, may_grow: int = 0, filled: int = PLENTY,
+    captured_total: int = PLENTY, may_grow: int = 0, filled: int = PLENTY, sending: int = PLENTY,
 ) -> Buffered:  # fmt: skip
-    """Batches of (time, size, time held) in a buffer of so much; captured_total: of the captured one."""
+    """Batches of (time, size, time held) in a buffer of so much; captured_total: of the captured one. sending: for how
+    long, of the time held, each is in a request.
+    """
     time, size, held = (np.array(column, np.int64) for column in zip(*sorted(batches), strict=True))
     of_lanes = ((captured_total, total), (10, poolable), (block_us, block_us))
     bounds = BufferBounds(*(np.array(values, np.int64) for values in of_lanes))
-    return replay_producer(Batches(time, size, held, np.full(len(time), may_grow), np.full(len(time), filled)), bounds)
+    same = (np.full(len(time), value) for value in (may_grow, filled))
+    return replay_producer(Batches(time, size, held, *same, np.minimum(held, sending)), bounds)
 
 
 def told(sim: Buffered, lane: int = ASKED) -> dict[str, int]:
@@ -58,6 +61,18 @@ def test_a_batch_waits_until_enough_is_given_back() -> None:
     assert (found["waits"], found["longest_us"], found["exhausted"], found["end"]) == (1, 40, 0, 65)
 
 
+def test_batches_that_linger_are_sent_with_the_first_that_is_while_one_waits() -> None:
+    """RecordAccumulator.batchReady: the first is sent at 45, the second with it and not at 85; both are back at 50."""
+    found = told(replayed([(0, 10, 50), (0, 10, 90), (20, 20, 5)], 20, sending=5))
+    assert (found["waits"], found["longest_us"], found["end"]) == (1, 30, 55)
+
+
+def test_a_batch_does_not_linger_while_others_wait() -> None:
+    """The second gets its memory at 50 and is back at 55, for the third waits; that one has nobody behind it."""
+    found = told(replayed([(0, 20, 50), (10, 20, 90), (11, 20, 90)], 20, sending=5))
+    assert (found["waits"], found["wait_us"], found["end"]) == (2, 40 + 44, 55 + 90)
+
+
 def test_waiters_are_served_in_the_order_they_came() -> None:
     """The large one keeps what it has taken while it waits, and the small one behind it goes without."""
     sim = replayed([(0, 10, 50), (0, 10, 90), (20, 20, 5), (30, 10, 5)], 20)
@@ -76,11 +91,12 @@ def test_a_batch_larger_than_the_buffer_is_refused() -> None:
 @given(
     batches=st.lists(st.tuples(st.integers(0, 300), st.integers(1, 60), st.integers(0, 200)), min_size=1, max_size=30),
     total=st.integers(60, 200),
+    sending=st.integers(0, 200),
 )
 def test_memory_never_exceeds_the_buffer_and_all_of_it_comes_back(
-    batches: list[tuple[int, int, int]], total: int
+    batches: list[tuple[int, int, int]], total: int, sending: int
 ) -> None:
-    sim = replayed(batches, total, block_us=10_000)
+    sim = replayed(batches, total, block_us=10_000, sending=sending)
     pool, usage = sim.pools[ASKED], sim.usages[ASKED]
     assert int(usage["most"]) <= total
     assert int(usage["used"]) == int(usage["waiting"]) == 0

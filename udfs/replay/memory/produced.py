@@ -88,7 +88,8 @@ def batches_of(rows: Sendings) -> Sent:
     last = np.clip(rows.last_timestamp, 0, rows.sent // US_PER_MS)
     filled = np.where(several, np.minimum((last + 1) * US_PER_MS, rows.sent), rows.sent)
     may_grow = (several & (rows.compressed == 1)).astype(np.int64)
-    columns = (rows.appended, rows.size, np.maximum(end - rows.appended, 0), may_grow, filled)
+    sending = np.clip(end - np.maximum(rows.sent, rows.appended), 0, None)
+    columns = (rows.appended, rows.size, np.maximum(end - rows.appended, 0), may_grow, filled, sending)
     batches = Batches(*(column[own] for column in columns))
     return Sent(batches, int(is_whole.sum()), int((~own & ~is_whole).sum()))
 

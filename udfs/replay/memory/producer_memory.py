@@ -1,8 +1,10 @@
 """A producer's batches through its BufferPool: what was in use, who would have blocked, who would have given up.
 
 A batch takes max(batch.size, the bytes of its first record) when that is appended, and gives it back with the response
-(RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is that much later. The captured times of
-a batch contain what it had to wait under the captured settings, which are lane 0.
+(RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is that much later. While one waits none
+lingers, once the sender looks: all that are not sent yet are sent (RecordAccumulator.batchReady). It looks when a batch
+is begun, sent or answered; who begins to wait does not wake it. The captured times of a batch contain what it had to
+wait under the captured settings, which are lane 0.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from udfs.replay.memory.memory_usage import USAGE, Spent, advance, begin, nothin
 from udfs.wire.arrays import Ints, Records, read_only
 from udfs.wire.kernel import kernel
 
-RELEASE, EXPIRE, ALLOCATE = (kind << 40 for kind in range(3))  # beside the index of a batch in a code
+RELEASE, EXPIRE, ALLOCATE, SEND = (kind << 40 for kind in range(4))  # beside the index of a batch in a code
 INDEX = (1 << 40) - 1
+GONE = -1
 
 
 class Batches(NamedTuple):
@@ -40,6 +43,7 @@ class Batches(NamedTuple):
     held: Ints  # us
     may_grow: Ints  # 1: compressed and of several records, so that it may have come to be larger than what it took
     filled: Ints  # us: by then the capture has its last record
+    sending: Ints  # us: how long of `held` it was in a request
 
 
 class BufferBounds(NamedTuple):
@@ -76,6 +80,9 @@ class Buffered(NamedTuple):
     bounds: BufferBounds
     waiters: Waiters
     served: Ints  # int64[n]: 1 once its grant was noted
+    due: Ints  # int64[n]: us, when it is given back; GONE once it was
+    lingering: Ints  # int64[n]: batches[:lingers[0]] that were begun since the sender saw somebody wait
+    lingers: Ints  # int64[1]
     waited: Ints
     heap: Heap
     spent: Spent
@@ -97,7 +104,26 @@ def grant(sim: Buffered, lane: int, i: int, time: int) -> None:
         sim.waited[i] = min(waited, sim.batches.held[i])
         run.late += 1 if time > max(sim.batches.filled[i], sim.batches.time[i]) else 0
     use(sim.usages[lane], sim.spent, lane, sim.waiters.size[i])
-    push(sim.heap, time + sim.batches.held[i] - sim.waited[i], RELEASE | i)
+    sim.due[i] = time + sim.batches.held[i] - sim.waited[i]
+    push(sim.heap, sim.due[i], RELEASE | i)
+    push(sim.heap, max(time, sim.due[i] - sim.batches.sending[i]), SEND | i)
+    sim.lingering[sim.lingers[0]] = i
+    sim.lingers[0] += 1
+    send_if_exhausted(sim, lane, time)
+
+
+@kernel
+def send_if_exhausted(sim: Buffered, lane: int, time: int) -> None:
+    """The sender looks: where somebody waits it sends what lingers."""
+    if sim.pools[lane].first == sim.pools[lane].end:
+        return
+    for place in range(sim.lingers[0]):
+        i = sim.lingering[place]
+        due = time + sim.batches.sending[i]
+        if due < sim.due[i]:
+            sim.due[i] = due
+            push(sim.heap, due, RELEASE | i)
+    sim.lingers[0] = 0
 
 
 @kernel
@@ -154,10 +180,20 @@ def on_expiry(sim: Buffered, lane: int, i: int, time: int) -> None:
 @kernel
 def on_return(sim: Buffered, lane: int, i: int, time: int) -> None:
     """A batch is done with."""
-    first = sim.pools[lane].first
+    first, sim.due[i] = sim.pools[lane].first, GONE
     use(sim.usages[lane], sim.spent, lane, -sim.waiters.size[i])
     deallocate(sim.pools[lane], sim.waiters, sim.waiters.size[i])
     grant_woken(sim, lane, first, time)
+    send_if_exhausted(sim, lane, time)
+
+
+@kernel
+def is_past(sim: Buffered, kind: int, i: int, time: int) -> bool:
+    """Whether what was to happen to a batch now has happened before."""
+    if kind == EXPIRE:
+        return bool(sim.served[i] == 1)
+    until_back = sim.batches.sending[i] if kind == SEND else 0
+    return kind != ALLOCATE and bool(sim.due[i] - until_back != time)
 
 
 @kernel
@@ -166,19 +202,22 @@ def replay_producer_lane(sim: Buffered, lane: int) -> None:
     bounds = sim.bounds
     fill_buffers(sim.pools[lane], bounds.total[lane], bounds.poolable[lane])
     begin(sim.usages[lane], sim.batches.time[0])
+    sim.lingers[0] = 0
     for i in range(len(sim.served)):
         sim.served[i] = 0
         push(sim.heap, sim.batches.time[i], ALLOCATE | i)
     while sim.heap.events[0] > 0:
         time, code = pop(sim.heap)
         kind, i = code & ~INDEX, code & INDEX
-        if kind == EXPIRE and sim.served[i] == 1:
+        if is_past(sim, kind, i, time):
             continue
         advance(sim.usages[lane], sim.spent, lane, time)
         if kind == RELEASE:
             on_return(sim, lane, i, time)
         elif kind == EXPIRE:
             on_expiry(sim, lane, i, time)
+        elif kind == SEND:
+            send_if_exhausted(sim, lane, time)
         else:
             on_allocation(sim, lane, i, time)
     sim.runs[lane].end = sim.usages[lane].now
@@ -194,12 +233,15 @@ def replay_producer_lanes(sim: Buffered) -> None:
 def replay_producer(batches: Batches, bounds: BufferBounds) -> Buffered:
     """Replay a producer's batches in every lane; what it came to is in spent, waits, usages and runs."""
     n, lanes = len(batches.time), len(bounds.total)
-    room = 2 * n + 1  # a batch is to be allocated, or given back; and its wait may end
+    room = 4 * n + 1  # a batch is to be allocated, or sent and given back, now or later; and its wait may end
     sim = Buffered(
         Batches(*map(read_only, batches)),
         BufferBounds(*map(read_only, bounds)),
         Waiters(*(np.zeros(n, np.int64) for _ in Waiters._fields)),
         np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(1, np.int64),
         np.zeros(n, np.int64),
         Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
         nothing_spent(lanes),
