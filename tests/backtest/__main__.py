@@ -3,7 +3,8 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
-lab; it takes ten minutes for fetches, as long for splits, and three for each of the twelve times of sessions.
+lab; it takes ten minutes for buffers, fetches, quotas and splits each, and three for each of the twelve times of
+sessions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from tests.backtest import fetch_traffic, fetches, follow_traffic, session_traffic, sessions, split_traffic, splits
+from tests.backtest import (
+    buffer_traffic,
+    buffers,
+    fetch_traffic,
+    fetches,
+    follow_traffic,
+    quota_traffic,
+    quotas,
+    session_traffic,
+    sessions,
+    split_traffic,
+    splits,
+)
 from tests.backtest.figures import Figures, lines
 from tests.backtest.lab import Lab
 
@@ -29,7 +42,9 @@ class Family:
 
 
 FAMILIES = {
+    "buffers": Family((buffer_traffic,), buffers.compared),
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared),
+    "quotas": Family((quota_traffic,), quotas.compared),
     "sessions": Family((session_traffic,), sessions.compared),
     "splits": Family((split_traffic,), splits.compared),
 }

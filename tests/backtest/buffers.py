@@ -1,0 +1,70 @@
+"""A producer's buffer.memory: what is predicted of one with more or less of it, beside producers that had it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from schemas.tables.gold_memory import PRODUCER_MEMORY
+from tests.backtest.buffer_traffic import LITTLE, PACES, capture, named
+from tests.backtest.figures import Figures
+from tests.backtest.replays import Replayed, replayed
+from udfs.replay.memory.memory_report import ALGORITHM
+
+PAIRS = (("", LITTLE), (LITTLE, ""))
+"""Settings that are predicted from one another."""
+
+
+def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
+    """Each prediction: what it is of, and its figures."""
+    for pace in PACES:
+        for a, b in PAIRS:
+            of_a, of_b = ([named(pace, change, again) for again in range(repeats)] for change in (a, b))
+            from_a = of(work, pace, a, b)
+            yield (
+                f"{pace}: {a or 'plenty'} -> {b or 'plenty'}",
+                Figures(
+                    [seen(work, pace, a, name) for name in of_a],
+                    [predicted(from_a, name) for name in of_a],
+                    [seen(work, pace, b, name) for name in of_b],
+                ),
+            )
+
+
+@cache
+def of(work: Path, pace: str, a: str, b: str) -> Replayed:
+    """The capture under A replayed under B's settings."""
+    had, wanted = PACES[pace].settings(a), PACES[pace].settings(b)
+    changes = [f"producer.buffer.memory={wanted['buffer.memory']}"]
+    stated = [f"producer.{key}={value}" for key, value in had.items()]
+    return replayed(ALGORITHM, capture(work, pace, a), changes, stated)
+
+
+def predicted(replay: Replayed, name: str) -> dict[str, Any]:
+    """The figures of a producer in the lane with the changed settings."""
+    t = PRODUCER_MEMORY
+    (row,) = replay.rows(t, f"scenario = '{replay.lanes[-1]}' and {t.client_id} = '{name}'")
+    return {
+        "batches or sends that wait": row[t.waits],
+        "... give up": row[t.exhausted],
+        "wait ms, median": row[t.wait_ms_p50],
+        "... 99th percentile": row[t.wait_ms_p99],
+        "... longest": row[t.wait_ms_max],
+        "most bytes in use": row[t.used_bytes_max],
+    }
+
+
+def seen(work: Path, pace: str, change: str, name: str) -> Mapping[str, Any]:
+    """The figures of a producer as its client tells them."""
+    told = json.loads(capture(work, pace, change).with_suffix(".json").read_text())[name]
+    return {
+        "batches or sends that wait": told["blocked"],
+        "... give up": told["exhausted"],
+        "wait ms, median": told["ms-50"],
+        "... 99th percentile": told["ms-99"],
+        "... longest": told["ms-100"],
+        "most bytes in use": told["used-max"],
+    }
