@@ -103,7 +103,8 @@ POOLS = {
     "producers": ("producers' buffer.memory", "a producer process", False),
 }
 """By side of the replay of memory: the setting, who holds the memory, and whether it is a proposal."""
-
+LESS_IF_BUSY = {"producers": ", too long where the producer is busy: with less memory its requests take less time"}
+"""Why a wait is not as long as a side's replay has it."""
 
 LARGEST_REQUEST = "broker.socket.request.max.bytes"
 
@@ -119,7 +120,7 @@ def pools(found: Findings) -> Iterable[Advice]:
         worst = max(waits, key=lambda row: row["longest"], default=None)
         cost = f"{holder} holds up to as much, {size(captured['p99'])} for 99 % of the time"
         if worst is not None:
-            cost += f"; {said_of(worst)} somebody waits up to {duration(worst['longest'])}"
+            cost += f"; {said_of(worst)} somebody waits up to {duration(worst['longest'])}{LESS_IF_BUSY.get(side, '')}"
         yield Advice(
             setting, f"{size(captured['most'])} in use at most, {counted(captured['waits'], 'wait')}",
             smallest_pool(found, side, captured["smallest"]), cost, BOUNDED.number, is_proposal,

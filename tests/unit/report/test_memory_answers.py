@@ -90,6 +90,14 @@ def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
     assert large.advice == "200.0 MiB: the smallest in which nobody waits as captured"
 
 
+def test_waits_of_producers_are_told_with_what_makes_them_too_long() -> None:
+    """Beside a live cluster busy producers waited for milliseconds where the replay has seconds (VALIDATION.md)."""
+    for side, is_too_long in (("producers", True), ("brokers", False)):
+        (told,) = advice(findings({lanes: [row(side, LANES[0]), row(side, LANES[1], waits=9)]}, {ALGORITHM: LANES}))
+        assert "somebody waits up to" in told.cost
+        assert ("too long where the producer is busy" in told.cost) == is_too_long
+
+
 def one_of_client(others: int = 0, **columns: object) -> Row:
     """A row of the query."""
     return Row(**row_of(CONSUMER_MEMORY, **columns).asDict(), others=others)
