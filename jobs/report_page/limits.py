@@ -72,12 +72,15 @@ def headroom(own_rows: OwnRows) -> DataFrame:
 
 
 def refusals(own_rows: OwnRows) -> DataFrame:
-    """Refused changes by lane, client and limit, the most of each lane first."""
+    """Refused changes by lane, client and limit, of each lane those first that a proposed limit refuses, most ahead."""
     r = PARTITION_LIMIT_REFUSALS
     sums = own_rows(r).groupBy(r.scenario, r.client_id, r.refused_by).agg(
         F.count("*").alias("refused"), F.min(r.topic).alias("topic")
     )  # fmt: skip
-    return first_of_each(sums, str(r.scenario), MOST_OF_A_LANE, F.desc("refused"), r.client_id, r.refused_by)
+    by_proposal = F.col(r.refused_by).isin(*PROPOSED).desc()
+    return first_of_each(
+        sums, str(r.scenario), MOST_OF_A_LANE, by_proposal, F.desc("refused"), r.client_id, r.refused_by
+    )
 
 
 def span_ms(row: Row) -> float:
