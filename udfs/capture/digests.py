@@ -27,7 +27,10 @@ def mixed(value: np.uint64) -> np.uint64:
 
 @kernel
 def digest_on(digest: np.uint64, chunk: Bytes, first: int, end: int) -> np.uint64:
-    """The digest with chunk[first:end] behind what it is of already; as many bytes in every call for it."""
+    """The digest with chunk[first:end] behind what it is of already.
+
+    What is left of fewer than eight bytes is a number: zeros before it do not count.
+    """
     at = first
     while at < end:
         word = np.uint64(0)
