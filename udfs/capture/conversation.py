@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.found import REQUESTS, RESPONSES, Found, is_full, report_loss
+from udfs.capture.found import REQUESTS, RESPONSES, Found, close_requests, is_full, report_loss
 from udfs.capture.framing import (
     COMPLETE,
     CUT,
@@ -263,8 +263,7 @@ def pair(conn: Record, match: int, frame: Record, found: Found) -> None:
         conn.orphan_responses += 1
         frame.number = -conn.orphan_responses
         return
-    for i in range(conn.first_open, match + 1):
-        found.requests[i].is_open = 0
+    close_requests(found, conn.first_open, match + 1)
     found.requests[match].partner = found.counts[RESPONSES]
     frame.number = found.requests[match].number
     conn.first_open = match + 1

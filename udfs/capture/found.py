@@ -70,6 +70,13 @@ def with_room(found: Found) -> Found:
 
 
 @kernel
+def close_requests(found: Found, first: int, end: int) -> None:
+    """Let the requests [first, end) wait for no answer any more."""
+    for i in range(first, end):
+        found.requests[i].is_open = 0
+
+
+@kernel
 def report_loss(found: Found, conn: Record, side: int, direction: Record) -> None:
     """Write the range that was skipped, if any, as one loss, for which there must be room."""
     if direction.lost_from == UNKNOWN:

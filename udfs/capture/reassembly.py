@@ -11,7 +11,7 @@ import numpy as np
 
 from udfs.capture.connection_ends import IS_FRAME, connection_end, new_connection
 from udfs.capture.conversation import CUT_AT_END, KAFKA, NEVER, UNDECIDED, frame_requests, frame_responses, recognise
-from udfs.capture.found import REQUESTS, Found, is_full, report_loss, with_room
+from udfs.capture.found import REQUESTS, Found, close_requests, is_full, report_loss, with_room
 from udfs.capture.framing import (
     MAX_FRAME_BYTES,
     Stream,
@@ -178,13 +178,6 @@ def rest_of(packets: Packets, streams: tuple[Stream, Stream], sides: Records) ->
                 rest[n, 2], rest[n, 3] = start - packets.offset[row], end - start
                 n += 1
     return rest[:n]
-
-
-@kernel
-def close_requests(found: Found, first: int, end: int) -> None:
-    """Let the requests [first, end) wait for no answer."""
-    for i in range(first, end):
-        found.requests[i].is_open = 0
 
 
 @allocating_kernel

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.replay.limits.brokers import Brokers
+from udfs.replay.limits.brokers import Brokers, are_known
 from udfs.replay.limits.limit_lane import (
     INVALID_REPLICATION_FACTOR,
     MAX_BROKER_PARTITIONS,
@@ -130,7 +130,7 @@ def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, S
     """
     n, nodes = len(changes.time), len(brokers.rack)
     outcomes = unlimited_outcomes(changes, brokers, topics)
-    if not brokers.unfenced.any():
+    if not are_known(brokers):
         return {MAX_PARTITIONS: cluster_steps(changes, outcomes)}
     most = int(changes.slot[-1]) + 1
     curve = Curve(np.full(most + 1, NONE_FAILS), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64))
