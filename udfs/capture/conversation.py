@@ -39,9 +39,10 @@ from udfs.capture.sync import (
 )
 from udfs.wire.arrays import Bytes, Record, Records, Shorts
 from udfs.wire.faults import DecodeFault
-from udfs.wire.header import expects_response, is_printable, request_header
+from udfs.wire.header import is_printable, request_header
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
+from udfs.wire.produce_start import expects_response
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
 NEVER = (1 << 62) - 1

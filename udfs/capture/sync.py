@@ -28,9 +28,10 @@ from udfs.capture.framing import (
 )
 from udfs.capture.segments import UNKNOWN, in_order
 from udfs.wire.arrays import Ints, Record, Records, Shorts
-from udfs.wire.header import plausible_request, request_header
+from udfs.wire.header import PRODUCE, plausible_request, request_header
 from udfs.wire.kernel import allocating_kernel, kernel
 from udfs.wire.primitives import signed
+from udfs.wire.produce_start import begins_produce
 
 # How far a chain of frames is followed when it decides whether a place is the start of a frame.
 CHAIN_BYTES = 1 << 20
@@ -86,8 +87,8 @@ def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
 def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> int:
     """Whether the request that begins at `offset` shows that this side is the client; as `request_begins`.
 
-    A response to one of a connection's first requests can pass for a Produce request without a client id. So the client
-    must have given an id, or this must be the first of CHAIN_LENGTH plausible requests with rising correlation ids.
+    A response to one of a connection's first requests can pass for a Produce request, so one must begin as such. And
+    the client must have given an id, or this be the first of CHAIN_LENGTH plausible ones with rising correlation ids.
     """
     begin, in_hand, start = extent_at(stream, extent)
     may_grow = extent == len(stream.extents) - 1 and not stream.is_final
@@ -100,8 +101,10 @@ def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
         if size < 0 or not is_request(stream, extent, offset, size, apis):
             return IMPLAUSIBLE
         first = start + offset - begin + SIZE_BYTES
-        header = request_header(stream.arena, first, min(first + size, start + in_hand - begin), apis)
-        correlation_id, client_id_length = header[3], header[5]
+        end = min(first + size, start + in_hand - begin)
+        _, key, version, correlation_id, _, client_id_length, body = request_header(stream.arena, first, end, apis)
+        if key == PRODUCE and not begins_produce(stream.arena, body, end, version, end < first + size):
+            return IMPLAUSIBLE
         if client_id_length > 0:
             return COMPLETE
         if correlation_id <= last_id:

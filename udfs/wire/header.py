@@ -13,7 +13,7 @@ from schemas.wire.apis import APIS
 from udfs.wire.arrays import Bytes, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.kernel import kernel
-from udfs.wire.primitives import COMPACT, SHORT, length, signed, unsigned_varint
+from udfs.wire.primitives import SHORT, length, signed, unsigned_varint
 
 NO_FLEXIBLE_VERSION = np.iinfo(np.int16).max
 
@@ -52,8 +52,6 @@ def _by_key() -> Shorts:
 API_TABLE = _by_key()
 """int16[keys, 2], the `apis` of the functions below: row = API key; FLEXIBLE_FROM, NO_FLEXIBLE_VERSION where there is
 none; LAST_VERSION known, -1 where no API has the key."""
-
-_PRODUCE_FLEXIBLE_FROM = int(API_TABLE[PRODUCE, FLEXIBLE_FROM])
 
 
 @kernel
@@ -140,20 +138,6 @@ def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_
     if api_key != API_VERSIONS or body_start < 0 or end > arena.size or body_start + 2 > end:
         return api_version
     return 0 if signed(arena, body_start, 2) == UNSUPPORTED_VERSION else api_version
-
-
-@kernel
-def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> bool:
-    """Whether the broker answers this request: all but a Produce with acks=0 (true too where its acks are cut off)."""
-    if api_key != PRODUCE or body_start < 0 or end > arena.size:
-        return True
-    acks = body_start
-    if api_version >= 3:  # transactional_id comes first
-        acks, size = length(arena, acks, end, COMPACT if api_version >= _PRODUCE_FLEXIBLE_FROM else SHORT)
-        if acks < 0 or size > end - acks:
-            return True
-        acks += max(size, 0)
-    return acks + 2 > end or signed(arena, acks, 2) != 0
 
 
 @kernel

@@ -49,10 +49,10 @@ def request(
 
 
 def produce(correlation_id: int, acks: int, *, version: int = 7) -> bytes:
+    """A Produce request to a topic of no partitions, before flexible versions."""
     transactional_id = struct.pack(">h", -1) if version >= 3 else b""
-    return request(
-        correlation_id, transactional_id + struct.pack(">hii", acks, 30_000, 0), key=PRODUCE, version=version
-    )
+    body = transactional_id + struct.pack(">hiih1si", acks, 30_000, 1, 1, b"t", 0)
+    return request(correlation_id, body, key=PRODUCE, version=version)
 
 
 def response(correlation_id: int, body: bytes = b"answer") -> bytes:

@@ -20,6 +20,7 @@ from tests.unit.capture.conversations import (
     understand,
 )
 from tests.unit.capture.packet_builders import ACK, BROKER, CLIENT, SYN
+from tests.unit.wire.reference import be
 
 EXCHANGE = (asks(request(7)), answers(response(7)))
 CLIENT_IS_HIGHER = Connection(client=(BROKER, 50000), broker=(CLIENT, 9092))
@@ -55,10 +56,16 @@ def test_one_request_without_id_in_mid_stream_is_no_evidence() -> None:
     assert found.only["unframed_bytes"] == found.only["payload_bytes"] > 0
 
 
+@pytest.mark.parametrize(
+    "body",
+    [be("ih", 99, -1) + bytes(20), be("ih", 1, 5) + b"topic" + be("iihqq", 1, 0, 0, -1, 12)],
+    ids=["no client id", "a topic for the client id"],
+)
 @pytest.mark.parametrize("is_opened", [True, False], ids=["from its SYN", "in mid-stream"])
-def test_responses_that_look_like_produce_requests_do_not_make_the_broker_the_client(is_opened: bool) -> None:
-    """Correlation id 3 reads as Produce v3, the body's first bytes as a correlation id and an absent client id."""
-    body = (99).to_bytes(4, "big") + b"\xff\xff" + bytes(20)
+def test_responses_that_look_like_produce_requests_do_not_make_the_broker_the_client(
+    is_opened: bool, body: bytes
+) -> None:
+    """Correlation id 3 reads as Produce v3, the body's first bytes as a correlation id and a client id."""
     found = talk(answers(response(3, body)), asks(request(4)), answers(response(4, body)), is_opened=is_opened)
     assert (found.only["protocol"], found.only["client"]) == ("kafka", 0)
     assert [(exchange.number, exchange.status) for exchange in found.exchanges] == [(-1, "orphan"), (0, "answered")]
@@ -74,6 +81,12 @@ def test_other_protocols_are_named_and_their_bytes_counted(payload: bytes, proto
 
 def test_a_connection_without_payload_has_no_protocol() -> None:
     assert talk().only["protocol"] == "undecided"
+
+
+@pytest.mark.parametrize("version", [2, 7])
+def test_a_produce_request_in_mid_stream_shows_a_client(version: int) -> None:
+    found = talk(asks(produce(9, 1, version=version)), answers(response(9)), is_opened=False)
+    assert (found.only["protocol"], found.only["client"]) == ("kafka", 0)
 
 
 def test_requests_of_unknown_apis_and_of_versions_too_new_are_kept_once_the_client_is_known() -> None:

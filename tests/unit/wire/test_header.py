@@ -11,7 +11,6 @@ from udfs.wire.arrays import read_only
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import (
     API_TABLE,
-    expects_response,
     plausible_request,
     request_header,
     response_body_start,
@@ -110,27 +109,6 @@ def test_a_broker_that_does_not_know_the_version_of_api_versions_answers_in_vers
 ) -> None:
     arena, start, end = in_arena(be("hi", error, 0))
     assert response_version(arena, start, end, api_key, 5) == version
-
-
-@pytest.mark.parametrize(
-    ("version", "body", "answered"),
-    [
-        (2, be("hi", 1, 30000), True),
-        (2, be("hi", 0, 30000), False),
-        (8, be("hh", -1, 0), False),
-        (8, be("h", 3) + b"txn" + be("h", 0), False),
-        (8, be("h", 3) + b"txn" + be("h", -1), True),
-        (9, b"\0" + be("h", 0), False),
-        (9, b"\4txn" + be("h", 0), False),
-        (9, b"\4txn" + be("h", 1), True),
-        (9, b"\4txn\0", True),  # cut off before acks ends
-        (9, b"\x7f", True),
-    ],
-)
-def test_only_a_produce_without_acks_gets_no_response(version: int, body: bytes, answered: bool) -> None:
-    arena, start, end = in_arena(body)
-    assert expects_response(arena, start, end, PRODUCE, version) == answered
-    assert expects_response(arena, start, end, FETCH, version)
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

@@ -21,6 +21,7 @@ from udfs.wire.arrays import read_only
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, plausible_request, request_header, response_body_start, skip_tags
 from udfs.wire.messages import Decoded, decode
+from udfs.wire.produce_start import begins_produce
 from udfs.wire.record_batches import walk
 
 
@@ -140,6 +141,7 @@ def outcomes() -> list[list[int]]:
             [
                 *(int(value) for value in (*header, *response)),
                 int(plausible_request(arena, 0, size, size, API_TABLE)),
+                *(int(begins_produce(arena, header[-1], size, version, is_cut)) for is_cut in (False, True)),
                 *(int(value) for value in (*batches.fault, *batches.size, *batches.available, *batches.crc_valid)),
                 *decoded_cells(MESSAGES[number], version, frame),
             ]

@@ -1,0 +1,68 @@
+"""What a Produce request begins with, which tells whether it is answered and whether it is one at all.
+
+Source: ProduceRequest.json of kafka-clients. The functions are kernels, to be called from kernels. A body is
+[body_start, end) of the arena.
+"""
+
+from __future__ import annotations
+
+from udfs.wire.arrays import Bytes
+from udfs.wire.faults import DecodeFault
+from udfs.wire.header import API_TABLE, FLEXIBLE_FROM, PRODUCE, is_printable
+from udfs.wire.kernel import kernel
+from udfs.wire.primitives import COMPACT, INT, SHORT, length, signed
+
+TRANSACTIONAL_FROM = 3  # the first version that begins with a transactional id
+TOPIC_IDS_FROM = 13  # ... that has topic ids instead of names
+ACKS_BYTES, TIMEOUT_BYTES = 2, 4
+
+_FLEXIBLE = int(API_TABLE[PRODUCE, FLEXIBLE_FROM])
+_TRUNCATED = int(DecodeFault.TRUNCATED)
+
+
+@kernel
+def acks_offset(arena: Bytes, body_start: int, end: int, api_version: int) -> int:
+    """Where acks is in the body of a Produce request, all of it before `end`, or the negative of a fault."""
+    acks = body_start
+    if api_version >= TRANSACTIONAL_FROM:
+        acks, size = length(arena, acks, end, COMPACT if api_version >= _FLEXIBLE else SHORT)
+        if acks < 0:
+            return acks
+        if size > end - acks:
+            return -_TRUNCATED
+        acks += max(size, 0)
+    return acks if acks + ACKS_BYTES <= end else -_TRUNCATED
+
+
+@kernel
+def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> bool:
+    """Whether the broker answers this request: all but a Produce with acks=0 (true too where its acks are cut off)."""
+    if api_key != PRODUCE or body_start < 0 or end > arena.size:
+        return True
+    acks = acks_offset(arena, body_start, end, api_version)
+    return acks < 0 or signed(arena, acks, ACKS_BYTES) != 0
+
+
+@kernel
+def begins_produce(arena: Bytes, body_start: int, end: int, api_version: int, is_cut: bool) -> bool:
+    """Whether a body can be that of a Produce request: acks of -1, 0 or 1, and the name or id of a first topic.
+
+    A response passes for the header of a Produce request while its correlation id is small: API key 0, and that id for
+    a version. If a string follows, such as a topic's name, it passes for the client id.
+    is_cut: the body goes on behind `end`; what is not there does not count against it.
+    """
+    acks = acks_offset(arena, body_start, end, api_version) if body_start >= 0 else -_TRUNCATED
+    if acks < 0:
+        return is_cut and acks == -_TRUNCATED
+    is_flexible = api_version >= _FLEXIBLE
+    topic, count = length(arena, acks + ACKS_BYTES + TIMEOUT_BYTES, end, COMPACT if is_flexible else INT)
+    if not -1 <= signed(arena, acks, ACKS_BYTES) <= 1:
+        return False
+    if topic < 0:
+        return is_cut and topic == -_TRUNCATED
+    if count < 1 or api_version >= TOPIC_IDS_FROM:
+        return count >= 1
+    name, size = length(arena, topic, end, COMPACT if is_flexible else SHORT)
+    if name < 0 or size < 1 or size > end - name:
+        return is_cut and (size > 0 or name == -_TRUNCATED)
+    return is_printable(arena, name, size)
