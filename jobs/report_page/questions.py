@@ -15,7 +15,7 @@ from jobs.report_page.memory import BOUNDED, NEEDED
 from jobs.report_page.question import Findings, Query, Question, Unanswered
 from jobs.report_page.sessions import ENOUGH, WHILE_ROOM, WHO
 from jobs.report_page.splits import ESTIMATE, SAFE
-from jobs.report_page.trust import NO_RESPONSE, TRUSTED, shows_no_response
+from jobs.report_page.trust import TRUSTED, missing_direction
 from jobs.scenarios.settings import TRIES
 
 FAMILIES: Mapping[str, tuple[Question, ...]] = {
@@ -48,8 +48,8 @@ def answer(found: Findings, question: Question) -> Answer:
     for name in question.algorithms:
         if name not in found.lanes:
             return Answer(question, not_replayed(found, name), False)
-    if question is not TRUSTED and shows_no_response(found):
-        return Answer(question, NO_RESPONSE, False)
+    if question is not TRUSTED and (lacks := missing_direction(found)):
+        return Answer(question, lacks, False)
     try:
         return Answer(question, question.sentence(found), True)
     except Unanswered as reason:

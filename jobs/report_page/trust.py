@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from jobs.captures.log_agreement import REQUEST
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.most import and_more, first_rows
+from jobs.report_page.one_way import one_sided, one_way
 from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.semantics import semantics
 from jobs.report_page.wording import LEAST_CASES, counted, percent
@@ -24,7 +25,6 @@ from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHAN
 
 CLOCKS_APART_US = 60_000_000
 """Farther apart, a request log is not just late: it is in local time, or of another day."""
-NO_RESPONSE = "The capture shows requests, and no response of a broker to any: capture both directions of connections."
 MOST_LOGS = 3
 """Request logs that a line names."""
 
@@ -56,9 +56,14 @@ def quality(own_rows: OwnRows) -> DataFrame:
 
 
 def connections(own_rows: OwnRows) -> DataFrame:
-    """(protocol, connections, packets seen twice)."""
+    """(protocol, connections, packets seen twice, connections of one side that are not known to be Kafka's)."""
     c = CONNECTIONS
-    counts = (F.count("*").alias("connections"), F.sum(c.doubled_packets).alias(c.doubled_packets))
+    alone = F.col(c.one_sided) & (F.col(c.protocol) == "other")
+    counts = (
+        F.count("*").alias("connections"),
+        F.sum(c.doubled_packets).alias(c.doubled_packets),
+        F.count_if(alone).alias(c.one_sided),
+    )
     return own_rows(c).groupBy(c.protocol).agg(*counts).orderBy(c.protocol)
 
 
@@ -104,10 +109,9 @@ ALWAYS = (captures, logs, apis, quality, connections, quarantine, agreement, fid
 """What is asked of every run."""
 
 
-def shows_no_response(found: Findings) -> bool:
-    """Whether the capture has requests, and no response to any of them."""
-    rows = found.of(apis)
-    return bool(rows) and not any(row["answered"] for row in rows)
+def missing_direction(found: Findings) -> str | None:
+    """Which direction the capture lacks altogether, and what to do; None where it has both."""
+    return one_way(found.of(apis), found.of(connections))
 
 
 def read_lines(found: Findings) -> Iterable[str]:
@@ -139,7 +143,10 @@ def read_of(row: Row) -> str:
 def lost_lines(found: Findings) -> Iterable[str]:
     """What of it could not be decoded."""
     q, (row,) = CAPTURE_QUALITY, found.of(quality)
-    yield "  connections: " + (", ".join(f"{n:,} {protocol}" for protocol, n, _ in found.of(connections)) or "none")
+    told = [f"{row['connections']:,} {row[CONNECTIONS.protocol]}" for row in found.of(connections)]
+    yield f"  connections: {', '.join(told) or 'none'}"
+    if alone := one_sided(found.of(connections)):
+        yield f"  {alone}"
     yield (
         f"  {size(row[q.quarantined_bytes])} of {size(row[q.payload_bytes] - row[q.foreign_bytes])} in no Kafka frame, "
         f"{size(row[q.missing_bytes])} missing from the capture"
@@ -225,8 +232,8 @@ def trusted(found: Findings) -> str:
     q, t = CAPTURE_QUALITY, FIDELITY
     row = found.of(quality)[0]
     told = f"{percent(row[q.missing_share])} of the bytes on these connections are missing from the capture"
-    if shows_no_response(found):
-        told = f"No: {NO_RESPONSE[0].lower()}{NO_RESPONSE[1:-1]}; {told}"
+    if lacks := missing_direction(found):
+        told = f"No: {lacks[0].lower()}{lacks[1:-1]}; {told}"
     rows = compared(found)
     if not rows:
         return f"{told}; nothing was replayed that could be compared with it."

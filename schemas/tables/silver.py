@@ -74,6 +74,7 @@ CONNECTIONS = table(
     packets=C("bigint", "Packets with payload or SYN, FIN, RST; 0 in a request log, as all bytes"),
     requests=C("bigint", "Requests seen"),
     orphan_responses=C("bigint", "Responses to requests that are not in the capture"),
+    one_sided=C("boolean", "All captured payload was sent by the same side; false where there is none"),
     payload_bytes=C("bigint", "Captured TCP payload of both directions", "bytes"),
     framed_bytes=C("bigint", "... that is in an exchange", "bytes"),
     unframed_bytes=C("bigint", "... that is in no Kafka frame: in quarantine, or the connection is not Kafka's",

@@ -31,7 +31,8 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
     frames, n = exchanges.frames, exchanges.frames.finished
     connections = frames.connections[:n]
     server, client = exchanges.server.slice(0, n), exchanges.client.slice(0, n)
-    counts = {name: frames.directions[name][: 2 * n].reshape(n, 2).sum(axis=1) for name in COUNTED}
+    by_side = frames.directions[: 2 * n].reshape(n, 2)
+    counts = {name: by_side[name].sum(axis=1) for name in COUNTED}
     is_kafka = connections["protocol"] == KAFKA
     t = CONNECTIONS
     return rows_of(
@@ -51,7 +52,8 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
             t.packets: connections["packets"],
             t.requests: connections["requests"],
             t.orphan_responses: connections["orphan_responses"],
-            t.sasl_token_bytes: frames.directions["token_bytes"][: 2 * n].reshape(n, 2).sum(axis=1),
+            t.one_sided: (by_side["payload_bytes"] > 0).sum(axis=1) == 1,
+            t.sasl_token_bytes: by_side["token_bytes"].sum(axis=1),
             **counts,
         },
     )

@@ -37,7 +37,7 @@ Tables = dict[str, list[dict[str, Any]]]
 PAGE = Path("docs/damage.md")
 LONG = request(1, bytes(3000))
 METADATA = 3
-COUNTED = ("missing_bytes", "repeated_bytes", "late_bytes", "sasl_token_bytes", "began_before_capture")
+COUNTED = ("missing_bytes", "repeated_bytes", "late_bytes", "sasl_token_bytes", "began_before_capture", "one_sided")
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,8 @@ STREAMS: dict[str, Damage] = {
         (asks(LONG[900:]), answers(response(0)), answers(response(1)), *turn(2, 3, 4)), {2, 3, 4}, is_opened=False
     ),
     "a capture that ends within a frame": Damage((*turn(1, 2), asks(request(3, bytes(900))[:500])), {1, 2}),
+    "a capture of requests alone": Damage((asks(request(1)), asks(request(2))), set()),
+    "a capture of responses alone": Damage((answers(response(1)), answers(response(2))), set()),
     "a frame of more than 100 MiB": Damage((*turn(1), asks(struct.pack(">i", 104_857_601)), *turn(2)), {1, 2}),
     "the length bomb 0x15030300 between frames": Damage((*turn(1), asks(b"\x15\3\3\0"), *turn(2)), {1, 2}),
     "the length bomb 0x15030300 at the beginning": Damage((asks(b"\x15\3\3\0\2\2\x28"), answers(b"\x15\3\3\0")), set()),

@@ -52,7 +52,7 @@ def findings(
     always: dict[Query, list[Row]] = {query: [] for query in ALWAYS}
     always[captures] = [one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=9))]
     always[apis] = [Row(api_name="FETCH", count=7, answered=7)]
-    always[connections] = [Row(protocol="kafka", connections=2, doubled_packets=0)]
+    always[connections] = [Row(protocol="kafka", connections=2, doubled_packets=0, one_sided=0)]
     always[quality] = [row_of(CAPTURE_QUALITY, exchanges=7, fetches=7)]
     always[fidelity] = [agreement("fetch_max_bytes", "consumer", "fetches_with_records", 200, 199, 3)]
     return Findings({**always, **(rows or {})}, lanes or {}, refused or {}, {}, KAFKA)

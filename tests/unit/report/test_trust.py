@@ -9,7 +9,7 @@ from jobs.report_page.findings import KnownRun
 from jobs.report_page.questions import answers
 from jobs.report_page.semantics import semantics
 from jobs.report_page.trust import agreement as clocks
-from jobs.report_page.trust import apis, fidelity, glossary, logs, lost_lines, semantics_table, trusted
+from jobs.report_page.trust import apis, connections, fidelity, glossary, logs, lost_lines, semantics_table, trusted
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import LOG_AGREEMENT
@@ -38,6 +38,27 @@ def test_requests_alone_answer_nothing_and_are_not_called_complete() -> None:
         "The capture shows requests, and no response of a broker to any: capture both directions of connections."
     }
     assert [told.question.number for told in answers(one_way) if told.is_answered] == [20]
+
+
+def test_a_capture_of_responses_alone_says_that_requests_may_be_missing() -> None:
+    row = Row(protocol="other", connections=80, doubled_packets=0, one_sided=79)
+    one_way = findings({apis: [], connections: [row]})
+    hint = (
+        "of 79 connections only one side was captured; if they are Kafka's, capture both directions, for responses are "
+        "known by their requests"
+    )
+    assert f"  {hint}" in lost_lines(one_way)
+    assert trusted(one_way).startswith(f"No: the capture shows no request; {hint}; ")
+    assert f"The capture shows no request; {hint}." in {told.sentence for told in answers(one_way)}
+
+
+def test_one_sided_connections_beside_exchanges_are_told_and_answer_as_ever() -> None:
+    rows = [
+        Row(protocol=name, connections=9, doubled_packets=0, one_sided=n) for name, n in (("kafka", 0), ("other", 1))
+    ]
+    beside = findings({connections: rows})
+    assert any(line.startswith("  of 1 connection only one side was captured") for line in lost_lines(beside))
+    assert not trusted(beside).startswith("No")
 
 
 def told_of(*counts: tuple[int, int]) -> str:
