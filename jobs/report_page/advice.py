@@ -15,7 +15,7 @@ from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import is_safe, largest_safe
 from jobs.report_page.fairness import STARVING, consumers_in_closed_loop
 from jobs.report_page.limits import WHOSE
-from jobs.report_page.memory import BOUNDED, unless_refused
+from jobs.report_page.memory_pool import BOUNDED, unless_refused
 from jobs.report_page.question import Findings
 from jobs.report_page.sessions import ENOUGH, captured_refused_share
 from jobs.report_page.sessions import in_order as session_lanes_in_order

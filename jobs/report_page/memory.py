@@ -1,4 +1,4 @@
-"""Memory of consumers (KIP-74's bound, and KIP-81, a proposal): questions 1 and 12."""
+"""Memory of consumers, and KIP-74's bound: question 1."""
 
 from __future__ import annotations
 
@@ -8,37 +8,28 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.replays.lane_rows import in_lane_order
-from jobs.replays.memory_answers import WHY, lanes, lanes_table
-from jobs.report_page.catch_up import distinct
-from jobs.report_page.fairness import NO_CONSUMER, captured_of, consumers_in_closed_loop
+from jobs.replays.memory_answers import lanes
+from jobs.report_page.fairness import NO_CONSUMER, consumers_in_closed_loop
 from jobs.report_page.most import and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.traffic import fetching_consumers
 from jobs.report_page.wording import (
     changed,
     counted,
-    duration,
-    elapsed,
-    lane_heading,
-    lane_label,
     lane_said,
     name_of,
-    percent,
 )
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
 from jobs.units import parse_bytes
 from schemas.tables.gold import FIDELITY
-from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE, CONSUMER_MEMORY_TIMELINE
-from schemas.tables.silver import FETCH_PARTITIONS
+from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
 from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
 from udfs.replay.memory.memory_report import ALGORITHM
 from udfs.replay.memory.memory_trace import Reason
 
 CONSUMERS = "consumers"
-MOST_CONSUMERS, MOST_CURVES, MOST_ROWS = 20, 5, 20_000
+MOST_CONSUMERS, MOST_CURVES = 20, 5
 BUFFER_MEMORY = "buffer.memory"
-PROPOSED = "buffer.memory of consumers (KIP-81, a proposal)"
 
 
 def hungry_consumers(own_rows: OwnRows) -> DataFrame:
@@ -62,15 +53,6 @@ def exceedance(own_rows: OwnRows) -> DataFrame:
     most = hungry_consumers(own_rows).limit(MOST_CURVES).select(*key)
     rows = own_rows(e).where(F.col(e.scenario) == CAPTURED_LANE)
     return rows.join(F.broadcast(most), key).orderBy(*key, e.bytes)
-
-
-def memory_over_time(own_rows: OwnRows) -> DataFrame:
-    """What the consumer that held most would hold over time, in every lane."""
-    c, t = CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
-    key = [str(c.client_id), str(c.client_address)]
-    most = hungry_consumers(own_rows).limit(1).select(*key)
-    lanes_whole = (F.col(t.scenario) != CAPTURED_LANE, F.col(t.scenario), F.col(t.slot_start))
-    return own_rows(t).join(F.broadcast(most), key).orderBy(*lanes_whole).limit(MOST_ROWS)
 
 
 def consumers_by_lane(found: Findings) -> list[Row]:
@@ -190,83 +172,8 @@ def pool_bytes(lane: str) -> int | None:
     return None if text is None else parse_bytes(text)
 
 
-def bounded(found: Findings) -> str:
-    """Question 12: the smallest pool in which nobody waits, and what the worst one replayed costs."""
-    rows = consumers_by_lane(found)
-    captured = captured_of(rows)
-    if captured is None or not found.of(hungry_consumers):
-        raise Unanswered(NO_CONSUMER)
-    told = f"As captured nobody waits from {PROPOSED} of {size(captured['smallest'])} on{unless_refused(found)}"
-    pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
-    if not pools:
-        return f"{told}; what a smaller pool costs --set=consumer.buffer.memory=16MiB,64MiB replays."
-    stuck = max(pools, key=lambda row: row["stuck"])
-    if stuck["stuck"]:
-        return (
-            f"{told}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} connections get stuck ({stuck['stuck']:,}): "
-            f"{WHY.get(stuck['why'], 'nothing frees memory')}."
-        )
-    waits = [row for row in pools if row["waits"]]
-    if not waits:
-        return f"{told}; nobody would wait in any of the pools replayed, the smallest of {least_pool(pools)}."
-    worst = min(waits, key=lambda row: (row["ratio"] is not None, row["ratio"] or 0, -row["longest"]))
-    return (
-        f"{told}; {lane_said(worst[CONSUMER_MEMORY.scenario])} the pool is used up {percent(worst['depleted'])} of the "
-        f"time, a response waits up to {duration(worst['longest'])} and throughput is {percent(worst['ratio'])} of the "
-        "captured."
-    )
-
-
-def unless_refused(found: Findings) -> str:
-    """That the proposal's prototype would not start with the smallest pool in which nobody waits, where that is so."""
-    captured, asked = captured_of(consumers_by_lane(found)), largest_asked(found)
-    if captured is None or captured["smallest"] > asked:
-        return ""
-    return f", though its prototype starts with none that is not above fetch.max.bytes, here {size(asked)}"
-
-
-def largest_asked(found: Findings) -> int:
-    """The largest fetch.max.bytes that consumers ask for, as captured."""
-    return max((row[FETCH_PARTITIONS.max_bytes] or 0 for row in found.of(fetching_consumers)), default=0)
-
-
-def least_pool(rows: list[Row]) -> str:
-    """The smallest pool replayed."""
-    return size(min(pool_bytes(row[CONSUMER_MEMORY.scenario]) or 0 for row in rows))
-
-
-def memory_curves(found: Findings) -> Plot:
-    """A curve a lane."""
-    t, names = CONSUMER_MEMORY_TIMELINE, found.lanes.get(ALGORITHM, ())
-    times = {lane: [row for row in found.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
-    curves = {lane: [(row[t.slot_start], row[t.used_bytes_max]) for row in rows] for lane, rows in times.items()}
-    slots = seen_in([row for lane in distinct(curves) for row in times[lane]], "no consumer held anything")
-    since, told = elapsed([row[t.slot_start] for row in slots])
-    rows = [
-        {"lane": lane_label(row[t.scenario]), "since": at, "bytes": row[t.used_bytes_max]}
-        for at, row in zip(since, slots, strict=True)
-    ]
-    whose = name_of(found.of(memory_over_time)[0][t.client_id])
-    return Plot(
-        f"Bytes of responses that {whose}, the consumer that held most, holds under {PROPOSED}",
-        "line", rows, Axis("since", told, "count"), Axis("bytes", "bytes held", "bytes"),
-        Axis("lane", lane_heading(names), "name"),
-    )  # fmt: skip
-
-
-def memory_grid(found: Findings) -> Grid:
-    """The lanes of the replay."""
-    return lanes_table(found.of(lanes), found.lanes[ALGORITHM])
-
-
 NEEDED = Question(
     1, "How much memory will my consumers need under these fetch limits?", "KIP-74, KIP-81", (ALGORITHM,),
     (hungry_consumers, exceedance, lanes), needed, (exceedance_curves,), hungry_table, ("drained_partitions",),
     {FETCH_LIMITS: (closed_lanes,)},
-)  # fmt: skip
-BOUNDED = Question(
-    12, "Would a bounded buffer (buffer.memory of consumers) cost throughput?", "KIP-81", (ALGORITHM,),
-    (lanes, hungry_consumers, memory_over_time, fetching_consumers), bounded, (memory_curves,), memory_grid,
-    ("drained_partitions", "closed_loop_held"),
-    is_proposal=True,
 )  # fmt: skip

@@ -11,7 +11,8 @@ from jobs.report_page.clients import BY_VERSION, NOT_FOUND
 from jobs.report_page.fairness import STARVING
 from jobs.report_page.fetches import FOLLOWERS, SMALL_AND_MANY, THROWN_AWAY, TOO_LARGE
 from jobs.report_page.limits import HOW_MANY, WHOSE
-from jobs.report_page.memory import BOUNDED, NEEDED
+from jobs.report_page.memory import NEEDED
+from jobs.report_page.memory_pool import BOUNDED
 from jobs.report_page.question import Findings, Query, Question, Unanswered
 from jobs.report_page.sessions import ENOUGH, WHILE_ROOM, WHO
 from jobs.report_page.splits import ESTIMATE, SAFE

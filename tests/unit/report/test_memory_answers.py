@@ -9,7 +9,8 @@ from pyspark.sql import Row
 
 from jobs.replays.memory_answers import HEAD, lanes, lanes_table
 from jobs.report_page.advice import advice
-from jobs.report_page.memory import bounded, hungry_consumers, needed
+from jobs.report_page.memory import hungry_consumers, needed
+from jobs.report_page.memory_pool import bounded, slowed_consumers
 from jobs.report_page.question import Findings
 from jobs.report_page.traffic import fetching_consumers
 from schemas.tables.gold_memory import CONSUMER_MEMORY
@@ -64,7 +65,8 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
 
 def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
     rows = [row("consumers", LANES[0]), row("consumers", LANES[1])]
-    found = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], fetching_consumers: [Row(max_bytes=64)]}
+    found = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: []}
+    found[fetching_consumers] = [Row(max_bytes=64)]
     told = bounded(findings(found, {ALGORITHM: LANES}))
     assert told.endswith("; nobody would wait in any of the pools replayed, the smallest of 1.0 KiB.")
 
@@ -116,29 +118,47 @@ def test_what_is_held_is_told_in_words_and_that_processes_are_not_told_apart() -
     assert "several processes seem to share that client.id and address" in told(others=7)
 
 
-def answer(question: Callable[[Findings], str], *rows: Row, names: tuple[str, ...] = LANES) -> str:
-    found = {lanes: list(rows), hungry_consumers: [one_of_client(client_id="app")]}
+def slowed(lane: str, client: str, **columns: object) -> Row:
+    """A row of the query."""
+    return row_of(CONSUMER_MEMORY, scenario=lane, client_id=client, **columns)
+
+
+def answer(
+    question: Callable[[Findings], str], *rows: Row, names: tuple[str, ...] = LANES, slow: tuple[Row, ...] = ()
+) -> str:
+    found = {lanes: list(rows), hungry_consumers: [one_of_client(client_id="app")], slowed_consumers: list(slow)}
     return question(findings(found, {ALGORITHM: names}))
 
 
 def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
     rows = (
-        row("consumers", LANES[0]), row("consumers", LANES[1], stuck=1, why="response_larger_than_pool", waits=5),
-        row("consumers", LANES[2], waits=9, ratio=0.1),
+        row("consumers", LANES[0]), row("consumers", LANES[1], stuck=1, why="response_larger_than_pool"),
+        row("consumers", LANES[2]),
     )  # fmt: skip
-    assert "connections get stuck (1): larger than the pool." in answer(bounded, *rows)
-    assert "stuck" not in answer(bounded, rows[0], rows[2])
+    slow = (slowed(LANES[2], "slow", throughput_ratio=0.1),)
+    assert "connections get stuck (1): larger than the pool." in answer(bounded, *rows, slow=slow)
+    assert "stuck" not in answer(bounded, rows[0], rows[2], slow=slow)
 
 
-def test_of_pools_one_that_somebody_waits_for_is_told_before_one_that_is_slow_by_its_fetch_limits() -> None:
-    """In closed loop small limits alone are slower than the captured ones, whatever the pool."""
-    rows = (
-        row("consumers", LANES[0]), row("consumers", LANES[1], waits=9, longest=40.0, ratio=0.95),
-        row("consumers", LANES[2], ratio=0.9),
-    )  # fmt: skip
-    assert "with buffer.memory=1 KiB the pool is used up 0 % of the time, a response waits up to 40 ms" in answer(
-        bounded, *rows
+def test_what_a_pool_costs_is_told_of_the_one_consumer_that_it_slows_most() -> None:
+    slow = (
+        slowed(LANES[1], "app", wait_ms_max=40.0, depleted_share=0.25, throughput_ratio=0.95),
+        slowed(LANES[2], "other", wait_ms_max=90.0, throughput_ratio=None),
     )
+    told = answer(
+        bounded, row("consumers", LANES[0]), row("consumers", LANES[1]), row("consumers", LANES[2]), slow=slow
+    )
+    assert told.endswith(
+        "; with buffer.memory=1 KiB that of app, whom it slows most, is used up 25.0 % of the time, and a response "
+        "waits up to 40 ms; throughput is 95.0 % of the captured."
+    )
+
+
+def test_a_consumer_that_is_slow_by_its_fetch_limits_alone_does_not_wait_for_memory() -> None:
+    """In closed loop small limits alone are slower than the captured ones, whatever the pool."""
+    slow = (slowed("consumer.fetch.max.bytes=1MiB", "app", throughput_ratio=0.9),)
+    told = answer(bounded, row("consumers", LANES[0]), row("consumers", LANES[1]), slow=slow)
+    assert told.endswith("; nobody would wait in any of the pools replayed, the smallest of 1.0 KiB.")
 
 
 def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:

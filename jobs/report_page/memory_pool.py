@@ -1,0 +1,142 @@
+"""What a bound on the memory of consumers would cost (KIP-81, a proposal): question 12."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.memory_answers import WHY, lanes, lanes_table
+from jobs.report_page.catch_up import distinct
+from jobs.report_page.fairness import NO_CONSUMER, captured_of
+from jobs.report_page.memory import consumers_by_lane, hungry_consumers, pool_bytes
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.traffic import fetching_consumers
+from jobs.report_page.wording import (
+    duration,
+    elapsed,
+    lane_heading,
+    lane_label,
+    lane_said,
+    name_of,
+    percent,
+)
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.screen import Grid, size
+from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
+from schemas.tables.silver import FETCH_PARTITIONS
+from udfs.replay.memory.memory_report import ALGORITHM
+
+PROPOSED = "buffer.memory of consumers (KIP-81, a proposal)"
+MOST_ROWS = 20_000
+
+
+def memory_over_time(own_rows: OwnRows) -> DataFrame:
+    """What the consumer that held most would hold over time, in every lane."""
+    c, t = CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
+    key = [str(c.client_id), str(c.client_address)]
+    most = hungry_consumers(own_rows).limit(1).select(*key)
+    lanes_whole = (F.col(t.scenario) != CAPTURED_LANE, F.col(t.scenario), F.col(t.slot_start))
+    return own_rows(t).join(F.broadcast(most), key).orderBy(*lanes_whole).limit(MOST_ROWS)
+
+
+def slowed_consumers(own_rows: OwnRows) -> DataFrame:
+    """A row a lane: of the consumers that wait for memory, the one with least throughput, then the longest wait."""
+    c = CONSUMER_MEMORY
+    ratio, who = F.col(c.throughput_ratio), (F.col(c.client_id), F.col(c.client_address))
+    told = F.struct(*who, F.col(c.wait_ms_max), F.col(c.depleted_share), ratio)
+    first = F.struct(ratio.isNull().alias("unknown"), ratio, (-F.col(c.wait_ms_max)).alias("wait"), *who)
+    waits = own_rows(c).where(F.col(c.waits) > 0)
+    return waits.groupBy(c.scenario).agg(F.min_by(told, first).alias("told")).select(c.scenario, "told.*")
+
+
+def bounded(found: Findings) -> str:
+    """Question 12: the smallest pool in which nobody waits, and what the worst one replayed costs."""
+    rows = consumers_by_lane(found)
+    captured = captured_of(rows)
+    if captured is None or not found.of(hungry_consumers):
+        raise Unanswered(NO_CONSUMER)
+    told = f"As captured nobody waits from {PROPOSED} of {size(captured['smallest'])} on{unless_refused(found)}"
+    pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
+    if not pools:
+        return f"{told}; what a smaller pool costs --set=consumer.buffer.memory=16MiB,64MiB replays."
+    stuck = max(pools, key=lambda row: row["stuck"])
+    if stuck["stuck"]:
+        return (
+            f"{told}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} connections get stuck ({stuck['stuck']:,}): "
+            f"{WHY.get(stuck['why'], 'nothing frees memory')}."
+        )
+    c = CONSUMER_MEMORY
+    slowed = [row for row in found.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]
+    if not slowed:
+        return f"{told}; nobody would wait in any of the pools replayed, the smallest of {least_pool(pools)}."
+    return f"{told}; {what_it_costs(min(slowed, key=slowness))}."
+
+
+def slowness(row: Row) -> tuple[bool, float, float]:
+    """By which rows of `slowed_consumers` are the slowest first; those of unknown throughput last."""
+    c = CONSUMER_MEMORY
+    ratio = row[c.throughput_ratio]
+    return ratio is None, ratio or 0, -row[c.wait_ms_max]
+
+
+def what_it_costs(row: Row) -> str:
+    """What a lane's pool costs the consumer that it slows most."""
+    c = CONSUMER_MEMORY
+    told = (
+        f"{lane_said(row[c.scenario])} that of {name_of(row[c.client_id])}, whom it slows most, is used up "
+        f"{percent(row[c.depleted_share])} of the time, and a response waits up to {duration(row[c.wait_ms_max])}"
+    )
+    ratio = row[c.throughput_ratio]
+    return told if ratio is None else f"{told}; throughput is {percent(ratio)} of the captured"
+
+
+def unless_refused(found: Findings) -> str:
+    """That the proposal's prototype would not start with the smallest pool in which nobody waits, where that is so."""
+    captured, asked = captured_of(consumers_by_lane(found)), largest_asked(found)
+    if captured is None or captured["smallest"] > asked:
+        return ""
+    return f", though its prototype starts with none that is not above fetch.max.bytes, here {size(asked)}"
+
+
+def largest_asked(found: Findings) -> int:
+    """The largest fetch.max.bytes that consumers ask for, as captured."""
+    return max((row[FETCH_PARTITIONS.max_bytes] or 0 for row in found.of(fetching_consumers)), default=0)
+
+
+def least_pool(rows: list[Row]) -> str:
+    """The smallest pool replayed."""
+    return size(min(pool_bytes(row[CONSUMER_MEMORY.scenario]) or 0 for row in rows))
+
+
+def memory_curves(found: Findings) -> Plot:
+    """A curve a lane."""
+    t, names = CONSUMER_MEMORY_TIMELINE, found.lanes.get(ALGORITHM, ())
+    times = {lane: [row for row in found.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
+    curves = {lane: [(row[t.slot_start], row[t.used_bytes_max]) for row in rows] for lane, rows in times.items()}
+    slots = seen_in([row for lane in distinct(curves) for row in times[lane]], "no consumer held anything")
+    since, told = elapsed([row[t.slot_start] for row in slots])
+    rows = [
+        {"lane": lane_label(row[t.scenario]), "since": at, "bytes": row[t.used_bytes_max]}
+        for at, row in zip(since, slots, strict=True)
+    ]
+    whose = name_of(found.of(memory_over_time)[0][t.client_id])
+    return Plot(
+        f"Bytes of responses that {whose}, the consumer that held most, holds under {PROPOSED}",
+        "line", rows, Axis("since", told, "count"), Axis("bytes", "bytes held", "bytes"),
+        Axis("lane", lane_heading(names), "name"),
+    )  # fmt: skip
+
+
+def memory_grid(found: Findings) -> Grid:
+    """The lanes of the replay."""
+    return lanes_table(found.of(lanes), found.lanes[ALGORITHM])
+
+
+BOUNDED = Question(
+    12, "Would a bounded buffer (buffer.memory of consumers) cost throughput?", "KIP-81", (ALGORITHM,),
+    (lanes, hungry_consumers, slowed_consumers, memory_over_time, fetching_consumers),
+    bounded, (memory_curves,), memory_grid,
+    ("drained_partitions", "closed_loop_held"),
+    is_proposal=True,
+)  # fmt: skip
