@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -147,7 +148,7 @@ def refused_by_then(found: Findings, lane: str) -> str:
     """How much a lane has refused of what is there as captured."""
     t = PARTITION_LIMITS
     rows = [row for row in found.of(lanes) if row[t.scenario] == lane]
-    refused = sum(row[t.refused_by_broker_limit] + row[t.refused_by_cluster_limit] for row in rows)
+    refused = sum(map(refused_in, rows))
     return f", with {counted(refused, 'change')} refused by then," if refused else ""
 
 
@@ -211,18 +212,30 @@ def whose(found: Findings) -> str:
     rows = [row for row in by_limit if row[r.scenario] != CAPTURED_LANE]
     if not rows:
         return f"Nobody's, of {counted(most, 'captured request')} to change topics in the lanes replayed{fine}."
-    by_lane = {
-        row[t.scenario]: row[t.refused_by_broker_limit] + row[t.refused_by_cluster_limit]
-        for row in found.of(lanes)
-        if row[t.scenario] in {refusal[r.scenario] for refusal in rows}
-    }
-    worst = max(by_lane, key=lambda lane: (by_lane[lane], lane))
-    first = next(row for row in rows if row[r.scenario] == worst)
-    tried = next(row[t.tried] for row in found.of(lanes) if row[t.scenario] == worst)
+    of_lane = {row[t.scenario]: row for row in found.of(lanes)}
+    refusing = [lane for lane in found.lanes[ALGORITHM] if any(row[r.scenario] == lane for row in rows)]
+    worst = max(refusing, key=lambda lane: refused_in(of_lane[lane]))  # the first that was asked for, of several
+    client, refused = most_refused(row for row in rows if row[r.scenario] == worst)
     return (
-        f"{begun(lane_said(worst))}, {by_lane[worst]:,} of {counted(tried, 'captured request')} to change topics are "
-        f"refused, most of {name_of(first[r.client_id])} ({first['refused']:,}){fine}."
+        f"{begun(lane_said(worst))}, {refused_in(of_lane[worst]):,} of "
+        f"{counted(of_lane[worst][t.tried], 'captured request')} to change topics are refused, most of "
+        f"{name_of(client)} ({refused:,}){fine}."
     )
+
+
+def most_refused(rows: Iterable[Row]) -> tuple[str | None, int]:
+    """The client most of whose changes are refused, and how many, by whichever limit. rows: of `refusals`."""
+    by_client: Counter[str | None] = Counter()
+    for row in rows:
+        by_client[row[PARTITION_LIMIT_REFUSALS.client_id]] += row["refused"]
+    return by_client.most_common(1)[0]
+
+
+def refused_in(lane: Row) -> int:
+    """How many changes the proposed limits refuse in a lane."""
+    t = PARTITION_LIMITS
+    refused: int = lane[t.refused_by_broker_limit] + lane[t.refused_by_cluster_limit]
+    return refused
 
 
 def refused_by_lane(found: Findings) -> Plot:

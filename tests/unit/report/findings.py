@@ -11,12 +11,14 @@ from pyspark.sql import Row
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.most import IN_ALL
 from jobs.report_page.question import Findings, Query
+from jobs.report_page.questions import QUESTIONS, answer
 from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity, quality
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.table import Table
 
 KAFKA = "4.3, from the versions of APIs that brokers offer"
+BY_NUMBER = {question.number: question for question in QUESTIONS}
 AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 _EMPTY: Mapping[str, Any] = {
     "string": "", "boolean": False, "double": 0.0, "timestamp": AT, "array<string>": [], "array<int>": [],
@@ -63,3 +65,10 @@ def known(run_id: str = "run") -> KnownRun:
     row = row_of(RUNS, run_id=run_id, capture_id="capture", refetch_version="0.0", scenario_json='{"captured": {}}')
     listed = Row(**{RUNS.run_id: run_id, RUNS.capture_id: "capture", RUNS.run_at: AT, "replays": ["fetch_max_bytes"]})
     return KnownRun((row,), (listed,))
+
+
+def sentence(found: Findings, number: int) -> str:
+    """The answer to a question, which the findings must hold."""
+    told = answer(found, BY_NUMBER[number])
+    assert told.is_answered, told.sentence
+    return told.sentence

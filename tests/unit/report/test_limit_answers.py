@@ -1,0 +1,109 @@
+"""The answers on how many partitions a cluster may have, and whose changes a limit refuses."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import Row
+
+from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS, safe
+from jobs.replays.limit_answers import lanes as limit_lanes
+from jobs.report_page.limits import brokers_over_time, cluster, nearest_limit, refusals
+from jobs.report_page.limits import headroom as limit_headroom
+from jobs.report_page.question import Findings
+from jobs.report_page.questions import answer
+from jobs.report_page.trust import fidelity
+from schemas.tables.gold_limits import (
+    PARTITION_LIMIT_CURVE,
+    PARTITION_LIMIT_HEADROOM,
+    PARTITION_LIMIT_REFUSALS,
+    PARTITION_LIMITS,
+    PARTITIONS_PER_BROKER,
+)
+from tests.unit.report.findings import AT, BY_NUMBER, agreement, findings, row_of, sentence
+
+
+def near_limit(growth: float, headroom: int = 94) -> Findings:
+    h = PARTITION_LIMIT_HEADROOM
+    nearest = Row(headroom=headroom, limit_value=100, partitions=6, growth_per_day=growth, breach_at=AT, broker=3)
+    row = Row(**{h.scenario: "max.broker.partitions=100", h.refused_by: "max.broker.partitions", "nearest": nearest})
+    return findings({limit_headroom: [row]})
+
+
+def test_growth_over_seconds_is_no_date() -> None:
+    told = nearest_limit(near_limit(1e9), span=2000.0)
+    assert "; under the proposal's max.broker.partitions=100 there would be room for 94 more; topics changed" in told
+    assert "too short for a date" in told
+    assert "2026" not in told
+
+
+def test_what_a_limit_leaves_is_told_with_what_it_has_refused() -> None:
+    found, t = near_limit(0.0), PARTITION_LIMITS
+    lane = row_of(t, scenario="max.broker.partitions=100", refused_by_broker_limit=3)
+    found = findings({**found.rows, limit_lanes: [lane]})
+    assert "max.broker.partitions=100, with 3 changes refused by then, there would be room for 94" in nearest_limit(
+        found, span=2000.0
+    )
+    above = near_limit(0.0, headroom=-5)
+    assert nearest_limit(above, span=2000.0).startswith(
+        "; they would be 5 above the proposal's max.broker.partitions=100"
+    )
+
+
+def test_growth_over_days_is_a_date() -> None:
+    told = nearest_limit(near_limit(12.0), span=3.0 * SPAN_FOR_A_DATE_MS)
+    assert told.endswith("reached on 2026-01-31 at 12 replicas a day")
+
+
+@pytest.mark.parametrize(("reason", "is_said"), [("not_in_metadata", True), ("impossible_draw", False), (None, False)])
+def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: str | None, is_said: bool) -> None:
+    on_brokers = [Row(**row_of(PARTITIONS_PER_BROKER, broker=n).asDict(), last=last) for n, last in ((1, 4), (2, 3))]
+    rows = {
+        brokers_over_time: on_brokers, cluster: [Row(brokers=2, replicas=7, **{"from": AT, "to": AT})],
+        fidelity: [agreement("partition_limits", "", "placements", 9, 9, 1, reason)],
+    }  # fmt: skip
+    found = findings(rows, {"partition_limits": ["captured"]})
+    told = sentence(found, 3)
+    assert "broker 1 has most replicas, 4 of 7 on 2 brokers" in told
+    assert ("where 1 change put them is drawn" in told) is is_said
+
+
+def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None:
+    t, c = PARTITION_LIMITS, PARTITION_LIMIT_CURVE
+    lanes, names = [row_of(t, scenario="captured", tried=3)], {"partition_limits": ("captured",)}
+    limits = [Row(**{c.refused_by: f"max.{of}partitions", c.limit_from: 26}) for of in ("broker.", "")]
+    told, unknown = (sentence(findings({limit_lanes: lanes, safe: of}, names), 15) for of in (limits, limits[1:]))
+    assert "from max.broker.partitions=26 or max.partitions=26 on nothing is refused" in told
+    assert "from max.partitions=26 on nothing is refused" in unknown
+    assert ["what max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]
+    named = {brokers_over_time: [Row(broker=1, at=AT, partitions=1, last=1)], safe: limits[1:]}
+    assert not answer(findings({limit_lanes: lanes, **named}, names), BY_NUMBER[3]).is_answered
+
+
+def refusal(lane: str, client: str, by: str, count: int) -> Row:
+    """A row of the query."""
+    r = PARTITION_LIMIT_REFUSALS
+    return Row(**{r.scenario: lane, r.client_id: client, r.refused_by: by, "refused": count, "topic": "t"})
+
+
+def test_of_lanes_that_refuse_as_much_the_first_asked_for_is_told_and_what_both_limits_refuse_of_a_client() -> None:
+    t, names = PARTITION_LIMITS, ("captured", "max.partitions=9", "max.partitions=12")
+    counts = {t.refused_by_broker_limit: 2, t.refused_by_cluster_limit: 4}
+    lanes = [row_of(t, scenario=name, tried=9, **({} if name == "captured" else counts)) for name in names]
+    by_client = (("ops", "max.partitions", 3), ("team", "max.broker.partitions", 2), ("team", "max.partitions", 2))
+    rows = [refusal(lane, *client) for lane in names[1:] for client in by_client]
+    told = sentence(findings({limit_lanes: lanes, refusals: rows}, {"partition_limits": names}), 15)
+    assert told == ("With max.partitions=9, 6 of 9 captured requests to change topics are refused, most of team (4).")
+
+
+def test_what_kafka_itself_refuses_is_not_told_as_refused_by_a_limit() -> None:
+    t, names = PARTITION_LIMITS, ("captured", "max.partitions=9", "kafka=kip,max.partitions=9")
+
+    def told(refused: int) -> str:
+        lanes = [row_of(t, scenario=name, tried=3) for name in names]
+        lanes[1] = row_of(t, scenario=names[1], tried=3, refused_by_cluster_limit=refused)
+        of_limit = [refusal(names[1], "team", "max.partitions", refused)] if refused else []
+        rows = [refusal(names[1], "ops", "partitions per request", 2), *of_limit]
+        return sentence(findings({limit_lanes: lanes, refusals: rows}, {"partition_limits": names}), 15)
+
+    assert told(0) == "Nobody's, of 3 captured requests to change topics in the lanes replayed."
+    assert told(1).endswith("1 of 3 captured requests to change topics are refused, most of team (1).")
