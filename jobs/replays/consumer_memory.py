@@ -90,7 +90,7 @@ def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) ->
 
     order = (
         t.side, t.unit, t.unit_address, t.time, t.connection_id, t.exchange_no, t.kind, t.lane, t.partition_key,
-        t.end_offset, t.size, t.held,
+        t.end_offset, t.cut_end_offset, t.size, t.held,
     )  # fmt: skip
     return packed_in_order(events, shards, order, replay)
 

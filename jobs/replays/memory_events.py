@@ -109,6 +109,7 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
         F.col(b.available_bytes).alias(t.size),
         partition_key(b.topic, b.partition),
         F.when(is_whole, behind).alias(t.end_offset),
+        F.when(~is_whole, behind).alias(t.cut_end_offset),
         F.when(is_whole, F.col(b.record_count)).alias(t.records),
         F.when(is_compressed, F.col(b.uncompressed_bytes) + header).alias(t.uncompressed),
         is_compressed.alias(t.compressed),

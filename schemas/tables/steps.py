@@ -222,6 +222,7 @@ MEMORY_EVENTS = table(
     partition_max_bytes=C("bigint", "Most record bytes wanted of the partition", "bytes", nullable=True),
     returned_bytes=C("bigint", "Record bytes in the response", "bytes", nullable=True),
     end_offset=C("bigint", "Offset behind a whole batch", nullable=True),
+    cut_end_offset=C("bigint", "Offset behind a batch of which not all came", nullable=True),
     records=C("bigint", "Records in a batch", nullable=True),
     compressed=C("boolean", "The batch is compressed, and whole: of a cut one a consumer decompresses nothing",
                  nullable=True),

@@ -70,6 +70,17 @@ def test_it_is_checked_by_offsets_whether_the_next_fetch_begins_where_the_respon
     ]  # fmt: skip
 
 
+def test_a_fetch_that_goes_on_within_the_batch_that_was_cut_off_took_all_that_came_whole() -> None:
+    """kafka-go takes the whole records of such a batch: 58 of a batch from 50 to 65 that was cut."""
+    rows = fetch(0, 10, 100, [(1, 0, 50), (2, 0, 50)])
+    cut = {"time": 0, "exchange_no": 0, "kind": 2, "size": 40, "cut_end_offset": 66}
+    rows += [row("consumer", "app", **cut, partition_key=partition) for partition in (1, 2)]
+    found = gathered([*rows, *fetch(50, 60, 80, [(1, 58, 0), (2, 66, 0)])])
+    assert found.verdicts.tolist() == [
+        {AGREED: 1, CODES[Reason.FETCHED_BEYOND_END]: 1}.get(code, 0) for code in range(len(CODES) + 1)
+    ]
+
+
 def test_of_a_fetch_on_another_connection_that_begins_elsewhere_nothing_is_known() -> None:
     """Two processes of one client.id at one address read the same partition."""
     found = gathered([*fetch(0, 10, 100, [(1, 0, 3)]), *fetch(50, 60, 80, [(1, 0, 3)], connection=1)])

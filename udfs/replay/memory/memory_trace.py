@@ -90,6 +90,7 @@ class Partitions(NamedTuple):
 
     holder: Ints  # exchange whose records are not drained, or NONE
     end: Ints  # offset behind its last whole batch, or UNKNOWN
+    cut_end: Ints  # offset behind the batch that was cut off, or UNKNOWN
 
 
 class Rows(NamedTuple):
@@ -101,15 +102,18 @@ class Rows(NamedTuple):
     fetch_offset: Ints  # UNKNOWN where the fetch did not want the partition
     returned: Ints
     end: Ints
+    cut_end: Ints
     records: Ints
 
 
 @kernel
-def judge(fetch_offset: int, end: int, is_same_connection: bool) -> int:
-    """Whether the next fetch of a partition begins where the response ended."""
+def judge(fetch_offset: int, end: int, cut_end: int, is_same_connection: bool) -> int:
+    """Whether the next fetch of a partition begins where the response ended: behind its last whole batch, or within the
+    one that was cut off. Kafka's clients leave such a batch alone; kafka-go takes the records of it that came whole.
+    """
     if end == UNKNOWN:
         return _OFFSETS_UNKNOWN
-    if fetch_offset == end:
+    if fetch_offset == end or end < fetch_offset < cut_end:
         return AGREED
     if not is_same_connection:
         return _ANOTHER
@@ -125,17 +129,19 @@ def follow_partitions(rows: Rows, exchanges: Exchanges, partitions: Partitions, 
             exchanges.records[i] += rows.records[row]
             if partitions.holder[partition] == i:
                 partitions.end[partition] = max(partitions.end[partition], rows.end[row])
+                partitions.cut_end[partition] = max(partitions.cut_end[partition], rows.cut_end[row])
             continue
         holder = partitions.holder[partition]
         if rows.fetch_offset[row] != UNKNOWN and holder != NONE:
             is_same = exchanges.connection[holder] == exchanges.connection[i]
-            verdicts[judge(rows.fetch_offset[row], partitions.end[partition], is_same)] += 1
+            end, cut_end = partitions.end[partition], partitions.cut_end[partition]
+            verdicts[judge(rows.fetch_offset[row], end, cut_end, is_same)] += 1
             exchanges.undrained[holder] -= 1
             exchanges.drained[holder] = max(exchanges.drained[holder], exchanges.asked[i])
             partitions.holder[partition] = NONE
         if rows.returned[row] > 0:
             exchanges.undrained[i] += 1
-            partitions.holder[partition], partitions.end[partition] = i, UNKNOWN
+            partitions.holder[partition], partitions.end[partition], partitions.cut_end[partition] = i, UNKNOWN, UNKNOWN
 
 
 def with_room(columns: tuple[Ints, ...], used: int, more: int, fill: int) -> tuple[Ints, ...]:
@@ -162,7 +168,7 @@ class Gathered:
     exchanges: Exchanges = field(default_factory=lambda: Exchanges(*(np.zeros(0, np.int64) for _ in Exchanges._fields)))
     count: int = 0
     left_out: int = 0
-    partitions: Partitions = field(default_factory=lambda: Partitions(*(np.zeros(0, np.int64) for _ in range(2))))
+    partitions: Partitions = field(default_factory=lambda: Partitions(*(np.zeros(0, np.int64) for _ in range(3))))
     partition_index: dict[int, int] = field(default_factory=dict)
     brokers: set[int] = field(default_factory=set)
     verdicts: Ints = field(default_factory=lambda: np.zeros(len(CODES) + 1, np.int64))
@@ -204,14 +210,14 @@ class Gathered:
         used = len(self.partitions.holder)
         more = max(len(self.partition_index) - used, 0)
         self.partitions = Partitions(*with_room(tuple(self.partitions), used, more, NONE))
-        offset, returned, end, records, limit, size, compressed, uncompressed = (
+        offset, returned, end, cut_end, records, limit, size, compressed, uncompressed = (
             numbers_of(batch, name, missing)
             for name, missing in (
-                (t.fetch_offset, UNKNOWN), (t.returned_bytes, 0), (t.end_offset, UNKNOWN), (t.records, 0),
-                (t.partition_max_bytes, 0), (t.size, 0), (t.compressed, 0), (t.uncompressed, UNKNOWN),
+                (t.fetch_offset, UNKNOWN), (t.returned_bytes, 0), (t.end_offset, UNKNOWN), (t.cut_end_offset, UNKNOWN),
+                (t.records, 0), (t.partition_max_bytes, 0), (t.size, 0), (t.compressed, 0), (t.uncompressed, UNKNOWN),
             )
         )  # fmt: skip
-        rows = Rows(kind, exchange, partition, offset, returned, end, records)
+        rows = Rows(kind, exchange, partition, offset, returned, end, cut_end, records)
         follow_partitions(Rows(*map(read_only, rows)), self.exchanges, self.partitions, self.verdicts)
         is_batch = kind == BATCH
         np.add.at(self.exchanges.returned, exchange[~is_batch], returned[~is_batch])
