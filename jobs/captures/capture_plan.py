@@ -17,6 +17,7 @@ from udfs.capture.points import FileOrder, file_orders, in_time_order
 from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
 from udfs.errors import CaptureError
+from udfs.wire.arrays import edges
 
 SHARD_BYTES = 64 << 20
 
@@ -115,7 +116,7 @@ def tasks_of(lengths: Sequence[int], cores: int) -> tuple[int, ...]:
     (0, 1, 1, 1)
     """
     share = min(RANGE_BYTES, sum(lengths) / (TASKS_OF_A_CORE * cores))
-    before = np.cumsum([0, *lengths])[: len(lengths)]
+    before = edges(lengths)[:-1]
     tasks: npt.NDArray[np.int64] = np.unique(before // max(share, 1), return_inverse=True)[1]
     return tuple(tasks.tolist())
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from udfs.arrow import array_of, array_over, binaries_of, binary_bytes
 from udfs.capture.packets import gather
 from udfs.capture.tcp_headers import CONNECTION_BYTES
-from udfs.wire.arrays import Bytes, Ints
+from udfs.wire.arrays import Bytes, Ints, edges
 
 OF_RUN: Mapping[str, pa.DataType] = {
     "shard": pa.int32(),
@@ -56,7 +56,7 @@ def runs_of(packets: pa.RecordBatch, shards: Ints, *, one_point: bool) -> pa.Rec
     bounds = np.append(first, len(order))
     starts, payload = binary_bytes(packets["payload"])
     captured = np.diff(starts)[order].astype(np.int32)
-    offsets = np.append(0, np.cumsum(captured, dtype=np.int64)).astype(np.int32)
+    offsets = edges(captured).astype(np.int32)
     gathered = np.empty(offsets[-1], np.uint8)
     gather(payload, np.ascontiguousarray(starts[:-1][order]), offsets, gathered)
     of_packet = {
@@ -96,7 +96,7 @@ def _packets_in(runs: pa.RecordBatch) -> pa.RecordBatch:
         **{name: array_of(values) for name, values in each.items()},
         **{name: array_of(np.repeat(runs[name].to_numpy(), counts)) for name in ("file_no", "point")},
         "connection": binaries_of(repeated.ravel(), np.arange(len(repeated) + 1) * CONNECTION_BYTES),
-        "payload": binaries_of(payload, np.append(0, np.cumsum(captured, dtype=np.int64))),
+        "payload": binaries_of(payload, edges(captured)),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 

@@ -12,7 +12,7 @@ from schemas.wire.message import Field
 from udfs.arrow import array_of, array_over
 from udfs.facts.names import topic_id_text
 from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
-from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.wire.arrays import Bytes, Ints, edges, read_only
 from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.kernel import kernel
 from udfs.wire.layout import element_fields, element_path, is_array, is_nullable_struct
@@ -55,7 +55,7 @@ def _lists(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[
     else:
         (element,) = element_fields(field)
         values = _plain(decoded, element, path, element.name)
-    ends = np.concatenate([[0], np.cumsum(np.maximum(counts, 0))])
+    ends = edges(np.maximum(counts, 0))
     make: Any = pa.ListArray.from_arrays
     found: pa.Array[Any] = make(
         array_of(ends.astype(np.int32)), values, type=list_type(values.type), mask=array_of(counts < 0)
@@ -106,7 +106,7 @@ def _each_once(found: pa.Array[Any], told: Callable[[bytes], str | None]) -> pa.
 
 def _gathered(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
     """A binary column of the spans, one behind the other."""
-    ends = np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))])
+    ends = edges(np.maximum(lengths, 0))
     content = np.empty(int(ends[-1]), np.uint8)
     gather(read_only(arena), starts, lengths, ends, content)
     return array_over(pa.binary(), len(lengths), ends.astype(np.int32), content, known=lengths >= 0)

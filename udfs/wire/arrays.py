@@ -35,6 +35,15 @@ def all_read_only(columns: Iterable[Any]) -> Iterator[Any]:
     return map(read_only, columns)
 
 
+def edges(lengths: npt.ArrayLike) -> Ints:
+    """Where stretches of these lengths begin, one behind the other, and where the last ends: int64[n + 1].
+
+    >>> edges([3, 0, 2]).tolist()
+    [0, 3, 3, 5]
+    """
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
 def int64s(values: npt.NDArray[Any]) -> Ints:
     """The values as contiguous int64s; a copy only where they are not."""
     return np.ascontiguousarray(values, np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from udfs.replay.fetch.closed_unit import first_above
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.wire.arrays import Bools, Floats, Ints
+from udfs.wire.arrays import Bools, Floats, Ints, edges
 from udfs.wire.kernel import kernel
 
 DEFAULT_MAX_POLL_RECORDS = 500
@@ -139,7 +139,7 @@ def lines(owner: Ints, amounts: Ints, times: Ints, nodes: int, *, together: bool
     total = slope[owner] * amounts
     parts = [np.ones(len(owner), np.bool_)] if together else [owner == node for node in range(nodes)]
     points = [curve(amounts[mine], more[mine], float(total[mine].sum())) for mine in parts]
-    ends = np.cumsum([0, *(len(x) for x, _ in points)], dtype=np.int64)
+    ends = edges([len(x) for x, _ in points])
     return base, Curves(ends, *(np.concatenate(columns) for columns in zip(*points, strict=True)))
 
 

@@ -17,7 +17,7 @@ from udfs.replay.fetch.closed_intent import Intent, Servings
 from udfs.replay.fetch.closed_loop import CapturedLane
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Ints, edges
 
 PIECES = 32
 """The captured time is cut into so many pieces to compare bytes over time."""
@@ -66,7 +66,7 @@ Verdicts = Counter[tuple[str, str, str]]
 def captured_lane(intents: Sequence[Intent]) -> CapturedLane:
     """Room for what lane 0 does."""
     nodes = len(intents)
-    room = np.cumsum([0, *(2 * len(intent.servings.partition) + 16 for intent in intents)], dtype=np.int64)
+    room = edges([2 * len(intent.servings.partition) + 16 for intent in intents])
     return CapturedLane(
         np.zeros(room[-1], np.int64), room, np.zeros(nodes, np.int64), np.zeros((nodes, PIECES), np.int64),
         np.zeros(nodes, np.int64), np.zeros(sum(len(intent.unit.number) for intent in intents), np.int64),
@@ -143,7 +143,7 @@ def bytes_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
     servings, span = intent.servings, intent.horizon - intent.begin + 1
     ends = intent.begin + np.arange(1, PIECES + 1) * span // PIECES
     near = max(SPAN_TOLERANCE * span, LEAST_TIME_US)
-    read = np.concatenate([np.zeros(1, np.int64), np.cumsum(servings.size)])
+    read = edges(servings.size)
     least = read[np.searchsorted(servings.response, ends - near, side="right")]
     most = read[np.searchsorted(servings.response, ends + near, side="right")]
     given, some = np.cumsum(replayed.pieces[0]), BYTES_TOLERANCE * int(servings.size.sum())

@@ -15,7 +15,7 @@ from udfs.replay.fetch.closed_unit import Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch.observed import FETCHED, SERVED, TOLD, UNSET, Columns, FirstRead, Observed, joined
 from udfs.replay.fetch.partition_log import ALWAYS, NEVER
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Ints, edges
 
 REQUESTS_A_FETCH = 64
 FIRST_WITH_MAX_BYTES = 3
@@ -126,8 +126,8 @@ def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log]) -> Unit
         none,
         none,
         none,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(size)]),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(span)]),
+        edges(size),
+        edges(span),
         np.concatenate([log.visible for log in logs]),
         np.repeat(ends, counts),
     )

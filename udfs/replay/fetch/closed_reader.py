@@ -23,7 +23,7 @@ from udfs.replay.fetch.moved_partitions import Move, follow, moves_between, with
 from udfs.replay.fetch.observed import Observed, columns_of, note_log, note_reads
 from udfs.replay.fetch.reconnects import is_one_process, nodes_of
 from udfs.replay.fetch.timeline import Timeline, align, new_timeline
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Ints, edges
 
 
 @dataclass
@@ -53,7 +53,7 @@ class ClosedReader:
         for connection in np.unique(of_fetch).tolist():
             mine = of_fetch == connection
             rows = np.repeat(mine, lengths)
-            kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[mine])])
+            kept = edges(lengths[mine])
             first = int(np.flatnonzero(rows)[0])
             note_reads(self.observed(reads, first), {k: v[rows] for k, v in columns.items()}, kept)
 
@@ -158,15 +158,11 @@ def moved_behind(unit: Unit, batches: int) -> Unit:
 
 def course_of(intents: list[Intent], is_one: bool) -> Course:
     """The courses of all connections."""
-
-    def ends(counts: list[int]) -> Ints:
-        return np.cumsum([0, *counts], dtype=np.int64)
-
     return Course(
         np.array([intent.begin for intent in intents], np.int64),
         np.array([intent.horizon for intent in intents], np.int64),
         np.array([intent.most_requests for intent in intents], np.int64),
-        ends([len(intent.unit.number) for intent in intents]),
-        ends([len(intent.unit.change_time) for intent in intents]),
+        edges([len(intent.unit.number) for intent in intents]),
+        edges([len(intent.unit.change_time) for intent in intents]),
         np.full(1, int(is_one), np.int64),
     )

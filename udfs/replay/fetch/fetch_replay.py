@@ -24,7 +24,7 @@ from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN, Known, judge
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.key_numbers import key_numbers
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Ints, edges
 
 READER = (READS.client_id, READS.client_address, READS.reader)
 FETCH = (READS.connection_id, READS.exchange_no)
@@ -117,7 +117,7 @@ def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
 
     answered = known.returned[fetch_from[:-1]] != NO_RECORDS_KNOWN
     rows = answered[fetch]
-    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(fetch_from)[answered])])
+    kept = edges(np.diff(fetch_from)[answered])
     reads = Reads._make([*(column[rows] for column in reads[:-1]), reads.sizes])
     found = batch.filter(pa.array(rows))
     parts = found[READS.broker], found[READS.topic], found[READS.partition].cast(pa.string())

@@ -24,7 +24,7 @@ from udfs.replay.fetch.partition_log import (
     readable,
     with_witnesses,
 )
-from udfs.wire.arrays import Bools, Ints
+from udfs.wire.arrays import Bools, Ints, edges
 
 BATCH, WITNESS, READ = 0, 1, 2
 FIRST_UNCONVERTED = 4
@@ -180,7 +180,7 @@ def batch_sizes(log: PartitionLog, found: Readable, most_bytes: int) -> pa.Array
     begin = log.starts[np.minimum(found.first_batch, n)]
     within = np.searchsorted(log.starts[:-1], begin + most_bytes) - found.first_batch
     counts = np.minimum(found.known_batches, np.maximum(within, 1))
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    offsets = edges(counts)
     index = np.repeat(found.first_batch - offsets[:-1], counts) + np.arange(offsets[-1])
     sizes: pa.Array[Any] = pa.array(log.size[index], pa.int32())
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), sizes)

@@ -20,6 +20,7 @@ from udfs.replay.fetch.closed_intent import Intent
 from udfs.replay.fetch.closed_unit import Unit
 from udfs.replay.fetch.observed import FETCHED, Observed, joined
 from udfs.replay.fetch.reconnects import GONE_US
+from udfs.wire.arrays import edges
 
 
 class Reading(NamedTuple):
@@ -77,7 +78,7 @@ def with_moves(nodes: Sequence[Observed], moves: Sequence[Move], keys: Sequence[
 
 def follow(unit: Unit, intents: Sequence[Intent], moves: Sequence[Move]) -> Unit:
     """The whole unit, its partitions that come from another broker bound to the same ones there."""
-    parts = np.cumsum([0, *(len(intent.unit.number) for intent in intents)])
+    parts = edges([len(intent.unit.number) for intent in intents])
     follows, shift = unit.follows.copy(), unit.shift.copy()
     for before, after in moves:
         one, other = (int(np.flatnonzero(intents[of.node].unit.number == of.number)[0]) for of in (before, after))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Bools, Ints
+from udfs.wire.arrays import Bools, Ints, edges
 
 ALWAYS, NEVER = -(1 << 62), 1 << 62
 NO_BOUND = -1
@@ -60,7 +60,7 @@ def build_log(base: Ints, last: Ints, size: Ints, after: Ints, before: Ints) -> 
         np.maximum.accumulate(known_after),
         np.minimum.accumulate(known_before[::-1])[::-1],
         run_end,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(known_size)]),
+        edges(known_size),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.closed_unit import Unit, Work, first_above, readable_to
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Ints, edges
 from udfs.wire.kernel import kernel
 
 MOST_BUCKETS, LEAST_BUCKETS = 256, 4
@@ -63,7 +63,7 @@ def stays_of(begins: Ints, ends: Ints) -> tuple[Ints, Ints, int]:
     stays = opened[first]
     lasted = over[np.append(first[1:], len(over)) - 1] - stays
     counted = np.minimum(np.maximum(2 * lasted[:-1], 1), np.diff(stays))
-    before = np.append(0, np.cumsum(counted))
+    before = edges(counted)
     return stays, before, int(before[-1] + lasted[-1])
 
 

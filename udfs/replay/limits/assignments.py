@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.arrow import compute as pc
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Ints, edges
 
 
 class Assigned(NamedTuple):
@@ -45,5 +45,5 @@ def parse_assignments(column: pa.ChunkedArray[Any]) -> Assigned:
     widest = np.zeros(n, np.int64)
     np.maximum.at(widest, parent, width)
     even = (widest * count == sums) & (np.bincount(np.repeat(parent, width)[node < 0], minlength=n) == 0)
-    first = np.append(0, np.cumsum(sums))[:-1]
+    first = edges(sums)[:-1]
     return Assigned(count, np.where(even, widest, UNEVEN), first, node)

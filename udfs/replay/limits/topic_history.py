@@ -30,7 +30,7 @@ from udfs.replay.limits.topic_ids import ALWAYS, TopicIds, topic_ids
 from udfs.replay.limits.topic_state import APPEAR, CREATE, VANISH, Changes
 from udfs.replay.limits.topic_times import NONE
 from udfs.replay.limits.topics_seen import NEVER, Shown, known_brokers, numbers
-from udfs.wire.arrays import Ints, read_only
+from udfs.wire.arrays import Ints, edges, read_only
 
 BROKER, SIGHTING, CHANGE = range(3)
 
@@ -137,7 +137,7 @@ def merged(
     known = np.append(time, there.time[there.time != ALWAYS])
     came = np.where(there.time == ALWAYS, known.min(initial=NEVER) - 1 if m else 0, there.time)
     order = np.argsort(np.append(came, time), kind="stable")
-    appeared = np.append(0, np.cumsum(there.size * there.width))
+    appeared = edges(there.size * there.width)
     requested = appeared[-1] + len(asked.brokers)
     at = np.where(asked.assigned.partitions > 0, appeared[-1] + asked.assigned.first, -1)
     named = np.maximum(asked.assigned.partitions * asked.assigned.width, 0)
@@ -159,7 +159,7 @@ def merged(
         both(0, requested + places.at),
         both(0, places.partitions),
         both(0, places.width),
-        np.append(0, np.cumsum(both(there.size * there.width, slots_of(asked)))),
+        edges(both(there.size * there.width, slots_of(asked))),
         both(0, asked.error),
         both(there.exempt, asked.exempt),
         both(0, numbers(rows[t.validate_only], 0)),

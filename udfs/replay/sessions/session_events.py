@@ -11,7 +11,7 @@ from udfs.replay.key_numbers import key_numbers
 from udfs.replay.sessions.session_cache import SESSION_ERRORS
 from udfs.replay.sessions.session_clients import FETCH, NO_TIME
 from udfs.replay.sessions.session_entries import NOT_TOLD, NOWHERE, Partitions
-from udfs.wire.arrays import Records, read_only
+from udfs.wire.arrays import Records, edges, read_only
 
 OF_FETCH = -1  # position of a row that is a fetch
 NAME_PARTS = (SESSION_EVENTS.client_id, SESSION_EVENTS.client_address)
@@ -77,5 +77,5 @@ def add_what_partitions_tell(fetches: Records, parts: pa.RecordBatch, rows: Part
     fetches["response_session_id"][there] = numbers_of(parts, t.response_session_id, 0)[first]
     is_full = np.repeat(fetches["epoch"] == 0, fetches["end"] - fetches["first"])
     strayed = np.where(rows.is_wanted == 1, is_full & (rows.is_returned == 0), rows.is_returned == 1)
-    so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(strayed)])
+    so_far = edges(strayed)
     fetches["strayed"] = so_far[fetches["end"]] - so_far[fetches["first"]]

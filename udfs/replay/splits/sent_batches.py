@@ -21,7 +21,7 @@ from udfs.replay.splits.recompression import costs
 from udfs.replay.splits.request_order import before_requests
 from udfs.replay.splits.resent import NONE, Rows, append_order, mark_resent
 from udfs.replay.splits.split_outcomes import NEVER
-from udfs.wire.arrays import Bools, Ints, read_only
+from udfs.wire.arrays import Bools, Ints, edges, read_only
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 TOO_LARGE = 10
@@ -75,11 +75,6 @@ def unique_numbers(*columns: Ints) -> tuple[Ints, Ints]:
     """(int64[rows], a number for each distinct row of the columns; int64[columns, numbers], what they stand for)."""
     distinct, found = np.unique(np.stack(columns), axis=1, return_inverse=True)
     return found.reshape(-1), distinct
-
-
-def edges(counts: Ints) -> Ints:
-    """int64[n + 1], where stretches of these lengths begin and end."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
 def rows_of_sent(batch: pa.RecordBatch, codec: Ints, offsets: Ints, times: Ints) -> Rows:
