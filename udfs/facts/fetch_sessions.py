@@ -103,7 +103,7 @@ class Rows(NamedTuple):
 
 
 @allocating_kernel
-def room_for(n: int) -> Rows:
+def unwritten_rows(n: int) -> Rows:
     """So many rows, to be written."""
     return Rows(
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
@@ -292,7 +292,7 @@ def follow(
     NOWHERE for none. capacity: int64[n], how many partitions a connection's session can come to hold, by fetch.
     Returns (rows, how many of them are written, the fetch to go on from, session, connection).
     """
-    rows = room_for(row_limit)
+    rows = unwritten_rows(row_limit)
     n = 0
     f = first
     while f < len(fetches):
@@ -302,6 +302,6 @@ def follow(
         if n + most > len(rows.fetch):
             if n > 0:
                 break
-            rows = room_for(most)
+            rows = unwritten_rows(most)
         f, n = follow_connection(fetches, f, wanted, forgotten, returned, session, rows, n)
     return rows, n, f, session, connection

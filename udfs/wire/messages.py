@@ -11,7 +11,7 @@ from udfs.wire.arrays import Bytes, Codes, Ints, Shorts, int64s, read_only
 from udfs.wire.frame_loop import DONE, note_versions, read_frames
 from udfs.wire.layout import is_in, newest_version
 from udfs.wire.level import Level
-from udfs.wire.output import room_for
+from udfs.wire.output import output_for
 from udfs.wire.program import compile_message
 from udfs.wire.reader_code import FULL, LACKING
 
@@ -48,7 +48,7 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
     program = compile_message(message, _declared(message, batch[3]))
     fault, fault_at = np.zeros(frames, np.int8), np.full(frames, -1, np.int64)
     size = int(batch[2].sum() - batch[1].sum())
-    layout, output, frame, outcome = program.layout, room_for(program, frames, size), 0, 0
+    layout, output, frame, outcome = program.layout, output_for(program, frames, size), 0, 0
     while outcome != DONE:
         first_rows = output.addresses()
         addresses = np.array([each.ctypes.data for each in (batch[0], first_rows, output.levels)])

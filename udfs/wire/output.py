@@ -120,7 +120,7 @@ def experience(program: Program) -> Experience:
     return Experience(once, once, program.untagged)
 
 
-def room_for(program: Program, frames: int, size: int) -> Output:
+def output_for(program: Program, frames: int, size: int) -> Output:
     """Room for a batch of so many frames and bytes, with the frames' rows of the top level taken."""
     needed = experience(program)
     rows = _MARGIN * np.minimum(frames * needed.rows_per_frame, size * needed.rows_per_byte)
