@@ -17,9 +17,10 @@ from udfs.capture.framing import FRAME
 from udfs.capture.reassembly import converse
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
 from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
-from udfs.wire.arrays import Bytes, Ints, Records, read_only
+from udfs.wire.arrays import Bytes, Ints, Records, edges, read_only
 from udfs.wire.header import API_TABLE
 from udfs.wire.kernel import kernel
+from udfs.wire.spans import gathered
 
 K = TypeVar("K")
 FILE_BITS = 40  # packets of one file fit in so many bits; the file's number is above them
@@ -152,20 +153,12 @@ def no_packets() -> Packets:
     return Packets(**columns, payload=np.zeros(0, np.uint8))
 
 
-def gather(source: Bytes, starts: Ints, lengths: Ints) -> Bytes:
-    """The spans of `source`, one behind the other."""
-    ends = np.cumsum(lengths)
-    index = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
-    gathered: Bytes = source[index]
-    return gathered
-
-
 def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: Ints) -> Carried:
     """What the next chunk needs: the unfinished connection's state, its open requests and its unframed bytes."""
     row, offset, skip, length = np.ascontiguousarray(kept.T)
     still_open = result.requests[result.requests["is_open"] == 1]
     spans = still_open["prefix"]
-    request_bytes = gather(result.arena, still_open["start"], spans)
+    request_bytes = gathered(result.arena, still_open["start"], edges(spans))
     moved = np.cumsum(spans) - spans - still_open["start"]
     still_open["start"] += moved
     for name in ("client_id_start", "body_start"):
@@ -187,7 +180,7 @@ def carry(packets: Packets, endpoints: list[bytes], result: Frames, kept: Ints) 
         captured=length,
         source=np.cumsum(length) - length,
         offset=offset,
-        payload=gather(packets.payload, packets.source[row] + skip, length),
+        payload=gathered(packets.payload, packets.source[row] + skip, edges(length)),
     )
     directions = result.directions[-2:].copy()
     next_place = int(packets.place[-1]) + 1

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.arrow import array_of, array_over, binaries_of, binary_bytes
-from udfs.capture.packets import gather
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.wire.arrays import Bytes, Ints, edges
+from udfs.wire.spans import gathered
 
 OF_RUN: Mapping[str, pa.DataType] = {
     "shard": pa.int32(),
@@ -56,9 +56,7 @@ def runs_of(packets: pa.RecordBatch, shards: Ints, *, one_point: bool) -> pa.Rec
     bounds = np.append(first, len(order))
     starts, payload = binary_bytes(packets["payload"])
     captured = np.diff(starts)[order].astype(np.int32)
-    offsets = edges(captured).astype(np.int32)
-    gathered = np.empty(offsets[-1], np.uint8)
-    gather(payload, np.ascontiguousarray(starts[:-1][order]), offsets, gathered)
+    ends = edges(captured)
     of_packet = {
         "number": packets["packet_no"].to_numpy()[order],
         "captured": captured,
@@ -69,7 +67,7 @@ def runs_of(packets: pa.RecordBatch, shards: Ints, *, one_point: bool) -> pa.Rec
     columns["shard"] = array_over(pa.int32(), len(first), shards[order[first]])
     for name, kind in OF_PACKET.items():
         columns[name] = binaries_of(of_packet[name].astype(kind).view(np.uint8), bounds * kind.itemsize)
-    columns["payload"] = binaries_of(gathered, offsets[bounds])
+    columns["payload"] = binaries_of(gathered(payload, starts[:-1][order], ends), ends[bounds])
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKET_RUNS.names], schema=PACKET_RUNS)
 
 

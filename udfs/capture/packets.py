@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import array_over
+from udfs.arrow import array_over, binaries_of
 from udfs.capture.compression import Compression, open_stream
 from udfs.capture.packet_walk import CaptureFormat, PacketWalk
 from udfs.capture.points import ALONE, FileOrder
@@ -19,7 +19,7 @@ from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpTable
 from udfs.errors import CaptureError
 from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
-from udfs.wire.primitives import copy_bytes
+from udfs.wire.spans import gathered
 
 COLUMNS: list[tuple[str, pa.DataType]] = [
     ("bucket", pa.int32()),
@@ -36,7 +36,6 @@ COLUMNS: list[tuple[str, pa.DataType]] = [
     ("payload", pa.binary()),
 ]
 PACKETS = pa.schema(COLUMNS)
-LAST_NS = 1 << 62
 """One TCP packet that carries payload, SYN, FIN or RST; in a connection by (sort_ns, file_no, packet_no).
 
 bucket:        of the connection, by a digest of its 36 bytes
@@ -52,6 +51,8 @@ flags:         the TCP header's 12 bits, FIN = 1, SYN = 2, RST = 4
 payload_bytes: on the wire
 payload:       as captured; shorter than `payload_bytes` where the snaplen cut it
 """
+LAST_NS = 1 << 62
+"""The latest time of a packet: later ones (beyond the year 2116) are taken for it, so that times can be added to."""
 
 
 class Kept(NamedTuple):
@@ -65,11 +66,11 @@ class Kept(NamedTuple):
     flags: np.ndarray  # int16[n]
     payload_bytes: np.ndarray  # int32[n]
     payload_start: Ints  # in the chunk
-    payload_end: np.ndarray  # int32[n + 1]: 0, then the end of each row's among all that is kept
+    payload_end: Ints  # int64[n + 1]: 0, then the end of each row's among all that is kept
 
 
-def room_for(packets: int) -> Kept:
-    """Columns for so many packets."""
+def unwritten_columns(packets: int) -> Kept:
+    """Columns for so many packets, to be written."""
     return Kept(
         bucket=np.empty(packets, np.int32),
         connection=np.empty((packets, CONNECTION_BYTES), np.uint8),
@@ -79,7 +80,7 @@ def room_for(packets: int) -> Kept:
         flags=np.empty(packets, np.int16),
         payload_bytes=np.empty(packets, np.int32),
         payload_start=np.empty(packets, np.int64),
-        payload_end=np.zeros(packets + 1, np.int32),
+        payload_end=np.zeros(packets + 1, np.int64),
     )
 
 
@@ -102,16 +103,6 @@ def keep(tcp_packets: np.ndarray, connections: np.ndarray, kept: Kept) -> int:
         kept.payload_end[n + 1] = kept.payload_end[n] + tcp["payload_captured"]
         n += 1
     return n
-
-
-@kernel
-def gather(chunk: np.ndarray, starts: np.ndarray, offsets: np.ndarray, gathered: np.ndarray) -> None:
-    """Copy from `chunk[starts[i]:]` to `gathered[offsets[i]:offsets[i + 1]]` for each i.
-
-    chunk, gathered: uint8; starts: int64[n]; offsets: int32[n + 1]
-    """
-    for i in range(len(starts)):
-        copy_bytes(chunk, starts[i], offsets[i + 1] - offsets[i], gathered, offsets[i])
 
 
 def read_packets(
@@ -166,7 +157,7 @@ def _batch(
     walk: PacketWalk, tcp_packets: np.ndarray, connections: np.ndarray, running: Ints, file_no: int, order: FileOrder
 ) -> pa.RecordBatch:
     """running: int64[n], ns, latest time of a packet of the file up to each one."""
-    kept = room_for(len(tcp_packets))
+    kept = unwritten_columns(len(tcp_packets))
     n = keep(tcp_packets, connections, kept)
     packet = kept.packet[:n]
     times = walk.packets["ts_ns"][packet]
@@ -183,23 +174,13 @@ def _batch(
         "payload_bytes": kept.payload_bytes[:n],
     }
     columns = {name: array_over(PACKETS.field(name).type, n, array) for name, array in values.items()}
-    columns["connection"] = _connections(kept.connection[:n])
-    columns["payload"] = _payloads(walk.window.chunk, kept.payload_start[:n], kept.payload_end[: n + 1])
+    columns["connection"] = binaries_of(kept.connection[:n].ravel(), np.arange(n + 1) * CONNECTION_BYTES)
+    ends = kept.payload_end[: n + 1]
+    columns["payload"] = binaries_of(gathered(walk.window.chunk, kept.payload_start[:n], ends), ends)
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)
 
 
 def _shifted(times: Ints, by: int) -> Ints:
-    """The times later by so many ns, those beyond the year 2116 taken for it: they leave room for the sum."""
+    """The times later by so many ns, those beyond LAST_NS taken for it: they leave room for the sum."""
     shifted: Ints = np.minimum(times, LAST_NS) + by
     return shifted
-
-
-def _connections(connections: np.ndarray) -> pa.Array[Any]:
-    offsets = np.arange(len(connections) + 1, dtype=np.int32) * CONNECTION_BYTES
-    return array_over(pa.binary(), len(connections), offsets, connections.ravel())
-
-
-def _payloads(chunk: np.ndarray, starts: Ints, offsets: np.ndarray) -> pa.Array[Any]:
-    gathered = np.empty(offsets[-1], np.uint8)
-    gather(chunk, starts, offsets, gathered)
-    return array_over(pa.binary(), len(starts), offsets, gathered)

@@ -12,12 +12,11 @@ from schemas.wire.message import Field
 from udfs.arrow import array_of, array_over
 from udfs.facts.names import topic_id_text
 from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
-from udfs.wire.arrays import Bytes, Ints, edges, read_only
+from udfs.wire.arrays import Bytes, Ints, edges
 from udfs.wire.encoding import UUID_BYTES
-from udfs.wire.kernel import kernel
 from udfs.wire.layout import element_fields, element_path, is_array, is_nullable_struct
 from udfs.wire.level import Level
-from udfs.wire.primitives import copy_bytes
+from udfs.wire.spans import gathered
 
 ZERO_UUID = bytes(UUID_BYTES)
 """Kafka's Uuid.ZERO_UUID, which stands for no id."""
@@ -84,7 +83,7 @@ def _plain(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[
 
 def texts(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
     """Spans as texts, null for a null one; bytes that are not UTF-8 become U+FFFD."""
-    found = _gathered(arena, starts, lengths)
+    found = _binaries(arena, starts, lengths)
     try:
         return found.cast(pa.string())
     except pa.ArrowInvalid:
@@ -93,7 +92,7 @@ def texts(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
 
 def ids(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
     """Spans of sixteen bytes as Kafka prints its ids; null for no id."""
-    return _each_once(_gathered(arena, starts, lengths), lambda raw: None if raw == ZERO_UUID else topic_id_text(raw))
+    return _each_once(_binaries(arena, starts, lengths), lambda raw: None if raw == ZERO_UUID else topic_id_text(raw))
 
 
 def _each_once(found: pa.Array[Any], told: Callable[[bytes], str | None]) -> pa.Array[Any]:
@@ -104,16 +103,8 @@ def _each_once(found: pa.Array[Any], told: Callable[[bytes], str | None]) -> pa.
     return answer
 
 
-def _gathered(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
-    """A binary column of the spans, one behind the other."""
+def _binaries(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
+    """A binary column of the spans; null where a length is below 0."""
     ends = edges(np.maximum(lengths, 0))
-    content = np.empty(int(ends[-1]), np.uint8)
-    gather(read_only(arena), starts, lengths, ends, content)
+    content = gathered(arena, starts, ends)
     return array_over(pa.binary(), len(lengths), ends.astype(np.int32), content, known=lengths >= 0)
-
-
-@kernel
-def gather(arena: Bytes, starts: Ints, lengths: Ints, ends: Ints, content: Bytes) -> None:
-    """Copy spans, int64[n] each, to where `ends`, int64[n + 1], has them; a length below 0 is nothing."""
-    for i in range(len(starts)):
-        copy_bytes(arena, starts[i], lengths[i], content, ends[i])
