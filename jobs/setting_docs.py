@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jobs.markdown import table_row
 from jobs.replays.algorithms import ALGORITHMS
+from jobs.replays.limit_schedule import NONE
 from jobs.scenarios.settings import Setting, settings
 
 PAGE = Path("docs/settings.md")
@@ -56,7 +57,8 @@ def values(setting: Setting) -> str:
     if setting.choices:
         return ", ".join(f"`{choice}`" for choice in setting.choices)
     if setting.type == "limit":
-        return f"{setting.unit}, or `none`; may change with time"
+        return f"{setting.unit}, or `{NONE}`; may change with time"
     least = "" if setting.minimum is None else f", from {setting.minimum:,}"
     most = "" if setting.maximum in (None, *ENDS_OF_TYPES) else f" to {setting.maximum:,}"
-    return f"{setting.unit}{least}{most}"
+    none = f", or `{NONE}`" if setting.is_optional else ""
+    return f"{setting.unit}{least}{most}{none}"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
+import numpy as np
+
 _BINARY: Mapping[str, int] = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
 _DECIMAL: Mapping[str, int] = {"GB": 10**9, "MB": 10**6, "kB": 10**3}
 _BYTES: Mapping[str, int] = {**_BINARY, **_DECIMAL, "B": 1, "": 1}
@@ -31,7 +33,7 @@ def parse_int(text: str) -> int:
     return _parse(text, {"": 1}, "a whole number")
 
 
-def parse_ratio(text: str) -> float:
+def parse_number(text: str) -> float:
     """A plain decimal number such as `0.05` or `1`. Raises ValueError with what is wrong."""
     if not re.fullmatch(r"\d+(\.\d+)?", text.strip(), re.ASCII):
         raise ValueError(f"`{text}` is not a number such as 0.05")
@@ -53,6 +55,15 @@ def format_bytes(count: int) -> str:
 def format_ms(count: int) -> str:
     """Milliseconds as `500ms`."""
     return f"{count}ms"
+
+
+def format_number(number: float) -> str:
+    """The shortest spelling that `parse_number` reads back.
+
+    >>> format_number(0.05), format_number(2.0), format_number(0.00001)
+    ('0.05', '2', '0.00001')
+    """
+    return np.format_float_positional(number, trim="-")
 
 
 def _parse(text: str, units: Mapping[str, int], expected: str) -> int:

@@ -17,7 +17,7 @@ from jobs.replays.memory_events import memory_events
 from jobs.replays.memory_fetches import fetch_limits, replayed_responses
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.run import Run
-from jobs.scenarios.scenario import Lane, values_in
+from jobs.scenarios.scenario import Lane, number_of, values_in
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
@@ -40,7 +40,7 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
         return values_in(lanes, key, captured)
 
     def column(key: str, unset: int = 0) -> Ints:
-        return np.array([unset if value is None else int(value) for value in values(key)], np.int64)
+        return np.array([number_of(value, unset) for value in values(key)], np.int64)
 
     none, as_captured = np.zeros(len(lanes), np.int64), np.full(len(lanes), AS_CAPTURED)
     buffer, requests = column("consumer.buffer.memory", UNBOUNDED), column("broker.queued.max.request.bytes", UNBOUNDED)

@@ -19,7 +19,7 @@ from jobs.replays.fetch_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.fetch_events import log_events, with_profiles
 from jobs.replays.one_shuffle import SHARD, packed_in_order, shard, shards_of
 from jobs.run import Run
-from jobs.scenarios.scenario import Lane
+from jobs.scenarios.scenario import Lane, number_of, values_in
 from jobs.scenarios.settings import Value
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
@@ -59,8 +59,8 @@ def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes
     def column(key: str, default: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.array([int(lane.settings.get(key, default)) for lane in lanes], np.int64)
 
-    rate = captured.get(BYTE_RATE)
-    quota = column(BYTE_RATE, NO_QUOTA if rate is None else int(rate)) * QUOTA_SECONDS
+    rates = [number_of(rate, NO_QUOTA) for rate in values_in(lanes, BYTE_RATE, captured)]
+    quota = np.array(rates, np.int64) * QUOTA_SECONDS
 
     def of(reader: str) -> Lanes:
         max_bytes, partition_max_bytes = SETTINGS[reader]

@@ -17,7 +17,7 @@ from jobs.lake import rows_of
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.limit_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.limit_events import topic_events
-from jobs.replays.limit_schedule import parse_schedule
+from jobs.replays.limit_schedule import NONE, parse_schedule
 from jobs.replays.one_shuffle import PACKED_COLUMNS
 from jobs.run import Run
 from jobs.scenarios.scenario import Lane
@@ -37,12 +37,13 @@ def limit_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value], kafka: str
         def value(key: str, default: Value) -> Value:
             return lane.settings.get(key, captured.get(key, default))
 
+        rate = value("controller_mutation_rate", NONE)
         return LimitLane(
             lane.name,
-            parse_schedule(str(value("max.broker.partitions", "none"))),
-            parse_schedule(str(value("max.partitions", "none"))),
+            parse_schedule(str(value("max.broker.partitions", NONE))),
+            parse_schedule(str(value("max.partitions", NONE))),
             str(value("kafka", kafka)),
-            float(value("controller_mutation_rate", 0)),
+            0.0 if rate == NONE else float(rate),
         )
 
     return tuple(lane_of(lane) for lane in lanes)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from jobs.replays.limit_schedule import NONE
 from jobs.scenarios.settings import Value, in_catalogue_order, setting_of, settings
 
 CAPTURED_LANE = "captured"
@@ -31,7 +32,7 @@ class Scenario:
     """What to replay. Where captures and lake are is not part of its identity: content is, paths are not.
 
     captured: value in force by setting key, of the settings that concern the replays; Kafka's default where nothing was
-    stated.
+    stated. A setting that is no bound, by default or as stated, is not among them.
     replay: by algorithm, the values of each varied setting, in ascending order.
     captures, lake, cluster: as written in the scenario file, resolved against its folder; None where it names none.
     log_zone: the zone of times in request logs, as written; None where it names none.
@@ -84,6 +85,11 @@ def values_in(lanes: Sequence[Lane], key: str, captured: Mapping[str, Value]) ->
     """A setting's value in each lane: the lane's own, else the captured one, else Kafka's default."""
     unset = captured.get(key, settings()[key].default_value)
     return [lane.settings.get(key, unset) for lane in lanes]
+
+
+def number_of(value: Value | None, unset: int) -> int:
+    """A whole number, and `unset` where there is none."""
+    return unset if value is None or value == NONE else int(value)
 
 
 def _lane(changed: Mapping[str, Value]) -> Lane:

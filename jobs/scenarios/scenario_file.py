@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from jobs.replays.limit_schedule import NONE
 from jobs.scenarios.located_yaml import Fault, LocatedYaml, read_located_yaml
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
@@ -77,7 +78,7 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
     concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(replay)}
     in_force = {key: setting.default_value for key, setting in concern.items()} | captured
     return Scenario(
-        captured={key: value for key, value in in_force.items() if value is not None},
+        captured={key: value for key, value in in_force.items() if value not in (None, NONE)},
         replay=replay,
         captures=tuple(_beside(folder, capture) for capture in text.captures),
         log_zone=text.log_zone,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -13,17 +14,18 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from jobs.paths import CONF
-from jobs.replays.limit_schedule import format_schedule, parse_schedule
-from jobs.units import format_bytes, format_ms, parse_bytes, parse_int, parse_ms, parse_ratio
+from jobs.replays.limit_schedule import NONE, format_schedule, parse_schedule
+from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
 
 Value = int | str | float
-"""A setting's value: bytes, milliseconds or a count as int, a ratio as float, an enum's choice or a limit's spelling as
-str."""
+"""A setting's value: bytes, milliseconds or a count as int, a number as float, an enum's choice, a limit's spelling or
+`none` as str."""
 
 _PARSERS: Mapping[str, Callable[[str], int | float]] = {
-    "bytes": parse_bytes, "ms": parse_ms, "int": parse_int, "ratio": parse_ratio
+    "bytes": parse_bytes, "ms": parse_ms, "int": parse_int, "number": parse_number
 }  # fmt: skip
+_FORMATS: Mapping[str, Callable[[int], str]] = {"bytes": format_bytes, "ms": format_ms}
 ON_REQUEST = frozenset({"batch_split"})
 """Replays that need more of a capture than others do. They are made only where a scenario names them, or a flag names a
 setting that is about them first."""
@@ -50,10 +52,10 @@ class Setting(BaseModel):
 
     name: str
     set_on: Literal["consumer", "producer", "replica", "broker", "topic"] | None
-    type: Literal["bytes", "ms", "int", "ratio", "limit", "enum"]
+    type: Literal["bytes", "ms", "int", "number", "limit", "enum"]
     unit: str
     default: Value | None
-    minimum: int | None = None
+    minimum: int | float | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     captured: bool
@@ -81,6 +83,11 @@ class Setting(BaseModel):
         return self.name if said else f"{self.set_on}.{self.name}"
 
     @property
+    def is_optional(self) -> bool:
+        """Whether `none` is a value, which is then the default."""
+        return self.default == NONE and not self.choices
+
+    @property
     def default_value(self) -> Value | None:
         """The default, parsed; None where the capture tells it."""
         return None if self.default is None else self.parse(str(self.default))
@@ -91,6 +98,8 @@ class Setting(BaseModel):
             if text not in self.choices:
                 raise ValueError(f"`{text}` is none of {', '.join(self.choices)}")
             return text
+        if self.is_optional and text == NONE:
+            return NONE
         if self.type == "limit":
             return format_schedule(parse_schedule(text))
         value = _PARSERS[self.type](text)
@@ -102,16 +111,18 @@ class Setting(BaseModel):
 
     def format(self, value: Value) -> str:
         """The short spelling of a value, as lane names show it; parse() reads it back."""
-        if self.type == "bytes":
-            return format_bytes(int(value))
-        return format_ms(int(value)) if self.type == "ms" else str(value)
+        if isinstance(value, str):
+            return value
+        return _FORMATS[self.type](int(value)) if self.type in _FORMATS else format_number(value)
 
     def order(self, value: Value) -> tuple[float, ...]:
-        """Sort key of a value: numbers by size, an enum's choices as declared, limits by their first value."""
+        """Sort key of a value: numbers by size and then `none`, choices as declared, limits by their first value."""
         if self.type == "limit":
             schedule = parse_schedule(str(value))
             return *schedule.values, *schedule.times
-        return (self.choices.index(str(value)) if self.choices else float(value),)
+        if self.choices:
+            return (self.choices.index(str(value)),)
+        return (math.inf if value == NONE else float(value),)
 
 
 @cache

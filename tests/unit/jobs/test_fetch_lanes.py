@@ -16,11 +16,12 @@ def test_a_consumers_quota_caps_its_responses_at_ten_seconds_of_it_and_those_of_
             Lane("captured", {}),
             Lane("more", {"consumer_byte_rate": 1 << 20}),
             Lane("most", {"consumer_byte_rate": 8 << 20}),
+            Lane("no quota", {"consumer_byte_rate": "none"}),
         ],
         CAPTURED | {"consumer_byte_rate": 1000},
     )
-    assert lanes.consumer.broker_max_bytes.tolist() == [10_000, 10 << 20, 55 << 20]
-    assert lanes.follower.broker_max_bytes.tolist() == [55 << 20] * 3
+    assert lanes.consumer.broker_max_bytes.tolist() == [10_000, 10 << 20, 55 << 20, 55 << 20]
+    assert lanes.follower.broker_max_bytes.tolist() == [55 << 20] * 4
 
 
 def test_without_a_quota_the_brokers_limit_holds() -> None:

@@ -19,11 +19,11 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "replica.fetch.response.max.bytes": (10485760, 0, False),
         "replica.fetch.max.bytes": (1048576, 0, False),
         "broker.fetch.max.bytes": (57671680, 1024, True),
-        "consumer_byte_rate": (None, 1, True),
+        "consumer_byte_rate": ("none", 1, True),
         "kafka": (None, None, True),
         "max.broker.partitions": ("none", None, False),
         "max.partitions": ("none", None, False),
-        "controller_mutation_rate": (None, 1, True),
+        "controller_mutation_rate": ("none", 0.01, True),
         "broker.num.partitions": (None, 1, True),
         "broker.default.replication.factor": (None, 1, True),
         "broker.max.incremental.fetch.session.cache.slots": (1000, 0, True),
@@ -37,10 +37,10 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "processing.us.per.record": (None, 0, False),
         "profile": (None, None, False),
         "order": (None, None, False),
-        "consumer.buffer.memory": (None, 1, False),
+        "consumer.buffer.memory": ("none", 1, False),
         "memory.pool": ("non_strict", None, False),
         "memory.variant": ("memory_pool", None, False),
-        "broker.queued.max.request.bytes": (None, 1, True),
+        "broker.queued.max.request.bytes": ("none", 1, True),
         "broker.socket.request.max.bytes": (104857600, 1, True),
         "producer.buffer.memory": (33554432, 0, True),
         "producer.batch.size": (16384, 0, True),
@@ -89,11 +89,19 @@ def test_a_value_reads_back_from_its_short_spelling(value: int) -> None:
     assert setting.parse(setting.format(value)) == value
 
 
+def test_no_bound_is_a_value_behind_all_others_where_it_is_the_default() -> None:
+    quota = settings()["controller_mutation_rate"]
+    values = sorted(map(quota.parse, ("none", "10", "2.5")), key=quota.order)
+    assert [quota.format(value) for value in values] == ["2.5", "10", "none"]
+
+
 @pytest.mark.parametrize(
     ("key", "text", "told"),
     [
         ("broker.fetch.max.bytes", "1023", "below the minimum, 1024"),
         ("consumer.fetch.max.bytes", "2GiB", "above the maximum, 2147483647"),
+        ("consumer.fetch.max.bytes", "none", "`none` is not a size in bytes"),
+        ("controller_mutation_rate", "0", "below the minimum, 0.01"),
         ("kafka", "4.5", "none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 2.4, kip"),
     ],
 )

@@ -1,0 +1,29 @@
+"""A lane may be without a bound that was in force, or have one where none was."""
+
+from __future__ import annotations
+
+from jobs.replays.consumer_memory import memory_lanes
+from jobs.replays.partition_limits import limit_lanes
+from jobs.scenarios.scenario_file import resolve_scenario
+from udfs.replay.memory.memory_pool import UNBOUNDED
+
+
+def test_requests_queue_without_a_bound_where_a_lane_takes_it_away() -> None:
+    key = "broker.queued.max.request.bytes"
+    scenario = resolve_scenario(None, [f"{key}=none,2000"], [f"{key}=1000"])
+    lanes = memory_lanes(scenario.lanes("consumer_memory"), scenario.captured)
+    assert lanes.broker.size.tolist() == [1000, 2000, UNBOUNDED]
+
+
+def test_a_consumers_pool_has_no_bound_but_where_a_lane_proposes_one() -> None:
+    scenario = resolve_scenario(None, ["consumer.buffer.memory=none,2000"])
+    lanes = memory_lanes(scenario.lanes("consumer_memory"), scenario.captured)
+    assert lanes.consumer.size.tolist() == [UNBOUNDED, 2000, UNBOUNDED]
+
+
+def test_a_mutation_quota_may_be_a_fraction_and_may_be_lifted() -> None:
+    key = "controller_mutation_rate"
+    scenario = resolve_scenario(None, [f"{key}=none,0.5"], [f"{key}=5"])
+    lanes = limit_lanes(scenario.lanes("partition_limits"), scenario.captured, "4.3")
+    assert [lane.name for lane in lanes] == ["captured", f"{key}=0.5", f"{key}=none"]
+    assert [lane.mutation_rate for lane in lanes] == [5.0, 0.5, 0.0]
