@@ -1,0 +1,87 @@
+"""Captures of fetches that open and use sessions, and what a replay of them comes to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS
+from tests.unit.replay.sessions import Gold, fetch_row, partition_row, rows_of_events
+from udfs.replay.sessions.session_cache import CURRENT, CacheSettings
+from udfs.replay.sessions.session_replay import SessionLanes
+
+MINUTES_2 = 120_000
+SHARD_IDS = 268_435_455
+
+
+class Fetch(NamedTuple):
+    """A client's fetch of so many partitions; the capture shows it full, and what it got."""
+
+    ms: int
+    client: str
+    size: int
+    privileged: bool = False
+    session_id: int = 0
+    epoch: int = 0
+    granted: int = 0
+    error: int = 0
+    wait_us: int | None = 1
+    life: int = 0
+
+
+def captured(*fetches: Fetch) -> pa.RecordBatch:
+    """The fetches as a capture shows them."""
+    rows = []
+    for number, fetch in enumerate(fetches):
+        us = 1000 * fetch.ms
+        connection = hash_of(fetch.client) + fetch.life
+        key = {"connection_id": connection, "exchange_no": number, "request_time": us, "life": fetch.life}
+        answered = None if fetch.wait_us is None else us + fetch.wait_us
+        rows.append(
+            fetch_row(**key, client_id=fetch.client, response_time=answered, session_id=fetch.session_id,
+                      session_epoch=fetch.epoch, fetch_error=fetch.error, is_follower=fetch.privileged)
+        )  # fmt: skip
+        rows.extend(
+            partition_row(**key, position=p, partition=p, response_session_id=fetch.granted,
+                          is_returned=fetch.epoch == 0)
+            for p in range(fetch.size if fetch.error == 0 else 0)
+        )  # fmt: skip
+    return rows_of_events(rows)
+
+
+def hash_of(client: str) -> int:
+    return int.from_bytes(client.encode()[:6], "big")
+
+
+def lanes(slots: int, shards: int = 1, eviction_ms: int = MINUTES_2, rules: int = CURRENT) -> SessionLanes:
+    """One lane; slots: of all shards."""
+    return SessionLanes(
+        ("lane",), CacheSettings(*(np.array([n]) for n in (slots // shards, shards, eviction_ms, rules)))
+    )
+
+
+def evictions(gold: Gold) -> list[tuple[str, str]]:
+    """(evictor, victim)."""
+    e = SESSION_EVICTIONS
+    return sorted((row[e.evictor], row[e.victim]) for row in gold[e.name] for _ in range(row[e.evictions]))
+
+
+def total(gold: Gold, column: str) -> int:
+    return sum(row[column] for row in gold[SESSION_CACHE.name])
+
+
+def reasons(gold: Gold) -> dict[str, dict[str, int]]:
+    """Reasons by metric, over all clients."""
+    found: dict[str, dict[str, int]] = {}
+    for row in gold[FIDELITY.name]:
+        for reason, count in row[FIDELITY.reasons]:
+            of = found.setdefault(row[FIDELITY.metric], {})
+            of[reason] = of.get(reason, 0) + count
+    return found
+
+
+def ids(*shards: int) -> list[int]:
+    return [shard * SHARD_IDS + 7 for shard in shards]

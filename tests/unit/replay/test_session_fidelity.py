@@ -1,0 +1,105 @@
+"""Where the replay of sessions and the capture are not the same, the reason is told."""
+
+from __future__ import annotations
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_sessions import SESSION_CACHE
+from tests.unit.replay.session_captures import Fetch, captured, ids, lanes, reasons, total
+from tests.unit.replay.sessions import gold_rows
+
+
+def test_ids_tell_the_order_of_responses_that_overlap() -> None:
+    first, second, third, fourth = ids(2, 3, 4, 5)
+    overlapping = (
+        Fetch(0, "a", 1, granted=first), Fetch(100, "b", 1, granted=fourth, wait_us=20_000),
+        Fetch(101, "c", 1, granted=third, wait_us=21_000), Fetch(90, "d", 1, granted=second),
+    )  # fmt: skip
+    in_order = sorted(overlapping)
+    gold = gold_rows([captured(*in_order)], lanes(80, shards=8))
+    assert reasons(gold) == {"session_grants": {"order_inferred": 1}, "session_shards": {"order_inferred": 1}}
+
+
+def test_ids_tell_whose_turn_it_was_first_where_most_of_the_first_responses_overlap() -> None:
+    """Seen on brokers that had just started, on a busy machine: shards 1, 0; 3, 2; then 4."""
+    second, first, fourth, third, fifth = ids(1, 0, 3, 2, 4)
+    overlapping = (
+        Fetch(0, "a", 1, granted=second, wait_us=20_000), Fetch(1, "b", 1, granted=first, wait_us=92_000),
+        Fetch(200, "c", 1, granted=fourth, wait_us=9000), Fetch(201, "d", 1, granted=third, wait_us=80_000),
+        Fetch(400, "e", 1, granted=fifth),
+    )  # fmt: skip
+    gold = gold_rows([captured(*overlapping)], lanes(80, shards=8))
+    assert reasons(gold) == {"session_grants": {"order_inferred": 2}, "session_shards": {"order_inferred": 2}}
+
+
+def test_whose_turn_it_is_makes_no_difference_where_no_shard_has_a_slot() -> None:
+    gold = gold_rows([captured(*(Fetch(n, f"c{n}", 5) for n in range(40)))], lanes(7, shards=8))
+    f = FIDELITY
+    refused = [row for row in gold[f.name] if row[f.metric] == "session_grants"]
+    assert [sum(row[column] for row in refused) for column in (f.checked, f.agreed)] == [40, 40]
+    assert reasons(gold) == {}
+
+
+def test_a_refusal_where_the_model_has_room_is_a_disagreement() -> None:
+    granted = [Fetch(n, f"c{n}", 1, granted=session_id) for n, session_id in enumerate(ids(0, 1, 2, 3, 4, 5, 6, 7))]
+    late = Fetch(200_000, "late", 1)
+    assert reasons(gold_rows([captured(*granted, late)], lanes(16, shards=8))) == {"session_grants": {"refused": 1}}
+
+
+def test_a_grant_that_the_model_refuses_is_a_disagreement() -> None:
+    one, other = ids(0, 0)[0], ids(0)[0] + 1
+    fetches = Fetch(0, "a", 5, granted=one), Fetch(1, "b", 5, granted=other)
+    assert reasons(gold_rows([captured(*fetches)], lanes(1)))["session_grants"] == {"granted": 1}
+
+
+def test_an_error_that_the_model_does_not_have_is_a_disagreement() -> None:
+    (mine,) = ids(0)
+    fetches = Fetch(0, "a", 5, granted=mine), Fetch(10, "a", 5, session_id=mine, epoch=1, error=70)
+    assert reasons(gold_rows([captured(*fetches)], lanes(1))) == {"session_errors": {"other_error": 1}}
+
+
+def test_a_fetch_that_was_not_captured_is_no_disagreement() -> None:
+    (mine,) = ids(0)
+    followed = [Fetch(10 * n, "a", 5, session_id=mine, epoch=n, granted=mine) for n in (1, 2, 4, 5)]
+    told = reasons(gold_rows([captured(Fetch(0, "a", 5, granted=mine), *followed)], lanes(1)))
+    assert told == {
+        "session_errors": {"response_not_captured": 1}, "session_requests": {"response_not_captured": 1}
+    }  # fmt: skip
+
+
+def test_a_session_from_before_the_capture_is_counted_apart() -> None:
+    (mine,) = ids(0)
+    fetches = Fetch(0, "a", 5, session_id=mine, epoch=9, granted=mine), Fetch(1, "b", 5)
+    told = reasons(gold_rows([captured(*fetches)], lanes(1)))
+    assert told["session_errors"] == {"session_from_before_capture": 1}
+
+
+def test_an_idle_session_from_before_the_capture_goes_on_though_no_message_names_its_partitions() -> None:
+    (mine,) = ids(0)
+    idle = [Fetch(500 * n, "f", 0, True, session_id=mine, epoch=9 + n) for n in range(4)]
+    wakes = Fetch(2000, "f", 2, True, session_id=mine, epoch=13, granted=mine)
+    gold = gold_rows([captured(*idle, wakes)], lanes(1))
+    assert {row[FIDELITY.reader] for row in gold[FIDELITY.name]} == {"follower"}
+    told = reasons(gold)
+    assert told["session_errors"] == {"session_from_before_capture": 1}
+    assert told["session_requests"] == {"response_not_captured": 1, "session_from_before_capture": 3}
+    assert total(gold, SESSION_CACHE.not_found) == total(gold, SESSION_CACHE.full_fetches) == 0
+
+
+def test_after_the_greatest_epoch_comes_the_first() -> None:
+    (mine,) = ids(0)
+    epochs = 2147483646, 2147483647, 1, 2
+    fetches = [Fetch(n, "a", 5, session_id=mine, epoch=epoch, granted=mine) for n, epoch in enumerate(epochs)]
+    gold = gold_rows([captured(*fetches)], lanes(1))
+    assert (total(gold, SESSION_CACHE.full_fetches), total(gold, SESSION_CACHE.fetches)) == (0, 4)
+    assert reasons(gold)["session_errors"] == {"session_from_before_capture": 1}
+
+
+def test_a_client_that_mistakes_its_epoch_does_so_in_every_lane() -> None:
+    (mine,) = ids(0)
+    fetches = (
+        Fetch(0, "a", 5, granted=mine), Fetch(10, "a", 5, session_id=mine, epoch=1, granted=mine),
+        Fetch(20, "a", 5, session_id=mine, epoch=9, error=71), Fetch(30, "a", 5, session_id=mine, granted=mine + 1),
+    )  # fmt: skip
+    gold = gold_rows([captured(*fetches)], lanes(8))
+    assert (total(gold, SESSION_CACHE.fetches), total(gold, SESSION_CACHE.full_fetches)) == (4, 2)
+    assert reasons(gold)["session_requests"] == {"other_request": 1}
