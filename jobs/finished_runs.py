@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from jobs.captures.kafka_release import KAFKA
 from jobs.lake import has_table, rows_here, rows_of, write_table
 from jobs.replays.algorithm import Algorithm
+from jobs.replays.split_answers import BATCH_SIZE, MESSAGE_MAX_BYTES
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario
 from jobs.version import VERSION
@@ -22,6 +23,13 @@ from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
+
+TOLD_BY_BATCHES = {
+    BATCH_SIZE: f"in {BATCH_SPLIT} what each producer's batches tell, elsewhere Kafka's default",
+    MESSAGE_MAX_BYTES: f"in {BATCH_SPLIT} what brokers' answers tell of a topic, else Kafka's default",
+}
+"""What is taken of settings that nobody states where producers are replayed."""
 
 
 def run_id(capture_id: str, scenario: Scenario) -> str:
@@ -67,8 +75,9 @@ def run_rows(spark: SparkSession, run: Run, known: RunRows, algorithms: Iterable
 
 
 def assumed_of(scenario: Scenario, kafka: str | None) -> list[str]:
-    """What nobody stated; the release with what the capture tells of it, where it does."""
-    return [f"{key}: {kafka}" if key == KAFKA and kafka else key for key in scenario.assumed]
+    """What nobody stated; with what the capture tells of it, where it does."""
+    told = ({KAFKA: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
+    return [f"{key}: {told[key]}" if key in told else key for key in scenario.assumed]
 
 
 def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:

@@ -63,7 +63,7 @@ from udfs.replay.sessions.int_map import new_map, roomy
 from udfs.replay.sessions.session_cache import CacheSettings
 from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
 from udfs.replay.sessions.session_report import ALGORITHM as SESSION_CACHE
-from udfs.replay.splits.compression_estimate import TODAY, Producers, after_split
+from udfs.replay.splits.compression_estimate import BY_CLIENT, TODAY, Producers, after_split
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 from udfs.replay.splits.topic_limits import TopicLimits
@@ -209,8 +209,8 @@ def replay_batch_split() -> None:
     ratio = np.ones(2, np.float32)
     of_topics = np.zeros((2, 0), np.int64)
     lanes = SplitLanes(
-        ("captured", "other"), Producers(two, of_topics, two, two, two, two, two, two, ratio, ratio, ratio),
-        TopicLimits(({}, {}), two, two),
+        ("captured", "other"), Producers(two * BY_CLIENT, of_topics, two, two, two, two, two, two, ratio, ratio, ratio),
+        TopicLimits(({}, {}), two, two, 1), 1,
     )  # fmt: skip
     sizes = {
         SENT.record_sizes: pa.array([[100]], TYPES["array<int>"]),

@@ -6,7 +6,7 @@ slower for it, and where its partitioner would have put records, is not followed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,10 @@ from jobs.lake import rows_of
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.replays.producer_packets import with_packets
-from jobs.replays.split_answers import QUERIES, TITLE, answer_lines
+from jobs.replays.split_answers import BATCH_SIZE, MESSAGE_MAX_BYTES, QUERIES, TITLE, TOPIC_LIMIT, answer_lines
 from jobs.replays.split_events import check_topics, created_topics, sent_batches
 from jobs.run import Run
-from jobs.scenarios.scenario import Lane, values_in
+from jobs.scenarios.scenario import Scenario, values_in
 from jobs.scenarios.settings import Value, setting_of, settings
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, RECORD_BATCHES
@@ -30,9 +30,9 @@ from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from udfs.errors import CaptureError
 from udfs.facts.asked_records import SAMPLE_EVERY
-from udfs.replay.splits.compression_estimate import AS_CAPTURED, KIP_TEXT, PROFILES, TODAY, Producers
+from udfs.replay.splits.compression_estimate import AS_CAPTURED, BY_CLIENT, KIP_TEXT, PROFILES, TODAY, Producers
 from udfs.replay.splits.replay_with_records import IS_SENT, PACKET_ORDER, replay_with_records
-from udfs.replay.splits.split_replay import BY_CLIENT, CLIENT, SplitLanes, replay_splits
+from udfs.replay.splits.split_replay import CLIENT, SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM
 from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
 from udfs.wire.compressed_sizes import CODEC_NAMES
@@ -40,14 +40,14 @@ from udfs.wire.compressed_sizes import CODEC_NAMES
 HALVES_SINCE = (4, 2)
 """The first release that splits a batch which came of a split in halves."""
 
-OF_ALL_TOPICS, MESSAGE_MAX_BYTES = "topic.max.message.bytes", "broker.message.max.bytes"
 SENT_ORDER = (SENT.append_from, SENT.request_time, SENT.connection_id, SENT.exchange_no, SENT.position)
 EXACT = "exact"
 """Of recut.sizes: records are compressed anew as they are batched."""
 
 
-def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLanes:
+def split_lanes(scenario: Scenario) -> SplitLanes:
     """The scenario's lanes as the replay takes them; what a lane leaves is as captured, else Kafka's default."""
+    lanes, captured = scenario.lanes(ALGORITHM), scenario.captured
 
     def values(key: str) -> list[Value | None]:
         return values_in(lanes, key, captured)
@@ -58,6 +58,8 @@ def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLa
     def single(key: str) -> npt.NDArray[np.float32]:
         return np.array([float(value or 0) for value in values(key)], np.float32)
 
+    default = int(settings()[BATCH_SIZE].default_value or 0)
+    batch_sizes = [int(lane.settings.get(BATCH_SIZE, stated(scenario, BATCH_SIZE, BY_CLIENT))) for lane in lanes]
     codecs = [
         AS_CAPTURED if name is None else CODEC_NAMES.index(str(name)) for name in values("producer.compression.type")
     ]
@@ -72,15 +74,21 @@ def split_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SplitLa
     return SplitLanes(
         tuple(lane.name for lane in lanes),
         Producers(
-            whole("producer.batch.size"), np.zeros((len(lanes), 0), np.int64), whole("producer.linger.ms", 1000),
+            np.array(batch_sizes, np.int64), np.zeros((len(lanes), 0), np.int64), whole("producer.linger.ms", 1000),
             np.array(codecs, np.int64), np.array(texts, np.int64), np.array(halves, np.int64),
             np.array([mode == "fitted" for mode in sizes]).astype(np.int64),
             np.array([every if mode == EXACT else 0 for mode in sizes], np.int64),
             single("compression.ratio.improving.step"), single("compression.ratio.deteriorate.step"),
             single("compression.ratio.estimation.factor"),
         ),
-        topic_limits(lanes, captured),
+        topic_limits(scenario),
+        default,
     )  # fmt: skip
+
+
+def stated(scenario: Scenario, key: str, unsaid: int) -> int:
+    """What is stated of a setting, bytes; `unsaid` where nobody states it, and Kafka's default is no more than that."""
+    return unsaid if key in scenario.assumed else int(scenario.captured.get(key, unsaid))
 
 
 def is_halving(release: str) -> bool:
@@ -88,15 +96,18 @@ def is_halving(release: str) -> bool:
     return tuple(map(int, release.split("."))) >= HALVES_SINCE
 
 
-def topic_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> TopicLimits:
+def topic_limits(scenario: Scenario) -> TopicLimits:
     """What lanes and statements say of max.message.bytes: a lane's of all topics overrides what is stated of one."""
-    stated, default = own_limits(captured), settings()[MESSAGE_MAX_BYTES].default_value
+    lanes, own = scenario.lanes(ALGORITHM), own_limits(scenario.captured)
+    of_all, of_brokers = (
+        np.array([int(lane.settings.get(key, stated(scenario, key, NOT_SAID))) for lane in lanes], np.int64)
+        for key in (TOPIC_LIMIT, MESSAGE_MAX_BYTES)
+    )
     return TopicLimits(
-        tuple(({} if OF_ALL_TOPICS in lane.settings else stated) | own_limits(lane.settings) for lane in lanes),
-        *(
-            np.array([int(lane.settings.get(key, captured.get(key, unsaid))) for lane in lanes], np.int64)
-            for key, unsaid in ((OF_ALL_TOPICS, NOT_SAID), (MESSAGE_MAX_BYTES, default or 0))
-        ),
+        tuple(({} if TOPIC_LIMIT in lane.settings else own) | own_limits(lane.settings) for lane in lanes),
+        of_all,
+        of_brokers,
+        int(settings()[MESSAGE_MAX_BYTES].default_value or 0),
     )
 
 
@@ -110,7 +121,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataF
     """Replay every producer of the capture set. Raises CaptureError where sizes of records are not known."""
     batches = rows_of(spark, run.lake, RECORD_BATCHES, capture_id)
     check_record_sizes(spark, run, capture_id, batches)
-    lanes = split_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
+    lanes = split_lanes(run.scenario)
     connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
     shards = shards_of(spark)
     by_host = run.scenario.captured.get("producer.process") == "host"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import in_lane_order
+from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, grid_lines, size
 from jobs.units import parse_bytes
 from schemas.tables.gold_splits import BATCH_SPLIT
@@ -25,7 +27,11 @@ HEAD = (
     "lane", "batches", "splits", "split rate*", "> limit*", "recovery*", "sent", "resent", "fill", "failed",
     "size error*",
 )  # fmt: skip
-BATCH_SIZE = "producer.batch.size"
+BATCH_SIZE, TOPIC_LIMIT = "producer.batch.size", "topic.max.message.bytes"
+MESSAGE_MAX_BYTES = "broker.message.max.bytes"
+TOLD_BY = {BATCH_SIZE: "the batches that were sent", TOPIC_LIMIT: "brokers' answers"}
+MOST_TOLD = 6
+"""Values of such settings that the summary names, the most frequent ones."""
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
@@ -41,7 +47,23 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     )  # fmt: skip
 
 
-QUERIES = {"lanes": lanes}
+def told_settings(own_rows: OwnRows) -> DataFrame:
+    """Settings that nobody states and the capture tells: a row a value, with the producers or topics that have it."""
+    t = BATCH_SPLIT
+    captured = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
+    settings = (
+        (BATCH_SIZE, t.batch_size, t.is_batch_size_told, t.client_id, (t.client_id, t.client_address)),
+        (TOPIC_LIMIT, t.max_message_bytes, t.is_limit_told, t.topic, (t.topic,)),
+    )
+    return reduce(DataFrame.unionAll, (
+        captured.where(F.col(is_told)).groupBy(F.lit(name).alias("setting"), F.col(value).alias("value")).agg(
+            F.count_distinct(*of).alias("count"), F.min(first).alias("first")
+        )
+        for name, value, is_told, first, of in settings
+    )).orderBy("setting", F.desc("count"), "value").limit(MOST_TOLD)  # fmt: skip
+
+
+QUERIES = {"lanes": lanes, "told": told_settings}
 
 
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
@@ -53,6 +75,7 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
     """The table as lines, then the largest batch.size that is safe."""
     yield from grid_lines(lanes_table(found["lanes"], lane_names))
     yield from safe_lines(found["lanes"])
+    yield from told_lines(found["told"])
 
 
 def answer_row(row: Row) -> list[str]:
@@ -76,6 +99,19 @@ def safe_lines(rows: Sequence[Row]) -> Iterable[str]:
     for others, largest in largest_safe(rows).items():
         told = f"{largest:,} bytes" if largest else "none of those replayed"
         yield f"  largest batch.size with a split rate of {MOST_SPLIT_RATE:.0%} or less: {told}  {others}".rstrip()
+
+
+def told_lines(rows: Sequence[Row]) -> Iterable[str]:
+    """What was taken of settings that nobody states."""
+    for setting, by in TOLD_BY.items():
+        values = [f"{row['value']:,} bytes of {first_of(row)}" for row in rows if row["setting"] == setting]
+        if values:
+            yield f"  nobody stated {setting}: by {by} it was {', '.join(values)}"
+
+
+def first_of(row: Row) -> str:
+    """One of the producers or topics that have a value, and how many others have it."""
+    return f"{row['first']} and {row['count'] - 1:,} more" if row["count"] > 1 else str(row["first"])
 
 
 def largest_safe(rows: Sequence[Row]) -> dict[str, int]:

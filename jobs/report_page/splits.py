@@ -22,6 +22,8 @@ from udfs.replay.splits.split_report import ALGORITHM
 MOST_PRODUCERS, MOST_CURVES, MOST_SPANS = 20, 4, 256
 BATCH_SIZE = "batch.size"
 BATCHES = ("batches", "splits")
+TOLD = "*"
+"""Behind a value that nobody states."""
 NO_PRODUCER = (
     "The capture shows no batch that a producer sent: capture the broker's side of producers' connections with "
     "`tcpdump -s 0`."
@@ -198,7 +200,9 @@ def estimates_table(found: Findings) -> Grid:
     t = BATCH_SPLIT
     cells = [
         [
-            name_of(row[t.client_id]), row[t.topic], size(row[t.max_message_bytes]), f"{row[t.batches]:,}",
+            name_of(row[t.client_id]), row[t.topic],
+            size(row[t.batch_size]) + TOLD * row[t.is_batch_size_told],
+            size(row[t.max_message_bytes]) + TOLD * row[t.is_limit_told], f"{row[t.batches]:,}",
             f"{row[t.splits]:,}",
             "-" if row[t.compression_ratio] is None else f"{row[t.compression_ratio]:.2f}",
             f"{row[t.final_estimate]:.2f}",
@@ -207,9 +211,13 @@ def estimates_table(found: Findings) -> Grid:
         for row in captured_producers(found)
     ]  # fmt: skip
     head = (
-        "producer", "topic", "limit", "batches", "splits", "ratio", "last estimate", "recoveries", "mean", "longest"
+        "producer", "topic", "batch.size", "limit", "batches", "splits", "ratio", "last estimate", "recoveries", "mean",
+        "longest",
     )  # fmt: skip
-    told = "Of the captured lane, which is a replay too. limit: max.message.bytes of the topic."
+    told = (
+        "Of the captured lane, which is a replay too. limit: max.message.bytes of the topic. "
+        f"{TOLD} nobody states it: it is what the batches, and brokers' answers to them, tell."
+    )
     notes = (told, *and_more(captured_producers(found), t))
     return Grid(head, cells, ("producer", "topic"), notes)
 

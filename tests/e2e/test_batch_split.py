@@ -15,7 +15,7 @@ import pytest
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from schemas.tables.gold import FIDELITY
+from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
 from tests.e2e.conftest import IN_FORCE, RUN_AT, CapturedLake
@@ -50,6 +50,17 @@ def exact(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> Captu
     asked.write_text("replay:\n  batch_split:\n    producer.compression.type: [snappy, zstd]\n")
     scenario = resolve_scenario(asked, [], [*IN_FORCE["split"], "recut.sizes=exact", "recompress=all"])
     run = Run(scenario, (lake.capture,), str(home), RUN_AT)
+    return replace(lake, path=str(home), run_id=replay(lake.spark, run, lake.capture_id).run_id, _read={})
+
+
+@pytest.fixture(scope="module")
+def unstated(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> CapturedLake:
+    """The same capture, of whose settings nobody states any."""
+    home = tmp_path_factory.mktemp("unstated")
+    shutil.copytree(f"{lake.path}/silver", home / "silver")
+    asked = home / "scenario.yaml"
+    asked.write_text("replay:\n  batch_split:\n    producer.batch.size: [64KiB]\n")
+    run = Run(resolve_scenario(asked, [], []), (lake.capture,), str(home), RUN_AT)
     return replace(lake, path=str(home), run_id=replay(lake.spark, run, lake.capture_id).run_id, _read={})
 
 
@@ -96,6 +107,20 @@ def test_batches_end_where_the_replay_ends_them(lake: CapturedLake) -> None:
         reasons = dict(row[f.reasons])
         assert sum(reasons.values()) == row[f.checked] - row[f.agreed] + row[f.unknown]
         assert {reason for reason in reasons if reason in known} == {"close_append_order"}
+
+
+def test_a_batch_size_that_nobody_states_is_told_by_the_batches(unstated: CapturedLake) -> None:
+    f, g, r = FIDELITY, BATCH_SPLIT, RUNS
+    captured = unstated.rows(g, where=f"{g.scenario} = 'captured'")
+    assert {(row[g.client_id], row[g.batch_size], row[g.is_batch_size_told]) for row in captured} == {
+        ("split-gzip", 38_000, True), ("split-lz4", 38_000, True),
+    }  # fmt: skip
+    batches = verdicts(unstated, "batches").values()
+    assert sum(row[f.agreed] for row in batches) >= 0.95 * sum(row[f.checked] for row in batches)
+    (run,) = unstated.rows(r)
+    assert "producer.batch.size: in batch_split what each producer's batches tell, elsewhere Kafka's default" in run[
+        r.assumed
+    ]  # fmt: skip
 
 
 def test_the_sizes_of_batches_that_splits_made_are_told_within_the_error_that_is_said(lake: CapturedLake) -> None:

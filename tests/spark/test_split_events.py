@@ -98,9 +98,9 @@ def test_a_batch_is_told_with_its_append_and_its_client(spark: SparkSession) -> 
 def test_a_topic_that_nobody_produces_to_has_no_limit_of_its_own(spark: SparkSession) -> None:
     rows = pa.Table.from_pylist([batch(1, NOW_MS, topic="t")], schema=arrow_schema(RECORD_BATCHES))
     batches, one = spark.createDataFrame(rows), np.zeros(1, np.int64)
-    check_topics(batches, TopicLimits(({"t": 1},), one, one))
+    check_topics(batches, TopicLimits(({"t": 1},), one, one, 1))
     with pytest.raises(CaptureError, match="is given of orders, tt, to which the capture shows no batch"):
-        check_topics(batches, TopicLimits(({"t": 1, "tt": 1, "orders": 1},), one, one))
+        check_topics(batches, TopicLimits(({"t": 1, "tt": 1, "orders": 1},), one, one, 1))
 
 
 def test_a_client_that_produces_as_since_2_4_and_does_not_name_itself_is_not_kafkas(spark: SparkSession) -> None:

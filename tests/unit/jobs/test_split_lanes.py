@@ -13,8 +13,8 @@ CREATED = {"clicks": 5000}
 def limits(sets: list[str], stated: list[str]) -> dict[str, list[int]]:
     """max.message.bytes of TOPICS by lane, `clicks` having been created with its own."""
     scenario = resolve_scenario(None, [*sets, "batch.size=16384"], stated)
-    lanes = split_lanes(scenario.lanes("batch_split"), scenario.captured)
-    return dict(zip(lanes.names, lanes.limits.of(TOPICS, CREATED).tolist(), strict=True))
+    lanes = split_lanes(scenario)
+    return dict(zip(lanes.names, lanes.limits.of(TOPICS, CREATED, {}).tolist(), strict=True))
 
 
 def test_a_topic_has_its_own_limit_or_the_brokers() -> None:
@@ -40,7 +40,7 @@ def test_what_a_lane_says_of_all_topics_goes_before_what_is_stated_of_one() -> N
 def test_every_release_from_4_2_on_halves_a_split_batch_that_is_refused_again() -> None:
     releases = [release for release in settings()["kafka"].choices if release != "kip"]
     scenario = resolve_scenario(None, [f"kafka={','.join(releases)}", "batch.size=16384"], [])
-    lanes = split_lanes(scenario.lanes("batch_split"), scenario.captured)
+    lanes = split_lanes(scenario)
     halved = dict(zip(releases, lanes.producers.halves[1:].tolist(), strict=True))
     assert [release for release, halves in halved.items() if halves] == ["4.4", "4.3", "4.2"]
 

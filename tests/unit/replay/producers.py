@@ -24,6 +24,8 @@ CONSTANTS = [
     for name in ("improving.step", "deteriorate.step", "estimation.factor")
 ]
 """Of the estimate, as Kafka has them."""
+KAFKA_SIZE, KAFKA_LIMIT = 16384, 1048588
+"""Kafka's batch.size and message.max.bytes where nobody says others."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Records:
 def limits_of(*producers: Producer) -> TopicLimits:
     """... and what brokers take of it, of all topics."""
     limits = np.array([producer.limit for producer in producers])
-    return TopicLimits(tuple({} for _ in producers), limits, limits)
+    return TopicLimits(tuple({} for _ in producers), limits, limits, KAFKA_LIMIT)
 
 
 def lanes_of(*producers: Producer, topics: int = 1) -> Producers:

@@ -12,7 +12,17 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.steps import SENT
-from tests.unit.replay.producers import Producer, Records, content_of, even_sizes, lanes_of, limits_of, replayed
+from tests.unit.replay.producers import (
+    KAFKA_LIMIT,
+    KAFKA_SIZE,
+    Producer,
+    Records,
+    content_of,
+    even_sizes,
+    lanes_of,
+    limits_of,
+    replayed,
+)
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.splits.accumulator import Sizes
 from udfs.replay.splits.compression_estimate import (
@@ -249,7 +259,7 @@ def rows_of_replay(
     table = pa.Table.from_pylist(sent, schema=arrow_schema(SENT))
     settings = (Producer(1024, 1500, 100), Producer(4096, 1500, 100))
     lanes = SplitLanes(
-        ("captured", "producer.batch.size=4KiB"), lanes_of(*settings), limits or limits_of(*settings)
+        ("captured", "producer.batch.size=4KiB"), lanes_of(*settings), limits or limits_of(*settings), KAFKA_SIZE
     )  # fmt: skip
     found: dict[str, list[dict[str, Any]]] = {}
     for packed in replay_splits(table.to_batches(max_chunksize=rows_a_batch), lanes, "run", most):
@@ -303,7 +313,7 @@ def test_a_batch_is_refused_by_the_limit_of_its_own_topic() -> None:
         for topic, error, told in [[("u", 0, {}), ("t", 10, {SENT.max_message_bytes: 1500})][at % 2]]
     ]  # fmt: skip
     unsaid, two = np.full(2, NOT_SAID), ({}, {"t": 1 << 20})
-    found = rows_of_replay(10_000, sent=rows, limits=TopicLimits(two, unsaid, np.array([4000, 1000])))
+    found = rows_of_replay(10_000, sent=rows, limits=TopicLimits(two, unsaid, np.array([4000, 1000]), KAFKA_LIMIT))
     g, f = BATCH_SPLIT, FIDELITY
     assert [(row[g.topic], row[g.max_message_bytes], row[g.over_limit] > 0) for row in found[g.name]] == [
         ("u", 4000, False), ("t", 1500, True), ("u", 1000, True), ("t", 1 << 20, False),
@@ -313,8 +323,8 @@ def test_a_batch_is_refused_by_the_limit_of_its_own_topic() -> None:
 
 
 def test_what_a_lane_says_of_a_topic_goes_before_what_it_says_of_all_and_that_before_the_topics_creation() -> None:
-    limits = TopicLimits(({}, {}, {"a": 1}), np.array([NOT_SAID, 2, 2]), np.full(3, 4))
-    assert limits.of(["a", "b", "c"], {"a": 3, "b": 3}).tolist() == [[3, 3, 4], [2, 2, 2], [1, 2, 2]]
+    limits = TopicLimits(({}, {}, {"a": 1}), np.array([NOT_SAID, 2, 2]), np.full(3, 4), KAFKA_LIMIT)
+    assert limits.of(["a", "b", "c"], {"a": 3, "b": 3}, {}).tolist() == [[3, 3, 4], [2, 2, 2], [1, 2, 2]]
 
 
 @pytest.mark.parametrize("rows", [1, 7])

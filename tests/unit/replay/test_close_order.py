@@ -12,7 +12,7 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.steps import SENT
-from tests.unit.replay.producers import Producer, lanes_of, limits_of
+from tests.unit.replay.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
 from tests.unit.replay.test_batch_split import sent
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.splits.compression_estimate import estimated_bytes, has_room, ratio_of, record_bytes, updated
@@ -86,7 +86,7 @@ def produced(seed: int) -> list[dict[str, Any]]:
 def test_the_captured_lane_sends_the_captured_batches_whenever_they_were_closed(seed: int) -> None:
     rows = produced(seed)
     found: dict[str, list[dict[str, Any]]] = {}
-    lanes = SplitLanes(("captured",), lanes_of(SETTINGS), limits_of(SETTINGS))
+    lanes = SplitLanes(("captured",), lanes_of(SETTINGS), limits_of(SETTINGS), KAFKA_SIZE)
     for packed in replay_splits([pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SENT))], lanes, "run"):
         for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
             for batch in pa.ipc.open_stream(content.as_buffer()):

@@ -13,7 +13,7 @@ from schemas.tables.steps import SENT
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from tests.unit.capture.conversations import OPENING, packets
 from tests.unit.facts.brokers import answered, asked, turns
-from tests.unit.replay.producers import Producer, lanes_of, limits_of
+from tests.unit.replay.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
 from tests.unit.wire.encoding import record
 from tests.unit.wire.test_record_batches import record_batch
 from udfs.capture.packets import PACKETS
@@ -31,7 +31,7 @@ RECORDS = [b"".join(record(at, at, None, VALUES[first + at]) for at in range(8))
 """Of three produced batches."""
 CLIENT = {str(SENT.client_id): "c", str(SENT.client_address): "10.0.0.1"}
 PRODUCERS = [Producer(size, 1 << 20, linger=10, measured_every=1) for size in (4096, 256)]
-LANES = SplitLanes(("captured", "other"), lanes_of(*PRODUCERS), limits_of(*PRODUCERS))
+LANES = SplitLanes(("captured", "other"), lanes_of(*PRODUCERS), limits_of(*PRODUCERS), KAFKA_SIZE)
 
 Rows = list[dict[str, Any]]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from udfs.replay.splits.close_states import Closes, Splits
-from udfs.replay.splits.compression_estimate import HEADER_BYTES
+from schemas.tables.steps import SENT
+from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.splits.close_states import UNTOLD, Closes, Splits
+from udfs.replay.splits.compression_estimate import HEADER_BYTES, INITIAL_RATIO
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
 from udfs.replay.splits.split_fidelity import EARLY, LINGERED, NOT_CUT, Made
@@ -23,6 +27,31 @@ class Captured(NamedTuple):
     splits: Splits
     closed: Ints
     refused: Ints
+
+
+class Group(NamedTuple):
+    """What was sent to one topic by one codec. mine: bool[rows], its sendings; initial: the estimate before them."""
+
+    topic: int
+    codec: int
+    mine: Bools
+    told: Captured
+    initial: float
+
+
+def groups_of(
+    sent: Sent, rows: pa.RecordBatch, linger_us: int, known: Mapping[tuple[int, int], float]
+) -> Iterator[Group]:
+    """A stretch of sendings, rows of SENT, by topic and codec. known: estimates before it, as far as there are any."""
+    began = numbers_of(rows, SENT.began_before, 0) != 0
+    of_topic, place = np.stack([sent.topic, sent.rows.codec], axis=1), places(sent)
+    for topic, codec in np.unique(of_topic[sent.first], axis=0).tolist():
+        mine = (of_topic == (topic, codec)).all(axis=1)
+        first = sent.first[mine[sent.first]][0]
+        # What is not compressed is estimated to be as large as it is.
+        is_untold = codec != 0 and (began[first] or sent.rows.sequence[first] > 0)
+        told = captured(sent, mine, place, linger_us)
+        yield Group(topic, codec, mine, told, known.get((topic, codec), UNTOLD if is_untold else INITIAL_RATIO))
 
 
 def captured(sent: Sent, mine: Bools, place: Ints, linger_us: int) -> Captured:

@@ -45,6 +45,8 @@ class Producers(NamedTuple):
 
 
 AS_CAPTURED = -1
+BY_CLIENT = -1
+"""Of Producers.halves: what the client's version does; of Producers.batch_size: what its batches tell."""
 
 
 @kernel

@@ -13,9 +13,10 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.facts.arrow_tables import pack
 from udfs.replay.fetch.fetch_replay import boundaries
+from udfs.replay.splits.captured_closes import groups_of
 from udfs.replay.splits.captured_times import batches_of, soonest, timed_log
 from udfs.replay.splits.close_order import Times, times_in
-from udfs.replay.splits.compression_estimate import DAMPED, Producers
+from udfs.replay.splits.compression_estimate import BY_CLIENT, DAMPED, Producers
 from udfs.replay.splits.held_records import HeldRecords, recompressed
 from udfs.replay.splits.lane_run import Measure, not_measured, run
 from udfs.replay.splits.sender_events import working_memory
@@ -23,6 +24,8 @@ from udfs.replay.splits.sent_batches import Sent, Sequences, read_sent
 from udfs.replay.splits.size_errors import Sized, sized
 from udfs.replay.splits.split_outcomes import Sums, Timeline, last_spans, no_sums, no_timeline
 from udfs.replay.splits.split_verdicts import NearLimit, judge_sent, near_limit
+from udfs.replay.splits.told_batch_size import told_batch_size
+from udfs.replay.splits.told_limits import AnswersSeen
 from udfs.replay.splits.topic_limits import TopicLimits
 from udfs.wire.arrays import Ints, Singles
 from udfs.wire.compressed_sizes import CODEC_NAMES
@@ -31,8 +34,6 @@ CLIENT = (SENT.client_id, SENT.client_address)
 STRETCH_RECORDS = 1 << 18
 """A client's records that are in memory at a time. Between stretches its estimates stay, and what is being filled is
 sent: one batch of a partition in a stretch ends before its time."""
-BY_CLIENT = -1
-"""Of Producers.halves: what the client's version does."""
 DAMPED_INITIAL = 0.5
 """Of every codec but none (CompressionType of Kafka 0.10)."""
 
@@ -40,19 +41,21 @@ DAMPED_INITIAL = 0.5
 @dataclass(frozen=True)
 class SplitLanes:
     """The lanes of a replay: names and settings; lane 0 is the captured one. What brokers take follows from `limits`,
-    by topic: `producers` has it once the topics of a producer are known.
+    by topic: `producers` has it once the topics of a producer are known. default_batch_size: Kafka's, bytes.
     """
 
     names: tuple[str, ...]
     producers: Producers
     limits: TopicLimits
+    default_batch_size: int
 
 
 @dataclass
 class Client:
     """The producer at hand, with its estimates, outcomes and verdicts; topics are numbered as they come.
 
-    created: max.message.bytes that its topics were created with, as far as the capture tells.
+    created: max.message.bytes that its topics were created with, as far as the capture tells. told_size: batch.size in
+    bytes, as its batches tell it; None as long as none was seen.
     """
 
     client_id: str
@@ -61,6 +64,8 @@ class Client:
     is_java: bool = True
     topics: dict[str, int] = field(default_factory=dict)
     created: dict[str, int] = field(default_factory=dict)
+    answers: AnswersSeen = field(default_factory=AnswersSeen)
+    told_size: int | None = None
     expected: Sequences = field(default_factory=dict)
     estimates: Singles = field(default_factory=lambda: np.ones((0, 0, 0), np.float32))
     last_codec: dict[int, int] = field(default_factory=dict)
@@ -76,7 +81,14 @@ class Client:
     @property
     def max_message_bytes(self) -> Ints:
         """int64[lanes, topics], the largest batch that brokers take."""
-        return self.lanes.limits.of(self.topics, self.created)
+        limits = self.lanes.limits
+        return limits.of(self.topics, self.created, self.answers.limits(self.topics, limits.default))
+
+    @property
+    def batch_size(self) -> Ints:
+        """int64[lanes], bytes."""
+        said, told = self.lanes.producers.batch_size, self.told_size
+        return np.where(said == BY_CLIENT, self.lanes.default_batch_size if told is None else told, said)
 
 
 def whole_stretches(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
@@ -141,16 +153,11 @@ def end_spans(now: Client) -> None:
 
 def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) -> None:
     """Judge a stretch of what the client sent, and send it in every lane."""
-    producers = now.lanes.producers
     now.is_java = now.is_java and bool(rows[SENT.is_java][0].as_py())
     sent = read_sent(rows, now.topics, now.expected)
-    halves = int(rows[SENT.halves][0].as_py())
     now.created |= created_with(rows)
-    told = producers._replace(
-        halves=np.where(producers.halves == BY_CLIENT, halves, producers.halves),
-        max_message_bytes=now.max_message_bytes,
-    )
-    settings = with_at_once(told)
+    now.answers.add(sent)
+    settings = with_at_once(own_settings(now, sent, rows))
     order = judge_sent(sent, rows, settings, now.is_java, now.judged, now.verdicts)
     if not now.is_java or len(sent.first) == 0:
         return
@@ -164,6 +171,17 @@ def replay_stretch(now: Client, rows: pa.RecordBatch, held: HeldRecords | None) 
     for topic, codec in zip(sent.topic[sent.first].tolist(), sent.rows.codec[sent.first].tolist(), strict=True):
         now.last_codec[topic] = codec
     run_lanes(now, sent, times_in(order, sent), settings, measure or not_measured)
+
+
+def own_settings(now: Client, sent: Sent, rows: pa.RecordBatch) -> Producers:
+    """The lanes' settings, with what the client's release does and what its batches and their answers tell."""
+    told, halves = now.lanes.producers, int(rows[SENT.halves][0].as_py())
+    told = told._replace(halves=np.where(told.halves == BY_CLIENT, halves, told.halves))
+    is_asked = bool((told.batch_size == BY_CLIENT).any())
+    if is_asked and now.told_size is None and now.is_java and len(sent.first):
+        groups = groups_of(sent, rows, int(told.linger_us[0]), now.judged)
+        now.told_size = told_batch_size(sent, groups, told, now.lanes.default_batch_size)
+    return told._replace(batch_size=now.batch_size, max_message_bytes=now.max_message_bytes)
 
 
 def created_with(rows: pa.RecordBatch) -> dict[str, int]:

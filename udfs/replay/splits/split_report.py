@@ -14,7 +14,7 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Table
 from udfs.arrow import array_of, repeated
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of, timestamps
-from udfs.replay.splits.compression_estimate import DAMPED, HEADER_BYTES
+from udfs.replay.splits.compression_estimate import BY_CLIENT, DAMPED, HEADER_BYTES
 from udfs.replay.splits.size_errors import RECUT, STATED_ERRORS, Sized
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNKNOWN, Reason
 from udfs.replay.splits.split_outcomes import MICRO, NEVER, SPAN_COLUMNS, Sums
@@ -112,7 +112,7 @@ def outcome_rows(done: Client, run_id: str) -> pa.RecordBatch:
         t,
         client_columns(done, run_id, lane, topic)
         | {
-            t.max_message_bytes: done.max_message_bytes[lane, topic],
+            **settings_columns(done, lane, topic),
             t.records: sums.records,
             t.batches: sums.batches,
             t.over_limit: sums.over_limit,
@@ -135,6 +135,18 @@ def outcome_rows(done: Client, run_id: str) -> pa.RecordBatch:
             t.size_error: size_errors(done, lane, topic, sums),
         },
     )
+
+
+def settings_columns(done: Client, lane: Ints, topic: Ints) -> dict[str, pa.Array[Any] | npt.NDArray[np.generic]]:
+    """batch.size and max.message.bytes of the rows, and what the capture tells of them."""
+    t, limits = BATCH_SPLIT, done.max_message_bytes
+    unanswered = done.lanes.limits.of(done.topics, done.created, {})
+    return {
+        t.batch_size: done.batch_size[lane],
+        t.is_batch_size_told: done.lanes.producers.batch_size[lane] == BY_CLIENT,
+        t.max_message_bytes: limits[lane, topic],
+        t.is_limit_told: (limits != unanswered)[lane, topic],
+    }
 
 
 def final_estimates(done: Client, lane: Ints, topic: Ints) -> Floats:

@@ -14,16 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import SENT
-from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.splits.captured_closes import Captured, captured, places
+from udfs.replay.splits.captured_closes import Group, groups_of
 from udfs.replay.splits.close_order import Order, no_order
-from udfs.replay.splits.close_states import UNTOLD
 from udfs.replay.splits.compression_estimate import Producers
 from udfs.replay.splits.resent import NONE, Rows
 from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
 from udfs.replay.splits.split_fidelity import AGREED, CODES, Reason, in_one_order, judge
-from udfs.wire.arrays import Bools, Ints
+from udfs.wire.arrays import Ints
 
 BATCHES, IN_ONE_ORDER, SPLITS, SPLITS_REPLAYED = "batches", "batches_in_one_order", "splits", "splits_replayed"
 
@@ -41,30 +38,27 @@ def judge_sent(
         verdicts[BATCHES, CODES[Reason.NOT_JAVA]] += len(sent.first)
         return no_order(len(sent.topic))
     note_splits(sent, lanes, verdicts)
-    began = numbers_of(rows, SENT.began_before, 0) != 0
-    of_topic = np.stack([sent.topic, sent.rows.codec], axis=1)
-    order, place = no_order(len(sent.topic)), places(sent)
-    for group, (topic, codec) in enumerate(np.unique(of_topic[sent.first], axis=0).tolist()):
-        mine = (of_topic == (topic, codec)).all(axis=1)
-        if (topic, codec) not in judged:
-            first = sent.first[mine[sent.first]][0]
-            judged[topic, codec] = UNTOLD if began[first] or sent.rows.sequence[first] > 0 else 1.0
-        told = captured(sent, mine, place, int(lanes.linger_us[0]))
-        given = told.made, told.closes, told.splits, sent.log.content, sent.log.timestamp, codec, lanes
-        ordered, found_order = in_one_order(*given, judged[topic, codec])
-        found, judged[topic, codec] = judge(*given, judged[topic, codec])
-        order = order.with_topic(group, told, found_order)
+    order = no_order(len(sent.topic))
+    for number, group in enumerate(groups_of(sent, rows, int(lanes.linger_us[0]), judged)):
+        told = group.told
+        given = (
+            told.made, told.closes, told.splits, sent.log.content, sent.log.timestamp, group.codec, lanes,
+            group.initial,
+        )  # fmt: skip
+        ordered, found_order = in_one_order(*given)
+        found, judged[group.topic, group.codec] = judge(*given)
+        order = order.with_topic(number, told, found_order)
         for metric, judgement in ((BATCHES, found), (IN_ONE_ORDER, ordered)):
-            count_verdicts(metric, known_until(sent, mine, told, judgement), verdicts)
+            count_verdicts(metric, known_until(sent, group, judgement), verdicts)
     return order
 
 
-def known_until(sent: Sent, mine: Bools, told: Captured, found: Ints) -> Ints:
+def known_until(sent: Sent, group: Group, found: Ints) -> Ints:
     """The verdicts on batches of a topic and codec; from the first sending on that cannot be read, none is told."""
-    unread = sent.rows.request_time[(sent.rows.records == 0) & mine]
+    unread = sent.rows.request_time[(sent.rows.records == 0) & group.mine]
     if len(unread) == 0:
         return found
-    return np.where(told.made.created >= unread.min(), CODES[Reason.RECORDS_UNKNOWN], found)
+    return np.where(group.told.made.created >= unread.min(), CODES[Reason.RECORDS_UNKNOWN], found)
 
 
 def count_verdicts(metric: str, found: Ints, verdicts: Counter[tuple[str, int]]) -> None:

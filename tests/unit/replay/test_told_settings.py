@@ -1,0 +1,125 @@
+"""Settings that nobody states: what a producer's batches and brokers' answers tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.steps import SENT
+from tests.unit.replay.producers import KAFKA_LIMIT, KAFKA_SIZE, Producer, lanes_of
+from tests.unit.replay.test_batch_split import sent
+from tests.unit.replay.test_close_order import SETTINGS, produced
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.splits.compression_estimate import BY_CLIENT, HEADER_BYTES, has_room, record_bytes
+from udfs.replay.splits.split_replay import SplitLanes, replay_splits
+from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
+
+Row = dict[str, Any]
+LATER_MS = 100_000
+"""When the sender is free again, long after all records were made: a batch was not sent before it was full."""
+
+
+def replayed(rows: list[Row], batch_size: int = BY_CLIENT, limit: int = NOT_SAID) -> dict[str, list[Row]]:
+    """The gold rows by table of what was sent, nothing but these being stated."""
+    unsaid, said = np.full(1, NOT_SAID), np.full(1, limit)
+    lanes = SplitLanes(
+        ("captured",), lanes_of(Producer(batch_size, 0, 5)), TopicLimits(({},), unsaid, said, KAFKA_LIMIT), KAFKA_SIZE
+    )
+    found: dict[str, list[Row]] = {}
+    for packed in replay_splits([pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SENT))], lanes, "run"):
+        for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
+            for batch in pa.ipc.open_stream(content.as_buffer()):
+                found.setdefault(name, []).extend(batch.to_pylist())
+    return found
+
+
+def filled(batch_size: int) -> Iterator[list[int]]:
+    """Sizes of the records of batches that are not compressed, each as full as may be; the last is left out."""
+    batch, uncompressed = list[int](), 0
+    for content in np.random.default_rng(1).integers(50, 500, 4000).tolist():
+        size = record_bytes(content, len(batch), len(batch))
+        if not has_room(len(batch), HEADER_BYTES + uncompressed, batch_size, size):
+            yield batch
+            batch, uncompressed = [], 0
+            size = record_bytes(content, 0, 0)
+        batch.append(content)
+        uncompressed += size
+
+
+def plain(batches: list[list[int]], *, at_once: bool = False, **more: Any) -> list[Row]:
+    """Batches without compression, a record a ms: sent one by one when all are made, or each with its last record."""
+    rows, made = list[Row](), 0
+    for number, contents in enumerate(batches):
+        pause = 1000 * number if at_once else 0
+        size = sum(record_bytes(content, at, at) for at, content in enumerate(contents))
+        request = made + pause + len(contents) if at_once else LATER_MS + number
+        rows.append(
+            sent(made + pause, len(contents), HEADER_BYTES + size, request, 0, codec="none", base_sequence=made,
+                 record_sizes=contents, uncompressed_bytes=size, **more)
+        )  # fmt: skip
+        made += len(contents)
+    return rows
+
+
+def size_of(rows: list[Row], **stated: int) -> tuple[int, bool]:
+    """batch.size of the captured lane, and whether the capture tells it."""
+    (lane,) = replayed(rows, **stated)[BATCH_SPLIT.name]
+    return lane[BATCH_SPLIT.batch_size], lane[BATCH_SPLIT.is_batch_size_told]
+
+
+def verdicts(found: dict[str, list[Row]], metric: str) -> tuple[int, int, int]:
+    """How many cases of a metric were checked, agreed and are unknown."""
+    f = FIDELITY
+    (row,) = [row for row in found[f.name] if row[f.metric] == metric]
+    return row[f.checked], row[f.agreed], row[f.unknown]
+
+
+@pytest.mark.parametrize("batch_size", [4096, 10_000, KAFKA_SIZE, 38_000, 131_072])
+def test_full_batches_tell_the_batch_size(batch_size: int) -> None:
+    assert size_of(plain(list(filled(batch_size)))) == (batch_size, True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_compressed_batches_tell_it_though_nobody_knows_when_each_was_closed(seed: int) -> None:
+    assert size_of(produced(seed)) == (SETTINGS.batch_size, True)
+
+
+@pytest.mark.parametrize(("batch_size", "told"), [(10_000, KAFKA_SIZE), (20_000, 32_768)])
+def test_batches_that_ended_before_they_were_full_tell_the_least_it_can_be(batch_size: int, told: int) -> None:
+    assert size_of(plain(list(filled(batch_size)), at_once=True)) == (told, True)
+
+
+def test_what_is_stated_goes_before_what_batches_tell() -> None:
+    assert size_of(plain(list(filled(38_000))), batch_size=20_000) == (20_000, False)
+
+
+def test_batches_that_are_not_compressed_are_judged_though_their_producer_began_before_the_capture() -> None:
+    batches = list(filled(10_000))
+    found = replayed(plain(batches, began_before=True))
+    assert verdicts(found, "batches") == (len(batches), len(batches), 0)
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused", "stated", "limit"),
+    [
+        ([900], [], NOT_SAID, (KAFKA_LIMIT, False)),
+        ([39_000, 2000], [40_100, 50_000], NOT_SAID, (40_000, True)),
+        ([39_000], [40_100], 39_500, (39_500, False)),
+        ([1_500_000], [], NOT_SAID, (1 << 21, True)),
+        ([50_000], [40_100], NOT_SAID, (KAFKA_LIMIT, False)),
+    ],
+    ids=["as by default", "between taken and refused", "stated", "more than the default was taken", "it has changed"],
+)
+def test_answers_tell_the_limit_of_a_topic(
+    taken: list[int], refused: list[int], stated: int, limit: tuple[int, bool]
+) -> None:
+    answers = [*((size, 0) for size in taken), *((size, 10) for size in refused)]
+    rows = [sent(8 * at, 8, size, 1000 + at, error) for at, (size, error) in enumerate(answers)]
+    (lane,) = replayed(rows, limit=stated)[BATCH_SPLIT.name]
+    assert (lane[BATCH_SPLIT.max_message_bytes], lane[BATCH_SPLIT.is_limit_told]) == limit
