@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Row
@@ -13,9 +13,10 @@ from jobs.replays.limit_answers import safe, safe_limits
 from jobs.replays.memory_answers import lanes as memory_lanes
 from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import is_safe, largest_safe
-from jobs.report_page.fairness import STARVING, consumers_in_closed_loop
+from jobs.report_page.fairness import STARVING, own_in_closed_loop
 from jobs.report_page.limits import WHOSE
 from jobs.report_page.memory_pool import BOUNDED, unless_refused
+from jobs.report_page.own_lanes import Subject, own_lanes
 from jobs.report_page.question import Findings
 from jobs.report_page.sessions import ENOUGH, captured_refused_share
 from jobs.report_page.sessions import in_order as session_lanes_in_order
@@ -60,7 +61,7 @@ def advice(found: Findings) -> list[Advice]:
 
 def fetch_limits(found: Findings) -> Iterable[Advice]:
     """The lane in which the longest wait is shortest; of those the fastest, and beside it the one that holds least."""
-    rows = consumers_in_closed_loop(found)
+    rows = own_in_closed_loop(found)
     if len(rows) < 2:
         return
     captured = rows[0]
@@ -97,7 +98,7 @@ def took(row: Row) -> str:
     return "no end" if row["never"] else duration(row["took"])
 
 
-POOLS = {
+POOLS: Mapping[Subject, tuple[str, str, bool]] = {
     "consumers": ("consumers' buffer.memory (KIP-81)", "a consumer process", True),
     "brokers": ("queued.max.request.bytes", "a broker", False),
     "producers": ("producers' buffer.memory", "a producer process", False),
@@ -112,7 +113,8 @@ LARGEST_REQUEST = "broker.socket.request.max.bytes"
 def pools(found: Findings) -> Iterable[Advice]:
     """The smallest pool in which nobody waits, of each side that the capture shows."""
     for side, (setting, holder, is_proposal) in POOLS.items():
-        rows = in_lane_order((row for row in found.of(memory_lanes) if row["of"] == side), found.lanes[MEMORY])
+        of_side = in_lane_order((row for row in found.of(memory_lanes) if row["of"] == side), found.lanes[MEMORY])
+        rows = own_lanes(found, of_side, side)
         if not rows or not rows[0]["most"]:
             continue
         captured = rows[0]

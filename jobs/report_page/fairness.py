@@ -11,6 +11,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.replays.lane_rows import in_lane_order
 from jobs.report_page.most import and_more, first_lanes, first_rows
+from jobs.report_page.own_lanes import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -42,6 +43,11 @@ def consumers_in_closed_loop(found: Findings) -> list[Row]:
     return in_lane_order(rows, lanes)
 
 
+def own_in_closed_loop(found: Findings) -> list[Row]:
+    """The same, a row for all lanes that differ in settings of others than consumers."""
+    return own_lanes(found, consumers_in_closed_loop(found), "consumers")
+
+
 def captured_of(rows: Iterable[Row]) -> Row | None:
     """The row of the captured lane."""
     return next((row for row in rows if row["scenario"] == CAPTURED_LANE), None)
@@ -49,7 +55,7 @@ def captured_of(rows: Iterable[Row]) -> Row | None:
 
 def starving(found: Findings) -> str:
     """Question 7: how long the longest wait is, what ends it, and whether it is skew."""
-    rows = consumers_in_closed_loop(found)
+    rows = own_in_closed_loop(found)
     captured = captured_of(rows)
     if captured is None:
         raise Unanswered(NO_CONSUMER)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pyspark.sql import Row
+
 from jobs.replays.fetch_answers import closed_lanes, closed_table, open_lanes, open_table
+from jobs.replays.lane_rows import in_lane_order
 from jobs.report_page.fairness import (
     CONSUMER,
     MOST_PLOTTED,
@@ -10,10 +13,12 @@ from jobs.report_page.fairness import (
     OF_LOOP,
     captured_of,
     consumers_in_closed_loop,
+    own_in_closed_loop,
     plotted_lanes,
     room_for,
 )
 from jobs.report_page.most import and_more
+from jobs.report_page.own_lanes import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
@@ -27,9 +32,15 @@ HARD_LIMIT_BEFORE = 3
 OF_RECORDS = ("fetches_with_records", "empty_fetches")
 
 
+def consumers_in_open_loop(found: Findings) -> list[Row]:
+    """A row for all lanes that differ in settings of others than consumers, in the order of the lanes."""
+    rows = [row for row in found.of(open_lanes) if row["reader"] == CONSUMER]
+    return own_lanes(found, in_lane_order(rows, found.lanes.get(ALGORITHM, ())), "consumers")
+
+
 def too_large(found: Findings) -> str:
     """Question 11: first batches above the limits are delivered, unless the request is of an old version."""
-    rows = [row for row in found.of(open_lanes) if row["reader"] == CONSUMER]
+    rows = consumers_in_open_loop(found)
     captured = captured_of(rows)
     of_readers = {row[FETCH_PARTITIONS.reader]: row for row in found.of(readers)}
     if captured is None or CONSUMER not in of_readers:
@@ -126,7 +137,7 @@ def consumers_table(found: Findings) -> Grid:
 
 def thrown_away(found: Findings) -> str:
     """Question 17: bytes of batches cut at the end."""
-    rows = [row for row in found.of(open_lanes) if row["reader"] == CONSUMER]
+    rows = consumers_in_open_loop(found)
     captured = captured_of(rows)
     if captured is None or not captured["bytes"]:
         raise Unanswered(
@@ -137,7 +148,7 @@ def thrown_away(found: Findings) -> str:
         f"consumers get, {percent(captured['cut'] / captured['bytes'])}, are tails of cut batches, thrown away and "
         "fetched again"
     )
-    loop = consumers_in_closed_loop(found)
+    loop = own_in_closed_loop(found)
     if len(loop) < 2:
         return f"{told}."
     most = max(loop, key=lambda row: row["cut"])

@@ -8,9 +8,11 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.replays.lane_rows import in_lane_order
+from jobs.replays.limit_schedule import NONE
 from jobs.replays.memory_answers import lanes
-from jobs.report_page.fairness import NO_CONSUMER, consumers_in_closed_loop
+from jobs.report_page.fairness import NO_CONSUMER, own_in_closed_loop
 from jobs.report_page.most import and_more, first_rows
+from jobs.report_page.own_lanes import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import (
     changed,
@@ -56,9 +58,9 @@ def exceedance(own_rows: OwnRows) -> DataFrame:
 
 
 def consumers_by_lane(found: Findings) -> list[Row]:
-    """What the worst consumer comes to, a row a lane in the order of the lanes."""
+    """What the worst consumer comes to, in the order of the lanes: a row for all that differ in settings of others."""
     rows = [row for row in found.of(lanes) if row["of"] == CONSUMERS]
-    return in_lane_order(rows, found.lanes.get(ALGORITHM, ()))
+    return own_lanes(found, in_lane_order(rows, found.lanes.get(ALGORITHM, ())), "consumers")
 
 
 def needed(found: Findings) -> str:
@@ -114,7 +116,7 @@ def uncompressed(row: Row) -> str:
 
 def under_other_limits(found: Findings) -> str:
     """The most that a consumer would hold in the lane of the closed loop where that is most, and least."""
-    held = {row["scenario"]: row["held"] for row in consumers_in_closed_loop(found)}
+    held = {row["scenario"]: row["held"] for row in own_in_closed_loop(found)}
     what = "records"
     if len(held) < 2:
         rows = [row for row in consumers_by_lane(found) if pool_bytes(row[CONSUMER_MEMORY.scenario]) is None]
@@ -169,7 +171,7 @@ def hungry_table(found: Findings) -> Grid:
 def pool_bytes(lane: str) -> int | None:
     """The consumer's buffer.memory in a lane; None where it has no bound."""
     text = changed(lane).get(BUFFER_MEMORY)
-    return None if text is None else parse_bytes(text)
+    return None if text in (None, NONE) else parse_bytes(text)
 
 
 NEEDED = Question(

@@ -6,10 +6,12 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.memory_answers import WHY, lanes, lanes_table
 from jobs.report_page.catch_up import distinct
 from jobs.report_page.fairness import NO_CONSUMER, captured_of
 from jobs.report_page.memory import consumers_by_lane, hungry_consumers, pool_bytes
+from jobs.report_page.own_lanes import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.traffic import fetching_consumers
 from jobs.report_page.wording import (
@@ -67,7 +69,8 @@ def bounded(found: Findings) -> str:
             f"{WHY.get(stuck['why'], 'nothing frees memory')}."
         )
     c = CONSUMER_MEMORY
-    slowed = [row for row in found.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]
+    waiting = [row for row in found.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]
+    slowed = own_lanes(found, in_lane_order(waiting, found.lanes[ALGORITHM]), "consumers")
     if not slowed:
         return f"{told}; nobody would wait in any of the pools replayed, the smallest of {least_pool(pools)}."
     return f"{told}; {what_it_costs(min(slowed, key=slowness))}."

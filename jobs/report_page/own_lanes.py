@@ -1,0 +1,57 @@
+"""Lanes as the subject of an answer sees them: by the settings that concern it, each combination of those once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from pyspark.sql import Row
+
+from jobs.replays.lane_rows import SCENARIO
+from jobs.replays.limit_schedule import NONE
+from jobs.report_page.question import Findings
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import Setting, setting_of
+
+Subject = Literal["consumers", "brokers", "producers", "anyone"]
+_POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
+
+
+def own_lanes(found: Findings, rows: Iterable[Row], subject: Subject) -> list[Row]:
+    """The rows of a subject, one a lane, without those that differ from another in settings of others alone.
+
+    Each is called by the settings that concern the subject, `captured` where none does. Lanes that would be called the
+    same and yet come to something else keep their whole names. rows: in the order of the lanes.
+    """
+    alike: dict[str, list[Row]] = {}
+    for row in rows:
+        alike.setdefault(own_name(found, row[SCENARIO], subject), []).append(row)
+    return [row for name, same in alike.items() for row in _told_by(name, same)]
+
+
+def own_name(found: Findings, lane: str, subject: Subject = "anyone") -> str:
+    """A lane by its settings that concern the subject and change something; `captured` where none does."""
+    parts = [part for part in lane.split(",") if "=" in part and _is_told(found, *part.split("=", 1), subject)]
+    return ",".join(parts) or CAPTURED_LANE
+
+
+def _is_told(found: Findings, key: str, value: str, subject: Subject) -> bool:
+    """Whether a setting of a lane concerns the subject, and is not a bound lifted that was none."""
+    lifts_nothing = value == NONE and setting_of(key).is_optional and key not in found.captured
+    return subject in ("anyone", _whose(setting_of(key))) and not lifts_nothing
+
+
+def _whose(setting: Setting) -> str:
+    """Whom a setting of the replays of fetches and memory concerns."""
+    if setting.key in _POOL_OF_BROKERS:
+        return "brokers"
+    return {"producer": "producers", "replica": "followers"}.get(setting.set_on or "", "consumers")
+
+
+def _told_by(name: str, rows: list[Row]) -> Iterator[Row]:
+    """One row by this name where all come to the same, else each by its own."""
+    outcomes = [{key: value for key, value in row.asDict().items() if key != SCENARIO} for row in rows]
+    if all(outcome == outcomes[0] for outcome in outcomes):
+        yield Row(**{**rows[0].asDict(), SCENARIO: name})
+    else:
+        yield from rows

@@ -1,0 +1,90 @@
+"""An answer names a lane by what concerns its question, and tells lanes apart that come to something else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import Row
+
+from jobs.replays.fetch_answers import closed_lanes
+from jobs.replays.memory_answers import lanes as memory_lanes
+from jobs.report_page.advice import advice
+from jobs.report_page.memory import hungry_consumers
+from jobs.report_page.memory_pool import slowed_consumers
+from jobs.report_page.own_lanes import Subject, own_lanes
+from jobs.report_page.question import Findings
+from schemas.tables.gold_memory import CONSUMER_MEMORY
+from tests.unit.report.findings import findings, row_of, sentence
+from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
+from udfs.replay.memory.memory_report import ALGORITHM as MEMORY
+
+POOL = "consumer.buffer.memory=1MiB"
+OF_BROKER = "broker.queued.max.request.bytes=64KiB"
+OF_PRODUCER = "producer.buffer.memory=32MiB"
+
+
+def names(*lanes: tuple[str, int], subject: Subject = "consumers", found: Findings | None = None) -> list[str]:
+    rows = [Row(scenario=name, outcome=outcome) for name, outcome in lanes]
+    return [row.scenario for row in own_lanes(found or findings(), rows, subject)]
+
+
+def test_lanes_that_differ_in_settings_of_others_are_one_of_their_subject() -> None:
+    lanes = [("captured", 0), (f"{POOL},{OF_BROKER},{OF_PRODUCER}", 1), (f"{POOL},{OF_PRODUCER}", 1)]
+    assert names(*lanes) == ["captured", POOL]
+    assert names(("captured", 0), (f"{POOL},{OF_BROKER}", 1), subject="brokers") == ["captured", OF_BROKER]
+    assert names(("captured", 0), (f"{POOL},{OF_PRODUCER}", 1), subject="producers") == ["captured", OF_PRODUCER]
+
+
+def test_a_lane_of_others_settings_alone_is_the_captured_one() -> None:
+    assert names(("captured", 0), ("replica.fetch.max.bytes=1MiB", 0)) == ["captured"]
+
+
+def test_lanes_that_come_to_something_else_keep_what_tells_them_apart() -> None:
+    lanes = [("captured", 0), (f"{POOL},{OF_BROKER}", 1), (f"{POOL},{OF_PRODUCER}", 2)]
+    assert names(*lanes) == ["captured", f"{POOL},{OF_BROKER}", f"{POOL},{OF_PRODUCER}"]
+
+
+def test_a_bound_that_is_lifted_where_there_was_none_is_no_setting_of_the_lane() -> None:
+    none = "consumer.buffer.memory=none,consumer.fetch.max.bytes=1MiB"
+    assert names(("captured", 0), (none, 1)) == ["captured", "consumer.fetch.max.bytes=1MiB"]
+    stated = replace(findings(), captured={"consumer.buffer.memory": 1 << 20})
+    assert names(("captured", 0), (none, 1), found=stated) == ["captured", none]
+
+
+def memory_row(of: str, lane: str, waits: int = 0) -> Row:
+    usual = {"p99": 1, "most": 200, "smallest": 101, "longest": 1.0, "stuck": 0, "bound": 4096, "why": None}
+    return Row(scenario=lane, of=of, waits=waits, **usual)
+
+
+def test_the_answer_on_pools_names_no_setting_of_brokers_or_producers() -> None:
+    lane = f"{POOL},{OF_BROKER},{OF_PRODUCER}"
+    slow = row_of(CONSUMER_MEMORY, scenario=lane, client_id="app", wait_ms_max=40.0, throughput_ratio=0.5)
+    rows = [memory_row("consumers", "captured"), memory_row("consumers", lane, waits=3)]
+    asked = {memory_lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: [slow]}
+    found = findings(asked, {MEMORY: ("captured", lane)})
+    assert "; with buffer.memory=1 MiB that of app, whom it slows most" in sentence(found, 12)
+    (told,) = advice(found)
+    assert "; with buffer.memory=1 MiB somebody waits up to" in told.cost
+
+
+def test_a_pool_without_bound_is_a_lane_like_any_other() -> None:
+    lanes = ("captured", "consumer.buffer.memory=none", POOL)
+    rows = [memory_row("consumers", lane) for lane in lanes]
+    found = findings({memory_lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)]}, {MEMORY: lanes})
+    assert "nobody would wait in any of the pools replayed, the smallest of 1.0 MiB" in sentence(found, 12)
+
+
+def closed(lane: str, wait: float) -> Row:
+    told = Row(longest_wait_ms=wait, partition="orders-7", share_of_available=0.4, share_of_bytes=0.1)
+    return Row(
+        reader="consumer", scenario=lane, longest=told, waiting=int(wait > 0), took=9.0, never=False, requests=9, cut=0,
+        held=500, bound=8 << 20,
+    )  # fmt: skip
+
+
+def test_limits_of_followers_alone_are_no_other_lane_of_consumers() -> None:
+    lanes = ("captured", "replica.fetch.max.bytes=16KiB")
+    found = findings({closed_lanes: [closed(lane, 105) for lane in lanes]}, {FETCH_LIMITS: lanes})
+    assert "replica" not in sentence(found, 7)
+    assert "other limits are tried by --set" in sentence(found, 6)
+    assert not advice(found)
