@@ -46,19 +46,21 @@ def open_lanes(own_rows: OwnRows) -> DataFrame:
 
 
 def closed_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per reader and lane of the closed loop."""
+    """A row per reader and lane of the closed loop. own_bound: of the reader that held most."""
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
     by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
         F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
         F.max(F.col(c.catch_up_ms).isNull()).alias("never"), F.sum(c.left_out).alias("left_out"),
     )  # fmt: skip
     name = F.concat_ws("-", f.topic, f.partition).alias("partition")
-    waited = F.struct(f.longest_wait_ms, name, f.share_of_available, f.share_of_bytes)
+    waited = F.struct(f.longest_wait_ms, name, f.share_of_available, f.share_of_bytes, f.client_id)
     waits = own_rows(f).where(F.col(f.mode) == CLOSED_LOOP).groupBy(f.reader, f.scenario).agg(
         F.max(waited).alias("longest"), F.sum((F.col(f.empty_though_available) > 0).cast("int")).alias("waiting"),
     )  # fmt: skip
+    most = F.max(F.struct(m.bytes_max, m.memory_bound_bytes))
     held = own_rows(m).groupBy(m.reader, m.scenario).agg(
-        F.max(m.bytes_max).alias("held"), F.max(m.memory_bound_bytes).alias("bound")
+        F.max(m.bytes_max).alias("held"), F.max(m.memory_bound_bytes).alias("bound"),
+        most[m.memory_bound_bytes].alias("own_bound"),
     )  # fmt: skip
     keys = [str(c.reader), str(c.scenario)]
     return by_lane.join(waits, keys).join(held, keys)

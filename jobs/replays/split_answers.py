@@ -38,11 +38,12 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     """A row per lane. rate: of the worst producer and topic, which have `rate_of` batches."""
     t = BATCH_SPLIT
     worst = F.max(F.struct(t.split_rate, t.batches))
+    fill = F.sum(F.col(t.fill) * F.col(t.batches)) / F.sum(F.when(F.col(t.fill).isNotNull(), F.col(t.batches)))
     return own_rows(t).groupBy(t.scenario).agg(
         F.sum(t.batches).alias("batches"), F.sum(t.splits).alias("splits"),
         worst[t.split_rate].alias("rate"), worst[t.batches].alias("rate_of"),
         F.max(t.over_limit_share).alias("over"), F.max(t.recovery_ms_max).alias("recovery"),
-        F.sum(t.bytes_sent).alias("sent"), F.sum(t.bytes_resent).alias("resent"), F.avg(t.fill).alias("fill"),
+        F.sum(t.bytes_sent).alias("sent"), F.sum(t.bytes_resent).alias("resent"), fill.alias("fill"),
         F.sum(t.failed_batches).alias("failed"), F.max(t.size_error).alias("size_error"),
     )  # fmt: skip
 

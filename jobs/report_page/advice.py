@@ -15,8 +15,9 @@ from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import is_safe, largest_safe
 from jobs.report_page.fairness import STARVING, own_in_closed_loop
 from jobs.report_page.limits import WHOSE
+from jobs.report_page.memory import but_for_larger
 from jobs.report_page.memory_pool import BOUNDED, unless_refused
-from jobs.report_page.own_lanes import Subject, own_lanes
+from jobs.report_page.own_lanes import Subject, can_be_set, own_lanes
 from jobs.report_page.question import Findings
 from jobs.report_page.sessions import ENOUGH, captured_refused_share
 from jobs.report_page.sessions import in_order as session_lanes_in_order
@@ -61,7 +62,7 @@ def advice(found: Findings) -> list[Advice]:
 
 def fetch_limits(found: Findings) -> Iterable[Advice]:
     """The lane in which the longest wait is shortest; of those the fastest, and beside it the one that holds least."""
-    rows = own_in_closed_loop(found)
+    rows = [row for row in own_in_closed_loop(found) if can_be_set(row)]
     if len(rows) < 2:
         return
     captured = rows[0]
@@ -72,7 +73,8 @@ def fetch_limits(found: Findings) -> Iterable[Advice]:
     small = min(fair, key=lambda row: (row["held"], row["cut"], row["bound"], is_changed(row)))
     waits = "nobody waits" if not fast["waiting"] else f"no wait is longer than {duration(least)}"
     told = f"Keep it: {waits}" if fast is captured else f"{said(fast)}: {waits}, the slowest backlog takes {took(fast)}"
-    cost = f"a consumer holds up to {size(fast['held'])} of records, {size(fast['bound'])} at KIP-74's bound"
+    cost = f"a consumer holds up to {size(fast['held'])} of records, {size(fast['own_bound'])} at KIP-74's bound"
+    cost += but_for_larger(fast["held"], fast["own_bound"])
     if small["held"] < fast["held"]:
         instead = f"{size(small['held'])} with {said(small)}, but {took(small)} and {size(small['cut'])} of cut tails"
         cost += f"; as fair and smaller: {instead}"
@@ -104,6 +106,13 @@ POOLS: Mapping[Subject, tuple[str, str, bool]] = {
     "producers": ("producers' buffer.memory", "a producer process", False),
 }
 """By side of the replay of memory: the setting, who holds the memory, and whether it is a proposal."""
+STUCK: Mapping[Subject, tuple[str, str]] = {
+    "consumers": ("connection gets stuck", "connections get stuck"),
+    "brokers": ("request is larger than the pool", "requests are larger than the pool"),
+    "producers": ("batch gets no memory", "batches get no memory"),
+}
+"""By side, what `stuck` counts, of one and of several."""
+NO_HEADROOM = "no headroom: what was not captured may need more"
 LESS_IF_BUSY = {"producers": ", too long where the producer is busy: with less memory its requests take less time"}
 """Why a wait is not as long as a side's replay has it."""
 
@@ -118,19 +127,31 @@ def pools(found: Findings) -> Iterable[Advice]:
         if not rows or not rows[0]["most"]:
             continue
         captured = rows[0]
-        waits = [row for row in rows[1:] if row["waits"] > captured["waits"]]
-        worst = max(waits, key=lambda row: row["longest"], default=None)
-        cost = f"{holder} holds up to as much, {size(captured['p99'])} for 99 % of the time"
-        if worst is not None:
-            cost += f"; {said_of(worst)} somebody waits up to {duration(worst['longest'])}{LESS_IF_BUSY.get(side, '')}"
+        cost = f"{holder} holds up to as much, {size(captured['p99'])} for 99 % of the time; {NO_HEADROOM}"
+        cost += dearest(side, captured, rows[1:])
         yield Advice(
             setting, f"{size(captured['most'])} in use at most, {counted(captured['waits'], 'wait')}",
-            smallest_pool(found, side, captured["smallest"]), cost, BOUNDED.number, is_proposal,
+            smallest_pool(found, side, captured), cost, BOUNDED.number, is_proposal,
         )  # fmt: skip
 
 
-def smallest_pool(found: Findings, side: str, smallest: int) -> str:
+def dearest(side: Subject, captured: Row, others: Sequence[Row]) -> str:
+    """What the lane whose pool is worst does to its side: nothing goes on, or somebody waits; empty where neither."""
+    stuck, slow = ([row for row in others if row[of] > captured[of]] for of in ("stuck", "waits"))
+    if stuck:
+        worst = max(stuck, key=lambda row: row["stuck"])
+        return f"; {said_of(worst)} {counted(worst['stuck'], *STUCK[side])}"
+    if slow:
+        worst = max(slow, key=lambda row: row["longest"])
+        return f"; {said_of(worst)} somebody waits up to {duration(worst['longest'])}{LESS_IF_BUSY.get(side, '')}"
+    return ""
+
+
+def smallest_pool(found: Findings, side: Subject, captured: Row) -> str:
     """The smallest pool in which nobody waits, and what keeps it from being set."""
+    smallest = captured["smallest"]
+    if side == "producers" and not captured["waits"] + captured["stuck"]:
+        return f"Keep it: nobody waits; {size(smallest)} would do"
     told = f"{size(smallest)}: the smallest in which nobody waits as captured"
     if side == "consumers":
         return f"{told}{unless_refused(found)}"
@@ -150,7 +171,8 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
     c, s, rows, needs = SESSION_CACHE, SESSION_SLOTS, session_lanes_in_order(found), found.of(slots)
     if not rows or not needs:
         return
-    captured, need = rows[0], max(needs, key=lambda row: row[s.zero_harm_slots])
+    # Of the captured number of shards; others are nobody's to set.
+    captured, need = rows[0], next((row for row in needs if row[s.slots] is not None), needs[0])
     zero, taken = need[s.zero_harm_slots], need[s.slots]
     most = max(rows, key=lambda row: row["live"])
     # What the capture contradicts was not in force.
@@ -166,7 +188,7 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
 
 def batches(found: Findings) -> Iterable[Advice]:
     """The largest batch.size with few splits, against how full its batches are."""
-    rows = split_lanes_in_order(found)
+    rows = [row for row in split_lanes_in_order(found) if can_be_set(row)]
     largest = max(largest_safe(rows).values(), default=0)
     if not rows or not largest:
         return

@@ -59,13 +59,15 @@ def starving(found: Findings) -> str:
     captured = captured_of(rows)
     if captured is None:
         raise Unanswered(NO_CONSUMER)
-    waited, partition = captured["longest"][:2]
+    f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
     if not captured["waiting"]:
         told = "With the captured limits no partition of a consumer got nothing from a fetch while it had records"
     else:
+        whose = name_of(captured["longest"][f.client_id])
         told = (
             f"With the captured limits {counted(captured['waiting'], 'partition')} of consumers got nothing from a "
-            f"fetch though there was something; {partition} waited longest, {duration(waited)}{skew(captured)}"
+            f"fetch though there was something; {partition} of {whose} waited longest, "
+            f"{duration(waited)}{skew(captured)}"
         )
     return f"{told}{best_and_worst(rows, waited)}."
 

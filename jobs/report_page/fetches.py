@@ -52,10 +52,10 @@ def too_large(found: Findings) -> str:
             f"{counted(captured['overrides'], 'fetch', 'fetches')} of consumers got one larger than the captured limits"
         )
     else:
-        told += "none was larger than the captured limits here"
+        told += "none got one larger than the captured limits here"
     most = max(rows, key=lambda row: row["overrides"])
     if most["overrides"] > captured["overrides"]:
-        told += f", and {most['overrides']:,} would {lane_said(most['scenario'])}"
+        told += f", and {counted(most['overrides'], 'fetch', 'fetches')} would get one {lane_said(most['scenario'])}"
     if oldest < HARD_LIMIT_BEFORE:
         return (
             f"{told}; but some fetch by version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
@@ -92,8 +92,8 @@ def small_and_many(found: Findings) -> str:
         f"Consumers had {counted(consumers['fetches'], 'fetch', 'fetches')} answered, with {size(consumers['bytes'])} "
         f"of records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came back empty"
     )
-    most = found.of(fetching_consumers)[0]
-    if most["median"] is None:
+    most = next(iter(found.of(fetching_consumers)), None)  # none where no fetch's partitions are known
+    if most is None or most["median"] is None:
         return f"{told}."
     fill = percent(most["median"] / most[f.max_bytes]) if most[f.max_bytes] else "-"
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -11,9 +11,20 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS, lanes, lanes_table, safe, safe_limits
 from jobs.report_page.most import first_of_each
+from jobs.report_page.own_lanes import own_name
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.trust import fidelity
-from jobs.report_page.wording import begun, counted, duration, elapsed, lane_heading, lane_label, lane_said, name_of
+from jobs.report_page.wording import (
+    begun,
+    changed,
+    counted,
+    duration,
+    elapsed,
+    lane_heading,
+    lane_label,
+    lane_said,
+    name_of,
+)
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
 from schemas.tables.gold import FIDELITY
@@ -54,14 +65,16 @@ def brokers_over_time(own_rows: OwnRows) -> DataFrame:
 
 
 def cluster(own_rows: OwnRows) -> DataFrame:
-    """(brokers, replicas at the end) as captured."""
+    """(brokers, replicas at the end, brokers that have most of them) as captured."""
     p = PARTITIONS_PER_BROKER
     rows = own_rows(p).where(F.col(p.scenario) == CAPTURED_LANE)
     last = rows.groupBy(p.broker).agg(
         F.max_by(p.partitions, p.at).alias("last"), F.min(p.at).alias("from"), F.max(p.at).alias("to")
     )
     span = (F.min("from").alias("from"), F.max("to").alias("to"))
-    return last.agg(F.count("*").alias("brokers"), F.sum("last").alias("replicas"), *span)
+    alike = F.sum(F.when(F.col("last") == F.col("most"), 1).otherwise(0)).cast("int").alias("alike")
+    with_most = last.crossJoin(F.broadcast(last.agg(F.max("last").alias("most"))))
+    return with_most.agg(F.count("*").alias("brokers"), F.sum("last").alias("replicas"), alike, *span)
 
 
 def headroom(own_rows: OwnRows) -> DataFrame:
@@ -98,10 +111,15 @@ def how_many(found: Findings) -> str:
     last = [row["last"] for row in rows]
     most = next(row for row in rows if row["last"] == max(last))
     told = (
-        f"At the end broker {most[p.broker]} has most replicas, {max(last):,} of {whole['replicas']:,} on "
-        f"{counted(whole['brokers'], 'broker')} (internal topics left out{drawn(found)})"
+        f"At the end broker {most[p.broker]} has most replicas{as_many(whole['alike'])}, {max(last):,} of "
+        f"{whole['replicas']:,} on {counted(whole['brokers'], 'broker')} (internal topics left out{drawn(found)})"
     )
     return f"{told}{nearest_limit(found, span_ms(whole))}."
+
+
+def as_many(alike: int) -> str:
+    """How many others have as many replicas as the broker that has most. alike: the brokers that have."""
+    return f", as many as {counted(alike - 1, 'other')}" if alike > 1 else ""
 
 
 def are_brokers_unknown(found: Findings) -> bool:
@@ -129,9 +147,11 @@ def nearest_limit(found: Findings, span: float) -> str:
     rows = found.of(headroom)
     if not rows:
         return "; no limit was replayed, --set=max.broker.partitions=4000 does"
-    row = min(rows, key=lambda row: row["nearest"][h.headroom])
+    # Of lanes that leave as little, the one that sets least beside the limit.
+    row = min(rows, key=lambda row: (row["nearest"][h.headroom], len(beside(found, row))))
     near = row["nearest"]
     limit, left = f"the proposal's {row[h.refused_by]}={near[h.limit_value]:,}", near[h.headroom]
+    limit += "".join(f" and {setting}" for setting in beside(found, row))
     told = f"; under {limit}{refused_by_then(found, row[h.scenario])} there would be room for {left:,} more"
     if left < 0:
         told = f"; they would be {-left:,} above {limit}"
@@ -142,6 +162,14 @@ def nearest_limit(found: Findings, span: float) -> str:
         return f"{told}; topics changed over {over}, too short for a date: capture some days, or run `size`"
     date = "not within 100 years" if near[h.breach_at] is None else f"on {near[h.breach_at]:%Y-%m-%d}"
     return f"{told}, reached {date} at {near[h.growth_per_day]:,.0f} replicas a day"
+
+
+def beside(found: Findings, row: Row) -> list[str]:
+    """What else a lane of the query `headroom` sets, as KEY=VALUE."""
+    h = PARTITION_LIMIT_HEADROOM
+    return [
+        f"{key}={value}" for key, value in changed(own_name(found, row[h.scenario])).items() if key != row[h.refused_by]
+    ]
 
 
 def refused_by_then(found: Findings, lane: str) -> str:
@@ -216,11 +244,21 @@ def whose(found: Findings) -> str:
     refusing = [lane for lane in found.lanes[ALGORITHM] if any(row[r.scenario] == lane for row in rows)]
     worst = max(refusing, key=lambda lane: refused_in(of_lane[lane]))  # the first that was asked for, of several
     client, refused = most_refused(row for row in rows if row[r.scenario] == worst)
+    of_worst = refused_in(of_lane[worst])
     return (
-        f"{begun(lane_said(worst))}, {refused_in(of_lane[worst]):,} of "
-        f"{counted(of_lane[worst][t.tried], 'captured request')} to change topics are refused, most of "
-        f"{name_of(client)} ({refused:,}){fine}."
+        f"{begun(lane_said(own_name(found, worst)))}, {of_worst:,} of "
+        f"{counted(of_lane[worst][t.tried], 'captured request')} to change topics {'is' if of_worst == 1 else 'are'} "
+        f"refused, most of {name_of(client)} ({refused:,}){asked_again(of_lane, worst)}{fine}."
     )
+
+
+def asked_again(of_lane: Mapping[str, Row], lane: str) -> str:
+    """How many of a lane's requests would not have been needed, had nothing been refused: clients ask again, by
+    Metadata, for a topic that is not there.
+    """
+    t = PARTITION_LIMITS
+    again = of_lane[lane][t.tried] - of_lane[CAPTURED_LANE][t.tried]
+    return f"; {again:,} of the {of_lane[lane][t.tried]:,} ask again for a topic that was refused" if again > 0 else ""
 
 
 def most_refused(rows: Iterable[Row]) -> tuple[str | None, int]:

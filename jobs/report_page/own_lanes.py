@@ -14,6 +14,13 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import Setting, setting_of
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
+NOT_SET = (
+    "kafka", "profile", "order", "processing.us.per.record", "memory.pool", "memory.variant",
+    "broker.min.incremental.fetch.session.eviction.ms", "broker.NumFetchSessionCacheShards",
+    "compression.ratio.improving.step", "compression.ratio.deteriorate.step", "compression.ratio.estimation.factor",
+    "split.profile", "recut.sizes",
+)  # fmt: skip
+"""What lanes vary and nobody can set: semantics, constants in Kafka's code, the pace of applications, the model's."""
 _POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
 
 
@@ -31,12 +38,18 @@ def own_lanes(found: Findings, rows: Iterable[Row], subject: Subject) -> list[Ro
 
 def own_name(found: Findings, lane: str, subject: Subject = "anyone") -> str:
     """A lane by its settings that concern the subject and change something; `captured` where none does."""
-    parts = [part for part in lane.split(",") if "=" in part and _is_told(found, *part.split("=", 1), subject)]
+    parts = [part for part in lane.split(",") if "=" in part and _is_told(found, part, subject)]
     return ",".join(parts) or CAPTURED_LANE
 
 
-def _is_told(found: Findings, key: str, value: str, subject: Subject) -> bool:
-    """Whether a setting of a lane concerns the subject, and is not a bound lifted that was none."""
+def can_be_set(row: Row) -> bool:
+    """Whether a lane changes nothing but what somebody can set, so that it may be advised."""
+    return all(part.partition("=")[0] not in NOT_SET for part in row[SCENARIO].split(","))
+
+
+def _is_told(found: Findings, part: str, subject: Subject) -> bool:
+    """Whether a KEY=VALUE of a lane concerns the subject, and lifts no bound where there was none."""
+    key, _, value = part.partition("=")
     lifts_nothing = value == NONE and setting_of(key).is_optional and key not in found.captured
     return subject in ("anyone", _whose(setting_of(key))) and not lifts_nothing
 

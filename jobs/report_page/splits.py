@@ -12,6 +12,7 @@ from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe
 from jobs.report_page.most import and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.traffic import produced_codecs
 from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, size
@@ -90,7 +91,7 @@ def safe(found: Findings) -> str:
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
     now = (
         f"with the captured settings the worst producer splits {percent(captured['rate'])} of its "
-        f"{counted(captured['rate_of'], 'batch', 'batches')} to a topic"
+        f"{counted(captured['rate_of'], 'batch', 'batches')} to a topic{unlike_captured(found)}"
     )
     if not safest:
         return f"{begun(now)}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
@@ -105,6 +106,17 @@ def safe(found: Findings) -> str:
         f"Of those replayed batch.size={largest:,}{beside_size(best)} is the largest with no more than {bound} of the "
         f"batches split ({percent(best['rate'])} of the worst producer's to a topic; batches are filled to "
         f"{percent(best['fill'])} on average); {now}."
+    )
+
+
+def unlike_captured(found: Findings) -> str:
+    """That brokers refused batches in the capture and the replay of the captured settings splits none."""
+    refused, lane = sum(row["refused"] for row in found.of(produced_codecs)), in_order(found)[:1]
+    if not refused or any(row["splits"] + row["failed"] for row in lane):
+        return ""
+    return (
+        f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state what was in "
+        "force, as --captured=producer.batch.size=32KiB does"
     )
 
 
@@ -162,13 +174,13 @@ def estimate_right(found: Findings) -> str:
     )
     back = [row for row in rows if row[t.recovery_ms_max] is not None]
     if not back:
-        return f"{told}; with the captured settings no split has to be recovered from."
+        return f"{told}; with the captured settings no split has to be recovered from{unlike_captured(found)}."
     slowest = max(back, key=lambda row: row[t.recovery_ms_max])
     still = sum(row[t.is_recovering] for row in rows)
     open_end = f", and {counted(still, 'estimate')} of {len(rows)} had not at the end" if still else ""
     return (
         f"{told}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to come back "
-        f"({slowest[t.topic]}){open_end}."
+        f"({producer_of(slowest)}){open_end}."
     )
 
 
@@ -224,9 +236,10 @@ def estimates_table(found: Findings) -> Grid:
 
 SAFE = Question(
     4, "What batch.size is safe for this topic's max.message.bytes?", "KIP-126", (ALGORITHM,),
-    (lanes, splitting_producers), safe, (rates_by_size,), lanes_grid, BATCHES,
+    (lanes, splitting_producers, produced_codecs), safe, (rates_by_size,), lanes_grid, BATCHES,
 )  # fmt: skip
 ESTIMATE = Question(
     13, "Is my compression estimate right when topics with different data share a producer?", "KIP-126", (ALGORITHM,),
-    (splitting_producers, estimates), estimate_right, (estimate_curves,), estimates_table, BATCHES,
+    (lanes, splitting_producers, estimates, produced_codecs), estimate_right, (estimate_curves,), estimates_table,
+    BATCHES,
 )  # fmt: skip

@@ -58,7 +58,7 @@ def test_growth_over_days_is_a_date() -> None:
 def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: str | None, is_said: bool) -> None:
     on_brokers = [Row(**row_of(PARTITIONS_PER_BROKER, broker=n).asDict(), last=last) for n, last in ((1, 4), (2, 3))]
     rows = {
-        brokers_over_time: on_brokers, cluster: [Row(brokers=2, replicas=7, **{"from": AT, "to": AT})],
+        brokers_over_time: on_brokers, cluster: [Row(brokers=2, replicas=7, alike=1, **{"from": AT, "to": AT})],
         fidelity: [agreement("partition_limits", "", "placements", 9, 9, 1, reason)],
     }  # fmt: skip
     found = findings(rows, {"partition_limits": ["captured"]})
@@ -106,4 +106,42 @@ def test_what_kafka_itself_refuses_is_not_told_as_refused_by_a_limit() -> None:
         return sentence(findings({limit_lanes: lanes, refusals: rows}, {"partition_limits": names}), 15)
 
     assert told(0) == "Nobody's, of 3 captured requests to change topics in the lanes replayed."
-    assert told(1).endswith("1 of 3 captured requests to change topics are refused, most of team (1).")
+    assert told(1).endswith("1 of 3 captured requests to change topics is refused, most of team (1).")
+
+
+def test_brokers_that_have_as_many_replicas_as_the_fullest_are_counted() -> None:
+    on_brokers = [Row(**row_of(PARTITIONS_PER_BROKER, broker=n).asDict(), last=4) for n in (1, 2, 3)]
+    whole = Row(brokers=3, replicas=12, alike=3, **{"from": AT, "to": AT})
+    found = findings({brokers_over_time: on_brokers, cluster: [whole]}, {"partition_limits": ["captured"]})
+    assert "broker 1 has most replicas, as many as 2 others, 4 of 12 on 3 brokers" in sentence(found, 3)
+
+
+def test_requests_that_only_a_refusal_brings_about_are_told_apart_from_captured_changes() -> None:
+    """A client asks by Metadata, again and again, for a topic that is not there."""
+    t, names = PARTITION_LIMITS, ("captured", "max.partitions=9,controller_mutation_rate=none")
+    lanes = [
+        row_of(t, scenario=names[0], tried=39),
+        row_of(t, scenario=names[1], tried=52, refused_by_cluster_limit=44),
+    ]
+    rows = {limit_lanes: lanes, refusals: [refusal(names[1], "ops", "max.partitions", 44)]}
+    told = sentence(findings(rows, {"partition_limits": names}), 15)
+    assert told == (
+        "With max.partitions=9, 44 of 52 captured requests to change topics are refused, most of ops (44); 13 of the "
+        "52 ask again for a topic that was refused."
+    )
+
+
+def test_a_limit_is_told_with_what_its_lane_sets_beside_it() -> None:
+    h = PARTITION_LIMIT_HEADROOM
+    rate = "controller_mutation_rate=0.5"
+    nearest = Row(headroom=0, limit_value=9, partitions=9, growth_per_day=0.0, breach_at=None, broker=None)
+    first, second = (
+        Row(**{h.scenario: f"max.partitions=9,{more}", h.refused_by: "max.partitions", "nearest": nearest})
+        for more in (rate, "controller_mutation_rate=none")
+    )
+    assert nearest_limit(findings({limit_headroom: [first]}), 9.0).startswith(
+        f"; under the proposal's max.partitions=9 and {rate} "
+    )
+    assert nearest_limit(findings({limit_headroom: [first, second]}), 9.0).startswith(
+        "; under the proposal's max.partitions=9 there"
+    )

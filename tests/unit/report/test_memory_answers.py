@@ -90,6 +90,21 @@ def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
     assert small.advice.endswith("though Kafka takes none below socket.request.max.bytes, here 100.0 MiB")
     (large,) = advice(findings({lanes: [row("brokers", LANES[0], smallest=200 << 20)]}, {ALGORITHM: LANES}))
     assert large.advice == "200.0 MiB: the smallest in which nobody waits as captured"
+    assert "no headroom: what was not captured may need more" in large.cost
+
+
+def test_the_memory_of_producers_that_is_enough_is_kept() -> None:
+    """Kafka's default is 32 MiB: what sufficed for a capture is no reason to go without headroom."""
+    (kept,) = advice(findings({lanes: [row("producers", LANES[0])]}, {ALGORITHM: LANES}))
+    assert kept.advice == "Keep it: nobody waits; 101 B would do"
+    (raised,) = advice(findings({lanes: [row("producers", LANES[0], waits=1)]}, {ALGORITHM: LANES}))
+    assert raised.advice == "101 B: the smallest in which nobody waits as captured"
+
+
+def test_a_pool_in_which_connections_get_stuck_costs_more_than_one_in_which_somebody_waits() -> None:
+    rows = [row("consumers", LANES[0]), row("consumers", LANES[1], stuck=4), row("consumers", LANES[2], waits=1)]
+    told, *_ = advice(findings({lanes: rows}, {ALGORITHM: LANES}))
+    assert told.cost.endswith("; with buffer.memory=1 KiB 4 connections get stuck")
 
 
 def test_waits_of_producers_are_told_with_what_makes_them_too_long() -> None:

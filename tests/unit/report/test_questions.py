@@ -10,12 +10,14 @@ from jobs.replays.split_answers import HEAD, answer_row
 from jobs.replays.split_answers import lanes as split_lanes
 from jobs.report_page.advice import advice
 from jobs.report_page.fairness import waiting_partitions
+from jobs.report_page.own_lanes import NOT_SET
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import QUESTIONS, TRIES, answer, answers, queries_of
 from jobs.report_page.sessions import evictions
 from jobs.report_page.sessions import lanes as session_lanes
-from jobs.report_page.traffic import fetching_clients, fetching_software
+from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
+from jobs.scenarios.settings import settings
 from jobs.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
@@ -31,8 +33,11 @@ def lane(name: str, wait: float, took: float, held: int, cut: int = 0) -> Row:
     """A row of the query `closed_lanes`."""
     return Row(
         reader="consumer", scenario=name,
-        longest=Row(longest_wait_ms=wait, partition="orders-7", share_of_available=0.4, share_of_bytes=0.1),
-        waiting=int(wait > 0), took=took, never=False, requests=9, cut=cut, held=held, bound=8 << 20,
+        longest=Row(
+            longest_wait_ms=wait, partition="orders-7", share_of_available=0.4, share_of_bytes=0.1, client_id="billing"
+        ),
+        waiting=int(wait > 0), took=took, never=False, requests=9, cut=cut, held=held, bound=9 << 20,
+        own_bound=8 << 20,
     )  # fmt: skip
 
 
@@ -80,7 +85,7 @@ def test_a_table_that_a_run_has_not_is_not_asked() -> None:
 
 def test_starvation_that_other_limits_end_is_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 0, 34, 900)), 7)
-    assert "orders-7 waited longest, 105 ms" in told
+    assert "orders-7 of billing waited longest, 105 ms" in told
     assert "40.0 % of what its consumer's fetches found, counted at each, and 10.0 % of what they got" in told
     assert "it is the limits: with fetch.max.bytes=50 MiB nobody waits" in told
 
@@ -106,7 +111,7 @@ def test_where_no_lane_has_anybody_wait_that_is_said_once() -> None:
 def test_who_waited_and_was_served_within_the_clocks_tick_is_not_nobody() -> None:
     waits = Row(**(lane("captured", 0, 270, 500).asDict() | {"waiting": 2}))
     told = sentence(fetch_limits(waits, lane(LARGE, 0, 34, 900)), 7)
-    assert "2 partitions of consumers got nothing from a fetch though there was something; orders-7 waited" in told
+    assert "2 partitions of consumers got nothing from a fetch though there was something; orders-7 of billing" in told
     (advised,) = advice(fetch_limits(waits, lane(LARGE, 9, 34, 900)))
     assert advised.advice == "Keep it: no wait is longer than 0 ms"
 
@@ -123,6 +128,21 @@ def test_the_advice_on_limits_is_the_fairest_lane_with_what_it_costs() -> None:
     assert told.advice == "fetch.max.bytes=50 MiB: nobody waits, the slowest backlog takes 34 ms"
     assert "holds up to 1.0 MiB" in told.cost
     assert "300.0 KiB with fetch.max.bytes=1 MiB, but 300 ms and 2.0 KiB of cut tails" in told.cost
+
+
+def test_what_nobody_can_set_is_not_advised() -> None:
+    shuffled = lane("processing.us.per.record=0,order=shuffle", 0, 34, 900)
+    assert not advice(fetch_limits(lane("captured", 105, 270, 500), shuffled))
+    assert "order=shuffle nobody waits" in sentence(fetch_limits(lane("captured", 105, 270, 500), shuffled), 7)
+    assert [key for key in NOT_SET if key not in settings()] == []
+
+
+def test_what_a_consumer_holds_is_told_beside_its_own_bound() -> None:
+    """Another consumer, of more partitions, has the largest bound of the lane."""
+    assert "up to 500 B of records" in (told := sentence(fetch_limits(lane("captured", 0, 270, 500)), 6))
+    assert "8.0 MiB of that consumer; other limits" in told
+    (kept,) = advice(fetch_limits(lane("captured", 0, 30, 9 << 20), lane(LARGE, 0, 30, 9 << 20)))
+    assert "up to 9.0 MiB of records, 8.0 MiB at KIP-74's bound, but for first batches of responses" in kept.cost
 
 
 def test_limits_that_nothing_improves_are_kept() -> None:
@@ -231,6 +251,13 @@ def test_enough_slots_are_kept() -> None:
     assert told.advice == "Keep 1,000: 16 would do"
 
 
+def test_slots_are_advised_for_the_shards_that_brokers_have() -> None:
+    found = sessions(captured_refused=0, zero_harm=16, taken=1000)
+    of_64 = row_of(SESSION_SLOTS, shards=64, zero_harm_slots=4096, slots=None, slots_at_most=None)
+    (told,) = advice(findings({**found.rows, slots: [*found.of(slots), of_64]}, found.lanes))
+    assert told.advice == "Keep 1,000: 16 would do"
+
+
 def test_slots_that_cannot_have_been_in_force_are_not_kept() -> None:
     (told,) = advice(sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15))
     assert told.advice == "16: from there on nobody is refused or evicted"
@@ -267,6 +294,22 @@ def test_a_batch_size_that_is_safe_with_another_setting_alone_is_told_with_it() 
     assert "batch.size=65,536 with compression.type=zstd is the largest" in sentence(found, 4)
     (told,) = advice(found)
     assert told.advice.startswith("65,536 with compression.type=zstd: ")
+
+
+def test_no_constant_of_kafka_is_advised_beside_a_batch_size() -> None:
+    names = ["captured", *(f"producer.batch.size=64KiB,compression.ratio.estimation.factor={n}" for n in ("1.05", "9"))]
+    rows = [split_lane(name, rate) for name, rate in zip(names, (0.09, 0.8, 0.0), strict=True)]
+    assert not advice(findings({split_lanes: rows}, {"batch_split": names}))
+
+
+def test_refused_batches_that_the_replay_does_not_give_are_told_with_the_answer() -> None:
+    """batch.size was not the default, and nobody stated it."""
+    names = ["captured", "producer.batch.size=16KiB"]
+    rows = {split_lanes: [split_lane(name, 0.0) for name in names], produced_codecs: [Row(refused=40)]}
+    told = sentence(findings(rows, {"batch_split": names}), 4)
+    assert "though the capture has 40 batches refused as too large: state what was in force, as --captured=" in told
+    rows[split_lanes] = [split_lane(name, 0.09) for name in names]
+    assert "though the capture" not in sentence(findings(rows, {"batch_split": names}), 4)
 
 
 def test_a_batch_size_is_not_said_to_split_where_it_is_unsafe_for_batches_that_fail() -> None:

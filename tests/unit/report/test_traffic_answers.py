@@ -111,6 +111,25 @@ def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
     )
 
 
+def test_consumers_whose_partitions_are_not_known_have_their_fetches_counted() -> None:
+    found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: []})
+    assert answer(found, BY_NUMBER[16]).sentence.endswith("1,024 for a MiB; 50.0 % came back empty.")
+
+
+def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() -> None:
+    rows = [
+        Row(scenario=lane, reader="consumer", bytes=1, cut=0, overrides=count)
+        for lane, count in (("captured", 0), ("consumer.fetch.max.bytes=1KiB", 51))
+    ]
+    found = findings(
+        {open_lanes: rows, readers: [reader("consumer", 9, 1)]}, {ALGORITHM: [row.scenario for row in rows]}
+    )
+    assert (
+        "; none got one larger than the captured limits here, and 51 fetches would get one with fetch.max.bytes=1 KiB;"
+        in answer(found, BY_NUMBER[11]).sentence
+    )
+
+
 def test_followers_have_their_share_of_fetches_and_sessions() -> None:
     found = findings({readers: [reader("consumer", 300, 3), reader("follower", 100, 1)]})
     told = answer(found, BY_NUMBER[19]).sentence

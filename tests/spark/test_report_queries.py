@@ -1,0 +1,67 @@
+"""What the report asks of the tables: whose figures stand side by side, and of what a mean is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from jobs.lake import rows_here
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.fetch_answers import closed_lanes
+from jobs.replays.split_answers import lanes as split_lanes
+from jobs.report_page.limits import cluster
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
+from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.table import Table
+from tests.unit.report.findings import AT
+from udfs.facts.arrow_tables import arrow_schema
+
+LANE = {"scenario": "captured", "reader": "consumer", "mode": "closed"}
+
+
+def tables(spark: SparkSession, *rows: tuple[Table, list[dict[str, Any]]]) -> OwnRows:
+    """Gold tables of a run that have these rows."""
+    held: dict[str, DataFrame] = {
+        of.name: rows_here(spark, pa.Table.from_pylist([LANE | row for row in some], schema=arrow_schema(of)))
+        for of, some in rows
+    }
+    return lambda table: held[table.name]
+
+
+def only(rows: DataFrame) -> Row:
+    (row,) = rows.collect()
+    return row
+
+
+def test_batches_are_filled_on_average_of_batches_and_not_of_producers(spark: SparkSession) -> None:
+    t = BATCH_SPLIT
+    producers = [
+        {t.client_id: "billing", t.batches: 9, t.fill: 0.255},
+        {t.client_id: "audit", t.batches: 3, t.fill: 0.021},
+        {t.client_id: "of-no-size", t.batches: 99, t.fill: None},
+    ]
+    assert only(split_lanes(tables(spark, (t, producers))))["fill"] == pytest.approx((9 * 0.255 + 3 * 0.021) / 12)
+
+
+def test_the_bound_beside_what_a_consumer_holds_is_its_own(spark: SparkSession) -> None:
+    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+    waits = [{f.client_id: "a", f.longest_wait_ms: 1.0}, {f.client_id: "b", f.longest_wait_ms: 9.0}]
+    held = [
+        {m.client_id: "a", m.bytes_max: 170, m.memory_bound_bytes: 1200},
+        {m.client_id: "b", m.bytes_max: 30, m.memory_bound_bytes: 2400},
+    ]
+    row = only(closed_lanes(tables(spark, (c, [{c.client_id: "a"}]), (f, waits), (m, held))))
+    assert (row["held"], row["own_bound"], row["bound"]) == (170, 1200, 2400)
+    assert row["longest"][f.client_id] == "b"
+
+
+def test_brokers_that_have_as_many_replicas_are_counted(spark: SparkSession) -> None:
+    p = PARTITIONS_PER_BROKER
+    counts = {1: 4, 2: 4, 3: 3}
+    rows = [{p.at: AT, p.broker: broker, p.partitions: count} for broker, count in counts.items()]
+    row = only(cluster(tables(spark, (p, rows))))
+    assert (row["brokers"], row["replicas"], row["alike"]) == (3, 11, 2)
