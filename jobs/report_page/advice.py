@@ -63,14 +63,14 @@ def advice(found: Findings) -> list[Advice]:
 def fetch_limits(found: Findings) -> Iterable[Advice]:
     """The lane in which the longest wait is shortest; of those the fastest, and beside it the one that holds least."""
     rows = [row for row in own_in_closed_loop(found) if can_be_set(row)]
-    if len(rows) < 2:
+    if len(rows) < 2 or not rows[0]["held"] + rows[0]["waiting"]:
         return
     captured = rows[0]
     done = [row for row in rows if not row["never"]] or rows
     least = min(row["longest"][0] for row in done)
     fair = [row for row in done if row["longest"][0] == least]
-    fast = min(fair, key=lambda row: (row["took"] or 0.0, row["held"], row["bound"], is_changed(row)))
-    small = min(fair, key=lambda row: (row["held"], row["cut"], row["bound"], is_changed(row)))
+    fast = min(fair, key=lambda row: (row["took"] or 0.0, row["held"], is_changed(row), row["bound"]))
+    small = min(fair, key=lambda row: (row["held"], row["cut"], is_changed(row), row["bound"]))
     waits = "nobody waits" if not fast["waiting"] else f"no wait is longer than {duration(least)}"
     told = f"Keep it: {waits}" if fast is captured else f"{said(fast)}: {waits}, the slowest backlog takes {took(fast)}"
     cost = f"a consumer holds up to {size(fast['held'])} of records, {size(fast['own_bound'])} at KIP-74's bound"
@@ -180,9 +180,9 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
     yield Advice(
         "max.incremental.fetch.session.cache.slots",
         f"{percent(captured_refused_share(captured))} refused, {captured[c.evicted]:,} evicted",
-        f"Keep {taken:,}: {zero:,} would do" if keep else f"{zero:,}: from there on nobody is refused or evicted",
-        f"a broker keeps up to {most['live']:,} sessions with {most['cached']:,} partitions in all (with the captured "
-        f"settings {captured['live']:,} with {captured['cached']:,})", ENOUGH.number,
+        f"Keep {taken:,}: {'it is just enough' if taken == zero else f'{zero:,} would do'}" if keep else f"{zero:,}: from there on nobody is refused or evicted",
+        f"a broker keeps up to {counted(most['live'], 'session')} with {counted(most['cached'], 'partition')} in all "
+        f"(with the captured settings {captured['live']:,} with {captured['cached']:,})", ENOUGH.number,
     )  # fmt: skip
 
 

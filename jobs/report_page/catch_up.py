@@ -11,12 +11,11 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.report_page.fairness import (
     CONSUMER,
-    NO_CONSUMER,
-    captured_of,
+    captured_with_records,
     consumers_in_closed_loop,
     own_in_closed_loop,
 )
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.wording import duration, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
@@ -59,9 +58,7 @@ def lagging_consumer(own_rows: OwnRows) -> DataFrame:
 def catch_up(found: Findings) -> str:
     """Question 6: what bounds memory while a backlog is read."""
     rows = own_in_closed_loop(found)
-    captured = captured_of(rows)
-    if captured is None:
-        raise Unanswered(NO_CONSUMER)
+    captured = captured_with_records(rows)
     took = "never" if captured["never"] else f"in {duration(captured['took'])}"
     told = (
         f"Replayed with the captured limits the slowest backlog is read {took} while a consumer holds up to "

@@ -21,6 +21,7 @@ from udfs.replay.fetch.fetch_report import ALGORITHM, CLOSED_LOOP
 
 CONSUMER = "consumer"
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
+NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
 MOST_PARTITIONS, MOST_PLOTTED = 20, 14
 OF_LOOP = ("closed_loop_order", "closed_loop_catch_up")
 
@@ -48,6 +49,16 @@ def own_in_closed_loop(found: Findings) -> list[Row]:
     return own_lanes(found, consumers_in_closed_loop(found), "consumers")
 
 
+def captured_with_records(rows: Iterable[Row]) -> Row:
+    """The row of the captured lane. Raises Unanswered where no consumer got or missed anything in it."""
+    captured = captured_of(rows)
+    if captured is None:
+        raise Unanswered(NO_CONSUMER)
+    if not captured["held"] + captured["waiting"]:
+        raise Unanswered(NO_RECORDS)
+    return captured
+
+
 def captured_of(rows: Iterable[Row]) -> Row | None:
     """The row of the captured lane."""
     return next((row for row in rows if row["scenario"] == CAPTURED_LANE), None)
@@ -56,9 +67,7 @@ def captured_of(rows: Iterable[Row]) -> Row | None:
 def starving(found: Findings) -> str:
     """Question 7: how long the longest wait is, what ends it, and whether it is skew."""
     rows = own_in_closed_loop(found)
-    captured = captured_of(rows)
-    if captured is None:
-        raise Unanswered(NO_CONSUMER)
+    captured = captured_with_records(rows)
     f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
     if not captured["waiting"]:
         told = "With the captured limits no partition of a consumer got nothing from a fetch while it had records"

@@ -10,6 +10,7 @@ from jobs.report_page.fairness import (
     CONSUMER,
     MOST_PLOTTED,
     NO_CONSUMER,
+    NO_RECORDS,
     OF_LOOP,
     captured_of,
     consumers_in_closed_loop,
@@ -140,9 +141,7 @@ def thrown_away(found: Findings) -> str:
     rows = consumers_in_open_loop(found)
     captured = captured_of(rows)
     if captured is None or not captured["bytes"]:
-        raise Unanswered(
-            "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
-        )
+        raise Unanswered(NO_RECORDS)
     told = (
         f"Replayed with the captured limits, {size(captured['cut'])} of the {size(captured['bytes'])} of records that "
         f"consumers get, {percent(captured['cut'] / captured['bytes'])}, are tails of cut batches, thrown away and "

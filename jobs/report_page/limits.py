@@ -42,6 +42,7 @@ from udfs.replay.limits.limit_report import LIMIT_NAMES
 MOST_BROKERS, MOST_CLIENTS, MOST_OF_A_LANE, MOST_STEPS = 12, 8, 20, 256
 OF_BROKERS = LIMIT_NAMES[MAX_BROKER_PARTITIONS]
 PROPOSED = (OF_BROKERS, LIMIT_NAMES[MAX_PARTITIONS])
+OF_PROPOSAL = "(limits that KIP-578, a proposal, would bring; it passes over brokers that are full)"
 TRUST = ("create_topic", "auto_create", "create_partitions", "delete_topic", "placements")
 NO_CLUSTER = (
     "Replicas are counted from the first change to topics on, and the capture shows none, or no Metadata response that "
@@ -232,7 +233,7 @@ def whose(found: Findings) -> str:
         )
     most = max(row[t.tried] for row in found.of(lanes))
     limits = safe_limits(found.of(safe))
-    fine = f"; from {limits} on nothing is refused (limits that KIP-578, a proposal, would bring)" if limits else ""
+    fine = f"; from {limits} on nothing is refused {OF_PROPOSAL}" if limits else ""
     if are_brokers_unknown(found):
         fine += f"; what {OF_BROKERS} refuses is not known, for no Metadata response names brokers"
     # Kafka refuses of its own accord, too.

@@ -148,6 +148,18 @@ def test_what_a_consumer_holds_is_told_beside_its_own_bound() -> None:
 def test_limits_that_nothing_improves_are_kept() -> None:
     (told,) = advice(fetch_limits(lane("captured", 0, 30, 500), lane(LARGE, 0, 30, 500)))
     assert told.advice.startswith("Keep it")
+    smaller = Row(**(lane(SMALL, 0, 30, 500).asDict() | {"bound": 1 << 20, "own_bound": 1 << 20}))
+    (told,) = advice(fetch_limits(lane("captured", 0, 30, 500), smaller))
+    assert told.advice.startswith("Keep it"), "a bound that nothing came near is no reason"
+
+
+def test_where_consumers_got_no_records_nothing_is_said_of_limits() -> None:
+    found = fetch_limits(lane("captured", 0, 0, 0), lane(SMALL, 0, 0, 0))
+    assert not advice(found)
+    for number in (6, 7):
+        told = answer(found, BY_NUMBER[number])
+        assert not told.is_answered
+        assert told.sentence.startswith("The capture shows no records that a consumer fetched")
 
 
 def sessions(captured_refused: int, zero_harm: int, taken: int, at_most: int | None = None) -> Findings:
@@ -249,6 +261,12 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
 def test_enough_slots_are_kept() -> None:
     (told,) = advice(sessions(captured_refused=0, zero_harm=16, taken=1000))
     assert told.advice == "Keep 1,000: 16 would do"
+    assert told.cost.startswith("a broker keeps up to 8 sessions with 40 partitions in all (")
+    found = sessions(captured_refused=0, zero_harm=8, taken=8)
+    alone = [Row(**(row.asDict() | {"live": 1, "cached": 1})) for row in found.of(session_lanes)]
+    (told,) = advice(findings({**found.rows, session_lanes: alone}, found.lanes))
+    assert told.cost.startswith("a broker keeps up to 1 session with 1 partition in all (")
+    assert told.advice == "Keep 8: it is just enough"
 
 
 def test_slots_are_advised_for_the_shards_that_brokers_have() -> None:
