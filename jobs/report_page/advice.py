@@ -24,7 +24,6 @@ from jobs.report_page.sessions import in_order as session_lanes_in_order
 from jobs.report_page.splits import SAFE, batch_size, beside_size
 from jobs.report_page.splits import in_order as split_lanes_in_order
 from jobs.report_page.wording import changed, counted, duration, lane_said, percent
-from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import settings
 from jobs.screen import size
 from schemas.tables.gold_memory import CONSUMER_MEMORY
@@ -61,20 +60,25 @@ def advice(found: Findings) -> list[Advice]:
 
 
 def fetch_limits(found: Findings) -> Iterable[Advice]:
-    """The lane in which the longest wait is shortest; of those the fastest, and beside it the one that holds least."""
+    """The lane in which the longest wait is shortest; of those the fastest, and beside it the one that holds least.
+
+    Only of lanes in which nobody waits, or no more partitions and no backlog longer than with the captured limits.
+    """
     rows = [row for row in own_in_closed_loop(found) if can_be_set(row)]
     if len(rows) < 2 or not rows[0]["held"] + rows[0]["waiting"]:
         return
     captured = rows[0]
-    done = [row for row in rows if not row["never"]] or rows
+    done = [row for row in rows if not row["never"] and is_no_worse(row, captured)] or [captured]
     least = min(row["longest"][0] for row in done)
     fair = [row for row in done if row["longest"][0] == least]
-    fast = min(fair, key=lambda row: (row["took"] or 0.0, row["held"], is_changed(row), row["bound"]))
-    small = min(fair, key=lambda row: (row["held"], row["cut"], is_changed(row), row["bound"]))
+    fast = min(fair, key=lambda row: (row["took"] or 0.0, row["held"], settings_of(row), row["bound"]))
+    small = min(fair, key=lambda row: (row["held"], row["cut"], settings_of(row), row["bound"]))
     waits = "nobody waits" if not fast["waiting"] else f"no wait is longer than {duration(least)}"
     told = f"Keep it: {waits}" if fast is captured else f"{said(fast)}: {waits}, the slowest backlog takes {took(fast)}"
     cost = f"a consumer holds up to {size(fast['held'])} of records, {size(fast['own_bound'])} at KIP-74's bound"
     cost += but_for_larger(fast["held"], fast["own_bound"])
+    if fast["requests"] != captured["requests"]:
+        cost += f"; {fast['requests']:,} fetches instead of {captured['requests']:,}"
     if small["held"] < fast["held"]:
         instead = f"{size(small['held'])} with {said(small)}, but {took(small)} and {size(small['cut'])} of cut tails"
         cost += f"; as fair and smaller: {instead}"
@@ -85,9 +89,15 @@ def fetch_limits(found: Findings) -> Iterable[Advice]:
     )  # fmt: skip
 
 
-def is_changed(row: Row) -> bool:
-    """Whether a lane is none but the captured one."""
-    return bool(row["scenario"] != CAPTURED_LANE)
+def is_no_worse(row: Row, captured: Row) -> bool:
+    """Whether a shorter longest wait is not bought with more partitions that wait, or a longer time for all."""
+    is_as_fast = captured["never"] or (row["took"] or 0.0) <= (captured["took"] or 0.0)
+    return not row["waiting"] or bool(row["waiting"] <= captured["waiting"] and is_as_fast)
+
+
+def settings_of(row: Row) -> int:
+    """How many settings a lane changes."""
+    return len(changed(row["scenario"]))
 
 
 def said(row: Row) -> str:

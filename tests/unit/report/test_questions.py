@@ -153,6 +153,23 @@ def test_limits_that_nothing_improves_are_kept() -> None:
     assert told.advice.startswith("Keep it"), "a bound that nothing came near is no reason"
 
 
+def test_a_shorter_wait_of_one_at_the_cost_of_all_is_not_advised() -> None:
+    captured = Row(**(lane("captured", 125, 309, 500).asDict() | {"waiting": 4, "requests": 184}))
+    nothing = Row(**(lane("consumer.fetch.max.bytes=0", 113, 532, 120).asDict() | {"waiting": 19, "requests": 16_370}))
+    (told,) = advice(fetch_limits(captured, nothing))
+    assert told.advice == "Keep it: no wait is longer than 125 ms"
+    better = Row(**(lane(LARGE, 99, 309, 500).asDict() | {"waiting": 4, "requests": 180}))
+    (told,) = advice(fetch_limits(captured, nothing, better))
+    assert told.advice.startswith("fetch.max.bytes=50 MiB: no wait is longer than 99 ms")
+    assert told.cost.endswith("; 180 fetches instead of 184")
+
+
+def test_of_lanes_that_come_to_the_same_the_one_that_sets_least_is_advised() -> None:
+    more = f"{LARGE},consumer_byte_rate=20000"
+    (told,) = advice(fetch_limits(lane("captured", 105, 270, 500), lane(more, 0, 34, 900), lane(LARGE, 0, 34, 900)))
+    assert told.advice.startswith("fetch.max.bytes=50 MiB: nobody waits")
+
+
 def test_where_consumers_got_no_records_nothing_is_said_of_limits() -> None:
     found = fetch_limits(lane("captured", 0, 0, 0), lane(SMALL, 0, 0, 0))
     assert not advice(found)
