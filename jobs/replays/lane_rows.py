@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pyspark.sql import Row
 
@@ -13,6 +13,14 @@ SCENARIO = str(FETCH_FAIRNESS.scenario)
 """The column of every gold table that has the lane's name."""
 BETWEEN = "  "
 """What stands between the settings of a lane in a table for people."""
+_OF_CLIENTS = ("consumer.", "memory.", "processing.")
+OF_OTHERS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("consumer", "consumers"), ("replica.", "producer.", "broker.queued.", "broker.socket.")),
+    "follower": ("consumer", "profile=", "processing."),
+    "brokers": (*_OF_CLIENTS, "producer.", "fetch."),
+    "producers": (*_OF_CLIENTS, "broker."),
+}
+"""By subject how settings of others begin in its tables, where its own are told without whose they are."""
 
 
 def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
@@ -25,7 +33,8 @@ def distinct_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
     """Of rows of a subject, a lane and what it comes to: without lanes that change nothing for their subject, as
     followers under consumers' settings.
 
-    Where lanes come to the same whatever they set of something, one row stands for them, without that.
+    Where lanes come to the same whatever they set of something, one row stands for them, with all that they set of it,
+    for what was captured is none of that: `fetch.max.bytes=1MiB|8MiB`. What is of others than the subject is left out.
     """
     lanes: dict[str, list[str]] = {}
     same: dict[tuple[str, ...], set[str]] = {}
@@ -34,20 +43,32 @@ def distinct_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
         same.setdefault((subject, *outcome), set()).add(lane)
     found: dict[tuple[str, ...], list[str]] = {}
     for subject, lane, *outcome in cells:
-        name = needed(lane, same[subject, *outcome], lanes[subject])
+        name = needed(subject, lane, same[subject, *outcome], lanes[subject])
         found.setdefault((subject, name), [subject, name, *outcome])
     return list(found.values())
 
 
-def needed(lane: str, same: Collection[str], lanes: Sequence[str]) -> str:
+def needed(subject: str, lane: str, same: Collection[str], lanes: Sequence[str]) -> str:
     """What of a lane's settings is needed to tell what it comes to; `same` are the lanes that come to it."""
     if CAPTURED_LANE in same:
         return CAPTURED_LANE
-    parts, alike = lane.split(BETWEEN), [lane]
-    for part in reversed(parts):
+    told = {part: part for part in lane.split(BETWEEN)}
+    parts, alike = list(told), [lane]
+    for part in reversed(list(told)):
         others = [other for other in parts if other != part]
         more = [other for other in lanes if set(others) <= set(other.split(BETWEEN))]
         # What all lanes have in common stays: they are told from the captured one by it.
         if others and len(more) > len(alike) and all(other in same for other in more):
             parts, alike = others, more
-    return BETWEEN.join(parts)
+            told[part] = "" if part.startswith(OF_OTHERS.get(subject, ())) else any_of(part, more)
+    return BETWEEN.join(filter(None, told.values()))
+
+
+def any_of(part: str, lanes: Sequence[str]) -> str:
+    """A setting with each value that these lanes have of it, `a=1|2`; with the first and the last of more than two."""
+    key = part.partition("=")[0] + "="
+    values = dict.fromkeys(
+        other.removeprefix(key) for lane in lanes for other in lane.split(BETWEEN) if other.startswith(key)
+    )
+    first, *_, last = values
+    return f"{key}{first}{'..' if len(values) > 2 else '|'}{last}"

@@ -16,16 +16,26 @@ def test_a_lane_that_changes_nothing_for_its_subject_is_left_out() -> None:
     ]
 
 
-def test_lanes_that_a_setting_alone_decides_are_called_by_it() -> None:
+def test_what_decides_nothing_is_told_with_all_its_values_for_the_captured_one_is_none_of_them() -> None:
+    """Where fetch.max.bytes was 150000 a lane of max.partition.fetch.bytes alone may come to something else."""
     grid = [("consumers", f"a={a}  b={b}", str(a)) for a in (1, 2) for b in (7, 8)]
+    assert named(("consumers", "captured", "0"), *grid) == [("captured", "0"), ("a=1  b=7|8", "1"), ("a=2  b=7|8", "2")]
+    more = [("consumers", f"a={a}  b={b}", str(a)) for a in (1, 2) for b in (7, 8, 9)]
+    assert named(("consumers", "captured", "0"), *more)[1:] == [("a=1  b=7..9", "1"), ("a=2  b=7..9", "2")]
+
+
+def test_what_is_of_others_than_the_subject_is_left_out_where_it_decides_nothing() -> None:
+    grid = [("consumers", f"a={a}  producer.b={b}", str(a)) for a in (1, 2) for b in (7, 8)]
     assert named(("consumers", "captured", "0"), *grid) == [("captured", "0"), ("a=1", "1"), ("a=2", "2")]
+    kept = [("producers", f"a={a}  b={b}", str(b)) for a in (1, 2) for b in (7, 8)]
+    assert named(("producers", "captured", "0"), *kept)[1:] == [("a=1|2  b=7", "7"), ("a=1|2  b=8", "8")]
 
 
 def test_a_lane_keeps_what_tells_it_from_one_that_comes_to_something_else() -> None:
     rows = [("consumers", "a=1  b=1", "x"), ("consumers", "a=1  b=2", "y"), ("consumers", "a=2  b=1", "z"),
             ("consumers", "a=2  b=2", "z")]  # fmt: skip
     assert named(("consumers", "captured", "0"), *rows) == [
-        ("captured", "0"), ("a=1  b=1", "x"), ("a=1  b=2", "y"), ("a=2", "z"),
+        ("captured", "0"), ("a=1  b=1", "x"), ("a=1  b=2", "y"), ("a=2  b=1|2", "z"),
     ]  # fmt: skip
 
 
