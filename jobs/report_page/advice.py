@@ -122,7 +122,7 @@ STUCK: Mapping[Subject, tuple[str, str]] = {
     "producers": ("batch gets no memory", "batches get no memory"),
 }
 """By side, what `stuck` counts, of one and of several."""
-NO_HEADROOM = "no headroom: what was not captured may need more"
+NO_HEADROOM = "; no headroom: what was not captured may need more"
 LESS_IF_BUSY = {"producers": ", too long where the producer is busy: with less memory its requests take less time"}
 """Why a wait is not as long as a side's replay has it."""
 
@@ -137,11 +137,13 @@ def pools(found: Findings) -> Iterable[Advice]:
         if not rows or not rows[0]["most"]:
             continue
         captured = rows[0]
-        cost = f"{holder} holds up to as much, {size(captured['p99'])} for 99 % of the time; {NO_HEADROOM}"
+        told = smallest_pool(found, side, captured)
+        cost = f"{holder} holds up to {size(captured['most'])}, {size(captured['p99'])} for 99 % of the time"
+        cost += NO_HEADROOM if told.startswith(size(captured["smallest"])) else ""
         cost += dearest(side, captured, rows[1:])
         yield Advice(
             setting, f"{size(captured['most'])} in use at most, {counted(captured['waits'], 'wait')}",
-            smallest_pool(found, side, captured), cost, BOUNDED.number, is_proposal,
+            told, cost, BOUNDED.number, is_proposal,
         )  # fmt: skip
 
 
@@ -167,7 +169,7 @@ def smallest_pool(found: Findings, side: Subject, captured: Row) -> str:
         return f"{told}{unless_refused(found)}"
     least = int(found.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
     if side == "brokers" and smallest < least:
-        return f"{told}, though Kafka takes none below socket.request.max.bytes, here {size(least)}"
+        return f"{size(least)}, the least that Kafka takes (socket.request.max.bytes): {size(smallest)} would do"
     return told
 
 

@@ -125,7 +125,8 @@ def compressed_or_not(found: Findings) -> str:
     compressed = [row for row in rows if row[RECORD_BATCHES.codec] != "none"]
     batches = sum(row["batches"] for row in compressed)
     everything = counted(sum(row["batches"] for row in rows), "produced batch", "produced batches")
-    told += f"; {batches:,} of {everything} here are compressed"
+    verb = "is" if 1 in (batches, sum(row["batches"] for row in rows)) else "are"
+    told += f"; {batches:,} of {everything} here {verb} compressed"
     return f"{told}{both_sides(found)}."
 
 

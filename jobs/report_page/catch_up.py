@@ -63,7 +63,7 @@ def catch_up(found: Findings) -> str:
     told = (
         f"Replayed with the captured limits the slowest backlog is read {took} while a consumer holds up to "
         f"{size(captured['held'])} of records, bounded, but for first batches that are larger, by min(brokers x "
-        f"fetch.max.bytes, partitions x max.partition.fetch.bytes), {size(captured['own_bound'])} of that consumer"
+        f"fetch.max.bytes, partitions x max.partition.fetch.bytes), for that consumer {size(captured['own_bound'])}"
     )
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)

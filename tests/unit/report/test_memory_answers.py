@@ -87,7 +87,8 @@ def test_a_producer_has_neither_bound_nor_depleted_time() -> None:
 def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
     """queued.max.request.bytes is not below socket.request.max.bytes, 100 MiB unless stated (KafkaConfig)."""
     (small,) = advice(findings({lanes: [row("brokers", LANES[0])]}, {ALGORITHM: LANES}))
-    assert small.advice.endswith("though Kafka takes none below socket.request.max.bytes, here 100.0 MiB")
+    assert small.advice == "100.0 MiB, the least that Kafka takes (socket.request.max.bytes): 101 B would do"
+    assert "headroom" not in small.cost
     (large,) = advice(findings({lanes: [row("brokers", LANES[0], smallest=200 << 20)]}, {ALGORITHM: LANES}))
     assert large.advice == "200.0 MiB: the smallest in which nobody waits as captured"
     assert "no headroom: what was not captured may need more" in large.cost
@@ -97,6 +98,7 @@ def test_the_memory_of_producers_that_is_enough_is_kept() -> None:
     """Kafka's default is 32 MiB: what sufficed for a capture is no reason to go without headroom."""
     (kept,) = advice(findings({lanes: [row("producers", LANES[0])]}, {ALGORITHM: LANES}))
     assert kept.advice == "Keep it: nobody waits; 101 B would do"
+    assert "headroom" not in kept.cost
     (raised,) = advice(findings({lanes: [row("producers", LANES[0], waits=1)]}, {ALGORITHM: LANES}))
     assert raised.advice == "101 B: the smallest in which nobody waits as captured"
 

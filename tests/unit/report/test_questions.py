@@ -140,7 +140,7 @@ def test_what_nobody_can_set_is_not_advised() -> None:
 def test_what_a_consumer_holds_is_told_beside_its_own_bound() -> None:
     """Another consumer, of more partitions, has the largest bound of the lane."""
     assert "up to 500 B of records" in (told := sentence(fetch_limits(lane("captured", 0, 270, 500)), 6))
-    assert "8.0 MiB of that consumer; other limits" in told
+    assert "for that consumer 8.0 MiB; other limits" in told
     (kept,) = advice(fetch_limits(lane("captured", 0, 30, 9 << 20), lane(LARGE, 0, 30, 9 << 20)))
     assert "up to 9.0 MiB of records, 8.0 MiB at KIP-74's bound, but for first batches of responses" in kept.cost
 

@@ -93,6 +93,16 @@ def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_by
     assert "of those to orders one with 50.0 KiB uncompressed was taken, and one of 40.0 KiB on the wire was" in told
 
 
+def test_one_batch_is_compressed_and_several_are() -> None:
+    def told(batches: int, codec: str = "lz4") -> str:
+        rows = [Row(**(sent(codec, 0).asDict() | {"batches": batches}))]
+        return answer(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[5]).sentence
+
+    assert "; 0 of 1 produced batch here is compressed" in told(1, "none")
+    assert "; 1 of 1 produced batch here is compressed" in told(1)
+    assert "; 2 of 2 produced batches here are compressed" in told(2)
+
+
 def test_batches_of_two_topics_are_not_compared_for_each_may_have_its_own_limit() -> None:
     b, refused, taken = RECORD_BATCHES, sent("lz4", 10), sent("lz4", 0)
     small = Row(**(refused.asDict() | {b.topic: "small", "largest_taken_uncompressed": 100}))
