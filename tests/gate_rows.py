@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY, RUNS
-from schemas.tables.gold_sessions import SESSION_CACHE
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.table import Column, Table
 from udfs.facts.arrow_tables import arrow_schema
@@ -47,6 +47,7 @@ GOOD: Mapping[Table, list[Row]] = {
     SESSION_CACHE: [
         {"scenario": "captured", "captured_fetches": 2, "captured_request_bytes": 200, "captured_response_bytes": 700}
     ],
+    SESSION_SLOTS: [{"scenario": "captured", "slots": 8, "slots_at_least": 8, "slots_at_most": 15}],
 }  # fmt: skip
 
 PLANTED: Mapping[str, tuple[Table, int, Row]] = {
@@ -63,6 +64,7 @@ PLANTED: Mapping[str, tuple[Table, int, Row]] = {
     "offsets_are_given_once": (RECORD_BATCHES, 2, {"base_offset": 13}),
     "fidelity_above_floor": (FIDELITY, 0, {"agreed": 98}),
     "closed_loop_fidelity_above_floor": (FIDELITY, 1, {"agreed": 89}),
+    "captured_slots_are_possible": (SESSION_SLOTS, 0, {"slots": 1000}),
     "agreed_is_of_checked": (FIDELITY, 0, {"agreed": 101}),
     "scenario_is_in_runs": (FETCH_FAIRNESS, 0, {"scenario": "fetch.max.bytes=2MiB"}),
     "run_is_in_runs": (FETCH_CONSUMERS, 0, {"run_id": "a-killed-run"}),

@@ -189,10 +189,12 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
     most = max(rows, key=lambda row: row["live"])
     # What the capture contradicts was not in force.
     keep = taken is not None and taken >= zero and (need[s.slots_at_most] is None or taken <= need[s.slots_at_most])
+    is_given = captured[c.captured_refused] <= captured[c.refused]
+    evicted_too = f"{captured[c.evicted]:,} evicted" if is_given else "which the replay of it does not give"
     kept = f"Keep {taken:,}: " + ("it is just enough" if taken == zero else f"{zero:,} would do") if keep else ""
     yield Advice(
         "max.incremental.fetch.session.cache.slots",
-        f"{percent(captured_refused_share(captured))} refused, {captured[c.evicted]:,} evicted",
+        f"{percent(captured_refused_share(captured))} refused, {evicted_too}",
         kept if keep else f"{zero:,}: from there on nobody is refused or evicted",
         f"a broker keeps up to {counted(most['live'], 'session')} with {counted(most['cached'], 'partition')} in all "
         f"(with the captured settings {captured['live']:,} with {captured['cached']:,})", ENOUGH.number,

@@ -137,7 +137,7 @@ def who(found: Findings) -> str:
     if not found.of(lanes):
         raise Unanswered(NO_FETCH)
     if not rows:
-        return "Nobody evicts anybody, in the captured lane and every other replayed."
+        return f"Nobody evicts anybody, in the captured lane and every other replayed{unlike_captured(found)}."
     lane = evicting_lane(found)
     everyone = next(row[SESSION_CACHE.evicted] for row in in_order(found) if row[SESSION_CACHE.scenario] == lane)
     first = rows[0]

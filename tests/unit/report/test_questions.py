@@ -275,6 +275,17 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
     ) in sentence(other, 9)
 
 
+def test_evictions_of_a_replay_are_not_told_beside_refusals_that_it_does_not_give() -> None:
+    found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
+    rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
+    other = findings({**found.rows, session_lanes: rows, evictions: []}, found.lanes)
+    assert sentence(other, 10).endswith("every other replayed, though the capture has 30 refusals.")
+    (told,) = advice(other)
+    assert told.now == "75.0 % refused, which the replay of it does not give"
+    (told,) = advice(found)
+    assert told.now == "75.0 % refused, 0 evicted"
+
+
 def test_enough_slots_are_kept() -> None:
     (told,) = advice(sessions(captured_refused=0, zero_harm=16, taken=1000))
     assert told.advice == "Keep 1,000: 16 would do"
