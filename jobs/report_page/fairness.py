@@ -99,12 +99,13 @@ def best_and_worst(rows: list[Row], waited: float) -> str:
         return ""
     best = min(others, key=lambda row: (row["longest"][0], row["waiting"]))
     worst = max(others, key=lambda row: row["longest"][0])
+    longest = f"{lane_said(worst['scenario'])} the longest wait is {duration(worst['longest'][0])}"
+    if not any(row["waiting"] for row in rows if row["scenario"] == CAPTURED_LANE):
+        return f"; {longest}"
     cure = "it is the limits: " if waited and not best["waiting"] else ""
     least = "nobody waits" if not best["waiting"] else f"the longest wait is {duration(best['longest'][0])}"
     told = f"; {cure}{lane_said(best['scenario'])} {least}"
-    if worst["longest"][0] > best["longest"][0]:
-        told += f", {lane_said(worst['scenario'])} it is {duration(worst['longest'][0])}"
-    return told
+    return f"{told}, {longest}" if worst["longest"][0] > best["longest"][0] else told
 
 
 def waits_by_lane(found: Findings) -> Plot:

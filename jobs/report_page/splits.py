@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe
-from jobs.report_page.most import and_more, first_rows
+from jobs.report_page.most import IN_ALL, and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.traffic import produced_codecs
 from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
@@ -177,7 +177,8 @@ def estimate_right(found: Findings) -> str:
         return f"{told}; with the captured settings no split has to be recovered from{unlike_captured(found)}."
     slowest = max(back, key=lambda row: row[t.recovery_ms_max])
     still = sum(row[t.is_recovering] for row in rows)
-    open_end = f", and {counted(still, 'estimate')} of {len(rows)} had not at the end" if still else ""
+    some = f"the {len(rows):,} that split most" if rows[0][IN_ALL] > len(rows) else f"{len(rows):,}"
+    open_end = f", and {counted(still, 'estimate')} of {some} had not at the end" if still else ""
     return (
         f"{told}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to come back "
         f"({producer_of(slowest)}){open_end}."

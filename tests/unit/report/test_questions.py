@@ -15,15 +15,16 @@ from jobs.report_page.question import Findings
 from jobs.report_page.questions import QUESTIONS, TRIES, answer, answers, queries_of
 from jobs.report_page.sessions import evictions
 from jobs.report_page.sessions import lanes as session_lanes
+from jobs.report_page.splits import estimates, splitting_producers
 from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
 from jobs.scenarios.settings import settings
 from jobs.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
-from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import EXCHANGES
-from tests.unit.report.findings import BY_NUMBER, findings, row_of, sentence
+from tests.unit.report.findings import BY_NUMBER, findings, one_of_one, row_of, sentence
 
 SMALL = "consumer.fetch.max.bytes=1MiB"
 LARGE = "consumer.fetch.max.bytes=50MiB"
@@ -106,6 +107,16 @@ def test_nobody_is_said_to_wait_where_nobody_does() -> None:
 def test_where_no_lane_has_anybody_wait_that_is_said_once() -> None:
     told = sentence(fetch_limits(lane("captured", 0, 270, 500), lane(LARGE, 0, 34, 900)), 7)
     assert told.endswith("while it had records, nor in any other lane replayed.")
+
+
+def test_a_wait_that_only_another_lane_has_is_told_as_that_lanes() -> None:
+    fine, slow = lane(LARGE, 0, 34, 900), lane(SMALL, 713, 34, 900)
+    told = sentence(fetch_limits(lane("captured", 0, 270, 500), fine, slow), 7)
+    assert told.endswith("while it had records; with fetch.max.bytes=1 MiB the longest wait is 713 ms.")
+    told = sentence(fetch_limits(lane("captured", 105, 270, 500), fine, slow), 7)
+    assert told.endswith(
+        "with fetch.max.bytes=50 MiB nobody waits, with fetch.max.bytes=1 MiB the longest wait is 713 ms."
+    )
 
 
 def test_who_waited_and_was_served_within_the_clocks_tick_is_not_nobody() -> None:
@@ -381,6 +392,15 @@ def test_producers_that_are_not_replayed_are_not_said_to_be_missing() -> None:
     for number in (4, 13):
         told = answer(findings(lanes={"batch_split": ("captured",)}), BY_NUMBER[number])
         assert told.sentence.startswith("The capture shows no produce request of a Java client, whose estimate and")
+
+
+def test_estimates_that_did_not_come_back_are_counted_of_those_that_are_looked_at() -> None:
+    t, e = BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+    rows = [row_of(t, scenario="captured", topic="orders", recovery_ms_max=9.0, is_recovering=n < 3) for n in range(5)]
+    spans = [row_of(e, topic="orders", estimated_ratio=0.9, observed_ratio=0.5)]
+    for in_all, told in ((5, "3 estimates of 5 had"), (90, "3 estimates of the 5 that split most had")):
+        asked = {splitting_producers: [one_of_one(row, in_all) for row in rows], estimates: spans}
+        assert told in sentence(findings(asked, {"batch_split": ("captured",)}), 13)
 
 
 def test_a_lane_of_batches_of_no_size_has_no_fill() -> None:
