@@ -15,6 +15,7 @@ from jobs.report_page.fairness import (
     consumers_in_closed_loop,
     own_in_closed_loop,
 )
+from jobs.report_page.own_lanes import own_labels
 from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.wording import duration, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -83,11 +84,13 @@ def lag_curves(found: Findings) -> Plot:
     # A bucket in which there was nothing to read has no row.
     buckets = range(last_lag(found) + 1)
     curves = {lane: [lags.get((lane, bucket), 0) for bucket in buckets] for lane in names if lane in known}
-    rows = over_time({lane: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in distinct(curves)}, found)
+    label = own_labels(found, distinct(curves), "consumers")
+    rows = over_time({label[lane]: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in label}, found)
     return Plot(
         f"Record bytes there and not yet read by {name_of(spans[0][t.client_id])}, the consumer that lags most, in "
         "closed loop",
-        "line", rows, OWN_TIME, Axis("bytes", "bytes not yet read", "bytes"), Axis("lane", lane_heading(names), "name"),
+        "line", rows, OWN_TIME, Axis("bytes", "bytes not yet read", "bytes"),
+        Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip
 
 
@@ -98,11 +101,13 @@ def held_curves(found: Findings) -> Plot:
     held = {row[m.scenario]: row for row in found.of(held_over_time)}
     end = last_lag(found) + 2
     curves = {lane: [*held[lane][m.held_bytes], *[0] * end][:end] for lane in names if lane in held}
-    rows = over_time({lane: list(enumerate(curves[lane])) for lane in distinct(curves)}, found)
+    label = own_labels(found, distinct(curves), "consumers")
+    rows = over_time({label[lane]: list(enumerate(curves[lane])) for lane in label}, found)
     whose = name_of(next(iter(held.values()))[m.client_id])
     return Plot(
         f"Record bytes that {whose} holds meanwhile: got, and not yet taken by the application",
-        "step", rows, OWN_TIME, Axis("bytes", "bytes held", "bytes"), Axis("lane", lane_heading(names), "name"),
+        "step", rows, OWN_TIME, Axis("bytes", "bytes held", "bytes"),
+        Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from jobs.replays.memory_answers import WHY, lanes, lanes_table
 from jobs.report_page.catch_up import distinct
 from jobs.report_page.fairness import NO_CONSUMER, captured_of
 from jobs.report_page.memory import consumers_by_lane, hungry_consumers, pool_bytes
-from jobs.report_page.own_lanes import own_lanes
+from jobs.report_page.own_lanes import own_labels, own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.traffic import fetching_consumers
 from jobs.report_page.wording import (
@@ -117,17 +117,18 @@ def memory_curves(found: Findings) -> Plot:
     t, names = CONSUMER_MEMORY_TIMELINE, found.lanes.get(ALGORITHM, ())
     times = {lane: [row for row in found.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
     curves = {lane: [(row[t.slot_start], row[t.used_bytes_max]) for row in rows] for lane, rows in times.items()}
-    slots = seen_in([row for lane in distinct(curves) for row in times[lane]], "no consumer held anything")
+    label = own_labels(found, distinct(curves), "consumers")
+    slots = seen_in([row for lane in label for row in times[lane]], "no consumer held anything")
     since, told = elapsed([row[t.slot_start] for row in slots])
     rows = [
-        {"lane": lane_label(row[t.scenario]), "since": at, "bytes": row[t.used_bytes_max]}
+        {"lane": lane_label(label[row[t.scenario]]), "since": at, "bytes": row[t.used_bytes_max]}
         for at, row in zip(since, slots, strict=True)
     ]
     whose = name_of(found.of(memory_over_time)[0][t.client_id])
     return Plot(
         f"Bytes of responses that {whose}, the consumer that held most, holds under {PROPOSED}",
         "line", rows, Axis("since", told, "count"), Axis("bytes", "bytes held", "bytes"),
-        Axis("lane", lane_heading(names), "name"),
+        Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from pyspark.sql import Row
@@ -10,6 +10,7 @@ from pyspark.sql import Row
 from jobs.replays.lane_rows import SCENARIO
 from jobs.replays.limit_schedule import NONE
 from jobs.report_page.question import Findings
+from jobs.report_page.wording import changed
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import Setting, setting_of
 
@@ -40,6 +41,16 @@ def own_name(found: Findings, lane: str, subject: Subject = "anyone") -> str:
     """A lane by its settings that concern the subject and change something; `captured` where none does."""
     parts = [part for part in lane.split(",") if "=" in part and _is_told(found, part, subject)]
     return ",".join(parts) or CAPTURED_LANE
+
+
+def own_labels(found: Findings, lanes: Sequence[str], subject: Subject) -> dict[str, str]:
+    """By lane its name for a plot or table that is of the subject: its own settings, where those tell the lanes apart
+    and all change the same; else the lane's whole name.
+    """
+    own = {lane: own_name(found, lane, subject) for lane in lanes}
+    settings_of = {tuple(changed(name)) for lane, name in own.items() if lane != CAPTURED_LANE}
+    tells = len(set(own.values())) == len(own) and len(settings_of) <= 1
+    return own if tells else {lane: lane for lane in lanes}
 
 
 def can_be_set(row: Row) -> bool:

@@ -11,7 +11,7 @@ from jobs.replays.memory_answers import lanes as memory_lanes
 from jobs.report_page.advice import advice
 from jobs.report_page.memory import hungry_consumers
 from jobs.report_page.memory_pool import slowed_consumers
-from jobs.report_page.own_lanes import Subject, own_lanes
+from jobs.report_page.own_lanes import Subject, own_labels, own_lanes
 from jobs.report_page.question import Findings
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from tests.unit.report.findings import findings, row_of, sentence
@@ -49,6 +49,20 @@ def test_a_bound_that_is_lifted_where_there_was_none_is_no_setting_of_the_lane()
     assert names(("captured", 0), (none, 1)) == ["captured", "consumer.fetch.max.bytes=1MiB"]
     stated = replace(findings(), captured={"consumer.buffer.memory": 1 << 20})
     assert names(("captured", 0), (none, 1), found=stated) == ["captured", none]
+
+
+def test_a_plot_of_consumers_calls_lanes_by_their_settings_where_those_tell_them_apart() -> None:
+    def labels(*lanes: str) -> list[str]:
+        return [*own_labels(findings(), lanes, "consumers").values()]
+
+    assert labels("captured", f"{POOL},{OF_PRODUCER}") == ["captured", POOL]
+    only_otherwise = (f"{POOL},producer.buffer.memory=1MiB", f"{POOL},producer.buffer.memory=2MiB")
+    assert labels(*only_otherwise) == [*only_otherwise]
+    of_unlike_settings = (
+        "consumer.fetch.max.bytes=1MiB,consumer.buffer.memory=none",
+        f"consumer.fetch.max.bytes=1MiB,{POOL}",
+    )
+    assert labels(*of_unlike_settings) == [*of_unlike_settings]
 
 
 def memory_row(of: str, lane: str, waits: int = 0) -> Row:
