@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql import Row
 
@@ -43,6 +45,15 @@ def test_lag_stands_at_the_end_of_its_bucket_until_no_lane_lags() -> None:
         "captured": [(20, 900), (40, 500), (60, 100)],
         "1 MiB": [(20, 900), (40, 0), (60, 0)],
     }
+
+
+def test_a_curve_is_called_by_what_concerns_consumers() -> None:
+    lane = f"{LANES[1]},replica.fetch.max.bytes=2KiB"
+    found = replace(lagging({LANES[0]: SLOW, lane: FAST}, {}), lanes={ALGORITHM: (LANES[0], lane)})
+    plot = lag_curves(found)
+    assert list(curves(plot)) == ["captured", "1 MiB"]
+    assert plot.colour is not None
+    assert plot.colour.title == "fetch.max.bytes"
 
 
 def test_what_is_held_is_shown_as_long_as_anything_lags() -> None:
