@@ -73,12 +73,11 @@ def read_events(fetches: DataFrame) -> DataFrame:
     f, t = FETCH_PARTITIONS, LOG_EVENTS
     is_follower = F.col(f.reader) == "follower"
     stopped = (F.coalesce(f.error_code, F.lit(0)) != 0) | (F.coalesce(f.preferred_read_replica, F.lit(-1)) >= 0)
-    # An incremental response leaves a partition out when its high watermark has not moved; of the last stable offset it
-    # would not tell (FetchSession.CachedPartition.maybeUpdateResponseData).
+    # An incremental response leaves a partition out while its high watermark stands still and it has no records
+    # (FetchSession.CachedPartition.maybeUpdateResponseData). Then the last stable offset stands still, too: it moves
+    # when the high watermark or the log start does (UnifiedLog.maybeIncrementFirstUnstableOffset).
     committed = F.col(f.isolation_level) == 1
-    told = F.when(committed & F.col(f.response_position).isNotNull(), F.col(f.last_stable_offset))
-    bound = F.coalesce(told, F.col(f.high_watermark))
-    low = F.when(committed & F.col(f.response_position).isNull(), F.col(f.fetch_offset)).otherwise(bound)
+    bound = F.coalesce(F.when(committed, F.col(f.last_stable_offset)), F.col(f.high_watermark))
 
     def unless_stopped(value: Column) -> Column:
         return F.when(stopped, F.col(f.fetch_offset)).when(~is_follower, F.coalesce(value, f.fetch_offset))
@@ -89,7 +88,7 @@ def read_events(fetches: DataFrame) -> DataFrame:
         F.coalesce(f.topic_id, f.topic).alias(t.topic_key),
         F.lit(READ).cast("tinyint").alias(t.kind),
         F.unix_micros(f.request_time).alias(t.position),
-        unless_stopped(low).alias(t.bound_low),
+        unless_stopped(bound).alias(t.bound_low),
         unless_stopped(bound).alias(t.bound_high),
         (stopped | is_follower | bound.isNotNull()).alias(t.bound_known),
         stopped.alias(t.redirected),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.replays.fetch_events import batch_events, with_profiles
+from jobs.replays.fetch_events import batch_events, read_events, with_profiles
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS
 from tests.gate_rows import frame
@@ -38,3 +38,14 @@ def test_a_batch_whose_last_offset_or_size_cannot_be_is_not_in_the_log(spark: Sp
     rows.append(batch | {"last_offset_delta": 0, "size_bytes": 2**31 + 11})
     found = batch_events(frame(spark, RECORD_BATCHES, rows)).collect()
     assert [row[LOG_EVENTS.last_offset] for row in found] == [14]
+
+
+def test_a_committed_reader_that_is_told_nothing_reads_to_the_last_stable_offset_of_the_response_before(
+    spark: SparkSession,
+) -> None:
+    """An incremental response is silent of a partition while both its offsets stand still (FetchSession)."""
+    read = {"read_position": 0, "fetch_offset": 10, "isolation_level": 1, "high_watermark": 90}
+    rows = [read | {"last_stable_offset": 40, "response_position": None}, read | {"last_stable_offset": None}]
+    found = read_events(with_profiles(frame(spark, FETCH_PARTITIONS, rows), frame(spark, EXCHANGES, []))).collect()
+    t = LOG_EVENTS
+    assert [(row[t.bound_low], row[t.bound_high], row[t.told_bound]) for row in found] == [(40, 40, 40), (90, 90, 90)]
