@@ -31,11 +31,12 @@ def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:
 
 
 def log_events(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
-    """Rows of LOG_EVENTS: every known batch and every read of every partition, followers' reads also as witnesses."""
+    """Rows of LOG_EVENTS: every known batch and every read of every partition, reads that tell of ends twice."""
     t = LOG_EVENTS
     read = read_events(fetches)
     sound = ~F.col(t.refused) & ~F.col(t.throttled) & ~F.col(t.redirected) & F.col(t.returned_bytes).isNotNull()
-    witnesses = read.where((F.col(t.reader) == "follower") & sound).withColumn(t.kind, F.lit(WITNESS).cast("tinyint"))
+    shows = (F.col(t.reader) == "follower") | (F.col(t.bound_known) & (F.col(t.returned_bytes) > 0))
+    witnesses = read.where(shows & sound).withColumn(t.kind, F.lit(WITNESS).cast("tinyint"))
     events = batch_events(batches).unionByName(read.unionByName(witnesses), allowMissingColumns=True)
     absent = [c for c in t.columns if c not in events.columns and c != t.shard]
     filled = events.withColumns({c: F.lit(None).cast(c.type) for c in absent})

@@ -68,6 +68,12 @@ OPEN_FETCHES = FidelityReasons(
             COMPACTED,
             "unknown",
         ),
+        "segment_end": FidelityReason(
+            "A segment of the log may end where a read did: one read ended there, with a whole batch and below its "
+            "limits, though the log went on. From two on it is taken to be known.",
+            "Nothing, or capture a second reader of the log.",
+            "unknown",
+        ),
         "high_watermark_unknown": FidelityReason(
             "Up to where the fetch could read is not known: no response has told the partition's high watermark yet.",
             FROM_THE_START,

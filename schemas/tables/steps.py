@@ -36,14 +36,14 @@ _FETCH = {
 
 LOG_EVENTS = table(
     "log_events", "silver",
-    "What a partition's log is pieced together from (kind 0: a batch; 1: where a follower found the log to end), and "
+    "What a partition's log is pieced together from (kind 0: a batch; 1: where a read ended), and "
     "the reads of it (kind 2).",
     ("topic", "partition", "kind"), "topic",
     shard=C("int", "Spark partition that works on the log"),
     topic=C("string", "Topic name"),
     topic_key=C("string", "Topic id where it is known, else the name"),
     partition=C("int", "Partition of the topic"),
-    kind=C("tinyint", "0 a batch, 1 a follower's read as a witness of the log end, 2 a read"),
+    kind=C("tinyint", "0 a batch, 1 a read as a witness of the log end and of segments' ends, 2 a read"),
     position=C("bigint", "A batch's base offset; else the time of the request"),
     last_offset=C("bigint", "Last offset of a batch", nullable=True),
     size_bytes=C("bigint", "Size of a batch", "bytes", nullable=True),
@@ -72,6 +72,7 @@ READS = table(
     is_compacted=C("boolean", "Compaction took records out of the log, and with them the sizes of batches that were "
                               "captured before", nullable=True),
     log_known=C("boolean", "Which batches there were up to that bound is known"),
+    ends_perhaps=C("boolean", "A segment may end in what was there to be read, as one other read or this one shows"),
     batch_sizes=C("array<int>", "Sizes of the batches from the first one to be read on, as far as they are known",
                   "bytes"),
     available_low=C("bigint", "Bytes that were there to be read, at least", "bytes"),

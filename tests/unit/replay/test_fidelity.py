@@ -27,6 +27,7 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
         "log_known": True,
         "converted": False,
         "compacted": False,
+        "ends_perhaps": False,
         "available_low": low,
         "available_high": high,
         "first_append": NEVER,

@@ -23,6 +23,7 @@ class Reason(StrEnum):
     COMPACTED = "compacted"
     BOUND_UNKNOWN = "high_watermark_unknown"
     LOG_UNKNOWN = "log_content_unknown"
+    SEGMENT_END = "segment_end"
     APPEND_TIME_UNKNOWN = "append_time_unknown"
     APPEND_ORDER = "append_read_order"
     FEWER_BYTES = "fewer_bytes"
@@ -31,8 +32,8 @@ class Reason(StrEnum):
 
 UNKNOWN = (
     Reason.NO_RESPONSE, Reason.RESPONSE_ERROR, Reason.THROTTLED, Reason.SESSION_UNKNOWN, Reason.PARTITION_REFUSED,
-    Reason.CONVERTED, Reason.COMPACTED, Reason.BOUND_UNKNOWN, Reason.LOG_UNKNOWN, Reason.APPEND_TIME_UNKNOWN,
-    Reason.APPEND_ORDER,
+    Reason.CONVERTED, Reason.COMPACTED, Reason.BOUND_UNKNOWN, Reason.LOG_UNKNOWN, Reason.SEGMENT_END,
+    Reason.APPEND_TIME_UNKNOWN, Reason.APPEND_ORDER,
 )  # fmt: skip
 CODES = {reason: code for code, reason in enumerate(Reason, 1)}
 AGREED = 0
@@ -49,6 +50,7 @@ class Known(NamedTuple):
     log_known: Bools
     converted: Bools
     compacted: Bools
+    ends_perhaps: Bools
     available_low: Ints
     available_high: Ints
     first_append: Ints
@@ -116,13 +118,14 @@ def judge(reads: Reads, known: Known, fetch: Ints, fetch_from: Ints, captured: L
             any_of(known.returned == NO_RECORDS_KNOWN), any_of(known.refused), any_of(known.throttled),
             any_of(~known.session_known), any_of(known.redirected) & ~equal,
             any_of(known.converted) & ~equal, any_of(known.compacted) & ~explained, any_of(~known.bound_known),
-            undecided, possible & timeless, possible, equal, fewer,
+            undecided, possible & any_of(known.ends_perhaps), possible & timeless, possible, equal, fewer,
         ],
         [
             CODES[Reason.NO_RESPONSE], CODES[Reason.RESPONSE_ERROR], CODES[Reason.THROTTLED],
             CODES[Reason.SESSION_UNKNOWN], CODES[Reason.PARTITION_REFUSED], CODES[Reason.CONVERTED],
             CODES[Reason.COMPACTED], CODES[Reason.BOUND_UNKNOWN], CODES[Reason.LOG_UNKNOWN],
-            CODES[Reason.APPEND_TIME_UNKNOWN], CODES[Reason.APPEND_ORDER], AGREED, CODES[Reason.FEWER_BYTES],
+            CODES[Reason.SEGMENT_END], CODES[Reason.APPEND_TIME_UNKNOWN], CODES[Reason.APPEND_ORDER], AGREED,
+            CODES[Reason.FEWER_BYTES],
         ],
         default=CODES[Reason.MORE_BYTES],
     )  # fmt: skip

@@ -24,6 +24,7 @@ from udfs.replay.fetch.partition_log import (
     readable,
     with_witnesses,
 )
+from udfs.replay.fetch.segment_ends import SegmentEnds, bytes_to_end, segment_ends
 from udfs.wire.arrays import Bools, Ints, edges
 
 BATCH, WITNESS, READ = 0, 1, 2
@@ -46,8 +47,9 @@ class Partition:
     topic_key: str | None = None
     number: int = -1
     batches: list[tuple[Ints, ...]] = field(default_factory=list)
-    witnesses: list[Witnesses] = field(default_factory=list)
+    witnesses: list[tuple[Ints, ...]] = field(default_factory=list)
     log: PartitionLog | None = None
+    ends: SegmentEnds = field(default_factory=lambda: SegmentEnds(*joined([], 2)))
     slices: Slices = field(default_factory=lambda: slices_of(*joined([], 4)))
     converts: bool = False
     compacts: bool = False
@@ -64,7 +66,9 @@ class Partition:
             self.compacts = bool(is_sparse.any()) or self.slices.has_holes
             in_log = (is_old == 0) | (not self.converts)
             log = build_log(*(column[in_log] for column in columns))
-            self.log = with_witnesses(log, Witnesses(*joined(self.witnesses, len(Witnesses._fields))))
+            *columns, bound, of_follower = joined(self.witnesses, len(Witnesses._fields) + 2)
+            self.log = with_witnesses(log, Witnesses(*(column[of_follower == 1] for column in columns)))
+            self.ends = segment_ends(self.log, Witnesses(*columns), bound)
             self.batches, self.witnesses = [], []
         return self.log
 
@@ -138,13 +142,16 @@ def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
     )
 
 
-def witnesses_of(batch: pa.RecordBatch) -> Witnesses:
-    """The rows as witnesses of the log end."""
+def witnesses_of(batch: pa.RecordBatch) -> tuple[Ints, ...]:
+    """The rows as witnesses of the log end and of segments' ends; up to where each could read; whether a follower's."""
     t = LOG_EVENTS
     columns = (
         t.request_time, t.fetch_offset, t.returned_bytes, t.partition_max_bytes, t.max_bytes, t.response_record_bytes
     )  # fmt: skip
-    return Witnesses(*(numbers_of(batch, name, 0) for name in columns))
+    bound = numbers_of(batch, t.bound_low, NO_BOUND)
+    readers: Any = batch[t.reader].dictionary_encode()  # a DictionaryArray
+    is_follower = np.array([name == "follower" for name in readers.dictionary.to_pylist()])[readers.indices]
+    return *(numbers_of(batch, name, 0) for name in columns), bound, is_follower.astype(np.int64)
 
 
 def read_rows(batch: pa.RecordBatch, partition: Partition, most_bytes: int) -> pa.RecordBatch:
@@ -159,6 +166,8 @@ def read_rows(batch: pa.RecordBatch, partition: Partition, most_bytes: int) -> p
         numbers_of(batch, t.request_time, 0),
         numbers_of(batch, t.response_time, NEVER),
     )
+    low = bytes_to_end(log, found.first_batch, partition.ends.shown, found.available_low)
+    high = bytes_to_end(log, found.first_batch, partition.ends.sure, found.available_high)
     passed = {name: batch[name] for name in PASSED_ON}
     columns: dict[str, pa.Array[Any] | Ints | Bools] = {
         **passed,
@@ -166,10 +175,11 @@ def read_rows(batch: pa.RecordBatch, partition: Partition, most_bytes: int) -> p
         READS.is_converted: partition.converts & is_old,
         READS.is_compacted: partition.is_compacted(batch),
         READS.batch_sizes: batch_sizes(log, found, most_bytes),
-        READS.available_low: found.available_low,
-        READS.available_high: found.available_high,
+        READS.ends_perhaps: bytes_to_end(log, found.first_batch, partition.ends.shown, high) < high,
+        READS.available_low: low,
+        READS.available_high: high,
         READS.first_append: pa.array(found.first_append, mask=found.first_append == NEVER),
-        READS.available_first: found.available_first,
+        READS.available_first: np.minimum(found.available_first, high),
     }
     return rows_of(READS, {**columns, **nulls_besides(READS, columns, batch.num_rows)})
 
