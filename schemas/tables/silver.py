@@ -119,7 +119,8 @@ EXCHANGES = table(
                      "bytes"),
     missing_bytes=C("bigint", "Bytes of both that the capture does not have", "bytes"),
     status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
-    error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition", nullable=True),
+    error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition; the top-level "
+                 "one alone of Fetch, and in a request log of what no other table is made of", nullable=True),
     throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
     fetch_replica_id=C("int", "Broker that follows by a Fetch request; -1 of a consumer", nullable=True),
