@@ -116,7 +116,7 @@ def unlike_captured(found: Findings) -> str:
         return ""
     return (
         f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state what was in "
-        "force, as --captured=producer.batch.size=32KiB does"
+        "force of batch.size, linger.ms and max.message.bytes by --captured"
     )
 
 

@@ -95,6 +95,11 @@ def test_batches_that_ended_before_they_were_full_tell_the_least_it_can_be(batch
     assert size_of(plain(list(filled(batch_size)), at_once=True)) == (told, True)
 
 
+def test_batches_of_one_record_that_are_not_full_do_not_tell_a_smaller_one_than_the_default() -> None:
+    """As those of sends that had to wait for memory."""
+    assert size_of(plain([[200]] * 50)) == (KAFKA_SIZE, True)
+
+
 def test_what_is_stated_goes_before_what_batches_tell() -> None:
     assert size_of(plain(list(filled(38_000))), batch_size=20_000) == (20_000, False)
 

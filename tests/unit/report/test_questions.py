@@ -364,7 +364,7 @@ def test_refused_batches_that_the_replay_does_not_give_are_told_with_the_answer(
     names = ["captured", "producer.batch.size=16KiB"]
     rows = {split_lanes: [split_lane(name, 0.0) for name in names], produced_codecs: [Row(refused=40)]}
     told = sentence(findings(rows, {"batch_split": names}), 4)
-    assert "though the capture has 40 batches refused as too large: state what was in force, as --captured=" in told
+    assert "though the capture has 40 batches refused as too large: state what was in force of batch.size" in told
     rows[split_lanes] = [split_lane(name, 0.09) for name in names]
     assert "though the capture" not in sentence(findings(rows, {"batch_split": names}), 4)
 

@@ -158,6 +158,17 @@ def disagreeing(sent: Sent, group: Group, lanes: Producers, batch_size: int) -> 
     return int(np.isin(verdicts, (CODES[Reason.FEWER_RECORDS], CODES[Reason.MORE_RECORDS])).sum())
 
 
+def is_shown(least: Ints, most: Ints, low: int, high: int, default: int, some: int) -> bool:
+    """Whether batches show another value than the default: one above it is, once more than `some` took what the default
+    has no room for. Below it they have to end where they did for want of room, most of those with several records: a
+    send that waits for memory leaves batches that are not full, and so do other things that a capture does not tell.
+    """
+    if low > default:
+        return int((least > default).sum()) > some
+    is_full = most < UNBOUNDED
+    return int((is_full & (least > 0) & (least <= low) & (most >= high)).sum()) * 2 > int(is_full.sum())
+
+
 def in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
     """The values to choose from: round ones about where most of the ranges [least, most], int64[ranges] each, meet, the
     roundest first; `default` alone where it is in nearly as many of them.
@@ -165,11 +176,12 @@ def in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
     begins = np.unique(np.concatenate([[0], least, most[most < UNBOUNDED] + 1]))
     counts = np.searchsorted(np.sort(least), begins, "right") - np.searchsorted(np.sort(most), begins, "left")
     best, of_default = int(np.argmax(counts)), int(np.searchsorted(begins, default, "right")) - 1
-    if counts[of_default] >= counts[best] - int(MOST_OUTSIDE * len(least)):
-        return [default]
     low = int(begins[best])
-    if best + 1 == len(begins):
-        return [roundest(low, UNBOUNDED)]
-    high = int(begins[best + 1]) - 1
+    high = int(begins[best + 1]) - 1 if best + 1 < len(begins) else UNBOUNDED
+    some = int(MOST_OUTSIDE * len(least))
+    if counts[of_default] >= counts[best] - some or not is_shown(least, most, low, high, default, some):
+        return [default]
+    if high == UNBOUNDED:
+        return [roundest(low, high)]
     around = ((low - int(share * low), high + int(share * high)) for share in AROUND)
     return list(dict.fromkeys(roundest(*window) for window in around))
