@@ -12,12 +12,15 @@ from jobs.lake import rows_of
 from jobs.scenarios.settings import settings
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA
+from schemas.wire.fetch import FETCH_REQUEST
+from schemas.wire.releases import FETCHES, MARKS
 from udfs.facts.releases import ENTRY
 
 KAFKA = "kafka"
 PROPOSAL = "kip"
 FOLLOWER = r"^broker-\d+-fetcher-\d+$"
 BY_APIS, BY_FOLLOWERS = "the versions of APIs that brokers offer", "what followers say of themselves"
+BY_FETCHES = "the versions by which followers fetch"
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,18 @@ class SeenRelease:
 
     @property
     def told(self) -> str:
-        """For people: `4.3, from the versions of APIs that brokers offer`."""
-        others = "" if self.newest == self.release else f" (some are of {self.newest})"
-        return f"{self.profile}, from {self.by}{others}"
+        """For people: `4.3, from the versions of APIs that brokers offer`; `3.7 for brokers of 2.8, from ...`."""
+        brokers = self.named(self.release)
+        of = "" if brokers == self.profile else f" for brokers of {brokers}"
+        others = "" if self.newest == self.release else f" (some are of {self.named(self.newest)})"
+        return f"{self.profile}{of}, from {self.by}{others}"
+
+    def named(self, release: str) -> str:
+        """All releases that a release stands for, by what tells it."""
+        if self.by == BY_FETCHES:
+            return f"{release} or later"
+        last = next((mark.last for mark in MARKS if mark.release == release), release)
+        return release if self.by == BY_FOLLOWERS or last == release else f"{release} or {last}"
 
 
 def releases() -> list[str]:
@@ -53,12 +65,19 @@ def number(release: str) -> tuple[int, ...]:
 def seen_release(spark: SparkSession, lake: str, capture_id: str) -> SeenRelease | None:
     """What a capture set shows of its brokers' release; None where it shows nothing.
 
-    A response to ApiVersions tells what its broker is; a follower tells what the broker is that it fetches for.
+    A response to ApiVersions tells what its broker is; a follower tells what the broker is that it fetches for. Where
+    nobody asked and nobody said, as before 2.4 and where connections are older than the capture, the version by which
+    followers fetch is that of inter.broker.protocol.version: brokers are of its release, or of a later one.
     """
     metadata, connections, exchanges = (
         rows_of(spark, lake, table, capture_id) for table in (CLUSTER_METADATA, CONNECTIONS, EXCHANGES)
     )
-    for by, found in ((BY_APIS, by_broker(metadata, connections)), (BY_FOLLOWERS, by_follower(exchanges))):
+    ways = {
+        BY_APIS: by_broker(metadata, connections),
+        BY_FOLLOWERS: by_follower(exchanges),
+        BY_FETCHES: by_fetches(exchanges),
+    }
+    for by, found in ways.items():
         seen = oldest_and_newest(found.collect())
         if seen:
             return SeenRelease(*seen, by)
@@ -80,6 +99,17 @@ def by_follower(exchanges: DataFrame) -> DataFrame:
     release = F.regexp_extract(x.client_software_version, r"^(\d{1,4}\.\d{1,4})", 1).alias(m.release)
     followers = exchanges.where(F.col(x.client_id).rlike(FOLLOWER)).select(x.client_id, release)
     return followers.where(F.col(m.release) != "").distinct()
+
+
+def by_fetches(exchanges: DataFrame) -> DataFrame:
+    """(client.id of a follower, release), each once: that in which the version came by which it is answered."""
+    x, m = EXCHANGES, CLUSTER_METADATA
+    is_answered = (F.col(x.api_key) == FETCH_REQUEST.api_key) & F.col(x.response_time).isNotNull()
+    release = F.lit(None).cast("string")
+    for mark in FETCHES:
+        release = F.when(F.col(x.api_version) >= mark.version, mark.release).otherwise(release)
+    fetches = exchanges.where(is_answered & F.col(x.client_id).rlike(FOLLOWER))
+    return fetches.select(x.client_id, release.alias(m.release)).where(F.col(m.release).isNotNull()).distinct()
 
 
 def oldest_and_newest(rows: Sequence[Row]) -> tuple[str, str] | None:

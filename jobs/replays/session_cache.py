@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from jobs.lake import rows_of
 from jobs.replays.algorithm import Algorithm
@@ -19,12 +20,16 @@ from jobs.scenarios.settings import Value
 from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
+from schemas.wire.fetch import FETCH_REQUEST
+from udfs.errors import CaptureError
 from udfs.replay.sessions.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, SHARDS, CacheSettings
 from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
 from udfs.replay.sessions.session_report import ALGORITHM
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
+WITH_SESSIONS = 7
+"""The version of Fetch that KIP-227 brought."""
 CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
 PROFILES: Mapping[Value | None, tuple[int, int]] = {
     "3.7": (1, CURRENT),  # before KAFKA-9401
@@ -50,14 +55,30 @@ def session_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Sessi
 
 
 def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
-    """Replay every fetch session of the capture set: packed rows of the gold tables, after one shuffle by broker."""
+    """Replay every fetch session of the capture set: packed rows of the gold tables, after one shuffle by broker.
+
+    Raises CaptureError where all fetches are older than sessions.
+    """
     lanes = session_lanes(run.scenario.lanes(ALGORITHM), run.in_force)
     exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
+    check_sessions(exchanges)
     fetches = rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id)
     connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
     shards = shards_of(spark)
     events = session_events(exchanges, fetches, connections, shards)
     return replayed(events, lanes, run_id, run.scenario.scenario_id, shards)
+
+
+def check_sessions(exchanges: DataFrame) -> None:
+    """Raises CaptureError where there are fetches, and none is of a version with sessions."""
+    x = EXCHANGES
+    fetches = exchanges.where(F.col(x.api_key) == FETCH_REQUEST.api_key)
+    (newest,) = fetches.agg(F.max(x.api_version)).first() or (None,)
+    if newest is not None and newest < WITH_SESSIONS:
+        raise CaptureError(
+            f"No fetch here has a session, and no broker has slots for it: they came with Fetch {WITH_SESSIONS} (KIP-227, "
+            f"Kafka 1.1), and the newest captured is {newest}"
+        )
 
 
 def replayed(events: DataFrame, lanes: SessionLanes, run_id: str, seed: str, shards: int) -> DataFrame:

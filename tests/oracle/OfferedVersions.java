@@ -15,20 +15,30 @@ public class OfferedVersions {
             try (URLClassLoader loader = new URLClassLoader(classpath, ClassLoader.getPlatformClassLoader())) {
                 StringBuilder line = new StringBuilder();
                 for (Object key : loader.loadClass("org.apache.kafka.common.protocol.ApiKeys").getEnumConstants()) {
-                    line.append(key.getClass().getField("id").get(key)).append(':').append(versions(key)).append(' ');
+                    Object id = key.getClass().getField("id").get(key);
+                    line.append(id).append(':').append(versions(loader, key, id)).append(' ');
                 }
                 System.out.println(line);
             }
         }
     }
 
-    static String versions(Object key) throws Exception {
-        Object newest = key.getClass().getMethod("latestVersion").invoke(key);
+    static String versions(ClassLoader loader, Object key, Object id) throws Exception {
+        Object newest = newest(loader, key, id);
         for (Method method : key.getClass().getMethods()) { // since 3.5; before, no version was unstable
             if (method.getName().equals("latestVersion") && method.getParameterCount() == 1) {
                 return method.invoke(key, false) + ":" + newest;
             }
         }
         return newest + ":" + newest;
+    }
+
+    static Object newest(ClassLoader loader, Object key, Object id) throws Exception {
+        try {
+            return key.getClass().getMethod("latestVersion").invoke(key);
+        } catch (NoSuchMethodException before011) {
+            Class<?> all = loader.loadClass("org.apache.kafka.common.protocol.ProtoUtils");
+            return all.getMethod("latestVersion", int.class).invoke(null, ((Short) id).intValue());
+        }
     }
 }

@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from schemas.wire.releases import BROKERS_ONLY, MARKS, Mark
+from schemas.wire.fetch import FETCH_REQUEST
+from schemas.wire.releases import BROKERS_ONLY, FETCHES, MARKS, Mark
 
 PATCHES = {
-    "1.0": "1.0.2", "1.1": "1.1.1", "2.4": "2.4.1", "2.5": "2.5.1", "3.6": "3.6.2", "3.7": "3.7.2", "3.8": "3.8.1",
-    "3.9": "3.9.1", "4.0": "4.0.0", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.1", "4.4": "4.4.0",
+    "0.9": "0.9.0.1", "0.10.0": "0.10.0.1", "0.10.1": "0.10.1.1", "0.10.2": "0.10.2.2", "0.11": "0.11.0.3",
+    "1.0": "1.0.2", "1.1": "1.1.1", "2.0": "2.0.1", "2.1": "2.1.1", "2.2": "2.2.2", "2.3": "2.3.1", "2.4": "2.4.1",
+    "2.5": "2.5.1", "2.6": "2.6.3", "2.7": "2.7.2", "2.8": "2.8.2", "3.0": "3.0.2", "3.1": "3.1.2", "3.2": "3.2.3",
+    "3.3": "3.3.2", "3.4": "3.4.1", "3.5": "3.5.2", "3.6": "3.6.2", "3.7": "3.7.2", "3.8": "3.8.1", "3.9": "3.9.1",
+    "4.0": "4.0.0", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.1", "4.4": "4.4.0",
 }  # fmt: skip
 NONE = -1
+FETCH = FETCH_REQUEST.api_key
 
 Offered = Mapping[int, tuple[int, int]]
 """By API the newest version that a broker offers, and the newest that it can be told to offer."""
@@ -44,3 +49,15 @@ def test_a_release_bears_the_marks_of_all_before_it(release: str, offered: Mappi
     borne = [mark.release for mark in MARKS if offered[release].get(mark.api_key, (NONE, NONE))[0] >= mark.version]
     assert borne == [mark.release for mark in MARKS if order.index(mark.release) <= order.index(release)]
     assert BROKERS_ONLY in offered[release]
+
+
+def test_only_what_a_mark_says_has_no_mark_of_its_own() -> None:
+    without = [mark.last for mark in MARKS if mark.last != mark.release]
+    assert [release for release in PATCHES if release not in {mark.release for mark in MARKS}] == ["0.9", *without]
+
+
+@pytest.mark.parametrize("mark", FETCHES, ids=lambda mark: mark.release)
+def test_a_version_of_fetch_tells_the_first_release_that_has_it(mark: Mark, offered: Mapping[str, Offered]) -> None:
+    releases = list(PATCHES)
+    before = releases[releases.index(mark.release) - 1]
+    assert offered[before][FETCH][0] < mark.version <= offered[mark.release][FETCH][0]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from jobs.captures.kafka_release import by_follower, oldest_and_newest
+from jobs.captures.kafka_release import by_fetches, by_follower, oldest_and_newest
 from schemas.tables.silver import EXCHANGES
-from tests.gate_rows import frame
+from schemas.wire.fetch import FETCH_REQUEST
+from tests.gate_rows import TIME, frame
 
 
 def test_a_version_that_cannot_be_is_none(spark: SparkSession) -> None:
@@ -15,3 +16,11 @@ def test_a_version_that_cannot_be_is_none(spark: SparkSession) -> None:
         {"client_id": f"broker-{n}-fetcher-0", "client_software_version": version} for n, version in enumerate(versions)
     ]
     assert oldest_and_newest(by_follower(frame(spark, EXCHANGES, rows)).collect()) == ("3.9", "3.9")
+
+
+def test_where_nobody_says_it_the_versions_by_which_followers_fetch_tell_the_least(spark: SparkSession) -> None:
+    of_consumer = {"client_id": "orders", "api_version": 4, "response_time": TIME}
+    of_follower = {"client_id": "broker-1-fetcher-0", "api_version": 7, "response_time": TIME}
+    without_answer = {"client_id": "broker-1-fetcher-0", "api_version": 11, "response_time": None}
+    rows = [{"api_key": FETCH_REQUEST.api_key} | row for row in (of_consumer, of_follower, without_answer)]
+    assert oldest_and_newest(by_fetches(frame(spark, EXCHANGES, rows)).collect()) == ("1.1", "1.1")

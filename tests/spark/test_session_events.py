@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.replays.session_cache import check_sessions
 from jobs.replays.session_events import fetch_events, later_lives
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
 from tests.gate_rows import TIME, frame
+from udfs.errors import CaptureError
 
 FETCH = {"api_key": FETCH_REQUEST.api_key, "api_name": "FETCH", "fetch_session_epoch": 0, "fetch_replica_id": -1}
 
@@ -48,3 +50,10 @@ def test_a_broker_has_another_life_where_all_connections_to_it_had_ended(spark: 
     found = later_lives(frame(spark, CONNECTIONS, rows)).collect()
     lives = {row[SESSION_EVENTS.connection_id]: row[SESSION_EVENTS.life] for row in found}
     assert lives == {4: 1, 5: 1, 6: 1, 7: 2}
+
+
+def test_fetches_older_than_sessions_are_refused_and_others_are_not(spark: SparkSession) -> None:
+    check_sessions(frame(spark, EXCHANGES, []))
+    check_sessions(frame(spark, EXCHANGES, [FETCH | {"api_version": version} for version in (3, 7)]))
+    with pytest.raises(CaptureError, match=r"Kafka 1.1\), and the newest captured is 6"):
+        check_sessions(frame(spark, EXCHANGES, [FETCH | {"api_version": version} for version in (3, 6)]))

@@ -320,11 +320,12 @@ def offering(*versions: tuple[int, int]) -> list[dict[str, int]]:
     ("offered", "release"),
     [
         (((1, 18), (2, 11), (3, 13), (35, 5), (42, 2)), ["4.3"]),
-        (((1, 11), (3, 9), (11, 6)), ["1.1"]),
-        (((3, 8), (1, 6)), []),
+        (((1, 11), (3, 9), (11, 6)), ["2.3"]),
+        (((1, 3), (3, 2), (9, 2), (18, 0)), ["0.10.2"]),
+        (((1, 2), (3, 1), (18, 0)), ["0.10.0"]),
         (((1, 18), (52, 2)), []),
     ],
-    ids=["newest mark", "oldest mark", "no fetch sessions yet", "a controller"],
+    ids=["newest mark", "fetch sessions", "no fetch sessions yet", "oldest mark", "a controller"],
 )  # fmt: skip
 def test_a_brokers_release_is_known_by_the_versions_that_it_offers(
     offered: tuple[tuple[int, int], ...], release: list[str]

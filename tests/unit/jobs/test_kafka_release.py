@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import Row
 
-from jobs.captures.kafka_release import BY_APIS, SeenRelease, oldest_and_newest, releases
+from jobs.captures.kafka_release import BY_APIS, BY_FETCHES, BY_FOLLOWERS, SeenRelease, oldest_and_newest, releases
 from schemas.wire.releases import MARKS
 
 
 @pytest.mark.parametrize(
     ("release", "profile"),
-    [("4.4", "4.4"), ("4.3", "4.3"), ("3.7", "3.7"), ("2.5", "3.7"), ("2.4", "2.4"), ("1.1", "2.4"), ("9.9", "4.4")],
-)
+    [
+        ("4.4", "4.4"), ("4.3", "4.3"), ("3.7", "3.7"), ("2.5", "3.7"), ("2.4", "2.4"), ("0.10.2", "2.4"), ("9.9", "4.4"),
+    ],
+)  # fmt: skip
 def test_a_profile_stands_for_the_releases_since_the_one_before(release: str, profile: str) -> None:
     assert SeenRelease(release, release, BY_APIS).profile == profile
 
@@ -21,11 +23,28 @@ def test_every_profile_begins_with_a_mark() -> None:
     assert {SeenRelease(mark.release, mark.release, BY_APIS).profile for mark in MARKS} == set(releases())
 
 
+@pytest.mark.parametrize(
+    ("release", "by", "told"),
+    [
+        ("4.3", BY_APIS, "4.3, from the versions of APIs that brokers offer"),
+        ("2.8", BY_APIS, "3.7 for brokers of 2.8, from the versions of APIs that brokers offer"),
+        ("0.10.2", BY_APIS, "2.4 for brokers of 0.10.2, from the versions of APIs that brokers offer"),
+        ("3.3", BY_APIS, "3.7 for brokers of 3.3 or 3.4, from the versions of APIs that brokers offer"),
+        ("3.3", BY_FOLLOWERS, "3.7 for brokers of 3.3, from what followers say of themselves"),
+        ("1.1", BY_FETCHES, "2.4 for brokers of 1.1 or later, from the versions by which followers fetch"),
+    ],
+)
+def test_people_are_told_what_the_brokers_are_beside_whose_rules_are_replayed(release: str, by: str, told: str) -> None:
+    assert SeenRelease(release, release, by).told == told
+
+
 def test_brokers_of_two_releases_count_as_the_older_one() -> None:
     rows = [Row("1", "3.9"), Row("1", "4.3"), Row("2", "3.10"), Row("3", "4.3")]
     seen = oldest_and_newest(rows)
     assert seen == ("3.10", "4.3")
-    assert SeenRelease(*seen, BY_APIS).told == "4.0, from the versions of APIs that brokers offer (some are of 4.3)"
+    assert SeenRelease(*seen, BY_FOLLOWERS).told == (
+        "4.0 for brokers of 3.10, from what followers say of themselves (some are of 4.3)"
+    )
 
 
 def test_nothing_seen_is_nothing_assumed() -> None:
