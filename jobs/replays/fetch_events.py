@@ -21,9 +21,11 @@ def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:
     """The fetches with the profile of the client's software (READS.profile), null where none is known for it."""
     x = EXCHANGES
     major = F.regexp_extract(F.max(x.client_software_version), r"^(\d+)", 1)
-    name = F.max(x.client_software_name)
+    name, version = F.max(x.client_software_name), F.max(x.client_software_version)
     profile = F.when(name == "apache-kafka-java", F.when(major.try_cast("int") < 4, JAVA_3).otherwise(JAVA_4)).when(
-        name.contains("librdkafka"), LIBRDKAFKA
+        # Bindings say it in their version: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
+        name.contains("librdkafka") | version.contains("rdkafka"),
+        LIBRDKAFKA,
     )
     named = exchanges.where(F.col(x.client_software_name).isNotNull())
     by_connection = named.groupBy(x.connection_id).agg(profile.cast("tinyint").alias(LOG_EVENTS.profile))
@@ -58,6 +60,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
         F.col(b.partition).alias(t.partition),
         F.col(b.connection_id).alias(t.connection_id),
         F.col(b.exchange_no).alias(t.exchange_no),
+        F.col(b.api_version).alias(t.api_version),
         F.lit(BATCH).cast("tinyint").alias(t.kind),
         F.col(b.base_offset).alias(t.position),
         last.alias(t.last_offset),

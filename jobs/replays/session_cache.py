@@ -76,8 +76,8 @@ def check_sessions(exchanges: DataFrame) -> None:
     (newest,) = fetches.agg(F.max(x.api_version)).first() or (None,)
     if newest is not None and newest < WITH_SESSIONS:
         raise CaptureError(
-            f"No fetch here has a session, and no broker has slots for it: they came with Fetch {WITH_SESSIONS} (KIP-227, "
-            f"Kafka 1.1), and the newest captured is {newest}"
+            f"No fetch here can have a session: they came with version {WITH_SESSIONS} of Fetch (KIP-227, Kafka 1.1), "
+            f"and the newest captured is {newest}"
         )
 
 

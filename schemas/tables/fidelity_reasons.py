@@ -126,6 +126,11 @@ CLOSED_OBSTACLES = {
         WHAT_WAS_READ,
         "unknown",
     ),
+    "converted_format": FidelityReason(
+        "Closed loop: the reader is old, and got record batches as message sets, of other sizes than in the log.",
+        "Nothing, but to have the client speak Fetch 4 or later.",
+        "unknown",
+    ),
     "compacted": FidelityReason(
         "Closed loop: compaction had taken records out of a log that the reader read.", COMPACTED, "unknown"
     ),

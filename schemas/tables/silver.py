@@ -208,6 +208,7 @@ RECORD_BATCHES = table(
     connection_id=CONNECTION_ID,
     exchange_no=EXCHANGE_NO,
     source=C("string", "produce or fetch"),
+    api_version=C("smallint", "Version of the Produce or Fetch request", nullable=True),
     broker=BROKER,
     client_address=CLIENT_ADDRESS,
     client_id=CLIENT_ID,

@@ -19,7 +19,8 @@ LONGEST = 2**63 - 1
     [
         ("apache-kafka-java", "3.9.1", JAVA_3), ("apache-kafka-java", "4.0.0", JAVA_4),
         ("apache-kafka-java", "unknown", JAVA_4), ("apache-kafka-java", "99999999999.0", JAVA_4),
-        ("confluent-kafka-python", "2.1-rdkafka-2.1", None), ("librdkafka", "2.1", LIBRDKAFKA), (None, None, None),
+        ("confluent-kafka-python", "2.1-rdkafka-2.1", LIBRDKAFKA), ("librdkafka", "2.1", LIBRDKAFKA),
+        (None, None, None),
     ],
 )  # fmt: skip
 def test_whose_rules_a_client_follows_its_software_tells(

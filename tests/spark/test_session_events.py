@@ -55,5 +55,5 @@ def test_a_broker_has_another_life_where_all_connections_to_it_had_ended(spark: 
 def test_fetches_older_than_sessions_are_refused_and_others_are_not(spark: SparkSession) -> None:
     check_sessions(frame(spark, EXCHANGES, []))
     check_sessions(frame(spark, EXCHANGES, [FETCH | {"api_version": version} for version in (3, 7)]))
-    with pytest.raises(CaptureError, match=r"Kafka 1.1\), and the newest captured is 6"):
+    with pytest.raises(CaptureError, match=r"\(KIP-227, Kafka 1.1\), and the newest captured is 6"):
         check_sessions(frame(spark, EXCHANGES, [FETCH | {"api_version": version} for version in (3, 6)]))

@@ -124,11 +124,13 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
     topic, topic_id = exchanges.names.topic_columns(fields.topic[parent])
     known = found.size >= 0
     t = RECORD_BATCHES
+    exchange = fields.exchange[parent]
     return rows_of(
         t,
-        shared_columns(exchanges, fields.exchange[parent])
+        shared_columns(exchanges, exchange)
         | {
             t.source: repeated(source, len(parent)),
+            t.api_version: exchanges.api_version[exchange],
             t.topic: topic,
             t.topic_id: topic_id,
             t.partition: fields.partition[parent],

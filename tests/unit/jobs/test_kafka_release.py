@@ -12,7 +12,8 @@ from schemas.wire.releases import MARKS
 @pytest.mark.parametrize(
     ("release", "profile"),
     [
-        ("4.4", "4.4"), ("4.3", "4.3"), ("3.7", "3.7"), ("2.5", "3.7"), ("2.4", "2.4"), ("0.10.2", "2.4"), ("9.9", "4.4"),
+        ("4.4", "4.4"), ("4.3", "4.3"), ("3.7", "3.7"), ("2.5", "3.7"), ("2.4", "2.4"), ("0.10.2", "2.4"),
+        ("9.9", "4.4"),
     ],
 )  # fmt: skip
 def test_a_profile_stands_for_the_releases_since_the_one_before(release: str, profile: str) -> None:

@@ -11,16 +11,20 @@ from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.log_reads import BATCH
 
 
-def batch(first: int, last: int, size: int, *, is_old: bool) -> dict[str, Any]:
+def batch(
+    first: int, last: int, size: int, *, is_old: bool, version: int | None = None, produced: int | None = None
+) -> dict[str, Any]:
+    """A batch of a fetch response; of a produce request at a time where that is told."""
     return {
         "topic": "t", "topic_key": "t", "partition": 0, "kind": BATCH, "position": first, "last_offset": last,
-        "size_bytes": size, "append_after": None, "append_before": 0, "is_old_format": is_old,
+        "size_bytes": size, "append_after": produced, "append_before": 0, "is_old_format": is_old,
+        "api_version": version,
     }  # fmt: skip
 
 
-def read(returned: int, *, version: int, offset: int = 0) -> dict[str, Any]:
-    """A fetch of at most 150 bytes of the partition, whose records end with offset 19."""
-    bound = {"bound_low": 20, "bound_high": 20, "told_bound": 20, "fetch_offset": offset, "api_version": version}
+def read(returned: int, *, version: int, offset: int = 0, end: int = 20) -> dict[str, Any]:
+    """A fetch of at most 150 bytes of the partition, whose records end before the offset `end`."""
+    bound = {"bound_low": end, "bound_high": end, "told_bound": end, "fetch_offset": offset, "api_version": version}
     limits = {"max_bytes": 1 << 30, "partition_max_bytes": 150, "in_session": False, "opens_session": False}
     return read_row(0, 0, 0, 0, returned) | bound | limits
 
@@ -57,3 +61,19 @@ def test_what_a_broker_converted_is_no_batch_of_the_log_and_not_to_be_checked() 
     log = batch(0, 9, 80, is_old=False), batch(10, 19, 90, is_old=False)
     assert fidelity(*log, *WRAPPERS, read(150, version=11)) == (1, 1, 0, {})
     assert fidelity(*log, *WRAPPERS, read(100, version=2)) == (0, 0, 1, {"converted_format": 1})
+
+
+def test_record_batches_that_a_topic_of_an_older_format_was_sent_are_kept_as_message_sets() -> None:
+    """message.format.version: a fetch by version 4 or later is answered in the format of the log."""
+    sent = [batch(0, 9, 80, is_old=False, produced=-10), batch(10, 19, 90, is_old=False, produced=-10)]
+    kept = [batch(0, 9, 100, is_old=True, version=11), batch(10, 19, 100, is_old=True, version=11)]
+    assert fidelity(*sent, *kept, read(100, version=11, offset=10)) == (1, 1, 0, {})
+    assert fidelity(*sent, *kept, read(100, version=2, offset=10)) == (1, 1, 0, {})
+
+
+def test_a_log_whose_format_changed_has_both() -> None:
+    """The older part is as the broker made it, what is behind it as it was sent."""
+    sent = [batch(0, 9, 80, is_old=False, produced=-10), batch(10, 19, 90, is_old=False, produced=-10)]
+    kept = [batch(0, 9, 100, is_old=True, version=11), batch(10, 19, 90, is_old=False, version=11)]
+    assert fidelity(*sent, *kept, read(100, version=11, end=10)) == (1, 1, 0, {})
+    assert fidelity(*sent, *kept, read(90, version=11, offset=10)) == (1, 1, 0, {})

@@ -44,6 +44,7 @@ class Drift(StrEnum):
     PARTITION_REFUSED = "partition_refused"
     LOG_UNKNOWN = "log_content_unknown"
     POSITION_MOVED = "position_moved"
+    CONVERTED = "converted_format"
     COMPACTED = "compacted"
     OTHER_PARTITION = "other_partition"
     FEWER_BYTES = "fewer_bytes"
@@ -56,7 +57,7 @@ class Drift(StrEnum):
 
 UNCHECKED = frozenset(
     (Drift.SESSION_UNKNOWN, Drift.THROTTLED, Drift.RESPONSE_ERROR, Drift.PARTITION_REFUSED, Drift.LOG_UNKNOWN,
-     Drift.POSITION_MOVED, Drift.COMPACTED)
+     Drift.POSITION_MOVED, Drift.CONVERTED, Drift.COMPACTED)
 )  # fmt: skip
 AGREED = ""
 Verdicts = Counter[tuple[str, str, str]]
@@ -110,6 +111,8 @@ def why_unchecked(intent: Intent) -> Drift | None:
         return Drift.LOG_UNKNOWN
     if intent.changes.lost:
         return Drift.POSITION_MOVED
+    if flags[READS.is_converted]:
+        return Drift.CONVERTED
     return Drift.COMPACTED if flags[READS.is_compacted] else None
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.tables.steps import READS
-from udfs.replay.fetch.client_order import FOLLOWER, JAVA_4, LIBRDKAFKA
+from udfs.replay.fetch.client_order import JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.client_pace import ClientLanes, Fetches
+from udfs.replay.fetch.client_rules import profile_of
 from udfs.replay.fetch.closed_changes import STOP, UNKNOWN, Changes, Moves, Placed, Times, changes_of
 from udfs.replay.fetch.closed_logs import Log, known_log, read_from_to, records_of
 from udfs.replay.fetch.closed_unit import Rules, Unit
@@ -87,20 +88,11 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
     wait_us = seen.limits[READS.max_wait_ms] * 1000
     return Intent(
         unit, begin, horizon, REQUESTS_A_FETCH * (len(request) + len(unit.visible)) + 1000, changes,
-        Fetches(request, response, records, size, ready, stopped, wait_us), profile_of(seen, reader),
+        Fetches(request, response, records, size, ready, stopped, wait_us),
+        profile_of(seen, reader, servings.request, servings.partition),
         int(records.max(initial=0)), int(throttled.sum()), bool(((is_late == 1) & ~throttled).any()), servings, logs,
         seen,
     )  # fmt: skip
-
-
-def profile_of(seen: Observed, reader: str) -> int:
-    """The rules the reader follows: those of its software, else by whether it uses sessions."""
-    told = seen.limits[READS.profile]
-    if reader == "follower":
-        return FOLLOWER
-    if told != UNSET:
-        return told
-    return JAVA_4 if seen.limits[READS.in_session] == 1 else LIBRDKAFKA
 
 
 def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log]) -> Unit:

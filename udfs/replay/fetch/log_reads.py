@@ -38,7 +38,8 @@ class Partition:
     """The partition at hand: its batches so far, and the log once the first read has come.
 
     converts: the log has record batches, so that message sets of the formats before are what the broker made of those,
-    or made those of, for clients that know no others. They are not in the log.
+    or made those of, for clients that know no others. They are not in the log, but for those shown by a fetch that is
+    answered in the format of the log.
     slices: what the responses show of the log.
     compacts: batches were seen that the log cleaner had been at, or holes between them; what was captured of others may
     be gone since.
@@ -58,13 +59,16 @@ class Partition:
     def known_log(self) -> PartitionLog:
         """The log of all batches, dated by all witnesses."""
         if self.log is None:
-            *columns, is_old, is_sparse, connection, exchange = joined(self.batches, 9)
+            *columns, is_old, is_sparse, connection, exchange, version = joined(self.batches, 10)
             base, last, _, after, _ = columns
-            is_shown = (is_old == 0) & (after == ALWAYS)
+            is_fetched = after == ALWAYS
+            is_shown = (is_old == 0) & is_fetched
             self.slices = slices_of(*(column[is_shown] for column in (connection, exchange, base, last)))
-            self.converts = bool((is_old == 0).any())
             self.compacts = bool(is_sparse.any()) or self.slices.has_holes
-            in_log = (is_old == 0) | (not self.converts)
+            is_kept_old = (is_old == 1) & is_fetched & (version >= FIRST_UNCONVERTED)
+            is_new = (is_old == 0) & ~made_old(base, last, is_old == 0, is_fetched, is_kept_old)
+            self.converts = bool(is_new.any())
+            in_log = is_new | is_kept_old | ((is_old == 1) & (not self.converts))
             log = build_log(*(column[in_log] for column in columns))
             *columns, bound, of_follower = joined(self.witnesses, len(Witnesses._fields) + 2)
             self.log = with_witnesses(log, Witnesses(*(column[of_follower == 1] for column in columns)))
@@ -81,6 +85,19 @@ class Partition:
         found = np.logical_or.accumulate(np.append(self.compacts, sure))
         self.compacts = bool(found[-1])
         return found[1:]
+
+
+def made_old(base: Ints, last: Ints, is_new: Bools, is_fetched: Bools, is_kept_old: Bools) -> Bools:
+    """The produced record batches of which the broker made message sets before it kept them, bool[batches].
+
+    It does so for a topic whose message.format.version is below 0.11. The format may change, with which what was there
+    before stays as it is; where no record batch was fetched, all the log is taken to be of the format that was.
+    """
+    if not is_kept_old.any() or not (is_new & is_fetched).any():
+        return is_new & ~is_fetched & is_kept_old.any()
+    kept = np.sort(base[is_kept_old])
+    is_there: Bools = np.searchsorted(kept, last, side="right") > np.searchsorted(kept, base)
+    return is_new & ~is_fetched & is_there
 
 
 def joined(parts: Sequence[tuple[Ints, ...]], columns: int) -> list[Ints]:
@@ -127,7 +144,9 @@ def numbers_of(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
 
 
 def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
-    """The arguments of `build_log` for these batches; whether each is of an old format and is sparse; its exchange."""
+    """The arguments of `build_log` for these batches; whether each is of an old format and is sparse; its exchange, and
+    the version of that.
+    """
     t = LOG_EVENTS
     return (
         numbers_of(batch, t.position, 0),
@@ -139,6 +158,7 @@ def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
         numbers_of(batch, t.is_sparse, 0),
         numbers_of(batch, t.connection_id, 0),
         numbers_of(batch, t.exchange_no, 0),
+        numbers_of(batch, t.api_version, 0),
     )
 
 

@@ -33,7 +33,7 @@ SERVED = (
 )  # fmt: skip
 TOLD = (READS.partition, READS.request_time, READS.response_time, READS.told_bound)
 FIRST = (READS.request_time, READS.fetch_offset, READS.partition_max_bytes)
-FLAGS = (READS.session_known, READS.refused, READS.redirected, READS.is_compacted)
+FLAGS = (READS.session_known, READS.refused, READS.redirected, READS.is_converted, READS.is_compacted)
 
 
 @dataclass
