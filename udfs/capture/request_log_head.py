@@ -14,8 +14,9 @@ REQUEST_LOG = "request_log"
 UTC = "UTC"
 """The zone of times that name none, unless it is stated: log4j writes local times, without their zone."""
 MARKER = "Completed request:{"
-# The text forms before KIP-673: of Kafka 1.0 to 2.7, and older.
-FREE_TEXT = re.compile(rb"Completed request:\s*(RequestHeader\(|Name:)")
+# The text forms before KIP-673: of Kafka 1.0 to 2.7, of 0.10 and 0.11, which begin as an object of JSON does, and older.
+FREE_TEXT = re.compile(rb"Completed request:\s*(RequestHeader\(|\{api_key=|Name:)")
+JSON = re.compile(re.escape(MARKER.encode()) + rb"(?!api_key=)")
 HEAD_BYTES = 1 << 20
 READ_BYTES = 1 << 16
 
@@ -26,7 +27,7 @@ def is_capture_or_log(path: str) -> bool:
     """
     with open_stored(path) as stored:
         head = head_of(stored)
-    return begins_capture(head) or MARKER.encode() in head
+    return begins_capture(head) or JSON.search(head) is not None
 
 
 def head_of(stored: io.RawIOBase) -> bytes:

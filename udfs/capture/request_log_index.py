@@ -14,7 +14,7 @@ from udfs.capture.line_blocks import line_blocks
 from udfs.capture.log_lines import FINE, lines_of
 from udfs.capture.magics import begins_capture
 from udfs.capture.ranges import PacketRange
-from udfs.capture.request_log_head import FREE_TEXT, MARKER, READ_BYTES, REQUEST_LOG, UTC, head_of
+from udfs.capture.request_log_head import FREE_TEXT, JSON, READ_BYTES, REQUEST_LOG, UTC, head_of
 from udfs.capture.storage import HashedFile
 from udfs.capture.tally import PacketCounts
 from udfs.errors import CaptureError
@@ -35,7 +35,7 @@ def index_stored_log(
     head = head_of(stored)
     if begins_capture(head):
         return None
-    if MARKER.encode() not in head:
+    if not JSON.search(head):
         if FREE_TEXT.search(head):
             raise CaptureError(
                 f"{path}: a request log in free text, as Kafka before 2.8 writes it. refetch reads request logs in "

@@ -172,6 +172,7 @@ def test_a_compressed_log_gives_the_same_rows(tmp_path: Path) -> None:
     "text",
     [
         "[2020-01-01 00:00:00,000] DEBUG Completed request:RequestHeader(apiKey=FETCH, apiVersion=11) -- {...}\n",
+        "[2018-01-01 00:00:00,000] DEBUG Completed request:{api_key=1,api_version=5,correlation_id=7} -- {...}\n",
         "[2017-01-01 00:00:00,000] DEBUG Completed request:Name: FetchRequest; Version: 2; CorrelationId: 1\n",
     ],
 )
