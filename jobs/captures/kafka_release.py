@@ -102,14 +102,14 @@ def by_follower(exchanges: DataFrame) -> DataFrame:
 
 
 def by_fetches(exchanges: DataFrame) -> DataFrame:
-    """(client.id of a follower, release), each once: that in which the version came by which it is answered."""
+    """(node id of a follower, release), each once: that in which the version came by which it is answered."""
     x, m = EXCHANGES, CLUSTER_METADATA
     is_answered = (F.col(x.api_key) == FETCH_REQUEST.api_key) & F.col(x.response_time).isNotNull()
     release = F.lit(None).cast("string")
     for mark in FETCHES:
         release = F.when(F.col(x.api_version) >= mark.version, mark.release).otherwise(release)
-    fetches = exchanges.where(is_answered & F.col(x.client_id).rlike(FOLLOWER))
-    return fetches.select(x.client_id, release.alias(m.release)).where(F.col(m.release).isNotNull()).distinct()
+    fetches = exchanges.where(is_answered & (F.col(x.fetch_replica_id) >= 0))
+    return fetches.select(x.fetch_replica_id, release.alias(m.release)).where(F.col(m.release).isNotNull()).distinct()
 
 
 def oldest_and_newest(rows: Sequence[Row]) -> tuple[str, str] | None:

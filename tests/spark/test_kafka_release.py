@@ -19,8 +19,8 @@ def test_a_version_that_cannot_be_is_none(spark: SparkSession) -> None:
 
 
 def test_where_nobody_says_it_the_versions_by_which_followers_fetch_tell_the_least(spark: SparkSession) -> None:
-    of_consumer = {"client_id": "orders", "api_version": 4, "response_time": TIME}
-    of_follower = {"client_id": "broker-1-fetcher-0", "api_version": 7, "response_time": TIME}
-    without_answer = {"client_id": "broker-1-fetcher-0", "api_version": 11, "response_time": None}
+    of_consumer = {"fetch_replica_id": -1, "api_version": 4, "response_time": TIME}
+    of_follower = {"fetch_replica_id": 1, "api_version": 7, "response_time": TIME}
+    without_answer = {"fetch_replica_id": 1, "api_version": 11, "response_time": None}
     rows = [{"api_key": FETCH_REQUEST.api_key} | row for row in (of_consumer, of_follower, without_answer)]
     assert oldest_and_newest(by_fetches(frame(spark, EXCHANGES, rows)).collect()) == ("1.1", "1.1")

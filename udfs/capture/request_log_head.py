@@ -14,7 +14,7 @@ REQUEST_LOG = "request_log"
 UTC = "UTC"
 """The zone of times that name none, unless it is stated: log4j writes local times, without their zone."""
 MARKER = "Completed request:{"
-# The text forms before KIP-673: of Kafka 1.0 to 2.7, of 0.10 and 0.11, which begin as an object of JSON does, and older.
+# The text forms before KIP-673: of Kafka 1.0 to 2.7, of 0.10 and 0.11, which begin as JSON does, and older.
 FREE_TEXT = re.compile(rb"Completed request:\s*(RequestHeader\(|\{api_key=|Name:)")
 JSON = re.compile(re.escape(MARKER.encode()) + rb"(?!api_key=)")
 HEAD_BYTES = 1 << 20
