@@ -96,10 +96,10 @@ def small_and_many(found: Findings) -> str:
     most = next(iter(found.of(fetching_consumers)), None)  # none where no fetch's partitions are known
     if most is None or most["median"] is None:
         return f"{told}."
-    fill = percent(most["median"] / most[f.max_bytes]) if most[f.max_bytes] else "-"
+    fill = f", {percent(most['median'] / most[f.max_bytes])} of its fetch.max.bytes" if most[f.max_bytes] else ""
     return (
         f"{told}; of {name_of(most[f.client_id])}, which sent most, half of the responses with records have "
-        f"{size(most['median'])} or less, {fill} of its fetch.max.bytes."
+        f"{size(most['median'])} or less{fill}."
     )
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.most import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
 
 FETCH = "FETCH"
 FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE = 70, 10
@@ -102,13 +103,14 @@ def response_sizes(own_rows: OwnRows) -> DataFrame:
 
 
 def fetching_consumers(own_rows: OwnRows) -> DataFrame:
-    """What consumers ask for and get by fetch: those with most fetches first."""
+    """What consumers ask for and get by fetch: those with most fetches first; no max_bytes of old ones."""
     f = FETCH_PARTITIONS
+    asked = F.when(F.col(f.api_version) >= FIRST_WITH_MAX_BYTES, F.col(f.max_bytes))
     size = F.when(F.col(f.response_record_bytes) > 0, F.col(f.response_record_bytes))
     of_consumers = fetch_requests(own_rows).where(F.col(f.reader) == "consumer").groupBy(f.client_id).agg(
         F.count("*").alias("fetches"), F.count_if(F.col(f.response_record_bytes) == 0).alias("empty"),
         F.sum(f.response_record_bytes).alias("bytes"), F.percentile_approx(size, 0.5).alias("median"),
-        F.max(f.max_bytes).alias(f.max_bytes), F.max(f.min_bytes).alias(f.min_bytes),
+        F.max(asked).alias(f.max_bytes), F.max(f.min_bytes).alias(f.min_bytes),
         F.max(f.max_wait_ms).alias(f.max_wait_ms),
     )  # fmt: skip
     return first_rows(of_consumers, MOST_ROWS, F.desc("fetches"), f.client_id)

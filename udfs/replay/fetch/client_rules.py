@@ -9,6 +9,9 @@ from udfs.replay.fetch.client_order import FOLLOWER, JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.observed import UNSET, Observed
 from udfs.wire.arrays import Bools, Ints, edges
 
+FIRST_WITH_MAX_BYTES = 3
+"""The version of Fetch that brought max_bytes (KIP-74, Kafka 0.10.1)."""
+
 
 def profile_of(seen: Observed, reader: str, request: Ints, partition: Ints) -> int:
     """The rules the reader follows: those of its software, else by whether it uses sessions, and keeps an order.

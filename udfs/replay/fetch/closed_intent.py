@@ -9,7 +9,7 @@ import numpy as np
 from schemas.tables.steps import READS
 from udfs.replay.fetch.client_order import JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.client_pace import ClientLanes, Fetches
-from udfs.replay.fetch.client_rules import profile_of
+from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES, profile_of
 from udfs.replay.fetch.closed_changes import STOP, UNKNOWN, Changes, Moves, Placed, Times, changes_of
 from udfs.replay.fetch.closed_logs import Log, known_log, read_from_to, records_of
 from udfs.replay.fetch.closed_unit import Rules, Unit
@@ -19,8 +19,6 @@ from udfs.replay.fetch.partition_log import ALWAYS, NEVER
 from udfs.wire.arrays import Ints, edges
 
 REQUESTS_A_FETCH = 64
-FIRST_WITH_MAX_BYTES = 3
-"""The version of Fetch that brought max_bytes (KIP-74)."""
 
 
 @dataclass(frozen=True)

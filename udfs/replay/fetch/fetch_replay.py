@@ -14,7 +14,7 @@ from schemas.tables.steps import READS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import pack
 from udfs.replay.fetch import fairness
-from udfs.replay.fetch.closed_intent import FIRST_WITH_MAX_BYTES
+from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
 from udfs.replay.fetch.closed_reader import ClosedReader, closed_totals
 from udfs.replay.fetch.closed_report import closed_rows
 from udfs.replay.fetch.fetch_lanes import FetchLanes
