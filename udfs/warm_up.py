@@ -192,7 +192,7 @@ def replay_consumer_memory() -> None:
     """A fetch of one partition, and a produced batch, in one lane."""
     one, none = np.full(1, 1 << 20), np.zeros(1, np.int64)
     bounds = Bounds(one, one, none, none, -np.ones(1, np.int64), one, none)
-    lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one), none, two_fetch_lanes())
+    lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one, one), none, two_fetch_lanes())
     hundred = np.full(3, 100)
     sides = {side: pa.array([side] * 3) for side in (CONSUMER, PRODUCER)}
     fetched = zeros(MEMORY_EVENTS, 3, kind=np.arange(3), size=hundred, returned_bytes=hundred, side=sides[CONSUMER])

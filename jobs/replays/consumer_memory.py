@@ -31,6 +31,8 @@ from udfs.replay.memory.producer_memory import BufferBounds
 from udfs.wire.arrays import Ints
 
 MOST_CONSUMER_ALLOCATION = (1 << 31) - 1  # the prototype's min(buffer.memory, Integer.MAX_VALUE)
+MOST_BLOCK_MS = 1 << 40  # for ever: as us, it can be added to a time
+SENDING_THREADS = "sending.threads"
 
 
 def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> MemoryLanes:
@@ -61,7 +63,8 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
     producer = BufferBounds(
         column("producer.buffer.memory"),
         np.maximum(column("producer.batch.size"), 1),
-        column("producer.max.block.ms") * 1000,
+        np.minimum(column("producer.max.block.ms"), MOST_BLOCK_MS) * 1000,
+        column(SENDING_THREADS),
     )
     numbers, limits = fetch_limits(lanes, captured)
     return MemoryLanes(tuple(lane.name for lane in lanes), consumer, broker, producer, numbers, limits)

@@ -211,14 +211,20 @@ HELD = FidelityReasons(
 BUFFERS = FidelityReasons(
     "Memory of producers",
     "consumer_memory",
-    ("batches_without_wait",),
+    ("batches_without_wait", "closed_loop_sends"),
     {
         "waited_for_memory": FidelityReason(
             "In the replay a captured batch waits for memory longer than it can have.",
             "State the producer's `buffer.memory` and `batch.size` if they are not Kafka's defaults: "
             "`--captured=producer.buffer.memory=...`.",
             "different",
-        )
+        ),
+        "sent_later": FidelityReason(
+            "Closed loop: the replay has memory for a captured batch's first record later than the capture.",
+            "As for waited_for_memory; state the threads that send, if they are several: `--captured=sending.threads=...`. "
+            "Else trust the lanes in closed loop (`times_of`) the less.",
+            "different",
+        ),
     },
 )
 

@@ -136,19 +136,27 @@ BROKER_MEMORY = table(
 PRODUCER_MEMORY = table(
     "producer_memory", "gold",
     "What a producer process would hold of its buffer.memory: batches from their first record's time on, where that "
-    "can be the time of the append, else from their request, until their response.",
+    "can be the time of the append, else from their request, until their response. Where one would wait in a lane "
+    "other than the captured one, the lane is replayed in closed loop.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),
     batch_size=C("int", "batch.size: what a batch takes at least", "bytes"),
-    batches=C("bigint", "Batches sent, each once"),
+    times_of=C("string", "What tells when memory is held: capture, the captured times; closed_loop, threads that wait, "
+                         "and connections that serve requests in turn, each for as long as captured"),
+    sending_threads=C("int", "Threads that send, as stated: of the closed loop"),
+    batches=C("bigint", "Captured batches, each once"),
     batch_bytes=C("bigint", "... their bytes", "bytes"),
+    batches_begun=C("bigint", "Batches that got memory; of the closed loop they have other records than captured"),
     **_USED,
     waits=C("bigint", "Batches whose first record had to wait for memory"),
     **_WAITS,
+    wait_ms_total=C("double", "... all waits that ended together: bufferpool-wait-time-ns-total", "ms"),
+    late_ms_max=C("double", "How much later than captured a record is appended at most, for all waits before it; null "
+                            "where captured times tell", "ms", nullable=True),
     resent=C("bigint", "Sendings of a batch again: it keeps its memory until the last answer"),
     split_parts=C("bigint", "Parts of batches that were too large: split, they take memory beside the pool"),
-    exhausted=C("bigint", "... longer than max.block.ms: BufferExhaustedException"),
+    exhausted=C("bigint", "Batches whose first record waited for max.block.ms: BufferExhaustedException"),
     larger_than_buffer=C("bigint", "Batches larger than buffer.memory: refused"),
     span_ms=_PACE["span_ms"],
     left_out=C("bigint", "Batches beyond the first 1,048,576: not replayed"),

@@ -38,7 +38,7 @@ LANES = MemoryLanes(
     ("captured", "small"),
     bounds_of(UNBOUNDED, 150),
     bounds_of(UNBOUNDED, 15),
-    BufferBounds(np.array([1 << 20, 30]), np.array([10, 10]), np.array([1000, 1000])),
+    BufferBounds(np.array([1 << 20, 30]), np.array([10, 10]), np.array([1000, 1000]), np.array([1, 1])),
     np.zeros(2, np.int64),
     AS_CAPTURED_FETCHES,
 )
@@ -60,7 +60,7 @@ EVENTS = [
     *(broker_row(time, connection) for time, connection in ((0, 1), (10, 2), (20, 3), (30, 4))),
     *TWO_BROKERS,
     row("consumer", "no fetches", time=5, came=6, size=10, api_key=18),
-    *(row("producer", "p", time=time, started=time, came=time + 100, size=15, kind=2) for time in (0, 10, 20)),
+    *(row("producer", "p", exchange_no=time, time=time, started=time, came=time + 100, size=15, kind=2) for time in (0, 10, 20)),
 ]
 
 
@@ -214,3 +214,14 @@ def test_a_connection_passed_over_again_and_again_is_starved() -> None:
     found = {size: consumer_in(bounds_of(size, size), rows) for size in (100, 10_000)}
     assert found[10_000][c.starved_connections] == 0
     assert (found[100][c.starved_connections], found[100][c.stuck_connections]) == (1, 0)
+
+
+def test_a_lane_in_which_a_producer_waits_is_replayed_in_closed_loop() -> None:
+    """The third batch waits until the first is answered, 80 us after it came; the captured lane is as captured."""
+    p, f = PRODUCER_MEMORY, FIDELITY
+    captured, small = rows_of(p)
+    assert [row[p.times_of] for row in (captured, small)] == ["capture", "closed_loop"]
+    assert (small[p.wait_ms_total], small[p.late_ms_max], small[p.batches_begun]) == (0.08, 0.08, 3)
+    assert (captured[p.wait_ms_total], captured[p.late_ms_max]) == (0, None)
+    (loop,) = (row for row in rows_of(f) if row[f.metric] == "closed_loop_sends")
+    assert (loop[f.checked], loop[f.agreed]) == (3, 3)

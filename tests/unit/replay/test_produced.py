@@ -16,8 +16,11 @@ def sent(*sendings: Sending, stream: int = 7, last_ms: int = 5, compressed: int 
     )
     same = (np.full(len(at), value) for value in (last_ms, compressed))
     return batches_of(
-        Sendings(appended, at, answered, size, np.full(len(at), stream), sequence, records, error, appended, *same)
-    )
+        Sendings(
+            appended, at, answered, size, np.full(len(at), stream), sequence, records, error, appended, *same,
+            np.zeros(len(at), np.int64), np.arange(len(at)),
+        )
+    )  # fmt: skip
 
 
 def test_a_batch_holds_its_memory_from_its_first_record_until_its_answer() -> None:

@@ -24,7 +24,7 @@ from udfs.replay.memory.memory_report import (
 from udfs.replay.memory.memory_state import Bounds
 from udfs.replay.memory.memory_trace import BROKER, CONSUMER, PRODUCER, Gathered, request_trace
 from udfs.replay.memory.produced import Produced
-from udfs.replay.memory.producer_memory import replay_producer
+from udfs.replay.memory.producer_lanes import followed
 from udfs.wire.arrays import Ints
 
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
@@ -66,7 +66,7 @@ def rows_of_unit(unit: Unit, gathered: Sources, lanes: MemoryLanes) -> Iterator[
     """The rows of a unit that is complete. A client that fetched nothing, or as a follower, is no consumer."""
     if isinstance(gathered, Produced):
         sent = gathered.sent()
-        yield from producer_rows(unit, replay_producer(sent.batches, lanes.producer), lanes, sent, gathered.left_out)
+        yield from producer_rows(unit, followed(sent, lanes.producer), lanes, sent, gathered.left_out)
         return
     if isinstance(gathered, Gathered):
         replayed = replay_unit(request_trace(gathered), seeded(lanes.broker, unit, lanes.names))

@@ -37,6 +37,7 @@ from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds, Sim
 from udfs.replay.memory.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason, releases, response_trace
 from udfs.replay.memory.produced import Sent
+from udfs.replay.memory.producer_lanes import Followed
 from udfs.replay.memory.producer_memory import BufferBounds, Buffered
 from udfs.wire.arrays import Floats, Ints
 
@@ -44,6 +45,8 @@ ALGORITHM = "consumer_memory"
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
 WAITED = "waited_for_memory"
 """A reason of producers' fidelity: the replay lets a batch wait for longer than the capture can have."""
+SENT_LATER = "sent_later"
+"""... the closed loop of the captured settings sends a record later than the capture."""
 if TYPE_CHECKING:
     Cell = npt.NDArray[np.generic] | pa.Array[Any]
     Rows = Iterator[tuple[Table, pa.RecordBatch]]
@@ -232,16 +235,22 @@ def broker_rows(unit: Unit, sim: Sim, gathered: Gathered, lanes: MemoryLanes) ->
     yield t, rows_of(t, columns)
 
 
-def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, sent: Sent, left_out: int) -> Rows:
+def producer_rows(unit: Unit, done: Followed, lanes: MemoryLanes, sent: Sent, left_out: int) -> Rows:
     """All rows of a producer process."""
-    t, n, batches = PRODUCER_MEMORY, len(lanes.names), len(sim.batches.time)
+    t, n, sim = PRODUCER_MEMORY, len(lanes.names), done.sim
+    batches = len(sim.batches.time)
     columns: Mapping[str, Cell] = {
         **whose(unit, t, lanes.names),
         **used_and_waits(sim),
+        t.times_of: pa.array(np.where(done.in_loop, "closed_loop", "capture").tolist(), pa.string()),
+        t.sending_threads: sim.bounds.threads,
         t.buffer_bytes: sim.bounds.total,
         t.batch_size: sim.bounds.poolable,
         t.batches: np.full(n, batches),
         t.batch_bytes: np.full(n, int(sim.batches.size.sum())),
+        t.batches_begun: sim.waits.sum(axis=1),
+        t.wait_ms_total: sim.runs["wait_us"] / 1000,
+        t.late_ms_max: pa.array(sim.runs["late_us"] / 1000, mask=~done.in_loop),
         t.resent: np.full(n, sent.resent),
         t.split_parts: np.full(n, sent.split_parts),
         t.exhausted: sim.runs["exhausted"],
@@ -251,6 +260,9 @@ def producer_rows(unit: Unit, sim: Buffered, lanes: MemoryLanes, sent: Sent, lef
     yield t, rows_of(t, columns)
     waited = int(sum(sim.runs[count][0] for count in ("late", "exhausted", "larger")))
     yield FIDELITY, fidelity_row(unit, "batches_without_wait", batches, batches - waited, 0, {WAITED: waited})
+    if done.late is not None:
+        agreed = batches - done.late
+        yield FIDELITY, fidelity_row(unit, "closed_loop_sends", batches, agreed, 0, {SENT_LATER: done.late})
 
 
 def consumer_fidelity(unit: Unit, consumed: Consumed, lanes: MemoryLanes) -> Rows:

@@ -18,6 +18,7 @@ from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.memory.memory_trace import MOST_EXCHANGES
 from udfs.replay.memory.producer_memory import Batches
+from udfs.replay.memory.sends import BATCH_OVERHEAD, Routes, Sends, Served, lingered, pieces_of, serving_times
 from udfs.replay.splits.resent import NONE, Rows, mark_resent
 from udfs.replay.splits.sent_batches import TOO_LARGE
 from udfs.wire.arrays import Bools, Ints, read_only
@@ -40,12 +41,15 @@ class Sendings(NamedTuple):
     first_timestamp: Ints
     last_timestamp: Ints
     compressed: Ints
+    connection: Ints
+    request: Ints  # a number that tells the requests of a connection apart
 
 
 class Sent(NamedTuple):
     """The batches that took memory, in the order of time; how many were sent again, and how many parts of splits."""
 
     batches: Batches
+    sends: Sends
     resent: int
     split_parts: int
 
@@ -66,7 +70,7 @@ class Produced:
             for name, missing in (
                 (t.time, 0), (t.started, 0), (t.came, NEVER), (t.size, 0), (t.partition_key, 0), (t.sequence, NONE),
                 (t.records, 0), (t.error_code, 0), (t.first_timestamp, 0), (t.last_timestamp, 0),
-                (t.compressed, 0),
+                (t.compressed, 0), (t.connection_id, 0), (t.exchange_no, 0),
             )
         )  # fmt: skip
         self.parts.append(Sendings(*columns))
@@ -91,7 +95,25 @@ def batches_of(rows: Sendings) -> Sent:
     sending = np.clip(end - np.maximum(rows.sent, rows.appended), 0, None)
     columns = (rows.appended, rows.size, np.maximum(end - rows.appended, 0), may_grow, filled, sending)
     batches = Batches(*(column[own] for column in columns))
-    return Sent(batches, int(is_whole.sum()), int((~own & ~is_whole).sum()))
+    sends = sends_of(rows, own, end, batches)
+    return Sent(batches, sends, int(is_whole.sum()), int((~own & ~is_whole).sum()))
+
+
+def sends_of(rows: Sendings, own: Bools, end: Ints, batches: Batches) -> Sends:
+    """What threads appended, and how connections served it."""
+    answered = np.where(rows.answered == NEVER, rows.sent, rows.answered)
+    serving = serving_times(rows.connection, rows.request, rows.sent, answered)
+    mine = Sendings(*(column[own] for column in rows))
+    connections, connection = np.unique(mine.connection, return_inverse=True)
+    streams, stream = np.unique(np.stack([connection, mine.stream]), axis=1, return_inverse=True)
+    first = np.maximum(mine.size - BATCH_OVERHEAD, 1) // np.maximum(mine.records, 1) + BATCH_OVERHEAD
+    alone = np.where(mine.records > 1, np.minimum(first, mine.size), mine.size)
+    after = np.maximum(end[own] - answered[own], 0)
+    served = Served(stream.ravel().astype(np.int64), alone, serving[own], after, batches.filled)
+    bounds = np.searchsorted(streams[0], np.arange(len(connections) + 1))
+    linger = lingered(mine.connection, mine.request, mine.sent - mine.appended)
+    routes = Routes(streams[0].astype(np.int64), bounds.astype(np.int64), np.array([linger], np.int64))
+    return Sends(pieces_of(mine.appended, batches.filled, mine.size, mine.records), served, routes)
 
 
 def held_until(rows: Sendings, parent: Ints, offset: Ints) -> tuple[Bools, Ints]:

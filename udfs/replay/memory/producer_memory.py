@@ -52,6 +52,7 @@ class BufferBounds(NamedTuple):
     total: Ints  # buffer.memory
     poolable: Ints  # batch.size
     block_us: Ints  # max.block.ms
+    threads: Ints  # that send, for the closed loop
 
 
 BLOCKED = np.dtype(
@@ -64,6 +65,7 @@ BLOCKED = np.dtype(
             "exhausted",  # BufferExhaustedException: max.block.ms was over
             "larger",  # larger than buffer.memory
             "late",  # in lane 0: got its memory when the capture had its last record
+            "late_us",  # in closed loop: how late a record was sent at most
             "end",
         )
     ]

@@ -1,0 +1,39 @@
+"""What the closed loop of a producer goes on from: pieces of batches, and how long requests are served."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.replay.memory.sends import BATCH_OVERHEAD, lingered, pieces_of, serving_times
+from udfs.wire.arrays import Ints
+
+
+def ints(*values: int) -> Ints:
+    return np.array(values, np.int64)
+
+
+def test_a_request_is_served_once_the_one_before_on_its_connection_is_answered() -> None:
+    sent, answered = ints(0, 10, 20, 200), ints(50, 90, 60, 230)
+    assert serving_times(ints(1, 1, 2, 1), ints(1, 2, 1, 3), sent, answered).tolist() == [50, 40, 40, 30]
+
+
+def test_all_batches_of_a_request_are_served_with_it() -> None:
+    assert serving_times(ints(1, 1, 1), ints(4, 4, 5), ints(0, 0, 10), ints(50, 50, 70)).tolist() == [50, 50, 20]
+
+
+def test_how_long_batches_linger_is_told_by_the_one_of_a_request_that_waited_longest() -> None:
+    assert lingered(ints(1, 1, 1, 1), ints(1, 1, 2, 3), ints(20, 3, 21, 500)) == 21
+    assert lingered(ints(), ints(), ints()) == 0
+
+
+def test_a_batch_is_as_many_pieces_as_records_evenly_in_time_and_size() -> None:
+    pieces = pieces_of(ints(0, 1000), ints(9000, 2000), ints(BATCH_OVERHEAD + 50, BATCH_OVERHEAD + 7), ints(5, 1))
+    assert pieces.batch.tolist() == [0, 1, 0, 0, 0, 0]
+    assert pieces.time.tolist() == [0, 1000, 2000, 4000, 6000, 8000]
+    assert pieces.size.tolist() == [10, 7, 10, 10, 10, 10]
+    assert pieces.is_first.tolist() == [1, 1, 0, 0, 0, 0]
+
+
+def test_a_batch_of_many_records_is_64_pieces_that_have_all_its_bytes() -> None:
+    pieces = pieces_of(ints(0), ints(1000), ints(BATCH_OVERHEAD + 999), ints(500))
+    assert (len(pieces.size), int(pieces.size.sum()), set(pieces.size.tolist())) == (64, 999, {15, 16})
