@@ -136,8 +136,8 @@ BROKER_MEMORY = table(
 PRODUCER_MEMORY = table(
     "producer_memory", "gold",
     "What a producer process would hold of its buffer.memory: batches from their first record's time on, where that "
-    "can be the time of the append, else from their request, until their response. Where one would wait in a lane "
-    "other than the captured one, the lane is replayed in closed loop.",
+    "can be the time of the append, else from their request, until their response. Where one of a busy "
+    "producer would wait in a lane other than the captured one, the lane is replayed in closed loop.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),
@@ -145,6 +145,9 @@ PRODUCER_MEMORY = table(
     times_of=C("string", "What tells when memory is held: capture, the captured times; closed_loop, threads that wait, "
                          "and connections that serve requests in turn, each for as long as captured"),
     sending_threads=C("int", "Threads that send, as stated: of the closed loop"),
+    share_behind=C("double", "Of the time that captured requests were on their way, the part in which the broker had "
+                             "others of their connection before them; a lane in which a batch would wait is in closed "
+                             "loop from 0.1 on"),
     batches=C("bigint", "Captured batches, each once"),
     batch_bytes=C("bigint", "... their bytes", "bytes"),
     batches_begun=C("bigint", "Batches that got memory; of the closed loop they have other records than captured"),

@@ -225,3 +225,12 @@ def test_a_lane_in_which_a_producer_waits_is_replayed_in_closed_loop() -> None:
     assert (captured[p.wait_ms_total], captured[p.late_ms_max]) == (0, None)
     (loop,) = (row for row in rows_of(f) if row[f.metric] == "closed_loop_sends")
     assert (loop[f.checked], loop[f.agreed]) == (3, 3)
+
+
+def test_a_lane_of_a_producer_that_is_not_busy_is_replayed_by_captured_times() -> None:
+    """Each of its requests is on a connection of its own, and none behind another."""
+    p = PRODUCER_MEMORY
+    alone = [{**row, "connection_id": row["time"]} for row in EVENTS if row["side"] == "producer"]
+    captured, small = tables(alone, 10_000)[p.name]
+    assert [row[p.times_of] for row in (captured, small)] == ["capture", "capture"]
+    assert (small[p.waits], small[p.share_behind]) == (1, 0)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from udfs.replay.memory.loop_state import Loop
 from udfs.replay.memory.producer_loop import replay_sends
 from udfs.replay.memory.producer_memory import BufferBounds
-from udfs.replay.memory.sends import BATCH_OVERHEAD, Pieces, Routes, Sends, Served
+from udfs.replay.memory.sends import BATCH_OVERHEAD, Pieces, Requests, Routes, Sends, Served
 
 BATCH = 100  # batch.size
 FULL = BATCH - BATCH_OVERHEAD  # bytes of records that fill a batch
 LATER = 1 << 40
-Batch = tuple[int, int, int]  # us of its first record, its stream, us that its request is served
+Batch = tuple[int, int, int]  # us of its first record, its stream, us that its captured request is served
 
 
 def looped(
@@ -27,7 +27,12 @@ def looped(
     n = len(time)
     sizes = np.broadcast_to(np.array(size, np.int64), n)
     own = np.arange(n)
-    served = Served(stream, sizes + BATCH_OVERHEAD, service, np.full(n, after), np.full(n, LATER))
+    served = Served(stream, sizes + BATCH_OVERHEAD, np.full(n, after), np.full(n, LATER))
+    line = np.array(connections, np.int64)[stream]
+    order = np.argsort(line, kind="stable")
+    bounds_of = np.searchsorted(line[order], np.arange(max(connections) + 2)).astype(np.int64)
+    none = np.zeros(n, np.int64)
+    requests = Requests(bounds_of, time[order], service[order], none, none)
     routes = Routes(
         np.array(connections, np.int64),
         np.searchsorted(connections, np.arange(max(connections) + 2)).astype(np.int64),
@@ -35,7 +40,7 @@ def looped(
     )
     settings = (total, poolable, block_us, threads)
     bounds = BufferBounds(*(np.array([value], np.int64) for value in settings))
-    return replay_sends(Sends(Pieces(time, sizes, own, np.ones(n, np.int64)), served, routes), bounds)
+    return replay_sends(Sends(Pieces(time, sizes, own, np.ones(n, np.int64)), served, routes, requests), bounds)
 
 
 def told(sim: Loop) -> dict[str, int]:
@@ -63,9 +68,9 @@ def test_a_connection_has_five_requests_in_flight_and_what_comes_then_fills_batc
 
 
 def test_a_request_has_a_batch_of_each_partition() -> None:
-    """Two that linger together take one request, served for as long as the one that takes longer."""
-    small = {"size": 5, "linger": 20, "connections": (0, 0)}
-    assert told(looped([(0, 0, 50), (10, 1, 70)], 10 * BATCH, **small))["end"] == 20 + 70  # type: ignore[arg-type]
+    """Two that linger together go out in one, which is served as the first that was captured."""
+    found = told(looped([(0, 0, 50), (10, 1, 70)], 10 * BATCH, size=5, linger=20, connections=(0, 0)))
+    assert (found["built"], found["end"]) == (2, 20 + 50)
 
 
 def test_while_a_thread_waits_the_sender_sends_what_lingers_when_it_looks() -> None:
@@ -88,6 +93,14 @@ def test_a_thread_gives_up_after_max_block_ms_and_goes_on() -> None:
     """The second gives up at 40; the third begins to wait then, and gets its memory at 50."""
     found = told(looped([(0, 0, 50), (10, 0, 50), (20, 0, 50)], BATCH, block_us=30))
     assert (found["waits"], found["exhausted"], found["wait_us"], found["end"]) == (2, 1, 10, 100)
+
+
+def test_a_request_is_served_as_long_as_one_that_was_captured_about_then() -> None:
+    """The first 40 take 1 us each, the others, a second later, 30 us."""
+    early, late = [(us, 0, 1) for us in range(0, 400, 10)], [(1_000_000 + us, 0, 30) for us in range(0, 4000, 100)]
+    sim = looped([*early, *late], 100 * BATCH)
+    assert told(sim)["end"] == 1_000_000 + 3900 + 30
+    assert int(sim.usages[0]["most"]) == BATCH
 
 
 def test_a_batch_larger_than_the_buffer_is_refused() -> None:

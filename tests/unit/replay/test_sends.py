@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.replay.memory.sends import BATCH_OVERHEAD, lingered, pieces_of, serving_times
+from udfs.replay.memory.sends import BATCH_OVERHEAD, lingered, pieces_of, requests_of, share_behind
 from udfs.wire.arrays import Ints
 
 
@@ -14,16 +14,30 @@ def ints(*values: int) -> Ints:
 
 def test_a_request_is_served_once_the_one_before_on_its_connection_is_answered() -> None:
     sent, answered = ints(0, 10, 20, 200), ints(50, 90, 60, 230)
-    assert serving_times(ints(1, 1, 2, 1), ints(1, 2, 1, 3), sent, answered).tolist() == [50, 40, 40, 30]
+    requests, place = requests_of(ints(0, 0, 1, 0), ints(1, 2, 1, 3), sent, answered)
+    assert requests.service[place].tolist() == [50, 40, 40, 30]
+    assert requests.behind[place].tolist() == [0, 40, 0, 0]
+    assert share_behind(requests) == 40 / 200
 
 
 def test_all_batches_of_a_request_are_served_with_it() -> None:
-    assert serving_times(ints(1, 1, 1), ints(4, 4, 5), ints(0, 0, 10), ints(50, 50, 70)).tolist() == [50, 50, 20]
+    requests, place = requests_of(ints(0, 0, 0), ints(4, 4, 5), ints(0, 0, 10), ints(50, 50, 70))
+    assert requests.service[place].tolist() == [50, 50, 20]
+    assert requests.bounds.tolist() == [0, 2]
 
 
 def test_how_long_batches_linger_is_told_by_the_one_of_a_request_that_waited_longest() -> None:
-    assert lingered(ints(1, 1, 1, 1), ints(1, 1, 2, 3), ints(20, 3, 21, 500)) == 21
-    assert lingered(ints(), ints(), ints()) == 0
+    sent = ints(20, 20, 40, 600)
+    requests, place = requests_of(ints(0, 0, 0, 0), ints(1, 1, 2, 3), sent, sent)
+    assert lingered(requests, place, ints(0, 17, 19, 100)) == 21
+
+
+def test_requests_that_five_in_flight_held_back_do_not_tell_how_long_batches_linger() -> None:
+    """The sixth is sent when the first is answered."""
+    sent, answered = ints(1, 2, 3, 4, 5, 90), ints(90, 91, 92, 93, 94, 95)
+    requests, place = requests_of(ints(*[0] * 6), np.arange(6), sent, answered)
+    assert lingered(requests, place, sent - ints(1, 1, 1, 1, 1, 80)) == 1
+    assert lingered(requests, place[5:], ints(10)) == 0
 
 
 def test_a_batch_is_as_many_pieces_as_records_evenly_in_time_and_size() -> None:

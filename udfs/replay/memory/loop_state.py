@@ -11,7 +11,7 @@ from udfs.replay.memory.buffer_pool import BUFFERS, Waiters
 from udfs.replay.memory.event_heap import Heap
 from udfs.replay.memory.memory_usage import USAGE, Spent, nothing_spent
 from udfs.replay.memory.producer_memory import BLOCKED, BufferBounds
-from udfs.replay.memory.sends import Pieces, Routes, Sends, Served
+from udfs.replay.memory.sends import Pieces, Requests, Routes, Sends, Served
 from udfs.wire.arrays import Ints, Records, read_only
 
 ANSWER, RETURN, EXPIRE, LINGER, DUE = (kind << 40 for kind in range(5))  # beside a batch, piece or connection in a code
@@ -39,6 +39,8 @@ class Lines(NamedTuple):
     in_flight: Ints  # requests
     busy: Ints  # us: until then it serves what it was sent
     turn: Ints  # the stream that is drained first, of the connection's
+    at: Ints  # the first captured request that was not sent by now
+    sent: Ints  # requests
 
 
 THREADS = np.dtype(
@@ -62,6 +64,7 @@ class Loop(NamedTuple):
     pieces: Pieces
     served: Served
     routes: Routes
+    requests: Requests
     bounds: BufferBounds
     waiters: Waiters  # by piece
     since: Ints  # int64[pieces]: us, when it began to wait
@@ -89,11 +92,12 @@ def loop_of(sends: Sends, bounds: BufferBounds) -> Loop:
         Pieces(*map(read_only, sends.pieces)),
         Served(*map(read_only, sends.served)),
         Routes(*map(read_only, sends.routes)),
+        Requests(*map(read_only, sends.requests)),
         BufferBounds(*map(read_only, bounds)),
         Waiters(*(zeros(n) for _ in Waiters._fields)),
         zeros(n),
         Built(*(zeros(n) for _ in Built._fields)),
-        Lines(zeros(streams), zeros(streams), *(zeros(connections) for _ in range(4))),
+        Lines(zeros(streams), zeros(streams), *(zeros(connections) for _ in range(6))),
         Heap(zeros(room), zeros(room), zeros(1)),
         np.zeros(1, THREADS),
         nothing_spent(lanes),

@@ -244,6 +244,7 @@ def producer_rows(unit: Unit, done: Followed, lanes: MemoryLanes, sent: Sent, le
         **used_and_waits(sim),
         t.times_of: pa.array(np.where(done.in_loop, "closed_loop", "capture").tolist(), pa.string()),
         t.sending_threads: sim.bounds.threads,
+        t.share_behind: np.full(n, done.behind),
         t.buffer_bytes: sim.bounds.total,
         t.batch_size: sim.bounds.poolable,
         t.batches: np.full(n, batches),

@@ -18,7 +18,7 @@ from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.memory.memory_trace import MOST_EXCHANGES
 from udfs.replay.memory.producer_memory import Batches
-from udfs.replay.memory.sends import BATCH_OVERHEAD, Routes, Sends, Served, lingered, pieces_of, serving_times
+from udfs.replay.memory.sends import BATCH_OVERHEAD, Routes, Sends, Served, lingered, pieces_of, requests_of
 from udfs.replay.splits.resent import NONE, Rows, mark_resent
 from udfs.replay.splits.sent_batches import TOO_LARGE
 from udfs.wire.arrays import Bools, Ints, read_only
@@ -102,18 +102,21 @@ def batches_of(rows: Sendings) -> Sent:
 def sends_of(rows: Sendings, own: Bools, end: Ints, batches: Batches) -> Sends:
     """What threads appended, and how connections served it."""
     answered = np.where(rows.answered == NEVER, rows.sent, rows.answered)
-    serving = serving_times(rows.connection, rows.request, rows.sent, answered)
+    connections, connection = np.unique(rows.connection, return_inverse=True)
+    requests, request = requests_of(connection.astype(np.int64), rows.request, rows.sent, answered)
     mine = Sendings(*(column[own] for column in rows))
-    connections, connection = np.unique(mine.connection, return_inverse=True)
-    streams, stream = np.unique(np.stack([connection, mine.stream]), axis=1, return_inverse=True)
+    streams, stream = np.unique(np.stack([connection[own], mine.stream]), axis=1, return_inverse=True)
     first = np.maximum(mine.size - BATCH_OVERHEAD, 1) // np.maximum(mine.records, 1) + BATCH_OVERHEAD
     alone = np.where(mine.records > 1, np.minimum(first, mine.size), mine.size)
     after = np.maximum(end[own] - answered[own], 0)
-    served = Served(stream.ravel().astype(np.int64), alone, serving[own], after, batches.filled)
-    bounds = np.searchsorted(streams[0], np.arange(len(connections) + 1))
-    linger = lingered(mine.connection, mine.request, mine.sent - mine.appended)
-    routes = Routes(streams[0].astype(np.int64), bounds.astype(np.int64), np.array([linger], np.int64))
-    return Sends(pieces_of(mine.appended, batches.filled, mine.size, mine.records), served, routes)
+    bounds = np.searchsorted(streams[0], np.arange(len(connections) + 1)).astype(np.int64)
+    linger = np.array([lingered(requests, request[own], mine.appended)], np.int64)
+    return Sends(
+        pieces_of(mine.appended, batches.filled, mine.size, mine.records),
+        Served(stream.ravel().astype(np.int64), alone, after, batches.filled),
+        Routes(streams[0].astype(np.int64), bounds, linger),
+        requests,
+    )
 
 
 def held_until(rows: Sendings, parent: Ints, offset: Ints) -> tuple[Bools, Ints]:

@@ -165,6 +165,7 @@ def start_loop(sim: Loop, lane: int) -> None:
     for connection in range(len(sim.lines.queued)):
         sim.lines.queued[connection], sim.lines.in_flight[connection] = 0, 0
         sim.lines.busy[connection], sim.lines.turn[connection] = 0, 0
+        sim.lines.at[connection], sim.lines.sent[connection] = sim.requests.bounds[connection], 0
     push(sim.heap, sim.pieces.time[0], DUE)
 
 

@@ -12,10 +12,11 @@ from udfs.replay.memory.buffer_pool import deallocate
 from udfs.replay.memory.event_heap import push
 from udfs.replay.memory.loop_state import ANSWER, NONE, RETURN, Loop
 from udfs.replay.memory.memory_usage import use
+from udfs.replay.memory.sends import IN_FLIGHT
 from udfs.wire.kernel import kernel
 
-IN_FLIGHT = 5
-"""max.in.flight.requests.per.connection by default, and the most with idempotence."""
+ABOUT = 16
+"""Captured requests that take turns in telling how long one is served."""
 MOST_OF_REQUEST = 1 << 20
 """max.request.size by default."""
 
@@ -40,11 +41,26 @@ def is_ready(sim: Loop, lane: int, connection: int, time: int) -> bool:
 
 
 @kernel
+def serving_time(sim: Loop, connection: int, time: int) -> int:
+    """How long the next request is served: those captured on the connection about that time take turns."""
+    requests, lines = sim.requests, sim.lines
+    first, end = requests.bounds[connection], requests.bounds[connection + 1]
+    while lines.at[connection] < end and requests.sent[lines.at[connection]] <= time:
+        lines.at[connection] += 1
+    start = max(min(lines.at[connection] - ABOUT // 2, end - ABOUT), first)
+    among = min(ABOUT, end - first)
+    which = start + lines.sent[connection] % among
+    lines.sent[connection] += 1
+    service: int = requests.service[which]
+    return service
+
+
+@kernel
 def drain(sim: Loop, connection: int, time: int) -> None:
     """Send one request: the first batch of each partition (RecordAccumulator.drainBatchesForOneNode)."""
     lines, built = sim.lines, sim.built
     first, end = sim.routes.streams[connection], sim.routes.streams[connection + 1]
-    chain, last, size, service = NONE, NONE, 0, 0
+    chain, last, size = NONE, NONE, 0
     start = lines.turn[connection]
     for step in range(end - first):
         stream = first + (start + step) % (end - first)
@@ -58,13 +74,12 @@ def drain(sim: Loop, connection: int, time: int) -> None:
         built.behind[head], built.sealed[head] = NONE, 1
         lines.queued[connection] -= 1
         size += built.size[head]
-        service = max(service, sim.served.service[built.of[head]])
         if chain == NONE:
             chain = head
         else:
             built.behind[last] = head
         last = head
-    lines.busy[connection] = max(lines.busy[connection], time) + service
+    lines.busy[connection] = max(lines.busy[connection], time) + serving_time(sim, connection, time)
     lines.in_flight[connection] += 1
     push(sim.heap, lines.busy[connection], ANSWER | chain)
 

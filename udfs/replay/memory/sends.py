@@ -7,14 +7,18 @@ later, until its own answer.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 
+from udfs.replay.fetch.partition_log import NEVER
 from udfs.wire.arrays import Ints, edges
 
 BATCH_OVERHEAD = 61
 """Bytes of a batch before its records (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
+IN_FLIGHT = 5
+"""max.in.flight.requests.per.connection by default, and the most with idempotence."""
 MOST_PIECES, MOST_PIECES_OF_BATCH = 1 << 20, 64
 
 
@@ -34,7 +38,6 @@ class Served(NamedTuple):
 
     stream: Ints  # a number for its partition on its connection
     alone: Ints  # bytes of a batch that has its first record alone
-    service: Ints  # us: its request was served for so long
     after: Ints  # us: it held its memory for so much longer, as where it was sent again
     filled: Ints  # us: as in Batches
 
@@ -47,46 +50,66 @@ class Routes(NamedTuple):
     linger: Ints  # int64[1]: us
 
 
+class Requests(NamedTuple):
+    """Captured requests by connection, in the order of their sending, int64[requests] each but for the bounds."""
+
+    bounds: Ints  # int64[connections + 1], as in Routes
+    sent: Ints  # us
+    service: Ints  # us: it was served for so long
+    behind: Ints  # us: it was behind others of the connection for so long
+    free: Ints  # us: since then fewer than five were in flight before it
+
+
 class Sends(NamedTuple):
     """All that a closed loop goes on from."""
 
     pieces: Pieces
     served: Served
     routes: Routes
+    requests: Requests
 
 
-def serving_times(connection: Ints, request: Ints, sent: Ints, answered: Ints) -> Ints:
-    """How long the request of each sending was served, us. request: a number that tells those of a connection apart."""
-    _, first, number = np.unique(np.stack([connection, request]), axis=1, return_index=True, return_inverse=True)
-    number = number.ravel()
-    begun, done = np.full(len(first), np.iinfo(np.int64).max), np.zeros(len(first), np.int64)
-    np.minimum.at(begun, number, sent)
-    np.maximum.at(done, number, answered)
-    order = np.lexsort((done, begun, connection[first]))
-    line, until = connection[first][order], done[order]
-    # What comes before on the connection, whichever of it was answered last.
-    latest = np.zeros(len(order), np.int64)
-    for start, end in zip(*_runs(line), strict=True):
-        latest[start + 1 : end] = np.maximum.accumulate(until[start : end - 1])
-    served = np.empty(len(order), np.int64)
-    served[order] = np.maximum(until - np.maximum(begun[order], latest), 0)
-    return served[number]
+def requests_of(connection: Ints, request: Ints, sent: Ints, answered: Ints) -> tuple[Requests, Ints]:
+    """(the requests, which of them each sending is in).
+
+    connection: of each sending, from 0 on; request: a number that tells those of a connection apart.
+    """
+    pairs, number = np.unique(np.stack([connection, request]), axis=1, return_inverse=True)
+    begun, done = np.full(pairs.shape[1], NEVER), np.zeros(pairs.shape[1], np.int64)
+    np.minimum.at(begun, number.ravel(), sent)
+    np.maximum.at(done, number.ravel(), answered)
+    order = np.lexsort((done, begun, pairs[0]))
+    bounds = np.searchsorted(pairs[0], np.arange(int(connection.max(initial=-1)) + 2)).astype(np.int64)
+    begun, done = begun[order], done[order]
+    before, free = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
+    for start, end in itertools.pairwise(bounds.tolist()):
+        answers = np.maximum.accumulate(done[start:end])
+        before[start + 1 : end] = answers[:-1]
+        free[start + IN_FLIGHT : end] = answers[:-IN_FLIGHT]
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    behind = np.clip(before - begun, 0, np.maximum(done - begun, 0))
+    served = np.maximum(done - np.maximum(begun, before), 0)
+    return Requests(bounds, begun, served, behind, free), place[number.ravel()]
 
 
-def _runs(values: Ints) -> tuple[list[int], list[int]]:
-    """Where stretches of equal values begin and end."""
-    bounds = np.flatnonzero(np.diff(values, prepend=-1, append=-1)) if len(values) else np.zeros(1, np.int64)
-    return bounds[:-1].tolist(), bounds[1:].tolist()
+def share_behind(requests: Requests) -> float:
+    """Of the time that requests were on their way, the part in which the connection served others before them."""
+    behind = float(requests.behind.sum())
+    return behind / max(behind + float(requests.service.sum()), 1.0)
 
 
-def lingered(connection: Ints, request: Ints, waited: Ints) -> int:
-    """How long a batch waits for more records, us: the median of requests, each by the batch that waited longest."""
-    if not len(waited):
-        return 0
-    _, number = np.unique(np.stack([connection, request]), axis=1, return_inverse=True)
-    longest = np.zeros(number.max() + 1, np.int64)
-    np.maximum.at(longest, number.ravel(), waited)
-    return int(np.sort(longest)[(len(longest) - 1) // 2])
+def lingered(requests: Requests, request: Ints, appended: Ints) -> int:
+    """How long a batch waits for more records, us: the median of requests, each by the batch that waited longest.
+
+    request: of each batch. Requests that could not be sent when that batch began, because five were in flight, do not
+    tell; where none does, it is 0.
+    """
+    first = np.full(len(requests.sent), NEVER)
+    np.minimum.at(first, request, appended)
+    longest = np.sort((requests.sent - first)[requests.free <= first])
+    longest = longest[longest >= 0]
+    return int(longest[(len(longest) - 1) // 2]) if len(longest) else 0
 
 
 def pieces_of(time: Ints, filled: Ints, size: Ints, records: Ints) -> Pieces:
