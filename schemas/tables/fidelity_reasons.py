@@ -221,8 +221,8 @@ BUFFERS = FidelityReasons(
         ),
         "sent_later": FidelityReason(
             "Closed loop: the replay has memory for a captured batch's first record later than the capture.",
-            "As for waited_for_memory; state the threads that send, if they are several: `--captured=sending.threads=...`. "
-            "Else trust the lanes in closed loop (`times_of`) the less.",
+            "As for waited_for_memory; state the threads that send, if they are several: "
+            "`--captured=sending.threads=...`. Else take the lanes in closed loop (`times_of`) as a direction only.",
             "different",
         ),
     },

@@ -39,7 +39,7 @@ def of(work: Path, pace: str, a: str, b: str) -> Replayed:
     """The capture under A replayed under B's settings."""
     had, wanted = PACES[pace].settings(a), PACES[pace].settings(b)
     changes = [f"producer.buffer.memory={wanted['buffer.memory']}"]
-    stated = [f"producer.{key}={value}" for key, value in had.items()]
+    stated = [f"producer.{key}={value}" for key, value in had.items()] + [f"sending.threads={PACES[pace].threads}"]
     return replayed(ALGORITHM, capture(work, pace, a), changes, stated)
 
 
@@ -50,7 +50,8 @@ def predicted(replay: Replayed, name: str) -> dict[str, Any]:
     return {
         "batches or sends that wait": row[t.waits],
         "... give up": row[t.exhausted],
-        "wait ms, median": row[t.wait_ms_p50],
+        "wait ms, in all": row[t.wait_ms_total],
+        "... median": row[t.wait_ms_p50],
         "... 99th percentile": row[t.wait_ms_p99],
         "... longest": row[t.wait_ms_max],
         "most bytes in use": row[t.used_bytes_max],
@@ -63,7 +64,8 @@ def seen(work: Path, pace: str, change: str, name: str) -> Mapping[str, Any]:
     return {
         "batches or sends that wait": told["blocked"],
         "... give up": told["exhausted"],
-        "wait ms, median": told["ms-50"],
+        "wait ms, in all": told["wait-ms"],
+        "... median": told["ms-50"],
         "... 99th percentile": told["ms-99"],
         "... longest": told["ms-100"],
         "most bytes in use": told["used-max"],

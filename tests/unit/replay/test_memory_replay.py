@@ -60,7 +60,10 @@ EVENTS = [
     *(broker_row(time, connection) for time, connection in ((0, 1), (10, 2), (20, 3), (30, 4))),
     *TWO_BROKERS,
     row("consumer", "no fetches", time=5, came=6, size=10, api_key=18),
-    *(row("producer", "p", exchange_no=time, time=time, started=time, came=time + 100, size=15, kind=2) for time in (0, 10, 20)),
+    *(
+        row("producer", "p", exchange_no=time, time=time, started=time, came=time + 100, size=15, kind=2)
+        for time in (0, 10, 20)
+    ),
 ]
 
 

@@ -62,7 +62,7 @@ def test_a_connection_serves_one_request_after_the_other(connections: tuple[int,
 
 
 def test_a_connection_has_five_requests_in_flight_and_what_comes_then_fills_batches() -> None:
-    """Nine small records a us apart: the first five go out alone, the other four together when the first is answered."""
+    """Nine small records a us apart: five go out alone, the other four together when the first is answered."""
     found = told(looped([(us, 0, 50) for us in range(9)], 100 * BATCH, size=5))
     assert (found["built"], found["end"]) == (6, 300)
 
