@@ -24,8 +24,8 @@ NOTES = (
     "    what comes behind it. not above fetch.max.bytes: the proposal's prototype would not start with such a pool.",
     "    bound: KIP-74's. starved: connections passed over again and again. stuck: connections that nothing will free",
     "    memory for, or that are closed because a message is larger than the pool. counts: what a variant takes for",
-    "    used where that is more than what is. A producer that waits is replayed in closed loop, with sending.threads",
-    "    threads: of one that has more, more wait, and for longer.",
+    "    used where that is more than what is. A busy producer that waits is replayed in closed loop, with",
+    "    sending.threads threads: of one that has more, more wait, and for longer.",
 )
 WHY = {
     "response_larger_than_pool": "larger than the pool",
