@@ -45,6 +45,7 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "producer.buffer.memory": (33554432, 0, True),
         "producer.batch.size": (16384, 0, True),
         "producer.max.block.ms": (60000, 0, True),
+        "sending.threads": (1, 1, True),
         "producer.linger.ms": (5, 0, True),
         "producer.compression.type": (None, None, False),
         "broker.message.max.bytes": (1048588, 0, True),
