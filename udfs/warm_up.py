@@ -57,6 +57,8 @@ from udfs.replay.memory.memory_report import ALGORITHM as CONSUMER_MEMORY
 from udfs.replay.memory.memory_report import MemoryLanes
 from udfs.replay.memory.memory_state import Bounds
 from udfs.replay.memory.memory_trace import CONSUMER, PRODUCER
+from udfs.replay.memory.produced import Produced
+from udfs.replay.memory.producer_loop import replay_sends
 from udfs.replay.memory.producer_memory import BufferBounds
 from udfs.replay.memory.replayed_fetches import replayed_fetches
 from udfs.replay.sessions.int_map import new_map, roomy
@@ -199,6 +201,9 @@ def replay_consumer_memory() -> None:
     produced = zeros(MEMORY_EVENTS, 3, size=hundred, side=sides[PRODUCER])
     for _ in replay_memory([fetched, produced], lanes, ""):
         pass
+    sent = Produced()
+    sent.add(produced)
+    replay_sends(sent.sent().sends, lanes.producer)
     for _ in replayed_fetches(reads([log_and_read()], 1 << 20), two_fetch_lanes()):
         pass
 

@@ -96,7 +96,7 @@ def test_a_critical_rule_ends_the_job_with_3_and_says_what_it_refused(told: tupl
     code, _, err = told
     assert code == 3
     lines = err.splitlines()
-    gold = lines[lines.index(f"refetch: gate gold: 2 of 9 rules refused rows of run {RUN}") :]
+    gold = lines[lines.index(f"refetch: gate gold: 2 of 10 rules refused rows of run {RUN}") :]
     assert gold[1].startswith("  critical: fidelity_above_floor: 1 of 2 rows of fidelity. Under the settings")
     assert gold[2] == (
         "    algorithm=fetch_max_bytes, metric=fetches_with_records, reader=consumer, checked=100, agreed=98, "
