@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from udfs.replay.memory.loop_state import Loop
 from udfs.replay.memory.producer_loop import replay_sends
 from udfs.replay.memory.producer_memory import BufferBounds
-from udfs.replay.memory.sends import BATCH_OVERHEAD, Pieces, Requests, Routes, Sends, Served
+from udfs.replay.memory.sends import Pieces, Requests, Routes, Sends, Served
+from udfs.wire.records import HEADER_BYTES
 
 BATCH = 100  # batch.size
-FULL = BATCH - BATCH_OVERHEAD  # bytes of records that fill a batch
+FULL = BATCH - HEADER_BYTES  # bytes of records that fill a batch
 LATER = 1 << 40
 Batch = tuple[int, int, int]  # us of its first record, its stream, us that its captured request is served
 
@@ -27,7 +28,7 @@ def looped(
     n = len(time)
     sizes = np.broadcast_to(np.array(size, np.int64), n)
     own = np.arange(n)
-    served = Served(stream, sizes + BATCH_OVERHEAD, np.full(n, after), np.full(n, LATER))
+    served = Served(stream, sizes + HEADER_BYTES, np.full(n, after), np.full(n, LATER))
     line = np.array(connections, np.int64)[stream]
     order = np.argsort(line, kind="stable")
     bounds_of = np.searchsorted(line[order], np.arange(max(connections) + 2)).astype(np.int64)

@@ -27,7 +27,7 @@ from udfs.replay.memory.buffer_pool import (
 )
 from udfs.replay.memory.event_heap import Heap, pop, push
 from udfs.replay.memory.memory_usage import USAGE, Spent, advance, begin, nothing_spent, use
-from udfs.wire.arrays import Ints, Records, read_only
+from udfs.wire.arrays import Ints, Record, Records, read_only
 from udfs.wire.kernel import kernel
 
 RELEASE, EXPIRE, ALLOCATE, SEND = (kind << 40 for kind in range(4))  # beside the index of a batch in a code
@@ -95,13 +95,19 @@ class Buffered(NamedTuple):
 
 
 @kernel
+def note_wait(run: Record, waits: Ints, waited: int) -> None:
+    """Count that a batch got its memory after so many us, of a lane's BLOCKED and its waits, int64[BUCKETS]."""
+    waits[bucket_of(waited)] += 1
+    run.wait_us += waited
+    run.longest_us = max(run.longest_us, waited)
+
+
+@kernel
 def grant(sim: Buffered, lane: int, i: int, time: int) -> None:
     """A batch got its memory."""
     run, waited = sim.runs[lane], time - sim.batches.time[i]
     sim.served[i] = 1
-    sim.waits[lane, bucket_of(waited)] += 1
-    run.wait_us += waited
-    run.longest_us = max(run.longest_us, waited)
+    note_wait(run, sim.waits[lane], waited)
     if lane == 0:
         sim.waited[i] = min(waited, sim.batches.held[i])
         run.late += 1 if time > max(sim.batches.filled[i], sim.batches.time[i]) else 0

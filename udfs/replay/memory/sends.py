@@ -14,9 +14,8 @@ import numpy as np
 
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.wire.arrays import Ints, edges
+from udfs.wire.records import HEADER_BYTES
 
-BATCH_OVERHEAD = 61
-"""Bytes of a batch before its records (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
 IN_FLIGHT = 5
 """max.in.flight.requests.per.connection by default, and the most with idempotence."""
 MOST_PIECES, MOST_PIECES_OF_BATCH = 1 << 20, 64
@@ -122,7 +121,7 @@ def pieces_of(time: Ints, filled: Ints, size: Ints, records: Ints) -> Pieces:
     last = np.maximum(filled - 1000, time)
     gaps = np.maximum(count - 1, 1)
     at = time[batch] + (last - time)[batch] * place // gaps[batch]
-    whole = np.maximum(size - BATCH_OVERHEAD, 1)
+    whole = np.maximum(size - HEADER_BYTES, 1)
     share = whole[batch] * (place + 1) // count[batch] - whole[batch] * place // count[batch]
     order = np.argsort(at, kind="stable")
     return Pieces(at[order], share[order], batch[order], (place == 0).astype(np.int64)[order])

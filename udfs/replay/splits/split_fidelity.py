@@ -90,6 +90,17 @@ class Made(NamedTuple):
 
 
 @kernel
+def bytes_of_next(made: Made, batch: int, first_timestamp: int) -> int:
+    """Bytes that the record would take which may have ended a batch; of two the larger, for that one decides."""
+    count = made.end[batch] - made.first[batch]
+    size: int = record_bytes(made.next_content[batch], count, made.next_timestamp[batch] - first_timestamp)
+    if made.other_content[batch] >= 0:
+        other = record_bytes(made.other_content[batch], count, made.other_timestamp[batch] - first_timestamp)
+        size = max(size, other)
+    return size
+
+
+@kernel
 def verdict_at(
     made: Made, batch: int, estimate: np.float32, content: Ints, timestamp: Ints, codec: int, lanes: Producers, cut: int
 ) -> int:
@@ -109,14 +120,8 @@ def verdict_at(
         return AGREED
     count = made.end[batch] - first
     estimated = estimated_bytes(uncompressed, estimate, lanes.estimation_factor[0], codec != 0)
-    size = record_bytes(made.next_content[batch], count, made.next_timestamp[batch] - timestamp[first])
-    if not has_room(count, estimated, limit, size):
-        return AGREED
-    if made.other_content[batch] >= 0:
-        size = record_bytes(made.other_content[batch], count, made.other_timestamp[batch] - timestamp[first])
-        if not has_room(count, estimated, limit, size):
-            return AGREED
-    return _FEWER
+    has_more = has_room(count, estimated, limit, bytes_of_next(made, batch, timestamp[first]))
+    return _FEWER if has_more else AGREED
 
 
 @kernel

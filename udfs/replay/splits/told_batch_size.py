@@ -23,7 +23,7 @@ from udfs.replay.splits.compression_estimate import (
 )
 from udfs.replay.splits.roundest import UNBOUNDED, roundest
 from udfs.replay.splits.sent_batches import Sent
-from udfs.replay.splits.split_fidelity import CODES, EARLY, Made, Reason, judge
+from udfs.replay.splits.split_fidelity import CODES, EARLY, Made, Reason, bytes_of_next, judge
 from udfs.wire.arrays import Ints, all_read_only, read_only
 from udfs.wire.kernel import kernel
 
@@ -88,11 +88,7 @@ def range_of(
         least = 0
     if made.cut[batch] >= EARLY:
         return least, UNBOUNDED
-    count = made.end[batch] - first
-    size = record_bytes(made.next_content[batch], count, made.next_timestamp[batch] - timestamp[first])
-    if made.other_content[batch] >= 0:
-        other = record_bytes(made.other_content[batch], count, made.other_timestamp[batch] - timestamp[first])
-        size = max(size, other)
+    size = bytes_of_next(made, batch, timestamp[first])
     most = estimated_bytes(uncompressed, estimates[1], factor, codec != 0) + size - 1
     return least, (most if most >= at_least else -1)
 
@@ -130,11 +126,11 @@ def judged_from(sent: Sent, group: Group) -> tuple[Made, Closes, Splits, Ints, I
 
 
 def with_estimate(group: Group) -> Group:
-    """An estimate that is not known at the beginning is taken to be what the first batch has: it soon follows the
-    batches."""
+    """The group without its rows, which for many topics would fill the memory. An estimate that is not known at the
+    beginning is taken to be what the first batch has: it soon follows the batches."""
     ratios = group.told.closes.ratio
     is_known = group.initial >= 0 or len(ratios) == 0
-    return group if is_known else group._replace(initial=float(ratios[0]))
+    return group._replace(mine=group.mine[:0].copy(), initial=group.initial if is_known else float(ratios[0]))
 
 
 def told_batch_size(sent: Sent, groups: Iterable[Group], lanes: Producers, default: int) -> int:

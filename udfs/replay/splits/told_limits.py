@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from udfs.replay.splits.roundest import UNBOUNDED, roundest
 from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
+from udfs.wire.arrays import Ints
 
 _NO_ERROR = 0
 
 
 @dataclass
 class AnswersSeen:
-    """By topic, bytes: the largest batch that was taken, and the smallest that was refused as too large."""
+    """The largest batch that was taken, and the smallest that was refused as too large: bytes, int64[topics] each."""
 
-    taken: dict[int, int] = field(default_factory=dict)
-    refused: dict[int, int] = field(default_factory=dict)
+    taken: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    refused: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def add(self, sent: Sent) -> None:
         """Take the answers to some sendings."""
-        rows = sent.rows
-        for topic in np.unique(sent.topic).tolist():
-            sizes, errors = rows.size[sent.topic == topic], rows.error[sent.topic == topic]
-            self.taken[topic] = max(self.taken.get(topic, 0), int(sizes[errors == _NO_ERROR].max(initial=0)))
-            refused = int(sizes[errors == TOO_LARGE].min(initial=UNBOUNDED))
-            self.refused[topic] = min(self.refused.get(topic, UNBOUNDED), refused)
+        rows, new = sent.rows, len(sent.topics) - len(self.taken)
+        self.taken = np.pad(self.taken, (0, new))
+        self.refused = np.pad(self.refused, (0, new), constant_values=UNBOUNDED)
+        for error, note, sizes in ((_NO_ERROR, np.maximum, self.taken), (TOO_LARGE, np.minimum, self.refused)):
+            note.at(sizes, sent.topic[rows.error == error], rows.size[rows.error == error])
 
-    def limits(self, topics: Mapping[str, int], default: int) -> dict[str, int]:
-        """max.message.bytes of the topics, numbered, to whose batches brokers gave other answers than by the default.
+    def limits(self, topics: Iterable[str], default: int) -> dict[str, int]:
+        """max.message.bytes of the topics, in the order of their numbers, whose answers the default does not give.
 
         Topics whose limit changed meanwhile are not among them: a batch was taken that is larger than one refused.
         """
-        ranges = {topic: (self.taken.get(n, 0), self.refused.get(n, UNBOUNDED)) for topic, n in topics.items()}
+        ranges = zip(topics, self.taken.tolist(), self.refused.tolist(), strict=True)
         return {
             topic: roundest(taken, refused - 1 if refused < UNBOUNDED else UNBOUNDED)
-            for topic, (taken, refused) in ranges.items()
+            for topic, taken, refused in ranges
             if taken < refused and not taken <= default < refused
         }
