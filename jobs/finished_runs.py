@@ -9,15 +9,17 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.kafka_release import KAFKA
-from jobs.lake import has_table, rows_here, rows_of, write_table
+from jobs.gates.row_rules import Watch
+from jobs.lake import has_table, rows_of
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.split_answers import BATCH_SIZE, MESSAGE_MAX_BYTES
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario
+from jobs.target import Target
 from jobs.version import VERSION
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
@@ -51,7 +53,7 @@ class RunRows(NamedTuple):
     refused: Mapping[str, str] = MappingProxyType({})
 
 
-def run_rows(spark: SparkSession, run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> DataFrame:
+def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Table:
     """The rows of the table `runs`: one an algorithm."""
     t = RUNS
     assumed = assumed_of(run.scenario, known.kafka)
@@ -71,7 +73,7 @@ def run_rows(spark: SparkSession, run: Run, known: RunRows, algorithms: Iterable
         }
         for algorithm in algorithms
     ]
-    return rows_here(spark, pa.Table.from_pylist(rows, schema=arrow_schema(t)))
+    return pa.Table.from_pylist(rows, schema=arrow_schema(t))
 
 
 def assumed_of(scenario: Scenario, kafka: str | None) -> list[str]:
@@ -104,7 +106,8 @@ def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapp
     assumed = assumed_of(run.scenario, next(seen, None))
     if not all(is_now and before == assumed for *_, before, is_now in found):
         now = {t.run_at: F.lit(run.run_at), t.assumed: F.array(*map(F.lit, assumed)).cast(t.assumed.type)}
-        write_table(own.withColumns({str(column): value for column, value in now.items()}), run.lake, t, run_name)
+        to = Target(run.lake, run_name, Watch())
+        to.write(own.withColumns({str(column): value for column, value in now.items()}), t)
     sys.stderr.write(f"refetch: run {run_name} was replayed before; `replay` would do it again\n")
     refused: Mapping[str, str] = found[0][1]
     return refused

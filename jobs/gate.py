@@ -15,6 +15,7 @@ from jobs.gates.results import Result, result_rows, tell, write_results
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.set_rules import Finding, SetRule
 from jobs.gates.views import Subject, rows_to_check
+from jobs.lake import rows_here
 from jobs.progress import stage
 from jobs.report_page.findings import known_run
 from jobs.run import Run
@@ -72,7 +73,7 @@ def by_expectations(
     if pages is None:
         return met(rules, rows)
     home = f"{Path(pages).parent}/{CONTEXT}" if run.data_docs is None else f"{pages}/{CONTEXT}"
-    about_rows = result_rows(spark, run.gates, subject, row_results)
+    about_rows = rows_here(spark, result_rows(run.gates, subject, row_results))
     return met_with_data_docs(
         rules, rows, about_rows, (home, pages), Checking(subject.gate, subject.id, run.run_at, is_shown=True)
     )

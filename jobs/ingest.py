@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,18 +20,18 @@ from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_quality import quality_rows
 from jobs.captures.capture_rows import capture_rows, packed_rows
 from jobs.captures.log_agreement import RequestsSeen, agreement_rows, joined_requests, lines_alone, with_log
-from jobs.captures.names import learn_names
+from jobs.captures.names import names_in
 from jobs.captures.request_log_plan import logged_rows
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.kernels import ready_session, start_workers
-from jobs.lake import check_tables, has_table, no_rows, rows_of, side_by_side
-from jobs.lake_storage import as_pattern, delete_folder
-from jobs.packed_tables import PACKED_ROWS, PACKED_TABLE, Target, unpacked, write_packed
+from jobs.lake import check_tables, has_table, rows_of, side_by_side
+from jobs.packed_tables import unpacked, write_packed
 from jobs.progress import stage
 from jobs.run import Run
+from jobs.target import Target
 from jobs.version import decoder
 from schemas.tables.silver import (
     CAPTURE_QUALITY,
@@ -42,9 +43,9 @@ from schemas.tables.silver import (
     QUARANTINE,
     SILVER,
 )
-from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import EXCHANGE_COUNTS, REPEATED_LINES
 from schemas.tables.table import Table
+from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.asked_records import sufficient
 from udfs.facts.known_names import Names
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
@@ -85,18 +86,18 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
 
 def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, Counts]:
     """From planned captures to silver tables; returns what the gate's rules on rows found on the way."""
-    staging = f"{run.lake}/_staging/{plan.capture_id}"
+    # On disk, for it grows with the captures; not again from the captures where what was kept is lost with its machine.
+    decoded = Decoded(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
     with stage("decode", spark):
         check_tables(spark, run.lake, SILVER)
-        packed = staged_rows(spark, run, plan)
-        packed.write.mode("overwrite").partitionBy(SOURCE, PACKED_TABLE).parquet(staging)
+        names = names_in(decoded.packed())
     with stage("silver", spark):
-        counts = write_silver(spark, run, plan, Staged(spark, staging))
-    delete_folder(spark, staging)
+        counts = write_silver(spark, run, plan, decoded, names)
+    decoded.packed().unpersist()
     return counts
 
 
-def staged_rows(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:
+def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:
     """Packed rows of all files, with what they were decoded from."""
     rows = []
     if plan.has_packets:
@@ -107,58 +108,58 @@ def staged_rows(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class Staged:
-    """The packed rows in a folder, by table and what they were decoded from."""
+class Decoded:
+    """All packed rows of a capture set, by table and what they were decoded from."""
 
-    spark: SparkSession
-    folder: str
+    all: DataFrame
 
     def packed(self, *sources: str) -> DataFrame:
         """The rows from these sources, packed; of all where none is named."""
-        schema = f"{PACKED_ROWS} binary, {SOURCE} string, `{PACKED_TABLE}` string"
-        packed = self.spark.read.schema(schema).parquet(as_pattern(self.folder))
-        return packed.where(F.col(SOURCE).isin(*sources)) if sources else packed
+        return self.all.where(F.col(SOURCE).isin(*sources)) if sources else self.all
 
     def rows(self, table: Table, *sources: str, names: Names | None = None) -> DataFrame:
         """A table's rows from these sources."""
         return unpacked(self.packed(*sources), table, names)
 
 
-def write_silver(spark: SparkSession, run: Run, plan: CapturePlan, staged: Staged) -> Mapping[Table, Counts]:
-    """Write every silver table from the staged rows; `captures` last, for with it the capture set is complete."""
+def write_silver(
+    spark: SparkSession, run: Run, plan: CapturePlan, decoded: Decoded, names: Names
+) -> Mapping[Table, Counts]:
+    """Write every silver table from the decoded rows; `captures` last, for with it the capture set is complete."""
     watch = Watch(run.gates)
-    names = learn_names(*(staged.rows(table) for table in (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)))
     to = Target(run.lake, plan.capture_id, watch, names)
-    with_logs = joined_tables(plan, staged, names) if plan.has_packets and plan.logs.ranges else {}
+    with_logs = joined_tables(plan, decoded, names) if plan.has_packets and plan.logs.ranges else {}
     as_decoded = [table for table in DECODED if table not in with_logs]
     source = PACKETS if plan.has_packets else LOGS
-    write_packed(spark, staged.packed(source), as_decoded, to)
-    connections, counts = (staged.rows(table, source, names=names) for table in (CONNECTIONS, EXCHANGE_COUNTS))
+    write_packed(spark, decoded.packed(source), as_decoded, to)
+    connections, counts = (decoded.rows(table, source, names=names) for table in (CONNECTIONS, EXCHANGE_COUNTS))
     quality = quality_rows(connections, counts, plan.capture_id)
-    others = {LOG_AGREEMENT: no_rows(spark, LOG_AGREEMENT), CAPTURE_QUALITY: quality, **with_logs}
+    others = {CAPTURE_QUALITY: quality, **with_logs}
     side_by_side(spark, [partial(to.write, rows, table) for table, rows in others.items()])
+    if LOG_AGREEMENT not in others:
+        to.write_here(spark, arrow_schema(LOG_AGREEMENT).empty_table(), LOG_AGREEMENT)
     refused = watch.refused_rows()
     if refused is not None:
-        decoded = with_logs.get(QUARANTINE, staged.rows(QUARANTINE, names=names))
-        to.write(decoded.unionByName(refused), QUARANTINE)
-    repeated = repeated_by_file(staged.rows(REPEATED_LINES)) if plan.logs.ranges else {}
+        quarantined = with_logs.get(QUARANTINE, decoded.rows(QUARANTINE, names=names))
+        to.write(quarantined.unionByName(refused), QUARANTINE)
+    repeated = repeated_by_file(decoded.rows(REPEATED_LINES)) if plan.logs.ranges else {}
     written_by = decoder(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id)
-    to.write(capture_rows(spark, plan, written_by, repeated), CAPTURES)
+    to.write_here(spark, capture_rows(plan, written_by, repeated), CAPTURES)
     return watch.counts()
 
 
-def joined_tables(plan: CapturePlan, staged: Staged, names: Names) -> dict[Table, DataFrame]:
+def joined_tables(plan: CapturePlan, decoded: Decoded, names: Names) -> dict[Table, DataFrame]:
     """The tables that request logs add to beside packets."""
     packets, logs = (
-        RequestsSeen(staged.rows(EXCHANGES, source, names=names), staged.rows(CONNECTIONS, source))
+        RequestsSeen(decoded.rows(EXCHANGES, source, names=names), decoded.rows(CONNECTIONS, source))
         for source in (PACKETS, LOGS)
     )
     joined = joined_requests(packets, logs)
-    alone = lines_alone(staged.rows(QUARANTINE, LOGS))
+    alone = lines_alone(decoded.rows(QUARANTINE, LOGS))
     return {
         EXCHANGES: with_log(joined),
         LOG_AGREEMENT: agreement_rows(joined, plan.capture_id),
-        QUARANTINE: staged.rows(QUARANTINE, PACKETS, names=names).union(alone),
+        QUARANTINE: decoded.rows(QUARANTINE, PACKETS, names=names).union(alone),
     }
 
 

@@ -27,8 +27,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jobs.delta_log import partition_files
-from jobs.lake_storage import as_pattern
+from jobs import delta_log, local_log
+from jobs.lake_storage import as_pattern, workers_folder
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
@@ -75,26 +75,50 @@ def no_rows(spark: SparkSession, table: Table) -> DataFrame:
     return rows_here(spark, arrow_schema(table).empty_table())
 
 
+def local_table(spark: SparkSession, lake: str, table: Table) -> str | None:
+    """The table's folder, there already or not, where this process and the workers see it and may read and write it by
+    themselves; None where that takes Spark.
+    """
+    folder = workers_folder(spark, lake)
+    path = None if folder is None else table_path(folder, table)
+    return None if path is None or not local_log.is_for_delta_rs(path) else path
+
+
 def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
     """Whether the lake has the table."""
-    return DeltaTable.isDeltaTable(spark, table_path(lake, table))
+    path = local_table(spark, lake, table)
+    return DeltaTable.isDeltaTable(spark, table_path(lake, table)) if path is None else local_log.is_there(path)
 
 
 def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     """The table's rows. Raises LakeError where it is not there, or has other columns than declared."""
+    check_table(spark, lake, table)
+    return spark.read.format("delta").load(table_path(lake, table)).select(*table.columns)
+
+
+def check_table(spark: SparkSession, lake: str, table: Table) -> None:
+    """Raises LakeError where the lake has no such table, or one with other columns than declared."""
     path = table_path(lake, table)
     if not has_table(spark, lake, table):
         raise LakeError(f"{path}: no such table; run `ingest` with captures and this --lake first")
-    rows = spark.read.format("delta").load(path)
-    check_columns(rows, table, path)
-    return rows.select(*table.columns)
+    local = local_table(spark, lake, table)
+    schema = spark.read.format("delta").load(path).schema if local is None else local_log.columns_of(local)
+    check_columns(schema, table, path)
 
 
 def rows_of(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
     """A table's rows of one capture set or, in gold, of one run."""
-    rows, path = read_table(spark, lake, table), table_path(lake, table)
-    files = partition_files(spark, path, (str(table.replaced_by), identity))
-    return rows.where(F.col(table.replaced_by) == identity) if files is None else rows_in(spark, path, table, files)
+    check_table(spark, lake, table)
+    local, partition = local_table(spark, lake, table), (str(table.replaced_by), identity)
+    path = local or table_path(lake, table)
+    files = (
+        delta_log.partition_files(spark, path, partition)
+        if local is None
+        else local_log.partition_files(path, partition)
+    )
+    if files is None:
+        return read_table(spark, lake, table).where(F.col(table.replaced_by) == identity)
+    return rows_in(spark, path, table, files)
 
 
 def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[str]) -> DataFrame:
@@ -105,9 +129,9 @@ def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[st
     return read.parquet(*map(as_pattern, files)).select(*table.columns)
 
 
-def check_columns(rows: DataFrame, table: Table, where: str) -> None:
+def check_columns(schema: StructType, table: Table, where: str) -> None:
     """Compare with the declaration. Raises LakeError that lists every difference."""
-    found = {f.name: f.dataType.simpleString() for f in rows.schema}
+    found = {f.name: f.dataType.simpleString() for f in schema}
     wanted = {f.name: f.dataType.simpleString() for f in spark_schema(table)}
     faults = [f"no column `{name}`" for name in wanted if name not in found]
     faults += [f"unknown column `{name}`" for name in found if name not in wanted]
@@ -126,7 +150,7 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
     Written again, by a second run or after a kill, the table is the same. Raises LakeError for other columns.
     """
     path = table_path(lake, table)
-    check_columns(rows, table, f"what is to be written to {path}")
+    check_columns(rows.schema, table, f"what is to be written to {path}")
     described = rows.select(*(F.col(c).alias(c, metadata={"comment": comment(c)}) for c in table.columns))
     (
         described.write.format("delta")
@@ -141,7 +165,7 @@ def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> Non
     """Compare those that the lake has with their declarations. Raises LakeError for one with other columns."""
     for table in tables:
         if has_table(spark, lake, table):
-            read_table(spark, lake, table)
+            check_table(spark, lake, table)
 
 
 def described_schema(table: Table) -> StructType:

@@ -70,15 +70,6 @@ def workers_folder(spark: SparkSession, lake: str) -> str | None:
     return str(path.toUri().getPath()) if _system(spark, path).getUri().getScheme() == "file" else None
 
 
-def delete_folder(spark: SparkSession, path: str) -> None:
-    """Remove a folder on any file system that Spark reaches; nothing where it is not there."""
-    jvm = spark.sparkContext._jvm
-    if jvm is None:
-        raise LakeError(f"{path} cannot be deleted through Spark Connect; use a classic Spark session")
-    folder = jvm.org.apache.hadoop.fs.Path(path)
-    _system(spark, folder).delete(folder, True)
-
-
 def as_pattern(path: str) -> str:
     """The pattern that a path alone matches, for Spark takes what it is to read for patterns.
 

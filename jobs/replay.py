@@ -17,11 +17,12 @@ from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.kernels import ready_session
-from jobs.packed_tables import Target, write_packed
+from jobs.packed_tables import write_packed
 from jobs.progress import stage
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.algorithms import asked
 from jobs.run import Run
+from jobs.target import Target
 from jobs.version import replayer
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.table import Table
@@ -76,7 +77,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     for rows in packed.values():
         rows.unpersist()
     of_run = RunRows(run_name, capture_id, made_by, kafka, refused)
-    to.write(run_rows(spark, run, of_run, done), RUNS)
+    to.write_here(spark, run_rows(run, of_run, done), RUNS)
     return Replayed(run_name, done, refused, to.watch.counts())
 
 

@@ -15,13 +15,14 @@ from jobs.finished_runs import RunRows, run_id, run_rows
 from jobs.gates.row_rules import Watch
 from jobs.kernels import ready_session
 from jobs.lake import rows_here, rows_of, table_path
-from jobs.packed_tables import Target, write_packed
+from jobs.packed_tables import write_packed
 from jobs.progress import stage
 from jobs.replays.limit_answers import answer_lines
 from jobs.replays.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.run import Run
 from jobs.scenarios.cluster_file import Cluster, read_cluster
 from jobs.scenarios.scenario import Scenario
+from jobs.target import Target
 from jobs.version import replayer
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
@@ -51,7 +52,7 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
         rows = replayed(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name).persist()
         write_packed(spark, rows, PARTITION_LIMITS.tables, to)
     rows.unpersist()
-    to.write(run_rows(spark, run, RunRows(run_name, cluster_id, replayer(cluster_id)), [PARTITION_LIMITS]), RUNS)
+    to.write_here(spark, run_rows(run, RunRows(run_name, cluster_id, replayer(cluster_id)), [PARTITION_LIMITS]), RUNS)
     return run_name
 
 

@@ -1,6 +1,6 @@
-"""Reading and planting a lake's tables by another implementation of Delta than the one that refetch writes them with.
+"""Reading and planting a lake's tables by delta-rs, which starts no JVM: a table takes milliseconds.
 
-It is delta-rs, which starts no JVM: a table takes milliseconds.
+That Spark's Delta finds the same in them is for tests/spark/test_packed_tables.py to say.
 """
 
 from __future__ import annotations

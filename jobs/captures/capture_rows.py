@@ -79,7 +79,7 @@ def packets_of(part: PacketRange, file_no: int, order: FileOrder) -> Iterator[pa
     return read_packets(part, file_no=file_no, buckets=BUCKETS, batch_bytes=BATCH_BYTES, order=order)
 
 
-def capture_rows(spark: SparkSession, plan: CapturePlan, decoder: str, repeated: Mapping[int, int]) -> DataFrame:
+def capture_rows(plan: CapturePlan, decoder: str, repeated: Mapping[int, int]) -> pa.Table:
     """Rows of the table `captures`; repeated: lines of a request log that an earlier file has too, by its place."""
     t = CAPTURES
     rows: list[dict[str, object]] = [
@@ -117,4 +117,4 @@ def capture_rows(spark: SparkSession, plan: CapturePlan, decoder: str, repeated:
         }
         for file_no, index in enumerate(plan.indexes)
     ]
-    return rows_here(spark, pa.Table.from_pylist(rows, schema=arrow_schema(t)))
+    return pa.Table.from_pylist(rows, schema=arrow_schema(t))

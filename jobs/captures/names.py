@@ -3,56 +3,48 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.topic_ids import CREATION, DELETION, ids_in_force
-from schemas.tables.silver import CONNECTIONS
-from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
+from jobs.packed_tables import PACKED_ROWS, PACKED_TABLE
 from udfs.facts.known_names import Names
+from udfs.facts.table_files import unpacked_rows
+from udfs.facts.told_names import BROKER, CHANGE, SERVER, SHOWN_ID, TOLD, TOLD_BY, distinct, told_names
 
 
-def learn_names(metadata: DataFrame, changes: DataFrame, connections: DataFrame) -> Names:
-    """What Metadata, CreateTopics and DeleteTopics responses say; it grows with the cluster, not with the traffic."""
-    m, t, c = CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS
-    brokers = metadata.select(m.host, F.col(m.port).cast("string"), F.col(m.node_id).cast("string"))
-    done = changes.where((F.col(t.error_code) == 0) & ~F.coalesce(t.validate_only, F.lit(False)))
-    asked = F.unix_micros(t.request_time).alias("asked")
-    named = done.select(t.topic, t.topic_id, asked, asked.alias("answered"))
-    shown = metadata.select(m.topic, m.topic_id, F.unix_micros(m.request_time), F.unix_micros(m.response_time))
-    first, last = (F.coalesce(told, F.lit(0)) for told in (F.min("answered"), F.max("asked")))
-    pairs = shown.toDF(*named.columns).union(named).groupBy(t.topic, t.topic_id).agg(first, last)
-    made = done.where(F.col(t.kind).isin(CREATION, DELETION)).select(t.topic, t.kind, asked)
-    tables = [texts_of(pairs), texts_of(made), brokers, connections.select(c.server)]
-    shown_ids, breaks, nodes, servers = distinct_together(tables)
+def names_in(packed: DataFrame) -> Names:
+    """What packed rows, columns PACKED_TABLE and PACKED_ROWS, tell of names."""
+
+    def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from told_names(unpacked_rows(batches, TOLD_BY, None)).to_batches()
+
+    telling = packed.where(F.col(PACKED_TABLE).isin([table.name for table in TOLD_BY]))
+    told = telling.select(PACKED_TABLE, PACKED_ROWS).mapInArrow(gather, from_arrow_schema(TOLD))
+    return learn_names(told.toArrow())
+
+
+def learn_names(told: pa.Table) -> Names:
+    """What Metadata, CreateTopics and DeleteTopics responses and connections say: rows of TOLD, in any order."""
+    rows = distinct(told.cast(TOLD)).sort_by([(name, "ascending") for name in TOLD.names])
+    found: dict[str, list[tuple[str, str, int | None, int | None]]] = defaultdict(list)
+    for what, *row in zip(*(rows[name].to_pylist() for name in TOLD.names), strict=True):
+        found[what].append((row[0], row[1], row[2], row[3]))
     return Names(
-        {topic_id: name for name, topic_id, _, _ in shown_ids},
+        {topic_id: name for name, topic_id, _, _ in found[SHOWN_ID]},
         ids_in_force(
-            [(name, topic_id, int(first), int(last)) for name, topic_id, first, last in shown_ids],
-            [(name, kind, int(time)) for name, kind, time in breaks],
+            [(name, topic_id, first or 0, last or 0) for name, topic_id, first, last in found[SHOWN_ID]],
+            [(n, kind, at) for n, kind, at, _ in found[CHANGE] if kind in (CREATION, DELETION) and at is not None],
         ),
-        name_brokers([(host, int(port), int(node)) for host, port, node in nodes], [server for (server,) in servers]),
+        name_brokers(
+            [(host, int(port), node) for host, port, node, _ in found[BROKER] if node is not None],
+            [server for server, *_ in found[SERVER]],
+        ),
     )
-
-
-def texts_of(rows: DataFrame) -> DataFrame:
-    """The rows with every column as a text."""
-    return rows.select(*(F.col(column).cast("string") for column in rows.columns))
-
-
-def distinct_together(tables: Sequence[DataFrame]) -> list[list[tuple[str, ...]]]:
-    """The distinct rows of each table of texts in their order, those with a null left out, by one Spark job for all."""
-    as_texts = [
-        rows.dropna().select(F.lit(place).alias("table"), F.array(*rows.columns).alias("texts"))
-        for place, rows in enumerate(tables)
-    ]
-    found: list[list[tuple[str, ...]]] = [[] for _ in tables]
-    for place, texts in reduce(DataFrame.union, as_texts).distinct().collect():
-        found[place].append(tuple(texts))
-    return [sorted(rows) for rows in found]
 
 
 def name_brokers(brokers: list[tuple[str, int, int]], servers: list[str]) -> dict[str, str]:

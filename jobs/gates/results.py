@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from jobs.gates.row_rules import Watch
 from jobs.gates.rules import Gates, Severity
 from jobs.gates.views import Subject
-from jobs.lake import has_table, rows_here, rows_of, table_path, write_table
+from jobs.lake import has_table, rows_of, table_path
+from jobs.target import Target
 from schemas.tables.gold_gates import GATE_RESULTS
 from udfs.errors import GateError
 from udfs.facts.arrow_tables import arrow_schema
@@ -38,10 +40,10 @@ class Result:
 
 def write_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject, results: Sequence[Result]) -> None:
     """Put the results in the place of those that the same capture set or run had."""
-    write_table(result_rows(spark, gates, subject, results), lake, GATE_RESULTS, subject.id)
+    Target(lake, subject.id, Watch()).write_here(spark, result_rows(gates, subject, results), GATE_RESULTS)
 
 
-def result_rows(spark: SparkSession, gates: Gates, subject: Subject, results: Sequence[Result]) -> DataFrame:
+def result_rows(gates: Gates, subject: Subject, results: Sequence[Result]) -> pa.Table:
     """Rows of the table `gate_results`."""
     t = GATE_RESULTS
     rows: list[dict[str, object]] = [
@@ -60,7 +62,7 @@ def result_rows(spark: SparkSession, gates: Gates, subject: Subject, results: Se
         }
         for result in results
     ]
-    return rows_here(spark, pa.Table.from_pylist(rows, schema=arrow_schema(t)))
+    return pa.Table.from_pylist(rows, schema=arrow_schema(t))
 
 
 def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> list[Result]:

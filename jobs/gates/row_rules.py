@@ -60,9 +60,19 @@ class Watch:
             marked = marked.where(~F.arrays_overlap(VIOLATIONS, F.array(*map(F.lit, out))))
         return marked.drop(VIOLATIONS)
 
-    def with_rows_to_take_out(self, written: Mapping[Table, DataFrame]) -> list[Table]:
-        """Count in tables that are written already, and say which hold rows that have to be taken out."""
-        counts = counted({table: (rows, self.gates.row_rules(table)) for table, rows in written.items()}, self.lanes)
+    def note(self, table: Table, rows: int) -> None:
+        """So many rows of a table are written, and no rule refuses any."""
+        self._scanned[table] = Counts(rows, {rule.name: 0 for rule in self.gates.row_rules(table)})
+
+    def with_rows_to_take_out(self, written: Mapping[Table, DataFrame], rows: Mapping[Table, int]) -> list[Table]:
+        """Count in tables that are written already, and say which hold rows that have to be taken out.
+
+        rows: how many each has.
+        """
+        for table in written:
+            self.note(table, rows[table])
+        watched = {table: (own, self.gates.row_rules(table)) for table, own in written.items() if rows[table]}
+        counts = counted({table: (own, rules) for table, (own, rules) in watched.items() if rules}, self.lanes)
         self._scanned |= counts
         return [table for table in counts if any(counts[table].refused[name] for name in self._taken_out_by(table))]
 

@@ -11,13 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-import jobs.ingest
 from jobs.cli import run_command
 from jobs.lake import read_table, write_table
 from jobs.spark import spark_log
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from tests.lakes import queried
-from udfs.facts.arrow_tables import unpack
 from udfs.facts.pseudonyms import KNOWN_TO_ALL
 
 PASSWORD, CARD = b"s3cr3t-pa55", b"4111111111111111"
@@ -25,18 +23,11 @@ SECRETS = (PASSWORD, CARD)
 
 
 def texts_of(path: Path) -> Iterator[bytes]:
-    """What a file says: its bytes, and of a Parquet file every column as Arrow holds it, neither packed nor coded.
-
-    A staging file has rows of other tables packed in a column; they are unpacked.
-    """
+    """What a file says: its bytes, and of a Parquet file every column as Arrow holds it, neither packed nor coded."""
     yield path.read_bytes()
     if path.suffix == ".parquet":
         # A reader of single files: pq.read_table would take table=... in the path for a column.
-        table = pq.ParquetFile(path).read()
-        yield from buffers_of(table)
-        if "rows" in table.column_names:
-            for batch in unpack(table.select(["rows"]).to_batches()):
-                yield from buffers_of(pa.Table.from_batches([batch]))
+        yield from buffers_of(pq.ParquetFile(path).read())
 
 
 def buffers_of(table: pa.Table) -> Iterator[bytes]:
@@ -61,12 +52,11 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def screen(spark: SparkSession, shared_captures: Path, lake: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What a pipeline prints on a capture with logins and card numbers; it leaves its staging files for us to read."""
+    """What a pipeline prints on a capture with logins and card numbers."""
     capture = shared_captures / "sasl.pcap"
     assert all(secret in capture.read_bytes() for secret in SECRETS)
     shown = tmp_path_factory.mktemp("screen") / "stdout"
     with pytest.MonkeyPatch.context() as patched, shown.open("w+") as out:
-        patched.setattr(jobs.ingest, "delete_folder", lambda spark, path: None)
         patched.setattr("sys.stdout", out)
         patched.setattr("sys.stderr", out)
         assert run_command(["pipeline", f"--captures={capture}", f"--lake={lake}"]) == 0
@@ -74,7 +64,7 @@ def screen(spark: SparkSession, shared_captures: Path, lake: Path, tmp_path_fact
 
 
 def test_no_secret_is_in_the_lake(screen: str, lake: Path) -> None:
-    assert list((lake / "_staging").rglob("*.parquet"))
+    assert list(lake.rglob("*.parquet"))
     assert leaks(lake) == []
 
 
@@ -104,10 +94,8 @@ def test_a_leak_would_be_found(spark: SparkSession, screen: str, lake: Path, tmp
 
 
 def test_with_a_key_no_name_of_a_topic_client_or_host_is_in_the_lake(
-    spark: SparkSession, shared_captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, shared_captures: Path, tmp_path: Path
 ) -> None:
-    """Not even in the staging files."""
-    monkeypatch.setattr(jobs.ingest, "delete_folder", lambda spark, path: None)
     (tmp_path / "key").write_text("one secret key of ours\n")
     plain, called = tmp_path / "plain", tmp_path / "called"
     capture = [f"--captures={shared_captures / 'sasl.pcap'}"]

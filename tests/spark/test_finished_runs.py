@@ -8,10 +8,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from jobs.finished_runs import RunRows, kept_run, run_id, run_rows
-from jobs.lake import read_table, write_table
+from jobs.gates.row_rules import Watch
+from jobs.lake import read_table
 from jobs.replays.fetch_limits import FETCH_LIMITS
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.target import Target
 from schemas.tables.gold import RUNS
 
 CAPTURE, CODE, KAFKA = "a-capture", "this code", "4.3, from the versions of APIs that brokers offer"
@@ -30,7 +32,8 @@ def test_what_was_assumed_of_a_kept_run_is_told_as_of_the_last_command(spark: Sp
     silent, outspoken = run(), run("broker.fetch.max.bytes=55MiB")
     name = run_id(CAPTURE, silent.scenario)
     assert name == run_id(CAPTURE, outspoken.scenario)
-    write_table(run_rows(spark, silent, RunRows(name, CAPTURE, CODE, KAFKA), [FETCH_LIMITS]), str(tmp_path), RUNS, name)
+    rows = run_rows(silent, RunRows(name, CAPTURE, CODE, KAFKA), [FETCH_LIMITS])
+    Target(str(tmp_path), name, Watch()).write_here(spark, rows, RUNS)
     before = assumed()
     assert {"broker.fetch.max.bytes", f"kafka: {KAFKA}"} < before
     assert kept_run(spark, outspoken, name, CODE) == {}

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 import jobs.captures.capture_plan
 import jobs.captures.capture_rows
 import jobs.ingest
-import jobs.packed_tables
+import jobs.lake
+import jobs.target
 from jobs.captures.capture_index import BUCKETS
 from jobs.captures.capture_plan import plan_capture
 from jobs.captures.capture_rows import packed_rows
@@ -169,30 +170,28 @@ def test_a_run_after_one_that_was_killed_leaves_the_same_tables(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed when three tables were complete, and the files of the others were there without a commit."""
-    replace_partition, done = jobs.packed_tables.replace_partition, []
+    replace_partition, done = jobs.target.replace_partition, []
 
     def replace_until_killed(*of: Any) -> None:
-        if len(done) >= 3:  # tables are committed side by side, and two may end at once
+        if len(done) >= 3:
             raise Killed
         replace_partition(*of)
         done.append(of)
 
     with monkeypatch.context() as patched:
-        patched.setattr(jobs.packed_tables, "replace_partition", replace_until_killed)
+        patched.setattr(jobs.target, "replace_partition", replace_until_killed)
         with pytest.raises(Killed):
             jobs.ingest.ingest(spark, run_into(tmp_path, capture))
-    (staged,) = (tmp_path / "_staging").iterdir()
-    twice = next(staged.rglob("*.parquet"))
-    shutil.copy(twice, twice.with_name(f"of-a-task-that-was-cut-off-{twice.name}"))
+    of_no_version = next((tmp_path / "silver/exchanges").rglob("*.parquet"))
+    shutil.copy(of_no_version, of_no_version.with_name(f"of-a-task-that-was-cut-off-{of_no_version.name}"))
     jobs.ingest.ingest(spark, run_into(tmp_path, capture))
     assert lake_rows(str(tmp_path), SILVER) == expected
-    assert list((tmp_path / "_staging").iterdir()) == []
 
 
 def test_the_tables_are_the_same_where_workers_do_not_reach_the_lake(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs.packed_tables, "workers_folder", lambda *_: None)
+    monkeypatch.setattr(jobs.lake, "workers_folder", lambda *_: None)
     jobs.ingest.ingest(spark, run_into(tmp_path, capture))
     assert lake_rows(str(tmp_path), SILVER) == expected
     assert not list(tmp_path.rglob("*.zstd.parquet"))

@@ -9,23 +9,25 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-import jobs.delta_log
-from jobs.delta_log import DataFile, replace_partition
-from jobs.failures import spark_failures_told
+import jobs.local_log
 from jobs.gates.row_rules import Watch
-from jobs.lake import read_table, rows_here, rows_of, table_path, write_table
-from jobs.lake_storage import delete_folder, workers_folder
-from jobs.packed_tables import Target, write_packed
+from jobs.lake import described_schema, read_table, rows_here, rows_of, table_path, write_table
+from jobs.lake_storage import workers_folder
+from jobs.local_log import DataFile, partition_files, replace_partition
+from jobs.packed_tables import write_packed
+from jobs.target import Target
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.table import Table
 from tests.lakes import queried
 from tests.spark.test_tables import EXAMPLES, examples
-from udfs.errors import LakeError, SparkError
+from udfs.errors import LakeError
 from udfs.facts.arrow_tables import PACKED, arrow_schema, pack
 
 
@@ -113,21 +115,49 @@ def test_files_are_passed_over_by_their_statistics_and_no_row_is_missed(spark: S
     assert rows.agg(F.min("exchange_no"), F.max("exchange_no")).first() == (0, 209)
 
 
+@pytest.mark.parametrize("there", [[], [1]], ids=["first rows", "rows that are there"])
 def test_of_two_who_replace_the_same_rows_the_second_fails(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: list[int]
 ) -> None:
-    write(spark, tmp_path, "a", 1)
-    path, overwrite = table_path(str(tmp_path), EXCHANGES), jobs.delta_log._overwrite
+    write(spark, tmp_path, "b", 7)
+    write(spark, tmp_path, "a", *there)
+    path, added = table_path(str(tmp_path), EXCHANGES), jobs.local_log._schema
 
-    def another_comes_first(*of: Any) -> Any:
-        monkeypatch.setattr(jobs.delta_log, "_overwrite", overwrite)
+    def another_comes_first(schema: StructType) -> Any:
+        monkeypatch.setattr(jobs.local_log, "_schema", added)
         write(spark, tmp_path, "a", 2)
-        return overwrite(*of)
+        return added(schema)
 
-    monkeypatch.setattr(jobs.delta_log, "_overwrite", another_comes_first)
-    with pytest.raises(SparkError, match="DELTA_CONCURRENT"), spark_failures_told():
-        replace_partition(spark, path, "", ("capture_id", "a"), [DataFile("capture_id=a/late.parquet", 1, "{}")])
-    assert numbers_in(tmp_path) == [("a", 2)]
+    monkeypatch.setattr(jobs.local_log, "_schema", another_comes_first)
+    late = DataFile("capture_id=a/late.parquet", 1, 1, "{}")
+    with pytest.raises(LakeError, match=r"exchanges: could not be changed.*at the same time, run the command again"):
+        replace_partition(path, described_schema(EXCHANGES), ("capture_id", "a"), [late])
+    assert numbers_in(tmp_path) == [("a", 2), ("b", 7)]
+
+
+def test_of_two_who_make_a_table_the_second_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, schema, file = (
+        str(tmp_path / "t"),
+        described_schema(EXCHANGES),
+        DataFile("capture_id=a/1.parquet", 1, 1, "{}"),
+    )
+    replace_partition(path, schema, ("capture_id", "a"), [file])
+    monkeypatch.setattr(jobs.local_log, "is_there", lambda _: False)
+    with pytest.raises(LakeError, match="could not be changed"):
+        replace_partition(path, schema, ("capture_id", "a"), [file])
+
+
+def test_those_who_replace_other_rows_do_not_meet(spark: SparkSession, tmp_path: Path) -> None:
+    """Each knows a version to which the other has added."""
+    write(spark, tmp_path, "a", 1)
+    path, schema = table_path(str(tmp_path), EXCHANGES), described_schema(EXCHANGES)
+    tables = [DeltaTable(path), DeltaTable(path)]
+    for table, name in zip(tables, "bc", strict=True):
+        file = DataFile(f"capture_id={name}/1.parquet", 1, 1, "{}")
+        jobs.local_log._replace(
+            table, schema, ("capture_id", name), [jobs.local_log._added(file, ("capture_id", name))]
+        )
+    assert [len(partition_files(path, ("capture_id", name)) or ()) for name in "abc"] == [1, 1, 1]
 
 
 def test_a_table_of_other_columns_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
@@ -150,8 +180,6 @@ def test_a_lake_may_have_any_name(spark: SparkSession, tmp_path: Path, name: str
     write_table(rows_here(spark, exchanges("a", [4])), str(lake), EXCHANGES, "a")
     for rows in (rows_of(spark, str(lake), EXCHANGES, "a"), read_table(spark, str(lake), EXCHANGES)):
         assert [row.exchange_no for row in rows.collect()] == [4]
-    delete_folder(spark, str(lake))
-    assert [path.name for path in tmp_path.iterdir()] == ["lake 1"]
 
 
 @pytest.mark.parametrize("lake", ["{}/a lake", "file://{}/lake", "file:{}/lake"])

@@ -13,12 +13,23 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 import jobs.delta_log
-from jobs.delta_log import DataFile, partition_files, replace_partition
-from jobs.lake import described_schema, read_table, rows_here, rows_of, table_path, write_table
+import jobs.lake
+import jobs.local_log
+from jobs.gates.row_rules import Watch
+from jobs.lake import local_table, read_table, rows_here, rows_of, table_path, write_table
+from jobs.target import Target
 from schemas.tables.silver import EXCHANGES
 from udfs.facts.arrow_tables import arrow_schema
 
 A = (str(EXCHANGES.replaced_by), "a")
+
+
+@pytest.fixture(params=["seen by this process", "seen by Spark alone"], autouse=True)
+def is_local(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Where lakes are."""
+    if request.param == "seen by Spark alone":
+        monkeypatch.setattr(jobs.lake, "workers_folder", lambda *_: None)
+    return bool(request.param == "seen by this process")
 
 
 def exchanges(*numbers: int) -> pa.Table:
@@ -52,24 +63,20 @@ def test_every_version_has_its_own_rows(spark: SparkSession, tmp_path: Path) -> 
     assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "b")) == []
 
 
-def test_delta_looks_for_files_once_a_version_and_never_for_those_written_here(
-    spark: SparkSession, tmp_path: Path
+def files_of_a(spark: SparkSession, path: str, is_local: bool) -> tuple[str, ...] | None:
+    return jobs.local_log.partition_files(path, A) if is_local else jobs.delta_log.partition_files(spark, path, A)
+
+
+def test_delta_looks_for_files_once_a_version_where_spark_alone_sees_the_lake(
+    spark: SparkSession, tmp_path: Path, is_local: bool
 ) -> None:
     write(spark, tmp_path, 1)
     path = table_path(str(tmp_path), EXCHANGES)
-
-    def look() -> object:
-        return partition_files(spark, path, A)
-
-    assert jobs_of(spark, look) > 0
-    assert jobs_of(spark, look) == 0
-    (file,) = partition_files(spark, path, A) or ()
-    copied = DataFile("capture_id=a/copied.parquet", Path(file.removeprefix("file:")).stat().st_size, "{}")
-    shutil.copy(file.removeprefix("file:"), f"{path}/{copied.path}")
-    replace_partition(spark, path, described_schema(EXCHANGES).json(), A, [copied])
-    assert jobs_of(spark, look) == 0
-    assert partition_files(spark, path, A) == (f"{path}/{copied.path}",)
-    assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [1]
+    found = []
+    looks = [jobs_of(spark, lambda: found.append(files_of_a(spark, path, is_local))) for _ in range(2)]
+    assert (looks[0] > 0, looks[1]) == (not is_local, 0)
+    assert found[0] == found[1]
+    assert len(found[0] or ()) == 1
 
 
 def test_a_table_that_was_deleted_and_written_again_has_the_new_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -88,40 +95,44 @@ def test_a_copy_of_a_lake_has_rows_of_its_own(spark: SparkSession, tmp_path: Pat
 
 
 def test_rows_that_were_deleted_from_a_file_stay_out(spark: SparkSession, tmp_path: Path) -> None:
+    """A table with a feature of Delta's that not all who read and write know is Delta's to read and write."""
     write(spark, tmp_path, 1, 2, 3)
     path = table_path(str(tmp_path), EXCHANGES)
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
     DeltaTable.forPath(spark, path).delete("exchange_no = 2")
-    assert partition_files(spark, path, A) is None
+    assert local_table(spark, str(tmp_path), EXCHANGES) is None
+    assert jobs.delta_log.partition_files(spark, path, A) is None
     assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [1, 3]
+    Target(str(tmp_path), "a", Watch()).write_here(spark, exchanges(5), EXCHANGES)
+    assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [5]
 
 
 def test_of_many_files_those_are_passed_over_that_statistics_rule_out(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool
 ) -> None:
-    monkeypatch.setattr(jobs.delta_log, "_FEW_FILES", 1)
+    for log in (jobs.delta_log, jobs.local_log):
+        monkeypatch.setattr(log, "FEW_FILES", 1)
     rows = rows_here(spark, exchanges(*range(20))).repartitionByRange(2, "exchange_no")
     write_table(rows, str(tmp_path), EXCHANGES, "a")
-    path = table_path(str(tmp_path), EXCHANGES)
-    assert partition_files(spark, path, A) is None
-    assert jobs_of(spark, lambda: partition_files(spark, path, A)) == 0
+    assert files_of_a(spark, table_path(str(tmp_path), EXCHANGES), is_local) is None
     own = rows_of(spark, str(tmp_path), EXCHANGES, "a")
     assert own.count() == 20
     assert numbers_in(own.where("exchange_no = 7")) == [7]
     assert own.schema == read_table(spark, str(tmp_path), EXCHANGES).schema
 
 
-def test_columns_are_the_same_whoever_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_are_the_same_whoever_reads_them(spark: SparkSession, tmp_path: Path, is_local: bool) -> None:
     write(spark, tmp_path, 1)
-    assert partition_files(spark, table_path(str(tmp_path), EXCHANGES), A) is not None
+    assert files_of_a(spark, table_path(str(tmp_path), EXCHANGES), is_local) is not None
     assert rows_of(spark, str(tmp_path), EXCHANGES, "a").columns == read_table(spark, str(tmp_path), EXCHANGES).columns
 
 
 def test_what_is_known_of_versions_is_bounded(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool
 ) -> None:
     monkeypatch.setattr(jobs.delta_log, "_MOST_KNOWN", 2)
+    monkeypatch.setattr(jobs.delta_log, "_known", {})
     for number in range(4):
         write(spark, tmp_path, number)
         assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [number]
-    assert len(jobs.delta_log._known) == 2
+    assert len(jobs.delta_log._known) == (0 if is_local else 2)

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.tables.table import Table
+from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, unpack_rows
 from udfs.facts.known_names import Names, with_names
 
@@ -24,10 +26,12 @@ _FILES: list[pa.Field[Any]] = [
     pa.field("table", pa.string()),
     pa.field("path", pa.string()),
     pa.field("size", pa.int64()),
+    pa.field("rows", pa.int64()),
     pa.field("stats", pa.string()),
 ]
 FILES = pa.schema(_FILES)
-"""A file of a table: its path below the table's folder, its bytes, and its statistics as Delta's log has them."""
+"""A file of a table: its path below the table's folder, its bytes and rows, and its statistics as Delta's log has them.
+"""
 COMPRESSION: Literal["zstd"] = "zstd"
 """A third smaller than Spark's own snappy, in the same time."""
 
@@ -37,6 +41,7 @@ class TableFile:
 
     def __init__(self, folder: Path, table: Table, replaced: str) -> None:
         self._table = table
+        self._replaced = replaced
         self._folder = folder
         # As Delta lays out a partition: its column stands in the folder's name and not in the file.
         self._path = Path(f"{table.replaced_by}={replaced}") / f"part-{uuid.uuid4()}.{COMPRESSION}.parquet"
@@ -53,15 +58,23 @@ class TableFile:
         )
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add the table's rows, as a row group."""
+        """Add the table's rows, as a row group. Raises LakeError for those of another capture set or run."""
+        others = pc.unique(rows[self._table.replaced_by]).to_pylist()
+        if others != [self._replaced]:
+            raise LakeError(
+                f"{self._folder}: rows to be written have {self._table.replaced_by} {others}, expected "
+                f"{self._replaced} in all of them"
+            )
         self._writer.write_batch(rows.select(self._schema.names).cast(self._schema))
 
     def closed(self) -> dict[str, object]:
         """End the file; its row of FILES."""
         self._writer.close()
         size = (self._folder / self._path).stat().st_size
-        stats = json.dumps(statistics(self._footer[0], self._schema), separators=(",", ":"))
-        return {"table": self._table.name, "path": self._path.as_posix(), "size": size, "stats": stats}
+        footer = self._footer[0]
+        stats = json.dumps(statistics(footer, self._schema), separators=(",", ":"))
+        told = {"table": self._table.name, "path": self._path.as_posix()}
+        return told | {"size": size, "rows": footer.num_rows, "stats": stats}
 
     def abandon(self) -> None:
         """Remove a file that was not ended, for nobody will know of it."""
@@ -71,27 +84,35 @@ class TableFile:
 
 
 def write_files(
-    batches: Iterable[pa.RecordBatch], folders: Mapping[Table, str], replaced: str, names: Names | None
-) -> Iterator[pa.RecordBatch]:
-    """Write the rows of PACKED, called by their names if any are given, to a file a table; rows of FILES.
+    rows: Iterable[tuple[Table, pa.RecordBatch]], folders: Mapping[Table, str], replaced: str
+) -> pa.RecordBatch:
+    """Write rows to a file a table; returns rows of FILES.
 
-    folders: of the tables. replaced: what all rows have in their table's `replaced_by` column. A task that fails leaves
-    no file.
+    folders: of the tables. replaced: what all rows have in their table's `replaced_by` column. Where it fails it leaves
+    no file. Raises LakeError for rows that have something else there.
     """
-    by_name = {table.name: table for table in folders}
     files: dict[Table, TableFile] = {}
     with ExitStack() as unless_done:
-        for batch in batches:
-            for name, packed in zip(batch["table"], batch["rows"], strict=True):
-                table = by_name[str(name)]
-                for rows in unpack_rows(packed):
-                    if rows.num_rows:
-                        if table not in files:
-                            files[table] = TableFile(Path(folders[table]), table, replaced)
-                            unless_done.callback(files[table].abandon)
-                        files[table].write(rows if names is None else with_names(rows, table, names))
+        for table, batch in rows:
+            if batch.num_rows:
+                if table not in files:
+                    files[table] = TableFile(Path(folders[table]), table, replaced)
+                    unless_done.callback(files[table].abandon)
+                files[table].write(batch)
         written = [file.closed() for file in files.values()]
-    yield pa.RecordBatch.from_pylist(written, schema=FILES)
+    return pa.RecordBatch.from_pylist(written, schema=FILES)
+
+
+def unpacked_rows(
+    batches: Iterable[pa.RecordBatch], tables: Iterable[Table], names: Names | None
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of these tables out of rows of PACKED, called by their names if any are given."""
+    by_name = {table.name: table for table in tables}
+    for batch in batches:
+        for name, packed in zip(batch["table"], batch["rows"], strict=True):
+            table = by_name[str(name)]
+            for rows in unpack_rows(packed):
+                yield table, rows if names is None else with_names(rows, table, names)
 
 
 def statistics(footer: pq.FileMetaData, schema: pa.Schema) -> dict[str, object]:

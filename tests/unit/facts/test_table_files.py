@@ -14,9 +14,10 @@ import pytest
 
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.table import Table
+from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, pack
 from udfs.facts.known_names import Names
-from udfs.facts.table_files import write_files
+from udfs.facts.table_files import unpacked_rows, write_files
 
 NAMES = Names(broker_of={"10.0.0.1:9092": "1"})
 Row = dict[str, Any]
@@ -31,8 +32,7 @@ def packed(table: Table, *rows: Row) -> list[pa.RecordBatch]:
 def written(folder: Path, *parts: list[pa.RecordBatch]) -> list[Row]:
     """What is told of the files in which the packed rows were written."""
     folders = {EXCHANGES: folder / "exchanges", CONNECTIONS: folder / "connections"}
-    (files,) = write_files(chain(*parts), folders, "abc", NAMES)
-    rows: list[Row] = files.to_pylist()
+    rows: list[Row] = write_files(unpacked_rows(chain(*parts), folders, NAMES), folders, "abc").to_pylist()
     return rows
 
 
@@ -94,3 +94,14 @@ def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(pa.ArrowInvalid):
         written(tmp_path, packed(EXCHANGES, {"exchange_no": 1}), [broken])
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_rows_of_another_capture_set_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match=r"have capture_id \['abc', 'xyz'\], expected abc"):
+        written(tmp_path, packed(EXCHANGES, {"exchange_no": 1}, {"exchange_no": 2, "capture_id": "xyz"}))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_file_tells_its_rows(tmp_path: Path) -> None:
+    (file,) = written(tmp_path, packed(EXCHANGES, {}, {}), packed(EXCHANGES, {}))
+    assert file["rows"] == 3

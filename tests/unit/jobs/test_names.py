@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from jobs.captures.names import learn_names, name_brokers
-from jobs.lake import spark_schema
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
+from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.known_names import InForce, Names
+from udfs.facts.told_names import told_names
 
 KNOWN = Names({"id-orders": "orders"}, {"orders": [InForce("id-orders")]}, {"10.0.0.1:9092": "1"})
 
 
-def rows_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> DataFrame:
+def rows_of(table: Table, *rows: dict[str, object]) -> tuple[Table, pa.RecordBatch]:
     """Rows of a table of which only some columns matter."""
-    return spark.createDataFrame([tuple(row.get(c) for c in table.columns) for row in rows], spark_schema(table))
+    return table, pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(table))
+
+
+def learnt(*parts: tuple[Table, pa.RecordBatch]) -> Names:
+    """What is learnt of rows, which does not depend on the workers that have them."""
+    names, apart = learn_names(told_names(parts)), [told_names([part]) for part in parts]
+    assert names == learn_names(pa.concat_tables(reversed(apart)))
+    return names
 
 
 def test_a_broker_is_told_by_the_address_it_advertises() -> None:
@@ -53,43 +61,43 @@ def test_an_address_goes_before_a_port() -> None:
     assert name_brokers([("10.0.0.1", 9092, 1), ("kafka-2", 9092, 2)], ["10.0.0.1:9092"]) == {"10.0.0.1:9092": "1"}
 
 
-def test_names_are_learnt_from_metadata_anywhere_in_the_capture_set(spark: SparkSession) -> None:
+def test_names_are_learnt_from_metadata_anywhere_in_the_capture_set() -> None:
     metadata = rows_of(
-        spark, CLUSTER_METADATA,
+        CLUSTER_METADATA,
         {"entry": "broker", "node_id": 1, "host": "10.0.0.1", "port": 9092},
         {"entry": "partition", "topic": "orders", "topic_id": "id-orders", "partition": 0},
         {"entry": "partition", "topic": "orders", "topic_id": "id-orders", "partition": 1},
         {"entry": "partition", "topic": "of an old version", "partition": 1},
     )  # fmt: skip
-    connections = rows_of(spark, CONNECTIONS, {"server": "10.0.0.1:9092"}, {"server": None})
-    assert learn_names(metadata, rows_of(spark, TOPIC_CHANGES), connections) == KNOWN
+    connections = rows_of(CONNECTIONS, {"server": "10.0.0.1:9092"}, {"server": None})
+    assert learnt(metadata, connections) == KNOWN
 
 
 SECOND = 1_000_000
 AT = dict(enumerate(datetime(1970, 1, 1, 0, 0, second, tzinfo=UTC) for second in range(20)))
 
 
-def test_a_topic_made_again_under_its_name_has_each_id_while_it_was_there(spark: SparkSession) -> None:
+def test_a_topic_made_again_under_its_name_has_each_id_while_it_was_there() -> None:
     """An id that a creation was only checked for was never in force."""
     metadata = rows_of(
-        spark, CLUSTER_METADATA,
+        CLUSTER_METADATA,
         {"topic": "orders", "topic_id": "id-1", "request_time": AT[1], "response_time": AT[2]},
         {"topic": "orders", "topic_id": "id-2", "request_time": AT[8], "response_time": AT[9]},
     )  # fmt: skip
     done = {"topic": "orders", "error_code": 0}
     changes = rows_of(
-        spark, TOPIC_CHANGES,
+        TOPIC_CHANGES,
         {**done, "kind": "delete_topic", "request_time": AT[5]},
         {**done, "kind": "create_topic", "request_time": AT[6]},
         {**done, "kind": "create_topic", "request_time": AT[7], "topic_id": "id-3", "validate_only": True},
     )  # fmt: skip
-    names = learn_names(metadata, changes, rows_of(spark, CONNECTIONS))
+    names = learnt(metadata, changes)
     assert names.topic_of == {"id-1": "orders", "id-2": "orders"}
     assert names.ids_of == {"orders": [InForce("id-1", until=5 * SECOND), InForce("id-2", since=6 * SECOND)]}
 
 
-def test_a_topic_is_also_known_from_the_answer_to_its_creation(spark: SparkSession) -> None:
+def test_a_topic_is_also_known_from_the_answer_to_its_creation() -> None:
     orders = {"topic": "orders", "topic_id": "id-1", "error_code": 0, "kind": "create_topic"}
-    changes = rows_of(spark, TOPIC_CHANGES, orders, {"topic": "refused", "error_code": 36})
-    names = learn_names(rows_of(spark, CLUSTER_METADATA), changes, rows_of(spark, CONNECTIONS))
+    changes = rows_of(TOPIC_CHANGES, orders, {"topic": "refused", "error_code": 36})
+    names = learnt(changes)
     assert (names.topic_of, names.ids_of) == ({"id-1": "orders"}, {"orders": [InForce("id-1")]})

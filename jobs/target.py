@@ -1,0 +1,75 @@
+"""Where a job's rows go: into a lake's tables, by files that the workers or this process write where they see the lake,
+and elsewhere by Spark.
+
+For small tables Spark's own way takes longer than everything else that is done for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from jobs.gates.row_rules import Watch
+from jobs.lake import check_columns, check_tables, described_schema, local_table, rows_here, write_table
+from jobs.local_log import DataFile, replace_partition
+from schemas.tables.table import Table
+from udfs.facts.known_names import Names
+from udfs.facts.table_files import FILES, write_files
+
+Files = Mapping[Table, Sequence[DataFile]]
+FILE_COLUMNS = from_arrow_schema(FILES)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows go: the lake, the capture set or run whose rows they replace, the rules that watch over them, and the
+    names of brokers and topics where they are known.
+    """
+
+    lake: str
+    identity: str
+    watch: Watch
+    names: Names | None = None
+
+    def write(self, rows: DataFrame, table: Table) -> None:
+        """Write rows of a table that Spark has, less those that rules take out. Raises LakeError for other columns."""
+        spark, own, identity = rows.sparkSession, self.watch.over(rows, table), self.identity
+        path = local_table(spark, self.lake, table)
+        if path is None:
+            write_table(own, self.lake, table, identity)
+            return
+        check_columns(rows.schema, table, f"what is to be written to {path}")
+        check_tables(spark, self.lake, [table])
+
+        def write_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield write_files(((table, batch) for batch in batches), {table: path}, identity)
+
+        written = own.select(*table.columns).mapInArrow(write_rows, FILE_COLUMNS).toArrow()
+        keep_files(table, path, identity, files_by_table(written, [table])[table])
+
+    def write_here(self, spark: SparkSession, rows: pa.Table, table: Table) -> None:
+        """Write rows of a table that this process has. Raises LakeError for other columns."""
+        path = local_table(spark, self.lake, table)
+        if path is None or self.watch.gates.row_rules(table):
+            self.write(rows_here(spark, rows), table)
+            return
+        check_tables(spark, self.lake, [table])
+        written = write_files(((table, batch) for batch in rows.to_batches()), {table: path}, self.identity)
+        keep_files(table, path, self.identity, files_by_table(pa.Table.from_batches([written]), [table])[table])
+        self.watch.note(table, rows.num_rows)
+
+
+def files_by_table(written: pa.Table, tables: Collection[Table]) -> Files:
+    """Rows of FILES, by table."""
+    columns = (written[name].to_pylist() for name in FILES.names)
+    files = [(name, DataFile(*told)) for name, *told in zip(*columns, strict=True)]
+    return {table: [file for name, file in files if name == table.name] for table in tables}
+
+
+def keep_files(table: Table, path: str, identity: str, files: Sequence[DataFile]) -> None:
+    """Have the table take the files in the place of those that the capture set or run had."""
+    replace_partition(path, described_schema(table), (table.replaced_by, identity), files)

@@ -1,0 +1,89 @@
+"""What rows tell of the names of topics and brokers, gathered by the workers that have the rows.
+
+That grows with the cluster, not with the traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.tables.silver import CONNECTIONS
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
+from schemas.tables.table import Table
+
+SHOWN_ID, CHANGE, BROKER, SERVER = "id", "change", "broker", "server"
+TOLD_BY = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)
+_COLUMNS: list[pa.Field[Any]] = [
+    pa.field("what", pa.string()),
+    pa.field("name", pa.string()),
+    pa.field("told", pa.string()),
+    pa.field("first", pa.int64()),
+    pa.field("last", pa.int64()),
+]
+TOLD = pa.schema(_COLUMNS)
+"""SHOWN_ID: a topic, its id, when it was first told and last asked for; CHANGE: a topic, `topic_changes.kind` of what
+was done to it, when that was asked for; BROKER: a host, its port, the node id; SERVER: address:port. Times in us since
+1970.
+"""
+
+
+def told_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
+    """Distinct rows of TOLD, from rows of TOLD_BY."""
+    held = TOLD.empty_table()
+    for table, batch in rows:
+        held = distinct(pa.concat_tables([held, *_told(table, pa.Table.from_batches([batch]))]))
+    return held
+
+
+def _told(table: Table, rows: pa.Table) -> list[pa.Table]:
+    if table == CONNECTIONS:
+        return [_rows(SERVER, rows[CONNECTIONS.server])]
+    if table == TOPIC_CHANGES:
+        return _told_by_changes(rows)
+    m = CLUSTER_METADATA
+    asked, answered = (_us(rows[column]) for column in (m.request_time, m.response_time))
+    return [
+        _rows(BROKER, rows[m.host], rows[m.port].cast(pa.string()), rows[m.node_id].cast(pa.int64())),
+        _rows(SHOWN_ID, rows[m.topic], rows[m.topic_id], answered, asked),
+    ]
+
+
+def _told_by_changes(rows: pa.Table) -> list[pa.Table]:
+    t = TOPIC_CHANGES
+    is_checked_only = pc.field(t.validate_only)
+    done = rows.filter((pc.field(t.error_code) == 0) & (is_checked_only.is_null() | ~is_checked_only))
+    asked = _us(done[t.request_time])
+    changes = _rows(CHANGE, done[t.topic], done[t.kind], asked)
+    return [_rows(SHOWN_ID, done[t.topic], done[t.topic_id], asked, asked), changes]
+
+
+def _us(times: Any) -> Any:
+    return times.cast(pa.int64())
+
+
+def _rows(what: str, name: Any, told: Any = None, first: Any = None, last: Any = None) -> pa.Table:
+    """Rows of TOLD; what is not given is empty, and of no time."""
+    n = len(name)
+    columns = [
+        pa.array([what] * n, pa.string()),
+        name,
+        pa.array([""] * n, pa.string()) if told is None else told,
+        pa.nulls(n, pa.int64()) if first is None else first,
+        pa.nulls(n, pa.int64()) if last is None else last,
+    ]
+    return pa.table(columns, schema=TOLD)
+
+
+def distinct(rows: pa.Table) -> pa.Table:
+    """Of rows without a null in their text the distinct ones, those of an id with its first and last time."""
+    texts = rows.filter(pc.is_valid(rows["name"]))
+    whole = texts.filter(pc.is_valid(texts["told"]))
+    what = pc.field("what")
+    ids = whole.filter(what.isin([SHOWN_ID])).group_by(["what", "name", "told"])
+    told = ids.aggregate([("first", "min"), ("last", "max")]).rename_columns(TOLD.names)
+    others = whole.filter(~what.isin([SHOWN_ID])).group_by(TOLD.names).aggregate([])
+    return pa.concat_tables([told, others.select(TOLD.names)]).cast(TOLD)
