@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -90,17 +91,23 @@ def stored_bytes(path: str) -> int:
 
 
 class HashedFile(io.RawIOBase):
-    """Passes a file through, once and in order, and keeps the count and SHA-256 of its bytes."""
+    """Passes a file through, once and in order, and keeps the count and SHA-256 of its bytes.
+
+    A thread hashes what was read while the reader works on it: hashing takes as long as all the rest of reading.
+    """
 
     def __init__(self, raw: io.RawIOBase) -> None:
         super().__init__()
         self._raw = raw
         self._digest = hashlib.sha256()
+        self._beside = ThreadPoolExecutor(max_workers=1)
+        self._hashed = self._beside.submit(self._digest.update, b"")
         self.size_bytes = 0
 
     @property
     def sha256(self) -> str:
         """Hex digest of what was read so far."""
+        self._hashed.result()
         return self._digest.hexdigest()
 
     def readable(self) -> bool:
@@ -110,9 +117,14 @@ class HashedFile(io.RawIOBase):
         """Fill `buffer` from the file and return how far."""
         size = self._raw.readinto(buffer)
         if size:
-            self._digest.update(buffer[:size])
+            self._hashed.result()  # one piece at a time is held for it
+            self._hashed = self._beside.submit(self._digest.update, bytes(buffer[:size]))
             self.size_bytes += size
         return size
+
+    def close(self) -> None:
+        self._beside.shutdown()
+        super().close()
 
 
 class StreamWindow:

@@ -53,6 +53,8 @@ class TableFile:
             folder / self._path,
             self._schema,
             compression=COMPRESSION,
+            # Hardly a time is there twice: a dictionary of them would be larger than they are, and take longer.
+            use_dictionary=[f.name for f in self._schema if not pa.types.is_timestamp(f.type)],  # type: ignore[arg-type]  # stubs
             store_schema=False,
             metadata_collector=self._footer,
         )
