@@ -131,11 +131,11 @@ def write_silver(
     with_logs = joined_tables(plan, decoded, names) if plan.has_packets and plan.logs.ranges else {}
     as_decoded = [table for table in DECODED if table not in with_logs]
     source = PACKETS if plan.has_packets else LOGS
-    write_packed(spark, decoded.packed(source), as_decoded, to)
     connections, counts = (decoded.rows(table, source, names=names) for table in (CONNECTIONS, EXCHANGE_COUNTS))
     quality = quality_rows(connections, counts, plan.capture_id)
     others = {CAPTURE_QUALITY: quality, **with_logs}
-    side_by_side(spark, [partial(to.write, rows, table) for table, rows in others.items()])
+    as_packed = partial(write_packed, spark, decoded.packed(source), as_decoded, to)
+    side_by_side(spark, [as_packed, *(partial(to.write, rows, table) for table, rows in others.items())])
     if LOG_AGREEMENT not in others:
         to.write_here(spark, arrow_schema(LOG_AGREEMENT).empty_table(), LOG_AGREEMENT)
     refused = watch.refused_rows()
