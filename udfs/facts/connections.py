@@ -105,12 +105,19 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
 
 def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
     """A row a frame whose bytes are in an exchange but could not be decoded."""
-    of = exchanges.of_request if side == "request" else exchanges.of_response
+    is_request = side == "request"
+    of = exchanges.of_request if is_request else exchanges.of_response
     is_there, missing = of("size") != UNKNOWN, of("missing", 0)
     is_orphan = (exchanges.request == UNKNOWN) & is_there
     cut = is_there & (missing > 0)
     code = np.select([cut, is_orphan, is_there & (exchanges.fault != 0)], [1, 2, 3], default=0)
     rows = np.flatnonzero(code)
+    frames, of_exchange = (
+        (exchanges.frames.requests, exchanges.request)
+        if is_request
+        else (exchanges.frames.responses, exchanges.response)
+    )
+    found = frames[of_exchange[rows]]
     reasons = pa.array([None, Reason.CUT_FRAME.value, Reason.ORPHAN_RESPONSE.value, Reason.UNDECODABLE.value])
     t = QUARANTINE
     return rows_of(
@@ -119,13 +126,13 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
             t.capture_id: repeated(exchanges.capture_id, len(rows)),
             t.connection_id: exchanges.connection_id[rows],
             t.direction: repeated(side, len(rows)),
-            t.stream_offset: of("stream_offset")[rows],
+            t.stream_offset: found["stream_offset"],
             t.exchange_no: array_of(exchanges.number[rows], np.ones(len(rows), np.bool_)),
             t.reason: reasons.take(code[rows]),
             t.bytes: (of("size") + SIZE_BYTES - missing)[rows],
             t.missing_bytes: missing[rows],
-            t.time: timestamps(of("first_time")[rows]),
-            t.packet: of("first_packet")[rows],
+            t.time: timestamps(found["first_time"]),
+            t.packet: found["first_packet"],
             **not_refused(len(rows)),
         },
     )

@@ -27,6 +27,11 @@ ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
 """How an exchange ended. NO_RESPONSE: the request asks for none; UNANSWERED: it does, and the capture has none."""
 
 NUMBER_BYTES = 8
+RESPONSE_FIELDS = ("number", "start", "size", "missing", "first_time", "last_time", "last_packet", "correlation_id")
+REQUEST_FIELDS = (
+    *RESPONSE_FIELDS, "api_key", "api_version", "client_id_start", "client_id_length", "body_start", "awaits_response",
+)  # fmt: skip
+"""Of FRAME, what rows are made of."""
 
 
 @dataclass
@@ -34,7 +39,7 @@ class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] where it is not said.
 
     `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame, and
-    `request_fields` and `response_fields` what these frames hold, UNKNOWN where there is none. `server`,
+    `request_fields` and `response_fields` what rows are made of in these frames, UNKNOWN where there is none. `server`,
     `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
     Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
@@ -114,8 +119,8 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     order = np.argsort(connection, kind="stable")
     request, response, connection = request[order], response[order], connection[order]
     of_request, of_response = (
-        columns_of(frames.requests, request, UNKNOWN),
-        columns_of(frames.responses, response, UNKNOWN),
+        columns_of(frames.requests, REQUEST_FIELDS, request, UNKNOWN),
+        columns_of(frames.responses, RESPONSE_FIELDS, response, UNKNOWN),
     )
     number = np.where(request != UNKNOWN, of_request["number"], of_response["number"])
     # A hash of its endpoints and incarnation, the same in every run over the same capture.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from udfs.wire.arrays import Ints, Records, read_only
@@ -23,22 +25,25 @@ def _pick(values: Ints, rows: Ints, missing: int, picked: Ints) -> None:
         picked[i] = values[rows[i]] if rows[i] >= 0 else missing
 
 
-def columns_of(table: Records, rows: Ints, missing: int) -> dict[str, Ints]:
-    """Every field of table[rows] as a column, `missing` where the row is negative; all fields are int64."""
-    names = table.dtype.names or ()
+def columns_of(table: Records, names: Sequence[str], rows: Ints, missing: int) -> dict[str, Ints]:
+    """These fields of table[rows] as columns, `missing` where the row is negative; all fields are int64."""
+    every = table.dtype.names or ()
+    fields = np.array([every.index(name) for name in names], np.int64)
     columns = np.empty((len(names), len(rows)), np.int64)
-    _pick_columns(read_only(table.view(np.int64).reshape(len(table), len(names))), read_only(rows), missing, columns)
+    of_rows = read_only(table.view(np.int64).reshape(len(table), len(every)))
+    _pick_columns(of_rows, read_only(fields), read_only(rows), missing, columns)
     return {name: read_only(column) for name, column in zip(names, columns, strict=True)}
 
 
 @kernel
-def _pick_columns(table: Ints, rows: Ints, missing: int, columns: Ints) -> None:
+def _pick_columns(table: Ints, fields: Ints, rows: Ints, missing: int, columns: Ints) -> None:
     # So few rows at a time that they stay in the cache while one field after the other is read of them.
     for first in range(0, rows.size, ROWS_AT_ONCE):
         end = min(first + ROWS_AT_ONCE, rows.size)
-        for field in range(len(columns)):
+        for place in range(fields.size):
+            field = fields[place]
             for i in range(first, end):
-                columns[field, i] = table[rows[i], field] if rows[i] >= 0 else missing
+                columns[place, i] = table[rows[i], field] if rows[i] >= 0 else missing
 
 
 def position_among(parents: Ints) -> Ints:
