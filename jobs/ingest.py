@@ -86,15 +86,16 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
 
 def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, Counts]:
     """From planned captures to silver tables; returns what the gate's rules on rows found on the way."""
-    # On disk, for it grows with the captures; not again from the captures where what was kept is lost with its machine.
+    check_tables(spark, run.lake, SILVER)
+    # On disk, for it grows with the captures.
     decoded = Decoded(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
-    with stage("decode", spark):
-        check_tables(spark, run.lake, SILVER)
-        names = names_in(decoded.packed())
-    with stage("silver", spark):
-        counts = write_silver(spark, run, plan, decoded, names)
-    decoded.packed().unpersist()
-    return counts
+    try:
+        with stage("decode", spark):
+            names = names_in(decoded.packed())
+        with stage("silver", spark):
+            return write_silver(spark, run, plan, decoded, names)
+    finally:
+        decoded.packed().unpersist()
 
 
 def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 
 from jobs import delta_log, local_log
 from jobs.lake_storage import as_pattern, workers_folder
+from jobs.local_log import LocalTable
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
@@ -75,50 +76,61 @@ def no_rows(spark: SparkSession, table: Table) -> DataFrame:
     return rows_here(spark, arrow_schema(table).empty_table())
 
 
-def local_table(spark: SparkSession, lake: str, table: Table) -> str | None:
-    """The table's folder, there already or not, where this process and the workers see it and may read and write it by
+def local_table(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
+    """The table, there already or not, where this process and the workers see it and may read and write it by
     themselves; None where that takes Spark.
     """
     folder = workers_folder(spark, lake)
-    path = None if folder is None else table_path(folder, table)
-    return None if path is None or not local_log.is_for_delta_rs(path) else path
+    return None if folder is None else local_log.opened(table_path(folder, table))
+
+
+def columns_there(spark: SparkSession, lake: str, table: Table, local: LocalTable | None) -> StructType | None:
+    """The columns that the table has in the lake; None where it is not there."""
+    if local is not None:
+        return local.schema
+    path = table_path(lake, table)
+    return spark.read.format("delta").load(path).schema if DeltaTable.isDeltaTable(spark, path) else None
 
 
 def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
     """Whether the lake has the table."""
-    path = local_table(spark, lake, table)
-    return DeltaTable.isDeltaTable(spark, table_path(lake, table)) if path is None else local_log.is_there(path)
+    return columns_there(spark, lake, table, local_table(spark, lake, table)) is not None
 
 
 def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     """The table's rows. Raises LakeError where it is not there, or has other columns than declared."""
-    check_table(spark, lake, table)
-    return spark.read.format("delta").load(table_path(lake, table)).select(*table.columns)
-
-
-def check_table(spark: SparkSession, lake: str, table: Table) -> None:
-    """Raises LakeError where the lake has no such table, or one with other columns than declared."""
-    path = table_path(lake, table)
-    if not has_table(spark, lake, table):
-        raise LakeError(f"{path}: no such table; run `ingest` with captures and this --lake first")
-    local = local_table(spark, lake, table)
-    schema = spark.read.format("delta").load(path).schema if local is None else local_log.columns_of(local)
-    check_columns(schema, table, path)
+    local = checked_table(spark, lake, table)
+    files = None if local is None else local.files()
+    return (
+        rows_by_delta(spark, lake, table)
+        if local is None or files is None
+        else rows_in(spark, local.path, table, files)
+    )
 
 
 def rows_of(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
-    """A table's rows of one capture set or, in gold, of one run."""
-    check_table(spark, lake, table)
-    local, partition = local_table(spark, lake, table), (str(table.replaced_by), identity)
-    path = local or table_path(lake, table)
-    files = (
-        delta_log.partition_files(spark, path, partition)
-        if local is None
-        else local_log.partition_files(path, partition)
-    )
+    """A table's rows of one capture set or, in gold, of one run. Raises what `read_table` does."""
+    local, partition = checked_table(spark, lake, table), (str(table.replaced_by), identity)
+    path = table_path(lake, table) if local is None else local.path
+    files = delta_log.partition_files(spark, path, partition) if local is None else local.files(partition)
     if files is None:
-        return read_table(spark, lake, table).where(F.col(table.replaced_by) == identity)
+        return rows_by_delta(spark, lake, table).where(F.col(table.replaced_by) == identity)
     return rows_in(spark, path, table, files)
+
+
+def checked_table(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
+    """As `local_table`. Raises LakeError where the lake has no such table, or one with other columns than declared."""
+    path, local = table_path(lake, table), local_table(spark, lake, table)
+    columns = columns_there(spark, lake, table, local)
+    if columns is None:
+        raise LakeError(f"{path}: no such table; run `ingest` with captures and this --lake first")
+    check_columns(columns, table, path)
+    return local
+
+
+def rows_by_delta(spark: SparkSession, lake: str, table: Table) -> DataFrame:
+    """The table's rows as Delta reads them, which looks for its files in every query."""
+    return spark.read.format("delta").load(table_path(lake, table)).select(*table.columns)
 
 
 def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[str]) -> DataFrame:
@@ -164,8 +176,9 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
 def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> None:
     """Compare those that the lake has with their declarations. Raises LakeError for one with other columns."""
     for table in tables:
-        if has_table(spark, lake, table):
-            check_table(spark, lake, table)
+        columns = columns_there(spark, lake, table, local_table(spark, lake, table))
+        if columns is not None:
+            check_columns(columns, table, table_path(lake, table))
 
 
 def described_schema(table: Table) -> StructType:

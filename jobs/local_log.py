@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, Transaction, create_table_with_add_actions
 from pyspark.sql.types import StructType
 
@@ -25,9 +27,16 @@ NS_PER_MS = 1_000_000
 _PLAIN = 1, 2
 """Reader and writer version of a table that has all rows of its files, by the names that they have there, and asks
 nothing of those who write (protocol, "Requirements for Readers", "Requirements for Writers")."""
-_TAKEN_FOR_ANOTHER = re.compile(r"\\|%[0-9A-Fa-f]{2}")
+_NOT_TAKEN_AS_IT_IS = re.compile(r"[\x00-\x1f\x7f\\]|%[0-9A-Fa-f]{2}")
+"""In a path: delta-rs takes it for something else, or not at all."""
+_IS_ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+"""How the path of a file begins that is not in the table's folder."""
+_NEW_TABLE = {"delta.checkpointInterval": "10"}
+"""As Delta has it: a log is read from its last checkpoint on, which delta-rs would make at each hundredth version."""
 FEW_FILES = 32
 """So many are read without statistics to pass over some of them, and Spark lists them without a job."""
+_TRIES = 20
+"""Where others write other rows of the table at the same time."""
 
 Partition = tuple[str, str]
 """A column by which a table is laid out in folders, and one of its values."""
@@ -45,77 +54,106 @@ class DataFile:
     stats: str
 
 
-def is_there(path: str) -> bool:
-    """Whether a table is in this folder."""
-    return DeltaTable.is_deltatable(path)
+@dataclass(frozen=True)
+class LocalTable:
+    """A table in a folder, there already or not, and its log as it was when it was opened."""
 
+    path: str
+    log: DeltaTable | None
 
-def is_for_delta_rs(path: str) -> bool:
-    """Whether the table there, or one to be made there, may be read and written here: delta-rs takes an encoded sign or
-    a backslash in a path for another one, and it does not know all of Delta's features.
-    """
-    if _TAKEN_FOR_ANOTHER.search(path):
-        return False
-    if not is_there(path):
-        return True
-    protocol = DeltaTable(path).protocol()
-    return (protocol.min_reader_version, protocol.min_writer_version) <= _PLAIN
+    @property
+    def schema(self) -> StructType | None:
+        """The table's columns; None where there is no table."""
+        return None if self.log is None else StructType.fromJson(json.loads(self.log.schema().to_json()))
 
+    def files(self, partition: Partition | None = None) -> tuple[str, ...] | None:
+        """The files that are the table's rows, or the partition's. None where Delta had better read them: they are
+        many, and statistics pass over some of them; or they are not in the table's folder, as those of a clone.
+        """
+        paths = self._paths(partition)
+        if len(paths) > FEW_FILES or any(map(_IS_ELSEWHERE.match, paths)):
+            return None
+        return tuple(f"{self.path}/{unquote(path)}" for path in paths)
 
-def columns_of(path: str) -> StructType:
-    """The columns of the table there."""
-    return StructType.fromJson(json.loads(DeltaTable(path).schema().to_json()))
+    def replace(self, schema: StructType, partition: Partition, files: Sequence[DataFile]) -> None:
+        """Put the files in the place of those that have the partition's value in its column.
 
-
-def partition_files(path: str, partition: Partition) -> tuple[str, ...] | None:
-    """The files that are the partition's rows in the newest version of the table at `path`; None where they are many,
-    so that Delta had better pass over some of them.
-    """
-    column, value = partition
-    files = pa.table(DeltaTable(path).get_add_actions(flatten=True))
-    own = files.filter(pc.field(f"partition.{column}") == value) if len(files) else files
-    return None if len(own) > FEW_FILES else tuple(f"{path}/{file}" for file in sorted(map(str, own["path"])))
-
-
-def replace_partition(path: str, schema: StructType, partition: Partition, files: Iterable[DataFile]) -> None:
-    """Put the files in the place of those of the table at `path` that have the partition's value in its column.
-
-    As a write with `replaceWhere` does: a table that is not there is made, with this schema. The files' columns have to
-    be the table's own, which is not checked here. Raises LakeError where another process has replaced the same
-    partition meanwhile.
-    """
-    actions = [_added(file, partition) for file in files]
-    try:
-        if is_there(path):
-            _replace(DeltaTable(path), schema, partition, actions)
-        else:
-            create_table_with_add_actions(path, _schema(schema), actions, partition_by=[partition[0]])
-    except (CommitFailedError, DeltaError) as fault:
+        As a write with `replaceWhere` does: a table that is not there is made, with this schema; who writes other
+        partitions at the same time is no hindrance. The files' columns have to be the table's own, which is not checked
+        here. Raises LakeError where another process has replaced the same partition meanwhile.
+        """
+        before, table = self._state_of(partition), self
+        if self.log is not None and not files and not before[0]:
+            return
+        for _ in range(_TRIES):
+            try:
+                table._commit(schema, partition, files)
+                return
+            except DeltaError as fault:
+                now = opened(self.path)
+                if now is None or now._version == table._version:
+                    raise LakeError(f"{self.path}: could not be changed: {fault}") from fault
+                table = now
+            if now._state_of(partition) != before:
+                break
         raise LakeError(
-            f"{path}: could not be changed. Where another refetch writes the same rows at the same time, run the "
-            f"command again when that has ended. delta-rs says: {fault}"
-        ) from fault
+            f"{self.path}: another refetch has written the same rows at the same time: run the command again when that "
+            "has ended"
+        )
+
+    @property
+    def _version(self) -> int | None:
+        return None if self.log is None else self.log.version()
+
+    def _paths(self, partition: Partition | None) -> list[str]:
+        """The table's files, or the partition's, as the log calls them."""
+        if self.log is None:
+            return []
+        files = pa.table(self.log.get_add_actions(flatten=True))
+        if partition is not None and len(files):
+            column, value = partition
+            files = files.filter(pc.field(f"partition.{column}") == value)
+        return sorted(map(str, files["path"]))
+
+    def _state_of(self, partition: Partition) -> tuple[list[str], int | None]:
+        """The partition's files, and which of its transactions was the last."""
+        return self._paths(partition), None if self.log is None else self.log.transaction_version(_name(partition))
+
+    def _commit(self, schema: StructType, partition: Partition, files: Sequence[DataFile]) -> None:
+        column, value = partition
+        now = time.time_ns() // NS_PER_MS
+        added = [AddAction(file.path, file.size, {column: value}, now, True, file.stats) for file in files]
+        # Two who write a partition's first rows remove nothing that the other has read. So each tells of a transaction
+        # of the same name, of which Delta lets one through.
+        own = Transaction(_name(partition), 0 if self.log is None else self.log.version() + 1, now)
+        properties = CommitProperties(app_transactions=[own])
+        # Java's checksum of what delta-rs writes anew: Delta's own classes would find it wrong.
+        Path(self.path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
+        if self.log is None:
+            create_table_with_add_actions(
+                self.path, Schema.from_json(schema.json()), added,
+                partition_by=[column], configuration=_NEW_TABLE, commit_properties=properties,
+            )  # fmt: skip
+        else:
+            self.log.create_write_transaction(
+                [*added], "overwrite", self.log.schema(), [column], [(column, "=", value)], commit_properties=properties
+            )
 
 
-def _replace(table: DeltaTable, schema: StructType, partition: Partition, actions: Sequence[AddAction]) -> None:
-    column, value = partition
-    # Two who write a partition's first rows remove nothing that the other has read. So each tells of a transaction of
-    # the same name, of which Delta lets one through.
-    own = Transaction(f"{column}={value}", table.version() + 1, time.time_ns() // NS_PER_MS)
-    table.create_write_transaction(
-        list(actions),
-        mode="overwrite",
-        schema=_schema(schema),
-        partition_by=[column],
-        partition_filters=[(column, "=", value)],
-        commit_properties=CommitProperties(app_transactions=[own]),
-    )
+def opened(path: str) -> LocalTable | None:
+    """The table in this folder, or that is to be made there; None where Delta's own classes have to read and write it:
+    delta-rs does not take some paths as they are, and does not know all of Delta's features.
+    """
+    if _NOT_TAKEN_AS_IT_IS.search(path):
+        return None
+    try:
+        log = DeltaTable(path) if DeltaTable.is_deltatable(path) else None
+    except DeltaError:  # of what it does not know, or a broken log: Delta reads it, or says what is wrong
+        return None
+    if log is not None and (log.protocol().min_reader_version, log.protocol().min_writer_version) > _PLAIN:
+        return None
+    return LocalTable(path, log)
 
 
-def _schema(schema: StructType) -> Schema:
-    return Schema.from_json(schema.json())
-
-
-def _added(file: DataFile, partition: Partition) -> AddAction:
-    column, value = partition
-    return AddAction(file.path, file.size, {column: value}, time.time_ns() // NS_PER_MS, True, file.stats)
+def _name(partition: Partition) -> str:
+    return "=".join(partition)

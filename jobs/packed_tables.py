@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake import check_tables, local_table, rows_in, side_by_side, spark_schema
+from jobs.local_log import LocalTable
 from jobs.target import FILE_COLUMNS, Target, files_by_table, keep_files
 from schemas.tables.table import Table
-from udfs.facts.arrow_tables import unpack
-from udfs.facts.known_names import Names, with_names
+from udfs.facts.known_names import Names
 from udfs.facts.table_files import unpacked_rows, write_files
 
 PACKED_TABLE, PACKED_ROWS = "table", "rows"
@@ -25,43 +25,51 @@ def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Tabl
     with other columns.
     """
     check_tables(spark, to.lake, tables)
-    folders = {table: local_table(spark, to.lake, table) for table in tables}
-    by_spark = [table for table, folder in folders.items() if folder is None]
-    by_spark += written_by_workers(spark, packed, {table: path for table, path in folders.items() if path}, to)
-    side_by_side(spark, [partial(to.write, unpacked(packed, table, to.names), table) for table in by_spark])
+    opened = {table: local_table(spark, to.lake, table) for table in tables}
+    by_target = [table for table, local in opened.items() if local is None]
+    by_target += written_by_workers(spark, packed, {table: local for table, local in opened.items() if local}, to)
+    side_by_side(spark, [partial(to.write, unpacked(packed, table, to.names), table) for table in by_target])
 
 
 def unpacked(packed: DataFrame, table: Table, names: Names | None = None) -> DataFrame:
     """One table's rows out of the packed ones, called by their names where any are given."""
 
-    def unpack_named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in unpack(batches):
-            yield rows if names is None else with_names(rows, table, names)
+    def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, rows in unpacked_rows(batches, [table], names):
+            yield rows
 
-    own = packed.where(F.col(PACKED_TABLE) == table.name).select(PACKED_ROWS)
-    return own.mapInArrow(unpack_named, spark_schema(table))
+    return of_tables(packed, [table]).mapInArrow(unpack, spark_schema(table))
 
 
-def written_by_workers(spark: SparkSession, packed: DataFrame, folders: Mapping[Table, str], to: Target) -> list[Table]:
-    """Have the workers write the tables' files; returns the tables that Spark has to write, for rules take out rows."""
-    if not folders:
+def of_tables(packed: DataFrame, tables: Iterable[Table]) -> DataFrame:
+    """The packed rows of some tables."""
+    named = packed.where(F.col(PACKED_TABLE).isin([table.name for table in tables]))
+    return named.select(PACKED_TABLE, PACKED_ROWS)
+
+
+def written_by_workers(
+    spark: SparkSession, packed: DataFrame, opened: Mapping[Table, LocalTable], to: Target
+) -> list[Table]:
+    """Have the workers write the tables' files as they unpack the rows; returns the tables that are still to be
+    written, by whoever takes rows out as rules ask.
+    """
+    if not opened:
         return []
-    identity, names = to.identity, to.names  # workers cannot be sent `to`, whose watch has rows of Spark's
+    # Workers cannot be sent `to`, whose watch has rows of Spark's, nor a log.
+    folders, identity, names = {table: local.path for table, local in opened.items()}, to.identity, to.names
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield write_files(unpacked_rows(batches, folders, names), folders, identity)
 
-    own = packed.where(F.col(PACKED_TABLE).isin([table.name for table in folders])).select(PACKED_TABLE, PACKED_ROWS)
-    files = files_by_table(own.mapInArrow(write, FILE_COLUMNS).toArrow(), folders)
+    files = files_by_table(of_tables(packed, folders).mapInArrow(write, FILE_COLUMNS).toArrow(), folders)
     rows = {
         table: rows_in(spark, path, table, [f"{path}/{file.path}" for file in files[table]])
         for table, path in folders.items()
     }
-    counts = {table: sum(file.rows for file in files[table]) for table in folders}
-    to_change = to.watch.with_rows_to_take_out(rows, counts)
-    for table, path in folders.items():
+    to_change = to.watch.with_rows_to_take_out(rows, {t: sum(file.rows for file in files[t]) for t in folders})
+    for table, local in opened.items():
         if table not in to_change:
-            keep_files(table, path, identity, files[table])
+            keep_files(local, table, identity, files[table])
     for table in to_change:
         for file in files[table]:
             Path(folders[table], file.path).unlink()

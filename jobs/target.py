@@ -15,8 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.gates.row_rules import Watch
 from jobs.lake import check_columns, check_tables, described_schema, local_table, rows_here, write_table
-from jobs.local_log import DataFile, replace_partition
+from jobs.local_log import DataFile, LocalTable
 from schemas.tables.table import Table
+from udfs.arrow import gathered_batches
+from udfs.facts.arrow_tables import PACKED_ROWS
 from udfs.facts.known_names import Names
 from udfs.facts.table_files import FILES, write_files
 
@@ -38,28 +40,32 @@ class Target:
     def write(self, rows: DataFrame, table: Table) -> None:
         """Write rows of a table that Spark has, less those that rules take out. Raises LakeError for other columns."""
         spark, own, identity = rows.sparkSession, self.watch.over(rows, table), self.identity
-        path = local_table(spark, self.lake, table)
-        if path is None:
+        local = local_table(spark, self.lake, table)
+        if local is None:
             write_table(own, self.lake, table, identity)
             return
+        path = local.path
         check_columns(rows.schema, table, f"what is to be written to {path}")
         check_tables(spark, self.lake, [table])
 
         def write_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield write_files(((table, batch) for batch in batches), {table: path}, identity)
+            yield write_files(
+                ((table, rows) for rows in gathered_batches(batches, PACKED_ROWS)), {table: path}, identity
+            )
 
         written = own.select(*table.columns).mapInArrow(write_rows, FILE_COLUMNS).toArrow()
-        keep_files(table, path, identity, files_by_table(written, [table])[table])
+        keep_files(local, table, identity, files_by_table(written, [table])[table])
 
     def write_here(self, spark: SparkSession, rows: pa.Table, table: Table) -> None:
         """Write rows of a table that this process has. Raises LakeError for other columns."""
-        path = local_table(spark, self.lake, table)
-        if path is None or self.watch.gates.row_rules(table):
+        local = local_table(spark, self.lake, table)
+        if local is None or self.watch.gates.row_rules(table):
             self.write(rows_here(spark, rows), table)
             return
+        check_columns(from_arrow_schema(rows.schema), table, f"what is to be written to {local.path}")
         check_tables(spark, self.lake, [table])
-        written = write_files(((table, batch) for batch in rows.to_batches()), {table: path}, self.identity)
-        keep_files(table, path, self.identity, files_by_table(pa.Table.from_batches([written]), [table])[table])
+        written = write_files(((table, batch) for batch in rows.to_batches()), {table: local.path}, self.identity)
+        keep_files(local, table, self.identity, files_by_table(pa.Table.from_batches([written]), [table])[table])
         self.watch.note(table, rows.num_rows)
 
 
@@ -70,6 +76,6 @@ def files_by_table(written: pa.Table, tables: Collection[Table]) -> Files:
     return {table: [file for name, file in files if name == table.name] for table in tables}
 
 
-def keep_files(table: Table, path: str, identity: str, files: Sequence[DataFile]) -> None:
+def keep_files(local: LocalTable, table: Table, identity: str, files: Sequence[DataFile]) -> None:
     """Have the table take the files in the place of those that the capture set or run had."""
-    replace_partition(path, described_schema(table), (table.replaced_by, identity), files)
+    local.replace(described_schema(table), (str(table.replaced_by), identity), files)

@@ -5,6 +5,7 @@ The stubs allow neither plain values nor numpy arrays as arguments.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,17 @@ def flags(column: pa.Array[Any]) -> Bools:
 def valid(column: pa.Array[Any]) -> Bools:
     """Where the column is not null: bool[n]."""
     return flags(column.is_valid())
+
+
+def gathered_batches(batches: Iterable[pa.RecordBatch], rows: int, size: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Batches gathered until they hold `rows` rows or `size` bytes; none of those that come out is empty."""
+    held: list[pa.RecordBatch] = []
+    n = held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        n, held_bytes = n + batch.num_rows, held_bytes + batch.nbytes
+        if n >= rows or (size is not None and held_bytes >= size):
+            yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+            held, n, held_bytes = [], 0, 0
+    if n:
+        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]

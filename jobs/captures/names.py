@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.captures.topic_ids import CREATION, DELETION, ids_in_force
-from jobs.packed_tables import PACKED_ROWS, PACKED_TABLE
+from jobs.captures.topic_ids import ids_in_force
+from jobs.packed_tables import of_tables
 from udfs.facts.known_names import Names
 from udfs.facts.table_files import unpacked_rows
 from udfs.facts.told_names import BROKER, CHANGE, SERVER, SHOWN_ID, TOLD, TOLD_BY, distinct, told_names
@@ -23,9 +22,7 @@ def names_in(packed: DataFrame) -> Names:
     def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from told_names(unpacked_rows(batches, TOLD_BY, None)).to_batches()
 
-    telling = packed.where(F.col(PACKED_TABLE).isin([table.name for table in TOLD_BY]))
-    told = telling.select(PACKED_TABLE, PACKED_ROWS).mapInArrow(gather, from_arrow_schema(TOLD))
-    return learn_names(told.toArrow())
+    return learn_names(of_tables(packed, TOLD_BY).mapInArrow(gather, from_arrow_schema(TOLD)).toArrow())
 
 
 def learn_names(told: pa.Table) -> Names:
@@ -38,7 +35,7 @@ def learn_names(told: pa.Table) -> Names:
         {topic_id: name for name, topic_id, _, _ in found[SHOWN_ID]},
         ids_in_force(
             [(name, topic_id, first or 0, last or 0) for name, topic_id, first, last in found[SHOWN_ID]],
-            [(n, kind, at) for n, kind, at, _ in found[CHANGE] if kind in (CREATION, DELETION) and at is not None],
+            [(name, kind, at) for name, kind, at, _ in found[CHANGE] if at is not None],
         ),
         name_brokers(
             [(host, int(port), node) for host, port, node, _ in found[BROKER] if node is not None],

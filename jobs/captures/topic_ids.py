@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from udfs.facts.known_names import ALWAYS, FOREVER, InForce
-
-CREATION, DELETION = "create_topic", "delete_topic"
+from udfs.facts.told_names import CREATION, DELETION
 
 
 def ids_in_force(

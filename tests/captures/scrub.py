@@ -59,14 +59,13 @@ def record_changes(chunk: Frames) -> list[tuple[bytes, int, int, bytes]]:
         level = decoded.levels[path]
         frame = which[decoded.levels[path.rpartition(".")[0]].parent[level.parent]]
         starts, lengths = level.span("records")
-        of = exchanges.of_request if side == "request" else exchanges.of_response
-        begins, offsets = of("start"), of("stream_offset")
+        of = chunk.requests[exchanges.request] if side == "request" else chunk.responses[exchanges.response]
         client = chunk.connections["client"][exchanges.connection]
         for at, _, new in scrubbed(chunk.arena, starts, lengths):
             row = int(frame[np.flatnonzero((starts <= at) & (at < starts + lengths))[0]])
             direction = int(client[row]) if side == "request" else 1 - int(client[row])
             endpoints = chunk.endpoints[exchanges.connection[row]]
-            changes.append((endpoints, direction, int(offsets[row]) + 4 + at - int(begins[row]), new))
+            changes.append((endpoints, direction, int(of["stream_offset"][row]) + 4 + at - int(of["start"][row]), new))
     return changes
 
 

@@ -17,7 +17,7 @@ import jobs.captures.capture_plan
 import jobs.captures.capture_rows
 import jobs.ingest
 import jobs.lake
-import jobs.target
+import jobs.packed_tables
 from jobs.captures.capture_index import BUCKETS
 from jobs.captures.capture_plan import plan_capture
 from jobs.captures.capture_rows import packed_rows
@@ -162,6 +162,18 @@ def test_pseudonyms_take_the_place_of_names_and_change_nothing_else(
     assert found != expected
 
 
+def test_nothing_decoded_is_kept_when_ingest_has_ended_or_failed(
+    spark: SparkSession, capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = spark.sparkContext._jsc.sc().getPersistentRDDs()
+    before = kept.size()
+    jobs.ingest.ingest(spark, run_into(tmp_path, capture))
+    monkeypatch.setattr(jobs.ingest, "names_in", lambda packed: packed.count() / 0)
+    with pytest.raises(ZeroDivisionError):
+        jobs.ingest.ingest(spark, run_into(tmp_path / "other", capture))
+    assert spark.sparkContext._jsc.sc().getPersistentRDDs().size() == before
+
+
 class Killed(BaseException):
     """Stands for a process that is no more: nothing handles it."""
 
@@ -170,16 +182,16 @@ def test_a_run_after_one_that_was_killed_leaves_the_same_tables(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed when three tables were complete, and the files of the others were there without a commit."""
-    replace_partition, done = jobs.target.replace_partition, []
+    keep_files, done = jobs.packed_tables.keep_files, []
 
-    def replace_until_killed(*of: Any) -> None:
+    def keep_until_killed(*of: Any) -> None:
         if len(done) >= 3:
             raise Killed
-        replace_partition(*of)
+        keep_files(*of)
         done.append(of)
 
     with monkeypatch.context() as patched:
-        patched.setattr(jobs.target, "replace_partition", replace_until_killed)
+        patched.setattr(jobs.packed_tables, "keep_files", keep_until_killed)
         with pytest.raises(Killed):
             jobs.ingest.ingest(spark, run_into(tmp_path, capture))
     of_no_version = next((tmp_path / "silver/exchanges").rglob("*.parquet"))

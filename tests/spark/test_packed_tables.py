@@ -9,16 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-import jobs.local_log
 from jobs.gates.row_rules import Watch
-from jobs.lake import described_schema, read_table, rows_here, rows_of, table_path, write_table
+from jobs.lake import read_table, rows_here, rows_of, table_path, write_table
 from jobs.lake_storage import workers_folder
-from jobs.local_log import DataFile, partition_files, replace_partition
 from jobs.packed_tables import write_packed
 from jobs.target import Target
 from schemas.tables.gold import FIDELITY, RUNS
@@ -95,6 +91,28 @@ def test_rows_that_spark_wrote_are_replaced_as_well(spark: SparkSession, tmp_pat
     assert numbers_in(tmp_path) == [("a", 3)]
 
 
+def test_rows_of_the_driver_and_of_spark_are_files_as_workers_write_them(spark: SparkSession, tmp_path: Path) -> None:
+    to, rows = Target(str(tmp_path), "a", Watch()), exchanges("a", range(3))
+    to.write(rows_here(spark, rows), EXCHANGES)
+    assert {file.name.split(".", 1)[1] for file in tmp_path.rglob("part-*")} == {"zstd.parquet"}
+    to.write_here(spark, rows.slice(0, 2), EXCHANGES)
+    assert numbers_in(tmp_path) == [("a", 0), ("a", 1)]
+    assert {file.name.split(".", 1)[1] for file in tmp_path.rglob("part-*")} == {"zstd.parquet"}
+    assert to.watch.counts()[EXCHANGES].checked == 2
+
+
+def test_rows_with_other_columns_are_refused_whoever_has_them(spark: SparkSession, tmp_path: Path) -> None:
+    to, rows = (
+        Target(str(tmp_path), "a", Watch()),
+        exchanges("a", [1]).rename_columns(["set", *(str(column) for column in EXCHANGES.columns[1:])]),
+    )
+    told = r"no column `capture_id`; unknown column `set`"
+    with pytest.raises(LakeError, match=told):
+        to.write(rows_here(spark, rows), EXCHANGES)
+    with pytest.raises(LakeError, match=told):
+        to.write_here(spark, rows, EXCHANGES)
+
+
 def test_a_target_takes_one_table_after_the_other_and_counts_their_rows(spark: SparkSession, tmp_path: Path) -> None:
     to, rows = Target(str(tmp_path), "a", Watch()), packed(spark, exchanges("a", [1, 2]), EXCHANGES)
     write_packed(spark, rows, [EXCHANGES], to)
@@ -115,51 +133,6 @@ def test_files_are_passed_over_by_their_statistics_and_no_row_is_missed(spark: S
     assert rows.agg(F.min("exchange_no"), F.max("exchange_no")).first() == (0, 209)
 
 
-@pytest.mark.parametrize("there", [[], [1]], ids=["first rows", "rows that are there"])
-def test_of_two_who_replace_the_same_rows_the_second_fails(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: list[int]
-) -> None:
-    write(spark, tmp_path, "b", 7)
-    write(spark, tmp_path, "a", *there)
-    path, added = table_path(str(tmp_path), EXCHANGES), jobs.local_log._schema
-
-    def another_comes_first(schema: StructType) -> Any:
-        monkeypatch.setattr(jobs.local_log, "_schema", added)
-        write(spark, tmp_path, "a", 2)
-        return added(schema)
-
-    monkeypatch.setattr(jobs.local_log, "_schema", another_comes_first)
-    late = DataFile("capture_id=a/late.parquet", 1, 1, "{}")
-    with pytest.raises(LakeError, match=r"exchanges: could not be changed.*at the same time, run the command again"):
-        replace_partition(path, described_schema(EXCHANGES), ("capture_id", "a"), [late])
-    assert numbers_in(tmp_path) == [("a", 2), ("b", 7)]
-
-
-def test_of_two_who_make_a_table_the_second_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, schema, file = (
-        str(tmp_path / "t"),
-        described_schema(EXCHANGES),
-        DataFile("capture_id=a/1.parquet", 1, 1, "{}"),
-    )
-    replace_partition(path, schema, ("capture_id", "a"), [file])
-    monkeypatch.setattr(jobs.local_log, "is_there", lambda _: False)
-    with pytest.raises(LakeError, match="could not be changed"):
-        replace_partition(path, schema, ("capture_id", "a"), [file])
-
-
-def test_those_who_replace_other_rows_do_not_meet(spark: SparkSession, tmp_path: Path) -> None:
-    """Each knows a version to which the other has added."""
-    write(spark, tmp_path, "a", 1)
-    path, schema = table_path(str(tmp_path), EXCHANGES), described_schema(EXCHANGES)
-    tables = [DeltaTable(path), DeltaTable(path)]
-    for table, name in zip(tables, "bc", strict=True):
-        file = DataFile(f"capture_id={name}/1.parquet", 1, 1, "{}")
-        jobs.local_log._replace(
-            table, schema, ("capture_id", name), [jobs.local_log._added(file, ("capture_id", name))]
-        )
-    assert [len(partition_files(path, ("capture_id", name)) or ()) for name in "abc"] == [1, 1, 1]
-
-
 def test_a_table_of_other_columns_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     path = table_path(str(tmp_path), EXCHANGES)
     spark.range(3).write.format("delta").save(path)
@@ -169,7 +142,7 @@ def test_a_table_of_other_columns_is_left_alone(spark: SparkSession, tmp_path: P
     assert not list(tmp_path.rglob("*.zstd.parquet"))
 
 
-@pytest.mark.parametrize("name", ["lake [1]", "lake *", "lake {a,b} ?", "lake \\x ü 100%25 #1"])
+@pytest.mark.parametrize("name", ["lake [1]", "lake *", "lake {a,b} ? #1 100% ü", "lake \\x 100%25", "lake \t"])
 def test_a_lake_may_have_any_name(spark: SparkSession, tmp_path: Path, name: str) -> None:
     (tmp_path / "lake 1/silver").mkdir(parents=True)
     lake = tmp_path / name

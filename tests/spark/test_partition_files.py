@@ -17,6 +17,7 @@ import jobs.lake
 import jobs.local_log
 from jobs.gates.row_rules import Watch
 from jobs.lake import local_table, read_table, rows_here, rows_of, table_path, write_table
+from jobs.local_log import opened
 from jobs.target import Target
 from schemas.tables.silver import EXCHANGES
 from udfs.facts.arrow_tables import arrow_schema
@@ -64,7 +65,9 @@ def test_every_version_has_its_own_rows(spark: SparkSession, tmp_path: Path) -> 
 
 
 def files_of_a(spark: SparkSession, path: str, is_local: bool) -> tuple[str, ...] | None:
-    return jobs.local_log.partition_files(path, A) if is_local else jobs.delta_log.partition_files(spark, path, A)
+    local = opened(path)
+    assert local is not None
+    return local.files(A) if is_local else jobs.delta_log.partition_files(spark, path, A)
 
 
 def test_delta_looks_for_files_once_a_version_where_spark_alone_sees_the_lake(

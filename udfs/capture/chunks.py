@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import binary_bytes
+from udfs.arrow import binary_bytes, gathered_batches
 from udfs.capture.connection_ends import IS_FRAME
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
@@ -61,20 +61,6 @@ class Carried:
 def packet_number(file_no: Ints, packet_no: Ints) -> Ints:
     """File and packet number as one int64."""
     return (file_no << FILE_BITS) | packet_no
-
-
-def chunks(batches: Iterable[pa.RecordBatch], rows: int, payload_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Batches gathered until they hold `rows` rows or `payload_bytes` bytes; none of those that come out is empty."""
-    held: list[pa.RecordBatch] = []
-    n = size = 0
-    for batch in batches:
-        held.append(batch)
-        n, size = n + batch.num_rows, size + batch.nbytes
-        if n >= rows or size >= payload_bytes:
-            yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
-            held, n, size = [], 0, 0
-    if n:
-        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
 def runs_of(changes: Ints, keys: list[K], rows: int, carried: K | None) -> tuple[Ints, list[K]]:
@@ -196,7 +182,7 @@ def frames(
     what is not decided yet: at most one frame (100 MiB) and REORDER_BYTES a direction.
     """
     carried = Carried()
-    for chunk in chunks(batches, rows, payload_bytes):
+    for chunk in gathered_batches(batches, rows, payload_bytes):
         packets, endpoints = read_chunk(chunk, carried)
         result, kept = run_chunk(packets, endpoints, carried, is_last=False)
         yield result

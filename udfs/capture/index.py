@@ -79,8 +79,12 @@ def index_stored_capture(raw: io.RawIOBase, path: str, *, range_bytes: int, buck
     """The index of an open capture; for the rest see `index_capture`."""
     if range_bytes < 1 or buckets < 1:
         raise ValueError(f"range_bytes and buckets must be 1 or more, got {range_bytes} and {buckets}")
+    with HashedFile(raw) as stored:
+        return _index(stored, path, range_bytes, buckets)
+
+
+def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int) -> CaptureIndex:
     faults: list[CaptureFault] = []
-    stored = HashedFile(raw)
     buffered = io.BufferedReader(stored, READ_BYTES)
     compression = identify_compression(buffered.peek(4)[:4])
     window = _first_window(open_stream(buffered, compression, faults))

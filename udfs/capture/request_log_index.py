@@ -43,15 +43,15 @@ def index_stored_log(
             )
         return None
     stored.seek(0)
-    return _index(stored, path, range_bytes, buckets, zone)
+    with HashedFile(stored) as hashed:
+        return _index(hashed, path, range_bytes, buckets, zone)
 
 
-def _index(raw: io.RawIOBase, path: str, range_bytes: int, buckets: int, zone: str) -> CaptureIndex:
+def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int, zone: str) -> CaptureIndex:
     faults: list[CaptureFault] = []
     starts: list[tuple[int, int]] = []
     lines = forwarded = end = 0
     first = last = None
-    stored = HashedFile(raw)
     buffered = io.BufferedReader(stored, READ_BYTES)
     compression = identify_compression(buffered.peek(4)[:4])
     stream = open_stream(buffered, compression, faults)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import array_of, flags
+from udfs.arrow import array_of, flags, gathered_batches
 from udfs.arrow import compute as pc
-from udfs.capture.chunks import Frames, chunks, packet_number, runs_of
+from udfs.capture.chunks import Frames, packet_number, runs_of
 from udfs.capture.conversation import CONNECTION, KAFKA
 from udfs.capture.endpoints import logged_connection
 from udfs.capture.found import LOSS
@@ -49,7 +49,7 @@ class LogChunk:
 def log_chunks(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[LogChunk]:
     """Chunks of LOGGED_REQUESTS of about so many rows or bytes, with an empty one that ends them."""
     kept = KeptLine()
-    for chunk in chunks(batches, rows, size):
+    for chunk in gathered_batches(batches, rows, size):
         named = pc.not_equal(chunk["connection"], "")
         lines = chunk.filter(named)
         again = array_of(repeated(lines, kept))

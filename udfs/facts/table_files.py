@@ -53,8 +53,7 @@ class TableFile:
             folder / self._path,
             self._schema,
             compression=COMPRESSION,
-            # Hardly a time is there twice: a dictionary of them would be larger than they are, and take longer.
-            use_dictionary=[f.name for f in self._schema if not pa.types.is_timestamp(f.type)],  # type: ignore[arg-type]  # stubs
+            use_dictionary=[leaf for f in self._schema for leaf in _coded(f.name, f.type)],  # type: ignore[arg-type]  # stubs
             store_schema=False,
             metadata_collector=self._footer,
         )
@@ -115,6 +114,18 @@ def unpacked_rows(
             table = by_name[str(name)]
             for rows in unpack_rows(packed):
                 yield table, rows if names is None else with_names(rows, table, names)
+
+
+def _coded(name: str, kind: pa.DataType) -> Iterator[str]:
+    """Parquet's paths of the values of a column that have a dictionary: all but times, of which hardly one is there
+    twice, so that their dictionary would be larger than they are, and take longer.
+    """
+    if isinstance(kind, pa.ListType):
+        yield f"{name}.list.element"
+    elif isinstance(kind, pa.MapType):
+        yield from (f"{name}.key_value.{part}" for part in ("key", "value"))
+    elif not pa.types.is_timestamp(kind):
+        yield name
 
 
 def statistics(footer: pq.FileMetaData, schema: pa.Schema) -> dict[str, object]:

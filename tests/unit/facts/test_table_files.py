@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, pack
@@ -105,3 +105,16 @@ def test_rows_of_another_capture_set_are_refused(tmp_path: Path) -> None:
 def test_a_file_tells_its_rows(tmp_path: Path) -> None:
     (file,) = written(tmp_path, packed(EXCHANGES, {}, {}), packed(EXCHANGES, {}))
     assert file["rows"] == 3
+
+
+def test_values_that_are_there_twice_are_kept_once(tmp_path: Path) -> None:
+    """Those of lists and maps, too, but not times."""
+    rows = [{"record_sizes": [100, 100], "codec": "zstd", "request_time": datetime(2026, 1, 31, tzinfo=UTC)}] * 2
+    (file,) = write_files(
+        unpacked_rows(packed(RECORD_BATCHES, *rows), [RECORD_BATCHES], None), {RECORD_BATCHES: str(tmp_path)}, "abc"
+    ).to_pylist()
+    group = pq.ParquetFile(tmp_path / file["path"]).metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    coded = {column.path_in_schema for column in columns if column.has_dictionary_page}
+    assert {"record_sizes.list.element", "codec"} <= coded
+    assert "request_time" not in coded

@@ -1,0 +1,183 @@
+"""Tables in folders, by delta-rs: a partition's files take the place of those before, and nobody else's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+import jobs.local_log
+from jobs.local_log import DataFile, LocalTable, opened
+from udfs.errors import LakeError
+
+SCHEMA = StructType([StructField("id", StringType(), metadata={"comment": "An id"}), StructField("size", LongType())])
+Files = dict[str, list[str]]
+
+
+def at(folder: Path) -> LocalTable:
+    found = opened(str(folder))
+    assert found is not None
+    return found
+
+
+def replace(table: LocalTable, value: str, *names: str) -> None:
+    """Have files of these names be the partition's."""
+    files = [DataFile(f"id={value}/{name}.parquet", 1, 1, '{"numRecords":1}') for name in names]
+    table.replace(SCHEMA, ("id", value), files)
+
+
+def names_of(folder: Path, *values: str) -> Files:
+    return {value: [Path(file).stem for file in at(folder).files(("id", value)) or ()] for value in values}
+
+
+def commits(folder: Path) -> list[list[dict[str, Any]]]:
+    """What each version of the log says."""
+    logs = sorted((folder / "_delta_log").glob("*.json"))
+    return [[json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] for log in logs]
+
+
+def logged(folder: Path, *actions: dict[str, Any]) -> None:
+    """Add a version that somebody else has written."""
+    version = len(commits(folder))
+    text = "".join(f"{json.dumps(action)}\n" for action in actions)
+    (folder / f"_delta_log/{version:020}.json").write_text(text, encoding="utf-8")
+
+
+def test_files_take_the_place_of_those_of_their_partition(tmp_path: Path) -> None:
+    assert not tmp_path.joinpath("_delta_log").exists()
+    assert at(tmp_path).schema is None
+    replace(at(tmp_path), "a", "1", "2")
+    replace(at(tmp_path), "b", "3")
+    replace(at(tmp_path), "a", "4")
+    assert names_of(tmp_path, "a", "b", "c") == {"a": ["4"], "b": ["3"], "c": []}
+    assert at(tmp_path).schema == SCHEMA
+    assert len(at(tmp_path).files() or ()) == 2
+
+
+def test_no_files_in_the_place_of_none_are_no_version(tmp_path: Path) -> None:
+    replace(at(tmp_path), "a")
+    assert len(commits(tmp_path)) == 1, "the table is made"
+    replace(at(tmp_path), "a")
+    assert len(commits(tmp_path)) == 1
+    replace(at(tmp_path), "a", "1")
+    replace(at(tmp_path), "a")
+    assert names_of(tmp_path, "a") == {"a": []}
+
+
+@pytest.mark.parametrize("there", [[], ["0"]], ids=["first rows", "rows that are there"])
+def test_of_two_who_replace_the_same_rows_the_second_fails(tmp_path: Path, there: list[str]) -> None:
+    replace(at(tmp_path), "b", "7")
+    replace(at(tmp_path), "a", *there)
+    first, second = at(tmp_path), at(tmp_path)
+    replace(first, "a", "1")
+    with pytest.raises(LakeError, match=r"has written the same rows at the same time: run the command again"):
+        replace(second, "a", "2")
+    assert names_of(tmp_path, "a", "b") == {"a": ["1"], "b": ["7"]}
+
+
+def test_of_two_who_make_a_table_with_the_same_rows_the_second_fails(tmp_path: Path) -> None:
+    first, second = at(tmp_path), at(tmp_path)
+    replace(first, "a", "1")
+    with pytest.raises(LakeError, match="run the command again"):
+        replace(second, "a", "2")
+
+
+@pytest.mark.parametrize("there", [[], ["0"]], ids=["first rows", "rows that are there"])
+def test_those_who_replace_other_rows_are_no_hindrance(tmp_path: Path, there: list[str]) -> None:
+    for value in "ab":
+        replace(at(tmp_path), value, *there)
+    both = [at(tmp_path), at(tmp_path)]
+    for table, value in zip(both, "ab", strict=True):
+        replace(table, value, f"of-{value}")
+    assert names_of(tmp_path, "a", "b") == {"a": ["of-a"], "b": ["of-b"]}
+
+
+def test_two_may_make_a_table_with_other_rows(tmp_path: Path) -> None:
+    both = [at(tmp_path), at(tmp_path)]
+    for table, value in zip(both, "ab", strict=True):
+        replace(table, value, f"of-{value}")
+    assert names_of(tmp_path, "a", "b") == {"a": ["of-a"], "b": ["of-b"]}
+
+
+def test_what_delta_rs_says_of_another_fault_is_told(tmp_path: Path) -> None:
+    replace(at(tmp_path), "a", "1")
+    (metadata,) = (action["metaData"] for action in commits(tmp_path)[0] if "metaData" in action)
+    logged(tmp_path, {"metaData": {**metadata, "configuration": {"delta.appendOnly": "true"}}})
+    with pytest.raises(LakeError, match=r"could not be changed: .*append") as raised:
+        replace(at(tmp_path), "a", "2")
+    assert "run the command again" not in str(raised.value)
+
+
+def test_other_words_for_a_column_are_no_reason_to_change_a_table(tmp_path: Path) -> None:
+    replace(at(tmp_path), "a", "1")
+    said = StructType([StructField("id", StringType(), metadata={"comment": "In other words"}), SCHEMA["size"]])
+    at(tmp_path).replace(said, ("id", "a"), [DataFile("id=a/2.parquet", 1, 1, "{}")])
+    assert at(tmp_path).schema == SCHEMA
+
+
+def test_files_are_found_as_other_writers_have_logged_them(tmp_path: Path) -> None:
+    """Encoded, as a URI is; files of another folder are Delta's to find."""
+    replace(at(tmp_path), "a", "1")
+    added = {"partitionValues": {"id": "a"}, "size": 1, "modificationTime": 0, "dataChange": True, "stats": None}
+    logged(tmp_path, {"add": {**added, "path": quote("id=a/2 3.parquet")}})
+    assert at(tmp_path).files(("id", "a")) == (f"{tmp_path}/id=a/2 3.parquet", f"{tmp_path}/id=a/1.parquet")
+    logged(tmp_path, {"add": {**added, "path": "file:///elsewhere/id=a/4.parquet"}})
+    assert at(tmp_path).files(("id", "a")) is None
+    assert at(tmp_path).files() is None
+
+
+@pytest.mark.parametrize("protocol", [
+    {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["fooBar"], "writerFeatures": ["fooBar"]},
+    {"minReaderVersion": 4, "minWriterVersion": 7},
+    {"minReaderVersion": 1, "minWriterVersion": 4},
+])  # fmt: skip
+def test_a_table_with_features_is_deltas_own(tmp_path: Path, protocol: dict[str, Any]) -> None:
+    replace(at(tmp_path), "a", "1")
+    logged(tmp_path, {"protocol": protocol})
+    assert opened(str(tmp_path)) is None
+
+
+def test_a_broken_log_is_for_delta_to_tell(tmp_path: Path) -> None:
+    replace(at(tmp_path), "a", "1")
+    next((tmp_path / "_delta_log").glob("*.json")).write_text("no log", encoding="utf-8")
+    assert opened(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("name", ["a%25", "a\\b", "a\tb", "a\x7f"])
+def test_a_path_that_delta_rs_takes_for_another_is_not_given_to_it(tmp_path: Path, name: str) -> None:
+    assert opened(str(tmp_path / name)) is None
+
+
+@pytest.mark.parametrize("name", ["a%b", "a b", "ü#1?", "[*]{}", "relative/../a"])
+def test_other_paths_are(tmp_path: Path, name: str) -> None:
+    replace(at(tmp_path / name), "a", "1")
+    assert names_of(tmp_path / name, "a") == {"a": ["1"]}
+    assert (tmp_path / name / "_delta_log").is_dir()
+
+
+def test_javas_checksum_of_a_checkpoint_does_not_outlive_it(tmp_path: Path) -> None:
+    replace(at(tmp_path), "a", "1")
+    left = tmp_path / "_delta_log/._last_checkpoint.crc"
+    left.write_bytes(b"crc")
+    replace(at(tmp_path), "a", "2")
+    assert not left.exists()
+
+
+def test_a_log_is_read_from_its_last_checkpoint_on(tmp_path: Path) -> None:
+    for number in range(12):
+        replace(at(tmp_path), "a", str(number))
+    assert list((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
+    assert names_of(tmp_path, "a") == {"a": ["11"]}
+
+
+def test_many_files_are_for_delta_to_pass_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs.local_log, "FEW_FILES", 1)
+    replace(at(tmp_path), "a", "1", "2")
+    replace(at(tmp_path), "b", "3")
+    assert at(tmp_path).files(("id", "a")) is None
+    assert at(tmp_path).files() is None
+    assert names_of(tmp_path, "b") == {"b": ["3"]}
