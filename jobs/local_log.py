@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,8 +28,9 @@ _PLAIN = 1, 2
 nothing of those who write (protocol, "Requirements for Readers", "Requirements for Writers")."""
 _NOT_TAKEN_AS_IT_IS = re.compile(r"[\x00-\x1f\x7f\\]|%[0-9A-Fa-f]{2}")
 """In a path: delta-rs takes it for something else, or not at all."""
-_IS_ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
-"""How the path of a file begins that is not in the table's folder."""
+_NOT_OURS = re.compile(r"/|.*[%:]")
+"""In the path of a file: it is elsewhere, as those of a clone, or encoded, which delta-rs 1.6.6 forgets when it removes
+the file."""
 _NEW_TABLE = {"delta.checkpointInterval": "10"}
 """As Delta has it: a log is read from its last checkpoint on, which delta-rs would make at each hundredth version."""
 FEW_FILES = 32
@@ -67,13 +67,11 @@ class LocalTable:
         return None if self.log is None else StructType.fromJson(json.loads(self.log.schema().to_json()))
 
     def files(self, partition: Partition | None = None) -> tuple[str, ...] | None:
-        """The files that are the table's rows, or the partition's. None where Delta had better read them: they are
-        many, and statistics pass over some of them; or they are not in the table's folder, as those of a clone.
+        """The files that are the table's rows, or the partition's; None where they are many, so that Delta had better
+        read them, which passes over some of them by statistics.
         """
         paths = self._paths(partition)
-        if len(paths) > FEW_FILES or any(map(_IS_ELSEWHERE.match, paths)):
-            return None
-        return tuple(f"{self.path}/{unquote(path)}" for path in paths)
+        return None if len(paths) > FEW_FILES else tuple(f"{self.path}/{path}" for path in paths)
 
     def replace(self, schema: StructType, partition: Partition, files: Sequence[DataFile]) -> None:
         """Put the files in the place of those that have the partition's value in its column.
@@ -101,11 +99,18 @@ class LocalTable:
             "has ended"
         )
 
+    def _is_ours(self) -> bool:
+        if self.log is None:
+            return True
+        protocol = self.log.protocol()
+        is_plain = (protocol.min_reader_version, protocol.min_writer_version) <= _PLAIN
+        return is_plain and not any(map(_NOT_OURS.match, self._paths()))
+
     @property
     def _version(self) -> int | None:
         return None if self.log is None else self.log.version()
 
-    def _paths(self, partition: Partition | None) -> list[str]:
+    def _paths(self, partition: Partition | None = None) -> list[str]:
         """The table's files, or the partition's, as the log calls them."""
         if self.log is None:
             return []
@@ -147,12 +152,10 @@ def opened(path: str) -> LocalTable | None:
     if _NOT_TAKEN_AS_IT_IS.search(path):
         return None
     try:
-        log = DeltaTable(path) if DeltaTable.is_deltatable(path) else None
+        table = LocalTable(path, DeltaTable(path) if DeltaTable.is_deltatable(path) else None)
+        return table if table._is_ours() else None
     except DeltaError:  # of what it does not know, or a broken log: Delta reads it, or says what is wrong
         return None
-    if log is not None and (log.protocol().min_reader_version, log.protocol().min_writer_version) > _PLAIN:
-        return None
-    return LocalTable(path, log)
 
 
 def _name(partition: Partition) -> str:

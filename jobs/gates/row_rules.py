@@ -62,6 +62,7 @@ class Watch:
 
     def note(self, table: Table, rows: int) -> None:
         """So many rows of a table are written, and no rule refuses any."""
+        self._seen.pop(table, None)
         self._scanned[table] = Counts(rows, {rule.name: 0 for rule in self.gates.row_rules(table)})
 
     def with_rows_to_take_out(self, written: Mapping[Table, DataFrame], rows: Mapping[Table, int]) -> list[Table]:
