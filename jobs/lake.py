@@ -94,23 +94,22 @@ def columns_there(spark: SparkSession, lake: str, table: Table, local: LocalTabl
 
 def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
     """Whether the lake has the table."""
-    return columns_there(spark, lake, table, local_table(spark, lake, table)) is not None
+    local = local_table(spark, lake, table)
+    return DeltaTable.isDeltaTable(spark, table_path(lake, table)) if local is None else local.log is not None
 
 
 def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     """The table's rows. Raises LakeError where it is not there, or has other columns than declared."""
-    local = checked_table(spark, lake, table)
+    local = table_to_read(spark, lake, table)
     files = None if local is None else local.files()
-    return (
-        rows_by_delta(spark, lake, table)
-        if local is None or files is None
-        else rows_in(spark, local.path, table, files)
-    )
+    if local is None or files is None:
+        return rows_by_delta(spark, lake, table)
+    return rows_in(spark, local.path, table, files)
 
 
 def rows_of(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
     """A table's rows of one capture set or, in gold, of one run. Raises what `read_table` does."""
-    local, partition = checked_table(spark, lake, table), (str(table.replaced_by), identity)
+    local, partition = table_to_read(spark, lake, table), (str(table.replaced_by), identity)
     path = table_path(lake, table) if local is None else local.path
     files = delta_log.partition_files(spark, path, partition) if local is None else local.files(partition)
     if files is None:
@@ -118,14 +117,25 @@ def rows_of(spark: SparkSession, lake: str, table: Table, identity: str) -> Data
     return rows_in(spark, path, table, files)
 
 
-def checked_table(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
+def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
     """As `local_table`. Raises LakeError where the lake has no such table, or one with other columns than declared."""
-    path, local = table_path(lake, table), local_table(spark, lake, table)
-    columns = columns_there(spark, lake, table, local)
-    if columns is None:
-        raise LakeError(f"{path}: no such table; run `ingest` with captures and this --lake first")
-    check_columns(columns, table, path)
+    local, is_there = _checked(spark, lake, table)
+    if not is_there:
+        raise LakeError(f"{table_path(lake, table)}: no such table; run `ingest` with captures and this --lake first")
     return local
+
+
+def table_to_write(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
+    """As `local_table`. Raises LakeError where the lake has a table there with other columns than declared."""
+    return _checked(spark, lake, table)[0]
+
+
+def _checked(spark: SparkSession, lake: str, table: Table) -> tuple[LocalTable | None, bool]:
+    local = local_table(spark, lake, table)
+    columns = columns_there(spark, lake, table, local)
+    if columns is not None:
+        check_columns(columns, table, table_path(lake, table))
+    return local, columns is not None
 
 
 def rows_by_delta(spark: SparkSession, lake: str, table: Table) -> DataFrame:
@@ -176,9 +186,7 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
 def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> None:
     """Compare those that the lake has with their declarations. Raises LakeError for one with other columns."""
     for table in tables:
-        columns = columns_there(spark, lake, table, local_table(spark, lake, table))
-        if columns is not None:
-            check_columns(columns, table, table_path(lake, table))
+        table_to_write(spark, lake, table)
 
 
 def described_schema(table: Table) -> StructType:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake import check_tables, local_table, rows_in, side_by_side, spark_schema
+from jobs.lake import rows_in, side_by_side, spark_schema, table_to_write
 from jobs.local_log import LocalTable
 from jobs.target import FILE_COLUMNS, Target, files_by_table, keep_files
 from schemas.tables.table import Table
@@ -24,8 +24,7 @@ def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Tabl
     """Write these tables out of packed rows, columns PACKED_TABLE and PACKED_ROWS. Raises LakeError where one is there
     with other columns.
     """
-    check_tables(spark, to.lake, tables)
-    opened = {table: local_table(spark, to.lake, table) for table in tables}
+    opened = {table: table_to_write(spark, to.lake, table) for table in tables}
     by_target = [table for table, local in opened.items() if local is None]
     by_target += written_by_workers(spark, packed, {table: local for table, local in opened.items() if local}, to)
     side_by_side(spark, [partial(to.write, unpacked(packed, table, to.names), table) for table in by_target])

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.gates.row_rules import Watch
-from jobs.lake import check_columns, check_tables, described_schema, local_table, rows_here, write_table
+from jobs.lake import check_columns, described_schema, rows_here, table_to_write, write_table
 from jobs.local_log import DataFile, LocalTable
 from schemas.tables.table import Table
 from udfs.arrow import gathered_batches
@@ -40,13 +40,12 @@ class Target:
     def write(self, rows: DataFrame, table: Table) -> None:
         """Write rows of a table that Spark has, less those that rules take out. Raises LakeError for other columns."""
         spark, own, identity = rows.sparkSession, self.watch.over(rows, table), self.identity
-        local = local_table(spark, self.lake, table)
+        local = table_to_write(spark, self.lake, table)
         if local is None:
             write_table(own, self.lake, table, identity)
             return
         path = local.path
         check_columns(rows.schema, table, f"what is to be written to {path}")
-        check_tables(spark, self.lake, [table])
 
         def write_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield write_files(
@@ -58,12 +57,11 @@ class Target:
 
     def write_here(self, spark: SparkSession, rows: pa.Table, table: Table) -> None:
         """Write rows of a table that this process has. Raises LakeError for other columns."""
-        local = local_table(spark, self.lake, table)
+        local = table_to_write(spark, self.lake, table)
         if local is None or self.watch.gates.row_rules(table):
             self.write(rows_here(spark, rows), table)
             return
         check_columns(from_arrow_schema(rows.schema), table, f"what is to be written to {local.path}")
-        check_tables(spark, self.lake, [table])
         written = write_files(((table, batch) for batch in rows.to_batches()), {table: local.path}, self.identity)
         keep_files(local, table, self.identity, files_by_table(pa.Table.from_batches([written]), [table])[table])
         self.watch.note(table, rows.num_rows)

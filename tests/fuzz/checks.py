@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from schemas.tables.steps import EXCHANGE_COUNTS
+from tests.packed import unpack
 from tests.request_logs import index_request_log
 from tests.unit.capture.conversations import batch, cut
 from tests.unit.facts.brokers import counts_by_connection, tables_of
@@ -18,7 +19,6 @@ from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.capture.request_log import read_requests
 from udfs.errors import CaptureError
-from udfs.facts.arrow_tables import unpack
 from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts
 
 Tables = Mapping[str, list[dict[str, Any]]]

@@ -17,11 +17,12 @@ from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
+from tests.packed import unpack
 from tests.request_logs import index_request_log
 from tests.spark.test_split_events import row_of
 from tests.unit.capture.logged import line
 from udfs.capture.request_log import read_requests
-from udfs.facts.arrow_tables import arrow_schema, unpack
+from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.build_from_log import READ_KEYS, log_facts
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_replay import LimitLane

@@ -90,13 +90,6 @@ def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(packed, schema=PACKED)
 
 
-def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What `pack` packed, of one table; takes batches with a column `rows`."""
-    for batch in batches:
-        for packed in batch["rows"]:
-            yield from unpack_rows(packed)
-
-
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
     """The rows in one value of the column `rows`."""
     yield from map(_plain, pa.ipc.open_stream(packed.as_buffer()))

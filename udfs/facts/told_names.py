@@ -27,9 +27,8 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("last", pa.int64()),
 ]
 TOLD = pa.schema(_COLUMNS)
-"""SHOWN_ID: a topic, its id, when it was first told and last asked for; CHANGE: a topic, CREATION or
-DELETION, when that was asked for; BROKER: a host, its port, the node id; SERVER: address:port. Times in us since
-1970.
+"""SHOWN_ID: a topic, its id, when it was first told and last asked for; CHANGE: a topic, CREATION or DELETION, when
+that was asked for; BROKER: a host, its port, the node id; SERVER: address:port. Times in us since 1970.
 """
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from schemas.wire.message import Field, Message
+from tests.packed import unpack
 from tests.unit.capture.conversations import OPENING, Connection, Segment, answers, asks, batch, cut, frame, packets
 from tests.unit.wire.reference import default, encode, within
-from udfs.facts.arrow_tables import unpack
 from udfs.facts.asked_records import Asked
 from udfs.facts.build import facts
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.packed import unpack
 from tests.request_logs import index_request_log
 from tests.unit.capture.logged import PARTITION, TOPIC_ID, answered, fetch, heartbeat, line, topics
 from tests.unit.facts.brokers import counts_by_connection
 from udfs.capture.request_log import read_requests
-from udfs.facts.arrow_tables import unpack
 from udfs.facts.build_from_log import READ_KEYS, log_facts
 
 Tables = dict[str, list[dict[str, Any]]]

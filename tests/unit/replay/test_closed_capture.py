@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.packed import unpack
 from tests.unit.replay.captured_reader import (
     BATCHES,
     BEGIN,
@@ -27,7 +28,6 @@ from tests.unit.replay.captured_reader import (
     read_row,
     reads_of,
 )
-from udfs.facts.arrow_tables import unpack
 from udfs.replay.fetch import observed
 from udfs.replay.fetch.client_pace import Fetches, line, measured_pace, time_until
 from udfs.replay.fetch.fetch_lanes import FetchLanes

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.steps import READS
-from udfs.facts.arrow_tables import arrow_schema, unpack
+from tests.packed import unpack
+from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.fetch.client_pace import as_captured_clients
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes

@@ -18,9 +18,9 @@ from schemas.tables.gold_memory import (
     PRODUCER_MEMORY,
 )
 from schemas.tables.table import Table
+from tests.packed import unpack
 from tests.unit.replay.memory_events import PRODUCE, Row, batches, fetch, row
 from tests.unit.replay.memory_traces import bounds_of
-from udfs.facts.arrow_tables import unpack
 from udfs.replay.fetch.client_pace import as_captured_clients
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes

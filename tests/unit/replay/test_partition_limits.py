@@ -18,7 +18,8 @@ from schemas.tables.gold_limits import (
 )
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
-from udfs.facts.arrow_tables import arrow_schema, unpack
+from tests.packed import unpack
+from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_replay import LimitLane, replay_topics
 from udfs.replay.limits.schedule import UNLIMITED, Schedule
