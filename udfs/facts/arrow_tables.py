@@ -6,7 +6,7 @@ each table travel as Arrow IPC messages in a binary column, and are unpacked whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -38,6 +38,7 @@ TYPES: Mapping[str, pa.DataType] = {
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
 PACKED = pa.schema(_PACKED)
 PACKED_ROWS = 50_000
+PACKED_TOGETHER = 10_000
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a worker has one core
 
 
@@ -88,6 +89,29 @@ def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             pa.array([sink.getvalue().to_pybytes()], pa.binary()),
         ]
         yield pa.RecordBatch.from_arrays(packed, schema=PACKED)
+
+
+def packed_together(
+    rows: Iterable[tuple[Table, pa.RecordBatch]], together: int = PACKED_TOGETHER
+) -> Iterator[pa.RecordBatch]:
+    """Rows of several tables as rows of PACKED: of small batches of a table, so many rows at a time."""
+    held: dict[Table, list[pa.RecordBatch]] = {}
+    for table, batch in rows:
+        of_table = held.setdefault(table, [])
+        if of_table and of_table[-1].schema != batch.schema:  # texts that come as a dictionary column, or plain
+            yield from pack(table, concatenated(held.pop(table)))
+            of_table = held.setdefault(table, [])
+        of_table.append(batch)
+        if sum(part.num_rows for part in of_table) >= together:
+            yield from pack(table, concatenated(held.pop(table)))
+    for table, of_table in held.items():
+        yield from pack(table, concatenated(of_table))
+
+
+def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of one batch after the other, of which there is at least one; all have the same schema."""
+    columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:

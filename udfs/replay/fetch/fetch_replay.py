@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import READS
 from schemas.tables.table import Table
-from udfs.facts.arrow_tables import pack
+from udfs.facts.arrow_tables import packed_together
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
 from udfs.replay.fetch.closed_reader import ClosedReader, closed_totals
@@ -73,6 +73,13 @@ class Replayed:
 
 def replay_fetches(batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of READS, sorted by reader, request time, fetch and read position."""
+    yield from packed_together(rows_of_readers(batches, lanes, run_id))
+
+
+def rows_of_readers(
+    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of one reader after the other."""
     now: Replayed | None = None
     for batch in whole_fetches(batches):
         starts = boundaries(batch, READER)
@@ -80,7 +87,7 @@ def replay_fetches(batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id:
             reader = Reader(*(batch[name][first].as_py() for name in READER))
             if now is None or now.reader != reader:
                 if now is not None:
-                    yield from packed(all_rows(now, lanes, run_id))
+                    yield from all_rows(now, lanes, run_id)
                 now = Replayed(reader, fairness.no_sums(len(lanes.names)))
             part = batch.slice(first, end - first)
             logs = int(np.count_nonzero(part[READS.exchange_no].to_numpy() < 0))  # they come before the reads
@@ -88,7 +95,7 @@ def replay_fetches(batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id:
             if logs < part.num_rows:
                 replay_part(now, part.slice(logs), lanes.of(reader.kind))
     if now is not None:
-        yield from packed(all_rows(now, lanes, run_id))
+        yield from all_rows(now, lanes, run_id)
 
 
 def all_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
@@ -99,12 +106,6 @@ def all_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> Iterator[tuple[T
     totals = closed_totals(done.closed, list(done.index), kind, lanes, seed)
     if totals is not None:
         yield from closed_rows(done, totals, lanes, run_id)
-
-
-def packed(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Rows of several tables as rows of PACKED."""
-    for table, batch in rows:
-        yield from pack(table, batch)
 
 
 def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:

@@ -3,53 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
-from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.replay.fetch.partition_log import ALWAYS, PartitionLog
+from udfs.arrow import array_of
+from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
+from udfs.replay.fetch.partition_log import ALWAYS, NEVER, PartitionLog
+from udfs.wire.arrays import Ints, edges
 
-READER_COLUMNS = (READS.client_id, READS.client_address, READS.reader, READS.broker, READS.topic, READS.partition)
-ReadBy = dict[int, tuple[int, dict[str, Any]]]
-"""By connection, the lowest offset it read a partition from, and the reader's columns."""
-
+READER_COLUMNS = (
+    READS.client_id, READS.client_address, READS.reader, READS.broker, READS.topic, READS.partition,
+    READS.connection_id,
+)  # fmt: skip
 BATCHES_A_ROW = 1 << 16
+"""And no more than twice as many in all rows that come at once."""
 LISTS = {"base": READS.log_base, "last": READS.log_last, "size": READS.log_size, "after": READS.log_after,
          "before": READS.log_before}  # fmt: skip
+BLANK: dict[str, Any] = {"int": 0, "bigint": ALWAYS, "boolean": False, "array<int>": []}
+
+
+@dataclass
+class ReadBy:
+    """The connections that read a partition, in the order in which they come.
+
+    place: of each, by its id. lowest: int64[connections], the lowest offset each read from. named: the columns
+    READER_COLUMNS of the first read of each, in pieces.
+    """
+
+    place: dict[int, int] = field(default_factory=dict)
+    lowest: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    named: list[pa.RecordBatch] = field(default_factory=list)
 
 
 def note_readers(read_by: ReadBy, batch: pa.RecordBatch) -> None:
     """Add the connections of these reads of one partition."""
-    connections = batch[READS.connection_id].to_numpy()
-    offsets = batch[READS.fetch_offset].to_numpy()
-    for connection in np.unique(connections).tolist():
-        rows = np.flatnonzero(connections == connection)
-        lowest = int(offsets[rows].min())
-        if connection not in read_by:
-            named = {str(name): batch[name][int(rows[0])].as_py() for name in READER_COLUMNS}
-            read_by[connection] = lowest, named
-        elif lowest < read_by[connection][0]:
-            read_by[connection] = lowest, read_by[connection][1]
+    connections, first, which = np.unique(batch[READS.connection_id].to_numpy(), return_index=True, return_inverse=True)
+    before = len(read_by.place)
+    places = np.array([read_by.place.setdefault(id_, len(read_by.place)) for id_ in connections.tolist()], np.int64)
+    added = len(read_by.place) - before
+    read_by.lowest = np.append(read_by.lowest, np.full(added, NEVER))
+    np.minimum.at(read_by.lowest, places[which], batch[READS.fetch_offset].to_numpy())
+    if added:
+        read_by.named.append(batch.select([*map(str, READER_COLUMNS)]).take(array_of(first[places >= before])))
 
 
-def log_rows(log: PartitionLog, read_by: ReadBy) -> Iterator[pa.RecordBatch]:
-    """The log for each of its readers, from where it read on; pieces are told apart by exchange_no, below 0."""
-    for connection, (lowest, named) in read_by.items():
-        first = int(np.searchsorted(log.last, lowest))
-        for begin in range(first, len(log.base), BATCHES_A_ROW):
-            piece = slice(begin, min(begin + BATCHES_A_ROW, len(log.base)))
-            yield log_row(log, piece, {**named, READS.connection_id: connection, READS.exchange_no: -1 - begin})
+def log_rows(log: PartitionLog, read_by: ReadBy, most: int = BATCHES_A_ROW) -> Iterator[pa.RecordBatch]:
+    """The log for each of its readers, from where it read on, at most `most` batches in a row; rows of one reader are
+    told apart by exchange_no, below 0.
+    """
+    if not len(log.base) or not read_by.named:
+        return
+    named = pa.Table.from_batches(read_by.named).combine_chunks().to_batches()[0]
+    first = np.searchsorted(log.last, read_by.lowest)
+    pieces = -(-(len(log.base) - first) // most)
+    reader = np.repeat(np.arange(len(first)), pieces)
+    begin = first[reader] + (np.arange(len(reader)) - edges(pieces)[reader]) * most
+    end = np.minimum(begin + most, len(log.base))
+    together = np.cumsum(end - begin) // most
+    cuts = [0, *(np.flatnonzero(np.diff(together)) + 1).tolist(), len(reader)]
+    for a, b in pairwise(cuts):
+        if a < b:  # no row where all of them read on from behind the log
+            yield pieces_of(log, begin[a:b], end[a:b], named.take(array_of(reader[a:b])))
 
 
-def log_row(log: PartitionLog, piece: slice, named: dict[str, Any]) -> pa.RecordBatch:
-    """One row of READS with some batches of a log."""
-    blank: dict[str, Any] = {"int": 0, "bigint": ALWAYS, "boolean": False, "array<int>": []}
-    columns: dict[str, pa.Array[Any]] = {str(c): pa.array([blank.get(c.type)]) for c in READS.columns if not c.nullable}
-    columns |= {name: pa.array([value]) for name, value in named.items()}
-    columns |= {
-        str(column): pa.array([getattr(log, part)[piece]], pa.list_(pa.int64())) for part, column in LISTS.items()
+def pieces_of(log: PartitionLog, begin: Ints, end: Ints, named: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of READS that have the batches [begin, end) of a log, each for a reader."""
+    n, first = len(begin), array_of(np.zeros(len(begin), np.int64))
+    offsets = edges(end - begin)
+    index = np.repeat(begin - offsets[:-1], end - begin) + np.arange(offsets[-1])
+    columns: dict[str, pa.Array[Any] | Ints] = {
+        str(c): pa.array([BLANK[c.type]], TYPES[c.type]).take(first)
+        for c in READS.columns
+        if not c.nullable and c not in READER_COLUMNS
     }
-    return rows_of(READS, columns | nulls_besides(READS, columns, 1))
+    columns |= {name: named[name] for name in named.schema.names}
+    columns[READS.exchange_no] = -1 - begin
+    ends: Any = array_of(offsets.astype(np.int32))  # an Int32Array
+    for part, column in LISTS.items():
+        columns[str(column)] = pa.ListArray.from_arrays(ends, array_of(getattr(log, part)[index]))
+    return rows_of(READS, {**columns, **nulls_besides(READS, columns, n)})

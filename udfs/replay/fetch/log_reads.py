@@ -54,7 +54,7 @@ class Partition:
     slices: Slices = field(default_factory=lambda: slices_of(*joined([], 4)))
     converts: bool = False
     compacts: bool = False
-    read_by: ReadBy = field(default_factory=dict)
+    read_by: ReadBy = field(default_factory=ReadBy)
 
     def known_log(self) -> PartitionLog:
         """The log of all batches, dated by all witnesses."""

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.table import Table
-from udfs.replay.fetch.fetch_replay import boundaries, packed
+from udfs.facts.arrow_tables import packed_together
+from udfs.replay.fetch.fetch_replay import boundaries
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
 from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_report import (
@@ -36,6 +37,13 @@ Sources = Consumed | Gathered | Produced
 
 def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of MEMORY_EVENTS, sorted by its key."""
+    yield from packed_together(rows_of_units(batches, lanes, run_id))
+
+
+def rows_of_units(
+    batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of one unit after the other."""
     now: tuple[Unit, Sources] | None = None
     for batch in batches:
         starts = boundaries(batch, UNIT) if batch.num_rows else np.zeros(1, np.int64)
@@ -44,11 +52,11 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
             unit = Unit(side, name, address, run_id)
             if now is None or now[0] != unit:
                 if now is not None:
-                    yield from packed(rows_of_unit(*now, lanes))
+                    yield from rows_of_unit(*now, lanes)
                 now = unit, {CONSUMER: Consumed, BROKER: Gathered, PRODUCER: Produced}[unit.side]()
             now[1].add(batch.slice(first, end - first))
     if now is not None:
-        yield from packed(rows_of_unit(*now, lanes))
+        yield from rows_of_unit(*now, lanes)
 
 
 def seeds(unit: Unit, names: Sequence[str]) -> Ints:

@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
-from udfs.replay.fetch.fetch_replay import boundaries, packed, whole_fetches
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import packed_together
+from udfs.replay.fetch.fetch_replay import boundaries, whole_fetches
 from udfs.replay.sessions.session_cache import (
     GREATEST_ID,
     INITIAL_EPOCH,
@@ -131,6 +133,13 @@ def replay_sessions(
     batches: Iterable[pa.RecordBatch], lanes: SessionLanes, run_id: str, seed: str
 ) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of SESSION_EVENTS, sorted by broker, request time, fetch and position."""
+    yield from packed_together(rows_of_brokers(batches, lanes, run_id, seed))
+
+
+def rows_of_brokers(
+    batches: Iterable[pa.RecordBatch], lanes: SessionLanes, run_id: str, seed: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of one broker after the other, each as soon as it is final."""
     now: BrokerReplay | None = None
     for batch in whole_fetches(larger_batches(batches)):
         starts = boundaries(batch, (SESSION_EVENTS.broker, SESSION_EVENTS.life))
@@ -143,7 +152,7 @@ def replay_sessions(
             begin_life(now, batch[SESSION_EVENTS.life][first].as_py())
             part = batch.slice(first, end - first)
             take(now, *events_of(part, now.names, now.number))
-            yield from packed(broker_rows(now, lanes, run_id, is_done=False))
+            yield from broker_rows(now, lanes, run_id, is_done=False)
     if now is not None:
         yield from finished(now, lanes, run_id)
 
@@ -160,10 +169,10 @@ def larger_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
-def finished(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> Iterator[pa.RecordBatch]:
+def finished(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The last rows of a broker."""
     go_on(now, None)
-    yield from packed(broker_rows(now, lanes, run_id, is_done=True))
+    yield from broker_rows(now, lanes, run_id, is_done=True)
 
 
 def begin_life(now: BrokerReplay, life: int) -> None:

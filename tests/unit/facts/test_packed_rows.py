@@ -1,0 +1,50 @@
+"""Rows of small batches travel together, as many as were given and in their order."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.silver import CONNECTIONS
+from schemas.tables.table import Table
+from tests.packed import unpack
+from udfs.arrow import repeated
+from udfs.facts.arrow_tables import arrow_schema, packed_together, rows_of
+
+
+def connections(first: int, count: int) -> tuple[Table, pa.RecordBatch]:
+    rows = [{CONNECTIONS.connection_id: number} for number in range(first, first + count)]
+    return CONNECTIONS, pa.RecordBatch.from_pylist(rows, schema=arrow_schema(CONNECTIONS))
+
+
+def fidelity(reader: str, count: int) -> tuple[Table, pa.RecordBatch]:
+    """Rows whose texts are kept once a batch, as replays make them."""
+    columns = {f.name: pa.nulls(count, f.type) for f in arrow_schema(FIDELITY)}
+    return FIDELITY, rows_of(FIDELITY, {**columns, FIDELITY.reader: repeated(reader, count)})
+
+
+@pytest.mark.parametrize(("together", "packs"), [(1, 4), (3, 2), (100, 1)])
+def test_small_batches_of_a_table_are_one(together: int, packs: int) -> None:
+    found = list(packed_together([connections(first, 1 + first % 2) for first in (0, 1, 3, 4)], together))
+    assert len(found) == packs
+    numbers = [row[CONNECTIONS.connection_id] for batch in unpack(found) for row in batch.to_pylist()]
+    assert numbers == [0, 1, 2, 3, 4, 4]
+
+
+def test_texts_that_each_batch_keeps_once_stay_those_of_their_rows() -> None:
+    made = [fidelity("consumer", 2), connections(0, 1), fidelity("follower", 1), fidelity("consumer", 1)]
+    found = {batch["table"][0].as_py(): batch for batch in packed_together(made)}
+    assert set(found) == {"fidelity", "connections"}
+    readers = [row[FIDELITY.reader] for batch in unpack([found["fidelity"]]) for row in batch.to_pylist()]
+    assert readers == ["consumer", "consumer", "follower", "consumer"]
+
+
+def test_texts_may_be_plain_in_one_batch_and_kept_once_in_the_next() -> None:
+    table, plain = fidelity("follower", 1)
+    decoded = pa.RecordBatch.from_arrays(
+        [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in plain.columns],
+        names=plain.schema.names,
+    )
+    found = unpack(packed_together([(table, decoded), fidelity("consumer", 1)]))
+    assert [row[FIDELITY.reader] for batch in found for row in batch.to_pylist()] == ["follower", "consumer"]
