@@ -5,15 +5,13 @@ Standard library only: it runs in whatever Python 3.11 or newer the machine has.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,6 +20,7 @@ from jobs.java import check_java
 from jobs.paths import CONF, ROOT
 from udfs.errors import SetupError
 from udfs.kernel_cache import QUICKSTART
+from udfs.one_at_a_time import one_at_a_time
 
 VENV = ROOT / ".venv"
 RUN_PINS = ROOT / "requirements.txt"
@@ -66,7 +65,7 @@ def prepared_python(*pins: Path) -> Path:
     if _is_current(python, pins):
         return python
     check_java()
-    with _one_at_a_time():
+    with one_at_a_time(ROOT / ".venv.lock"):  # of two commands started together the second finds it done
         if not _is_current(python, pins):
             _set_up(python, pins)
     return python
@@ -157,14 +156,6 @@ def _stamp(pin: Path) -> Path:
 
 def _digest(pin: Path) -> str:
     return hashlib.sha256(pin.read_bytes()).hexdigest()
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Two commands started together set up one after the other; the second finds it done."""
-    with (ROOT / ".venv.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _say(text: str) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyspark
@@ -25,6 +26,7 @@ from jobs.spark_properties import (
     IN_ANY_SESSION,
     JAVA_OPTIONS,
     LISTS,
+    PACKAGES,
     WORKERS_PATH,
     is_one_machine,
     own_properties,
@@ -33,8 +35,11 @@ from jobs.spark_properties import (
 )
 from udfs import cache_dir
 from udfs.errors import SetupError, SparkError
+from udfs.one_at_a_time import one_at_a_time
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_NOT_FETCHED = ("UNRESOLVED DEPENDENCIES", "unresolved dependency", "FAILED DOWNLOADS")
+"""What Ivy says of packages that it cannot find, or cannot fetch."""
 _TO_SUBMIT = (
     "Give spark-submit --properties-file conf/spark-defaults.conf (and --load-spark-defaults, where the cluster has "
     "defaults of its own). --packages takes the place of the packages named there: name "
@@ -95,7 +100,9 @@ def _started_session(master: str, app: str, conf: dict[str, str], captured_bytes
     spark_conf.setAll(list(given.items()))
     log = spark_log()
     try:
-        with log.open("ab") as output:
+        # Ivy fetches for two processes into one file, and fails for one of them.
+        fetching = one_at_a_time(cache_dir() / "packages.lock") if PACKAGES in given else nullcontext()
+        with log.open("ab") as output, fetching:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
                 spark_conf, popen_kwargs={"stdout": output, "stderr": output}
             )
@@ -131,7 +138,7 @@ def _check_delta(session: SparkSession, advice: str) -> None:
 
 def _not_started(log: Path) -> SetupError | SparkError:
     told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    if "UNRESOLVED DEPENDENCIES" in told or "unresolved dependency" in told:
+    if any(sign in told for sign in _NOT_FETCHED):
         return SetupError(
             "Delta's two jars could not be downloaded from Maven Central, and no earlier run has left them in the Ivy "
             "cache. Check the network or proxy (DEFAULT_ARTIFACT_REPOSITORY names a mirror), or put "

@@ -22,7 +22,8 @@ DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
-LISTS = ("spark.jars", "spark.jars.packages", "spark.jars.excludes")
+PACKAGES = "spark.jars.packages"
+LISTS = ("spark.jars", PACKAGES, "spark.jars.excludes")
 """Lists that the caller adds to and cannot replace: nothing works without Delta's entries in them."""
 
 IN_ANY_SESSION = (
@@ -92,7 +93,7 @@ def jar_properties(folder: str | None) -> dict[str, str]:
             "Central (io.delta:delta-spark_4.2_2.13:4.4.0, io.delta:delta-storage:4.4.0), or unset REFETCH_JARS."
         )
     listed = ",".join(jar.as_uri() for jar in jars)
-    return {"spark.jars": listed, "spark.jars.packages": "", "spark.jars.excludes": ""}
+    return {"spark.jars": listed, PACKAGES: "", "spark.jars.excludes": ""}
 
 
 def started_properties(

@@ -10,7 +10,6 @@ messages are not numba's: a worker makes the reader of a version when it first m
 
 from __future__ import annotations
 
-import fcntl
 import struct
 import sys
 import tempfile
@@ -40,6 +39,7 @@ from udfs.facts.held_session import new_session, resized
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
 from udfs.kernel_cache import compiled
+from udfs.one_at_a_time import one_at_a_time
 from udfs.replay.fetch.client_pace import as_captured_clients
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
@@ -279,9 +279,7 @@ RUNS = {
 def compile_part(part: str) -> None:
     """Compile a part's kernels, unless that was done or another process is at it: then wait for it."""
     done = compiled(part)
-    done.parent.mkdir(parents=True, exist_ok=True)
-    with done.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time(done.with_suffix(".lock")):
         if not done.exists():
             RUNS[part]()
             done.touch()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -24,6 +22,7 @@ from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
 from tests.lakes import queried
+from udfs.one_at_a_time import one_at_a_time
 
 RUN_AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 SLOTS = "max.incremental.fetch.session.cache.slots"
@@ -102,11 +101,3 @@ def made(spark: SparkSession, capture: Path, lake: Path) -> tuple[str, str]:
     run = Run(scenario, (capture,), str(lake), RUN_AT)
     capture_id = ingest(spark, run)
     return capture_id, replay(spark, run, capture_id).run_id
-
-
-@contextmanager
-def one_at_a_time(lock: Path) -> Iterator[None]:
-    """Hold a lock among processes."""
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield

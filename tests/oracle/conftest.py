@@ -7,8 +7,11 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+
+from udfs.one_at_a_time import one_at_a_time
 
 KAFKA_NEWEST = "4.4.0"
 # The last release that speaks the versions removed in 4.0 (KIP-896).
@@ -26,27 +29,33 @@ def jar() -> Jar:
 
 
 def find_jar(artifact: str) -> Path:
-    """The file of a Maven artifact, fetched where it is not there yet."""
+    """The file of a Maven artifact, fetched where it is not there yet: by one process at a time, as Maven's own
+    repository stands no two that fill it.
+    """
     given = os.environ.get("REFETCH_ORACLE_JARS")
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "refetch" / "oracle-jars"
     folder = Path(given) if given else cache
     _, name, version = artifact.split(":")
     path = folder / f"{name}-{version}.jar"
     if not path.exists():
-        _fetch(artifact, folder)
+        with one_at_a_time(folder / ".lock"):
+            if not path.exists():
+                _fetch(artifact, path)
     return path
 
 
-def _fetch(artifact: str, folder: Path) -> None:
+def _fetch(artifact: str, path: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         pytest.skip(f"no mvn to fetch {artifact}, and REFETCH_ORACLE_JARS does not have it")
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [maven, "-q", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
-    # Away from any pom.xml, which would decide about plugins and repositories.
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.fail(f"mvn could not fetch {artifact}: {done.stdout[-500:]}")
+    with TemporaryDirectory(dir=path.parent) as folder:
+        command = [maven, "-q", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+        # Away from any pom.xml, which would decide about plugins and repositories.
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.fail(f"mvn could not fetch {artifact}: {done.stdout[-500:]}")
+        # At once, so that nobody finds a part of it.
+        Path(folder, path.name).replace(path)
 
 
 @pytest.fixture(scope="session", params=[KAFKA_NEWEST, KAFKA_BEFORE_REMOVALS])

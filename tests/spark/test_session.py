@@ -222,6 +222,30 @@ def test_jars_that_cannot_be_downloaded_are_told(repository: Path, tmp_path: Pat
     assert "set REFETCH_JARS to it. Spark's log: " in answer.stderr
 
 
+@pytest.mark.skipif("REFETCH_JARS" in os.environ, reason="REFETCH_JARS is for machines that download nothing")
+def test_two_commands_that_start_at_once_on_a_new_machine_both_have_their_jars(
+    repository: Path, tmp_path: Path
+) -> None:
+    code = "from jobs.spark import spark_session; print(spark_session('local[1]', 'first').version)"
+    environment = os.environ | {
+        "PYTHONPATH": str(repository),
+        "JAVA_TOOL_OPTIONS": f"-Duser.home={tmp_path}",  # Ivy's cache is there
+        "TMPDIR": str(tmp_path),
+    }
+    environment.pop("REFETCH_JARS", None)
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", code],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    assert [of.communicate(timeout=300)[0] for of in started] == ["4.2.0\n"] * 2
+
+
 def test_a_java_with_one_compiler_has_as_much_room_for_code_as_one_with_two() -> None:
     def room(*options: str) -> int:
         command = [java_command(), *options, "-XX:+PrintFlagsFinal", "-version"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from udfs.replay.fetch.closed_responses import Kept, no_responses
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course, Rules, Unit
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.moved_partitions import Move, follow, moves_between, with_moves
-from udfs.replay.fetch.observed import Observed, columns_of, note_log, note_reads
+from udfs.replay.fetch.observed import Observed, columns_of, log_pieces, note_log, note_reads
 from udfs.replay.fetch.reconnects import is_one_process, nodes_of
 from udfs.replay.fetch.timeline import Timeline, align, new_timeline
 from udfs.wire.arrays import Ints, edges
@@ -32,17 +33,18 @@ class ClosedReader:
 
     connections: dict[int, Observed] = field(default_factory=dict)
 
-    def observed(self, batch: pa.RecordBatch, row: int) -> Observed:
-        """The connection of a row of READS."""
-        connection = batch[READS.connection_id][row].as_py()
+    def observed(self, connection: int, broker: str) -> Observed:
+        """What was seen of a connection, which is to this broker."""
         if connection not in self.connections:
-            self.connections[connection] = Observed(batch[READS.broker][row].as_py())
+            self.connections[connection] = Observed(broker)
         return self.connections[connection]
 
     def note_logs(self, rows: pa.RecordBatch) -> None:
         """Keep rows of READS that have logs."""
-        for row in range(rows.num_rows):
-            note_log(self.observed(rows, row), rows.slice(row, 1))
+        connections: list[Any] = rows[READS.connection_id].to_pylist()
+        brokers: list[Any] = rows[READS.broker].to_pylist()
+        for connection, broker, (key, piece) in zip(connections, brokers, log_pieces(rows), strict=True):
+            note_log(self.observed(connection, broker), key, piece)
 
     def note_reads(self, reads: pa.RecordBatch, numbers: Ints, fetch_from: Ints) -> None:
         """Keep what matters of whole, answered fetches, in time order. numbers: the partition of each read."""
@@ -55,7 +57,8 @@ class ClosedReader:
             rows = np.repeat(mine, lengths)
             kept = edges(lengths[mine])
             first = int(np.flatnonzero(rows)[0])
-            note_reads(self.observed(reads, first), {k: v[rows] for k, v in columns.items()}, kept)
+            seen = self.observed(connection, reads[READS.broker][first].as_py())
+            note_reads(seen, {k: v[rows] for k, v in columns.items()}, kept)
 
     def nodes(self) -> dict[int, Observed]:
         """What was seen of each node: a connection, with those opened anew in its place; by the first one's id.

@@ -8,7 +8,9 @@ batches no log is kept, so that it is not known.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ import pyarrow as pa
 from schemas.tables.steps import READS
 from udfs.replay.fetch.closed_changes import Moves
 from udfs.replay.fetch.known_logs import LISTS
-from udfs.wire.arrays import Bools, Ints
+from udfs.wire.arrays import Bools, Ints, edges
 
 MOST_FETCHES = 1 << 20
 MOST_BATCHES = 1 << 22
@@ -99,14 +101,22 @@ def joined(pieces: list[Columns], names: tuple[str, ...]) -> Columns:
     return {str(name): np.concatenate([empty, *(piece[str(name)] for piece in pieces)]) for name in names}
 
 
-def note_log(seen: Observed, row: pa.RecordBatch) -> None:
-    """Keep the one row of READS that has part of a log."""
-    key = "\0".join(str(row[name][0].as_py()) for name in (READS.broker, READS.topic, READS.partition))
-    lists: dict[str, Any] = {part: row[column] for part, column in LISTS.items()}  # ListArrays
-    if seen.batches >= MOST_BATCHES:
-        return
-    seen.batches += len(row[READS.log_base][0])
-    seen.logs[key].append({part: values.flatten().to_numpy() for part, values in lists.items()})
+def note_log(seen: Observed, key: str, piece: Columns) -> None:
+    """Keep a piece of a partition's log."""
+    if seen.batches < MOST_BATCHES:
+        seen.batches += len(piece["base"])
+        seen.logs[key].append(piece)
+
+
+def log_pieces(rows: pa.RecordBatch) -> Iterator[tuple[str, Columns]]:
+    """Of each row of READS that has a piece of a log: its partition's key and the piece, in the columns of LISTS."""
+    names = (rows[name].to_pylist() for name in (READS.broker, READS.topic, READS.partition))
+    keys = ("\0".join(map(str, key)) for key in zip(*names, strict=True))
+    lists: dict[str, Any] = {part: rows[column] for part, column in LISTS.items()}  # ListArrays of like lengths
+    values = {part: of.flatten().to_numpy() for part, of in lists.items()}
+    ends = edges(np.diff(lists["base"].offsets.to_numpy())).tolist()
+    for key, (begin, end) in zip(keys, pairwise(ends), strict=True):
+        yield key, {part: of[begin:end] for part, of in values.items()}
 
 
 def note_reads(seen: Observed, reads: Columns, fetch_from: Ints) -> None:
