@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -19,7 +20,7 @@ from jobs.gates.views import Subject
 from jobs.kernels import ready_session
 from jobs.packed_tables import write_packed
 from jobs.progress import stage
-from jobs.replays.algorithm import Algorithm
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
 from jobs.run import Run
 from jobs.target import Target
@@ -63,19 +64,20 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     packed: dict[str, DataFrame] = {}
     refused: dict[str, str] = {}
     to = Target(run.lake, run_name, Watch(run.gates, lanes_of(run, asked(run.scenario))))
-    for algorithm in asked(run.scenario):
-        try:
-            with stage(f"replay {algorithm.name}", spark):
-                packed[algorithm.name] = algorithm.replayed(spark, run, capture_id, run_name).persist()
-                write_packed(spark, packed[algorithm.name], algorithm.tables, to)
-        except CaptureError as fault:
-            refused[algorithm.name] = str(fault)
-    if not packed:
-        raise CaptureError("\n".join(refused.values()))
-    done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name in packed)
-    write_packed(spark, reduce(DataFrame.unionByName, packed.values()), [FIDELITY], to)
-    for rows in packed.values():
-        rows.unpersist()
+    with ExitStack() as until_written:
+        for algorithm in asked(run.scenario):
+            try:
+                with stage(f"replay {algorithm.name}", spark):
+                    rows = algorithm.replayed(Source(spark, run, capture_id, run_name, packed)).persist()
+                    until_written.callback(rows.unpersist)
+                    packed[algorithm.name] = rows
+                    write_packed(spark, rows, algorithm.tables, to)
+            except CaptureError as fault:
+                refused[algorithm.name] = str(fault)
+        if not packed:
+            raise CaptureError("\n".join(refused.values()))
+        done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name in packed)
+        write_packed(spark, reduce(DataFrame.unionByName, packed.values()), [FIDELITY], to)
     of_run = RunRows(run_name, capture_id, made_by, kafka, refused)
     to.write_here(spark, run_rows(run, of_run, done), RUNS)
     return Replayed(run_name, done, refused, to.watch.counts())

@@ -7,11 +7,30 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from jobs.lake import rows_of
 from jobs.run import Run
 from schemas.tables.table import Table
 
 OwnRows = Callable[[Table], DataFrame]
 """A table's rows that belong to the run."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a replay is made from: a capture set, as the run asks for it.
+
+    before: the packed rows of replays that were made before it, by name.
+    """
+
+    spark: SparkSession
+    run: Run
+    capture_id: str
+    run_id: str
+    before: Mapping[str, DataFrame]
+
+    def rows(self, table: Table) -> DataFrame:
+        """The capture set's rows of a silver table."""
+        return rows_of(self.spark, self.run.lake, table, self.capture_id)
 
 
 @dataclass(frozen=True)
@@ -21,7 +40,7 @@ class Algorithm:
     name: as conf/settings.yaml and scenarios have it, and the part of `udfs.warm_up` that compiles its kernels.
     title: what it tells, as a heading.
     tables: the gold tables that are its own; `fidelity` is everyone's.
-    replayed: of a session, a run, a capture id and a run id, the packed rows of its tables and of `fidelity`. Raises
+    replayed: of a source, the packed rows of its tables and of `fidelity`, and of others for replays after it. Raises
     CaptureError where the captures do not tell what it needs.
     queries: what to ask of the tables for the summary, by name, in rows so few that the driver can hold them.
     lines: of the queries' rows by name and the lanes in order, the summary's lines.
@@ -30,6 +49,6 @@ class Algorithm:
     name: str
     title: str
     tables: tuple[Table, ...]
-    replayed: Callable[[SparkSession, Run, str, str], DataFrame]
+    replayed: Callable[[Source], DataFrame]
     queries: Mapping[str, Callable[[OwnRows], DataFrame]]
     lines: Callable[[Mapping[str, list[Row]], Sequence[str]], Iterable[str]]

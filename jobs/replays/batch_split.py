@@ -11,17 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.captures.told_by_packets import check_packets
-from jobs.lake import rows_of
-from jobs.replays.algorithm import Algorithm
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.replays.producer_packets import with_packets
 from jobs.replays.split_answers import BATCH_SIZE, MESSAGE_MAX_BYTES, QUERIES, TITLE, TOPIC_LIMIT, answer_lines
 from jobs.replays.split_events import check_topics, created_topics, sent_batches
-from jobs.run import Run
 from jobs.scenarios.scenario import Scenario, values_in
 from jobs.scenarios.settings import Value, setting_of, settings
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
@@ -117,40 +115,40 @@ def own_limits(values: Mapping[str, Value]) -> dict[str, int]:
     return {setting.topic: int(value) for setting, value in said if setting.topic is not None}
 
 
-def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
+def replay(source: Source) -> DataFrame:
     """Replay every producer of the capture set. Raises CaptureError where sizes of records are not known."""
-    batches = rows_of(spark, run.lake, RECORD_BATCHES, capture_id)
-    check_record_sizes(spark, run, capture_id, batches)
-    lanes = split_lanes(run.scenario)
-    connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
-    shards = shards_of(spark)
-    by_host = run.scenario.captured.get("producer.process") == "host"
+    batches, connections, exchanges = map(source.rows, (RECORD_BATCHES, CONNECTIONS, EXCHANGES))
+    check_record_sizes(source, batches)
+    scenario, shards = source.run.scenario, shards_of(source.spark)
+    lanes = split_lanes(scenario)
+    by_host = scenario.captured.get("producer.process") == "host"
     check_topics(batches, lanes.limits)
-    created = created_topics(rows_of(spark, run.lake, TOPIC_CHANGES, capture_id))
-    exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
+    created = created_topics(source.rows(TOPIC_CHANGES))
     sent = sent_batches(batches, connections, exchanges, created, by_host, shards)
     if not lanes.producers.measured_every.any():
-        return replayed(sent, lanes, run_id, shards)
-    return replayed_with_records(with_packets(spark, run.lake, capture_id, sent, connections), lanes, run_id, shards)
+        return replayed(sent, lanes, source.run_id, shards)
+    rows = with_packets(source.spark, source.run.lake, source.capture_id, sent, connections)
+    return replayed_with_records(rows, lanes, source.run_id, shards)
 
 
-def check_record_sizes(spark: SparkSession, run: Run, capture_id: str, batches: DataFrame) -> None:
+def check_record_sizes(source: Source, batches: DataFrame) -> None:
     """Raises CaptureError where the capture set was ingested without sizes of records, shows no produce request, or is
     of request logs.
     """
-    check_packets(spark, run.lake, capture_id, f"the record batches that the replay of {ALGORITHM} needs")
+    lake, capture_id = source.run.lake, source.capture_id
+    check_packets(source.spark, lake, capture_id, f"the record batches that the replay of {ALGORITHM} needs")
     t = RECORD_BATCHES
-    of_files = rows_of(spark, run.lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
+    of_files = source.rows(CAPTURES).select(CAPTURES.decoder).first()
     produced = batches.where(F.col(t.source) == "produce")
     if of_files is None or ("+records/" in of_files[0] and produced.first() is not None):
         return
     if "+records/" in of_files[0]:
         raise CaptureError(
-            f"{run.lake}: capture {capture_id} shows no produce request, which the replay of batch_split is about: "
+            f"{lake}: capture {capture_id} shows no produce request, which the replay of batch_split is about: "
             "capture packets of producers' connections with `tcpdump -s 0`"
         )
     raise CaptureError(
-        f"{run.lake}: capture {capture_id} was ingested without the sizes of records, which the replay of batch_split "
+        f"{lake}: capture {capture_id} was ingested without the sizes of records, which the replay of batch_split "
         "needs: run `pipeline`, or `ingest`, with the same scenario and flags, which ask for them"
     )
 

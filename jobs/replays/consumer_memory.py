@@ -6,23 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from jobs.captures.told_by_packets import check_packets
-from jobs.lake import rows_of
-from jobs.replays.algorithm import Algorithm
-from jobs.replays.fetch_limits import MAX_POLL_RECORDS, PROCESSING
+from jobs.packed_tables import unpacked
+from jobs.replays.algorithm import Algorithm, Source
+from jobs.replays.fetch_settings import MAX_POLL_RECORDS, PROCESSING
 from jobs.replays.memory_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.memory_events import memory_events
-from jobs.replays.memory_fetches import fetch_limits, replayed_responses
+from jobs.replays.memory_fetches import fetch_limits, limits_of_memory, replayed_responses
 from jobs.replays.one_shuffle import packed_in_order, shards_of
-from jobs.run import Run
 from jobs.scenarios.scenario import Lane, number_of, values_in
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
+from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_replay import replay_memory
 from udfs.replay.memory.memory_report import ALGORITHM, VARIANTS, MemoryLanes
@@ -70,18 +70,22 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
     return MemoryLanes(tuple(lane.name for lane in lanes), consumer, broker, producer, numbers, limits)
 
 
-def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
+def replay(source: Source) -> DataFrame:
     """Replay the memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
-    check_packets(spark, run.lake, capture_id, f"the sizes of messages that the replay of {ALGORITHM} needs")
-    lanes = memory_lanes(run.scenario.lanes(ALGORITHM), run.scenario.captured)
-    exchanges, fetches, batches = (
-        rows_of(spark, run.lake, table, capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
-    )
-    shards = shards_of(spark)
-    responses = None
-    if lanes.fetch_number.any():
-        responses = replayed_responses(exchanges, fetches, batches, lanes.fetch_limits, shards)
-    return replayed(memory_events(exchanges, fetches, batches, responses, shards), lanes, run_id, shards)
+    needed = f"the sizes of messages that the replay of {ALGORITHM} needs"
+    check_packets(source.spark, source.run.lake, source.capture_id, needed)
+    scenario, shards = source.run.scenario, shards_of(source.spark)
+    lanes = memory_lanes(scenario.lanes(ALGORITHM), scenario.captured)
+    exchanges, fetches, batches = map(source.rows, (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES))
+    limits, with_responses = limits_of_memory(scenario), source.before.get(FETCH_MAX_BYTES)
+    if limits is None:
+        responses = None
+    elif with_responses is not None:
+        responses = unpacked(with_responses, MEMORY_EVENTS)
+    else:
+        responses = replayed_responses(exchanges, fetches, batches, limits, shards)
+    events = memory_events(exchanges, fetches, batches, responses, shards)
+    return replayed(events, lanes, source.run_id, shards)
 
 
 def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) -> DataFrame:

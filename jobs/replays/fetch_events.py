@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.replays.one_shuffle import shard
+from jobs.lake import spark_schema
+from jobs.replays.one_shuffle import SHARD, shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.tables.steps import LOG_EVENTS
+from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
-from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS
+from udfs.replay.fetch.fetch_replay import READER
+from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS, reads
 
+# A partition with lanes that ask for more gets no more batch sizes than these bytes: the replay counts it as unknown.
+MOST_BYTES = 64 << 20
+READER_ORDER = (*READER, READS.request_time, READS.connection_id, READS.exchange_no, READS.read_position)
+"""In which order rows of READS come to what replays a reader."""
 MOST_BATCH_BYTES = (1 << 31) - 1
 """Kafka's sizes are an INT; bytes that say more are no batch of a log."""
 FIRST_RECORD_BATCH = 2
@@ -113,3 +122,19 @@ def read_events(fetches: DataFrame) -> DataFrame:
             )
         ),
     )  # fmt: skip
+
+
+def known_reads(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
+    """Rows of READS with the shard of their reader: one shuffle by partition."""
+    t = LOG_EVENTS
+
+    def read_logs(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from reads(rows, MOST_BYTES)
+
+    found = (
+        log_events(fetches, batches, shards)
+        .repartitionById(shards, t.shard)
+        .sortWithinPartitions(t.topic_key, t.partition, t.kind, t.position, t.connection_id, t.exchange_no)
+        .mapInArrow(read_logs, spark_schema(READS))
+    )
+    return found.withColumn(SHARD, shard(shards, *READER))

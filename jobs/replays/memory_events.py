@@ -29,7 +29,7 @@ def memory_events(
     parts = [
         response_events(exchanges), partition_events(fetches), fetched_batches(batches),
         request_events(with_releases(exchanges, batches)),
-        produced_batches(batches), *([] if replayed is None else [replayed]),
+        produced_batches(batches), *([] if replayed is None else [replayed.drop(t.shard)]),
     ]  # fmt: skip
     events = parts[0]
     for part in parts[1:]:

@@ -10,21 +10,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.lake import spark_schema
-from jobs.replays.fetch_events import with_profiles
-from jobs.replays.fetch_limits import (
-    BROKER_MAX_BYTES,
-    MAX_POLL_RECORDS,
-    PROCESSING,
-    READER_ORDER,
-    SETTINGS,
-    fetch_lanes,
-    known_reads,
-)
+from jobs.replays.fetch_events import READER_ORDER, known_reads, with_profiles
+from jobs.replays.fetch_settings import BROKER_MAX_BYTES, MAX_POLL_RECORDS, PROCESSING, SETTINGS, fetch_lanes
 from jobs.replays.one_shuffle import SHARD
-from jobs.scenarios.scenario import CAPTURED_LANE, Lane
+from jobs.scenarios.scenario import CAPTURED_LANE, Lane, Scenario
 from jobs.scenarios.settings import Value
 from schemas.tables.steps import MEMORY_EVENTS, READS
 from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.memory.memory_report import ALGORITHM
 from udfs.replay.memory.memory_trace import CONSUMER
 from udfs.replay.memory.replayed_fetches import replayed_fetches
 from udfs.wire.arrays import Ints
@@ -40,6 +33,14 @@ def fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> tuple[
     by_name = {CAPTURED_LANE: Lane(CAPTURED_LANE, {})} | {lane.name: lane for lane in changed}
     numbers = np.array([names.index(lane.name) for lane in changed], np.int64)
     return numbers, fetch_lanes([by_name[name] for name in names], dict(captured))
+
+
+def limits_of_memory(scenario: Scenario) -> FetchLanes | None:
+    """The limits under which the replay of memory needs consumers' responses; None where a scenario does without."""
+    if ALGORITHM not in scenario.algorithms:
+        return None
+    numbers, limits = fetch_limits(scenario.lanes(ALGORITHM), scenario.captured)
+    return limits if numbers.any() else None
 
 
 def limits_of(lane: Lane) -> Lane:
@@ -62,4 +63,4 @@ def replayed_responses(
     in_order = (
         found.where(F.col(READS.reader) == CONSUMER).repartitionById(shards, SHARD).sortWithinPartitions(*READER_ORDER)
     )
-    return in_order.drop(SHARD).mapInArrow(replay, spark_schema(MEMORY_EVENTS)).drop(MEMORY_EVENTS.shard)
+    return in_order.drop(SHARD).mapInArrow(replay, spark_schema(MEMORY_EVENTS))

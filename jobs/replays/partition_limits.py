@@ -9,17 +9,15 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.captures.kafka_release import releases
-from jobs.lake import rows_of
-from jobs.replays.algorithm import Algorithm
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.limit_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.limit_events import topic_events
 from jobs.replays.limit_schedule import NONE, parse_schedule
 from jobs.replays.one_shuffle import PACKED_COLUMNS
-from jobs.run import Run
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_limits import LIMIT_TABLES
@@ -54,16 +52,16 @@ def seed_of(capture_id: str) -> int:
     return int.from_bytes(hashlib.sha256(capture_id.encode()).digest()[:4])
 
 
-def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
+def replay(source: Source) -> DataFrame:
     """Packed rows of the gold tables."""
     tables = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
-    metadata, changes, exchanges, batches, fetches = (rows_of(spark, run.lake, table, capture_id) for table in tables)
-    captured = run.in_force
-    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, releases()[0])
+    metadata, changes, exchanges, batches, fetches = map(source.rows, tables)
+    captured = source.run.in_force
+    lanes = limit_lanes(source.run.scenario.lanes(ALGORITHM), captured, releases()[0])
     counts = (captured.get(key, 1) for key in ("broker.num.partitions", "broker.default.replication.factor"))
     defaults = Defaults(*map(int, counts))
     events = topic_events(metadata, changes, exchanges, batches, fetches)
-    return replayed(events, lanes, defaults, seed_of(capture_id), run_id)
+    return replayed(events, lanes, defaults, seed_of(source.capture_id), source.run_id)
 
 
 def replayed(events: DataFrame, lanes: tuple[LimitLane, ...], defaults: Defaults, seed: int, run_id: str) -> DataFrame:

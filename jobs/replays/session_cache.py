@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.lake import rows_of
-from jobs.replays.algorithm import Algorithm
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.replays.session_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.session_events import session_events
-from jobs.run import Run
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_sessions import SESSION_TABLES
@@ -54,19 +52,18 @@ def session_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Sessi
     return SessionLanes(tuple(lane.name for lane in lanes), CacheSettings(*columns))
 
 
-def replay(spark: SparkSession, run: Run, capture_id: str, run_id: str) -> DataFrame:
+def replay(source: Source) -> DataFrame:
     """Replay every fetch session of the capture set: packed rows of the gold tables, after one shuffle by broker.
 
     Raises CaptureError where all fetches are older than sessions.
     """
-    lanes = session_lanes(run.scenario.lanes(ALGORITHM), run.in_force)
-    exchanges = rows_of(spark, run.lake, EXCHANGES, capture_id)
+    scenario = source.run.scenario
+    lanes = session_lanes(scenario.lanes(ALGORITHM), source.run.in_force)
+    exchanges = source.rows(EXCHANGES)
     check_sessions(exchanges)
-    fetches = rows_of(spark, run.lake, FETCH_PARTITIONS, capture_id)
-    connections = rows_of(spark, run.lake, CONNECTIONS, capture_id)
-    shards = shards_of(spark)
-    events = session_events(exchanges, fetches, connections, shards)
-    return replayed(events, lanes, run_id, run.scenario.scenario_id, shards)
+    shards = shards_of(source.spark)
+    events = session_events(exchanges, source.rows(FETCH_PARTITIONS), source.rows(CONNECTIONS), shards)
+    return replayed(events, lanes, source.run_id, scenario.scenario_id, shards)
 
 
 def check_sessions(exchanges: DataFrame) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.lake import rows_of
-from jobs.replays.fetch_limits import fetch_lanes
+from jobs.replays.fetch_settings import fetch_lanes
 from jobs.replays.memory_fetches import replayed_responses
 from jobs.replays.one_shuffle import shards_of
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS

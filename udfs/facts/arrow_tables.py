@@ -6,6 +6,7 @@ each table travel as Arrow IPC messages in a binary column, and are unpacked whe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -96,14 +97,17 @@ def packed_together(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of several tables as rows of PACKED: of small batches of a table, so many rows at a time."""
     held: dict[Table, list[pa.RecordBatch]] = {}
+    count: Counter[Table] = Counter()
     for table, batch in rows:
         of_table = held.setdefault(table, [])
         if of_table and of_table[-1].schema != batch.schema:  # texts that come as a dictionary column, or plain
             yield from pack(table, concatenated(held.pop(table)))
-            of_table = held.setdefault(table, [])
+            of_table, count[table] = held.setdefault(table, []), 0
         of_table.append(batch)
-        if sum(part.num_rows for part in of_table) >= together:
+        count[table] += batch.num_rows
+        if count[table] >= together:
             yield from pack(table, concatenated(held.pop(table)))
+            count[table] = 0
     for table, of_table in held.items():
         yield from pack(table, concatenated(of_table))
 

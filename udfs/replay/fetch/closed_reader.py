@@ -13,14 +13,14 @@ import pyarrow as pa
 from schemas.tables.steps import READS
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_order import LIBRDKAFKA
-from udfs.replay.fetch.client_pace import measured_pace
+from udfs.replay.fetch.client_pace import Pace, measured_pace
 from udfs.replay.fetch.closed_fidelity import Verdicts, captured_lane, judge, lane_of_node
 from udfs.replay.fetch.closed_intent import Intent, intent_of, rules_of
 from udfs.replay.fetch.closed_loop import Outcome, simulate
 from udfs.replay.fetch.closed_responses import Kept, no_responses
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course, Rules, Unit
 from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.moved_partitions import Move, follow, moves_between, with_moves
+from udfs.replay.fetch.moved_partitions import follow, moves_between, with_moves
 from udfs.replay.fetch.observed import Observed, columns_of, log_pieces, note_log, note_reads
 from udfs.replay.fetch.reconnects import is_one_process, nodes_of
 from udfs.replay.fetch.timeline import Timeline, align, new_timeline
@@ -89,52 +89,80 @@ class ClosedTotals:
     left_out: int
 
 
-def closed_totals(
-    reader: ClosedReader, keys: list[str], kind: str, lanes: FetchLanes, seed: str, room: int = 0
-) -> ClosedTotals | None:
-    """Replay every connection of a reader; None where none of its fetches was answered. keys: partitions by number.
+@dataclass(frozen=True)
+class Ready:
+    """A reader with answered fetches, ready to be replayed in any lanes.
 
-    room: so many responses are kept in each lane.
+    name: client id, address, and whether a consumer or a follower. partitions: how many its fetches name. intents: of
+    its nodes. first_batch: int64[nodes], where the batches of each begin in the unit.
+    """
+
+    name: tuple[str, str, str]
+    partitions: int
+    intents: list[Intent]
+    unit: Unit
+    first_batch: Ints
+    pace: Pace
+    course: Course
+    connections: Ints  # int64[nodes], the id of the first of each
+
+    @property
+    def seen(self) -> list[Observed]:
+        """What was seen of each node."""
+        return [intent.seen for intent in self.intents]
+
+
+def ready(reader: ClosedReader, name: tuple[str, str, str], keys: list[str], broker_max_bytes: int) -> Ready | None:
+    """The reader, all of whose fetches have come; None where none of them was answered. keys: partitions by number.
+
+    broker_max_bytes: the most that a response had, whatever was asked for.
     """
     nodes = reader.nodes()
     if not nodes:
         return None
-    settings = lanes.of(kind)
     seen = list(nodes.values())
-    moves = moves_between(seen, keys) if is_one_process(seen) else []
-    most = int(settings.broker_max_bytes[0])
-    intents = [intent_of(observed, keys, kind, most) for observed in with_moves(seen, moves, keys)]
-    n, m = len(lanes.names), len(keys)
+    is_one = is_one_process(seen)
+    moves = moves_between(seen, keys) if is_one else []
+    intents = [intent_of(observed, keys, name[-1], broker_max_bytes) for observed in with_moves(seen, moves, keys)]
+    unit, first_batch = whole_unit(intents)
+    polls_for_all = is_one and all(intent.profile < LIBRDKAFKA for intent in intents)
+    return Ready(
+        name, len(keys), intents, follow(unit, intents, moves), first_batch,
+        measured_pace([intent.fetches for intent in intents], polls_for_all), course_of(intents, is_one),
+        np.array(list(nodes), np.int64),
+    )  # fmt: skip
+
+
+def closed_totals(reader: Ready, lanes: FetchLanes, room: int = 0) -> ClosedTotals:
+    """Replay every connection of a reader. room: so many responses are kept in each lane."""
+    n, m, kind = len(lanes.names), reader.partitions, reader.name[-1]
     sums = fairness.no_sums(n)
-    begins, ends = (np.array(of, np.int64) for of in zip(*((i.begin, i.horizon) for i in intents), strict=True))
     totals = ClosedTotals(
         fairness.ReaderSums(fairness.with_room(sums.partitions, m), sums.responses),
-        new_timeline(n, m, begins, ends), np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG),
-        np.zeros(m, np.int64), Counter(), no_responses(n, room), sum(observed.left_out for observed in seen),
+        new_timeline(n, m, reader.course.begin, reader.course.horizon), np.zeros(n, np.int64), np.ones(n, np.int64),
+        np.full((m, n), NO_BACKLOG), np.zeros(m, np.int64), Counter(), no_responses(n, room),
+        sum(observed.left_out for observed in reader.seen),
     )  # fmt: skip
+    seed = "/".join(reader.name)
     seeds = np.array([zlib.crc32(f"{name}/{seed}".encode()) for name in lanes.names], np.int64)
-    by_node = [rules_of(intent, settings, lanes.client_of(kind), seeds) for intent in intents]
-    replay_reader(intents, moves, Rules(*(np.stack(column) for column in zip(*by_node, strict=True))), totals)
+    by_node = [rules_of(intent, lanes.of(kind), lanes.client_of(kind), seeds) for intent in reader.intents]
+    replay_reader(reader, Rules(*(np.stack(column) for column in zip(*by_node, strict=True))), totals)
     align(totals.timeline)
     return totals
 
 
-def replay_reader(intents: list[Intent], moves: list[Move], rules: Rules, totals: ClosedTotals) -> None:
+def replay_reader(reader: Ready, rules: Rules, totals: ClosedTotals) -> None:
     """Replay the connections together, into the totals."""
-    unit, batches = whole_unit(intents)
-    unit = follow(unit, intents, moves)
-    one = is_one_process(intent.seen for intent in intents)
-    course = course_of(intents, one)
-    captured = captured_lane(intents)
+    unit, captured = reader.unit, captured_lane(reader.intents)
     out = Outcome(
         totals.sums.partitions, totals.sums.responses, totals.timeline, totals.sent, totals.finished, totals.catch_up,
         captured, totals.kept,
     )  # fmt: skip
-    polls_for_all = one and all(intent.profile < LIBRDKAFKA for intent in intents)
-    simulate(unit, rules, measured_pace([intent.fetches for intent in intents], polls_for_all), course, out)
+    simulate(unit, rules, reader.pace, reader.course, out)
     np.add.at(totals.backlog, unit.number, np.maximum(unit.starts[unit.backlog_end] - unit.starts[unit.start], 0))
-    for node, intent in enumerate(intents):
-        totals.verdicts.update(judge(intent, lane_of_node(captured, course, node, int(batches[node]))))
+    for node, intent in enumerate(reader.intents):
+        first_batch = int(reader.first_batch[node])
+        totals.verdicts.update(judge(intent, lane_of_node(captured, reader.course, node, first_batch)))
 
 
 def whole_unit(intents: list[Intent]) -> tuple[Unit, Ints]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from schemas.tables.table import Table
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
-from udfs.replay.fetch.closed_reader import ClosedReader, closed_totals
+from udfs.replay.fetch.closed_reader import ClosedReader, Ready, closed_totals, ready
 from udfs.replay.fetch.closed_report import closed_rows
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import Lanes, Reads, read_fetches
@@ -28,6 +28,14 @@ from udfs.wire.arrays import Ints, edges
 
 READER = (READS.client_id, READS.client_address, READS.reader)
 FETCH = (READS.connection_id, READS.exchange_no)
+
+RowsOf = Callable[[Ready], Iterable[tuple[Table, pa.RecordBatch]]]
+"""Rows of tables that somebody else makes of a reader."""
+
+
+def nothing(reader: Ready) -> tuple[()]:
+    """No rows."""
+    return ()
 
 
 def captured_lane(lanes: Lanes) -> Lanes:
@@ -71,13 +79,18 @@ class Replayed:
     closed: ClosedReader = field(default_factory=ClosedReader)
 
 
-def replay_fetches(batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str) -> Iterator[pa.RecordBatch]:
-    """Packed rows of gold tables from rows of READS, sorted by reader, request time, fetch and read position."""
-    yield from packed_together(rows_of_readers(batches, lanes, run_id))
+def replay_fetches(
+    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, others: RowsOf = nothing
+) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of READS, sorted by reader, request time, fetch and read position.
+
+    others: rows besides, made of each reader with answered fetches.
+    """
+    yield from packed_together(rows_of_readers(batches, lanes, run_id, others))
 
 
 def rows_of_readers(
-    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str
+    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, others: RowsOf
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one reader after the other."""
     now: Replayed | None = None
@@ -87,7 +100,7 @@ def rows_of_readers(
             reader = Reader(*(batch[name][first].as_py() for name in READER))
             if now is None or now.reader != reader:
                 if now is not None:
-                    yield from all_rows(now, lanes, run_id)
+                    yield from all_rows(now, lanes, run_id, others)
                 now = Replayed(reader, fairness.no_sums(len(lanes.names)))
             part = batch.slice(first, end - first)
             logs = int(np.count_nonzero(part[READS.exchange_no].to_numpy() < 0))  # they come before the reads
@@ -95,17 +108,18 @@ def rows_of_readers(
             if logs < part.num_rows:
                 replay_part(now, part.slice(logs), lanes.of(reader.kind))
     if now is not None:
-        yield from all_rows(now, lanes, run_id)
+        yield from all_rows(now, lanes, run_id, others)
 
 
-def all_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def all_rows(done: Replayed, lanes: FetchLanes, run_id: str, others: RowsOf) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader all of whose fetches have come, in open loop and in closed loop."""
     yield from reader_rows(done, lanes, run_id)
-    kind = done.reader.kind
-    seed = f"{done.reader.client_id}/{done.reader.client_address}/{kind}"
-    totals = closed_totals(done.closed, list(done.index), kind, lanes, seed)
-    if totals is not None:
-        yield from closed_rows(done, totals, lanes, run_id)
+    of = done.reader
+    name, most = (of.client_id, of.client_address, of.kind), int(lanes.of(of.kind).broker_max_bytes[0])
+    reader = ready(done.closed, name, list(done.index), most)
+    if reader is not None:
+        yield from closed_rows(done, closed_totals(reader, lanes), lanes, run_id)
+        yield from others(reader)
 
 
 def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:

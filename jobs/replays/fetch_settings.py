@@ -1,0 +1,70 @@
+"""The settings of fetches, of consumers and followers, as KIP-74's replay takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jobs.scenarios.scenario import Lane, number_of, values_in
+from jobs.scenarios.settings import Value
+from udfs.replay.fetch.client_order import ORDERS, PROFILES
+from udfs.replay.fetch.client_pace import ClientLanes
+from udfs.replay.fetch.fetch_lanes import FetchLanes
+from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+
+BROKER_MAX_BYTES = "broker.fetch.max.bytes"
+MAX_POLL_RECORDS = "consumer.max.poll.records"
+PROCESSING = "processing.us.per.record"
+NO_QUOTA = (1 << 31) - 1
+BYTE_RATE = "consumer_byte_rate"
+QUOTA_SECONDS = 10
+"""(quota.window.num - 1) x quota.window.size.seconds, by default: what a response may have of a quota, in seconds."""
+SETTINGS = {
+    "consumer": ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
+    "follower": ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
+}
+WAITS = {
+    "consumer": ("consumer.fetch.min.bytes", "consumer.fetch.max.wait.ms"),
+    "follower": ("replica.fetch.min.bytes", "replica.fetch.wait.max.ms"),
+}
+
+
+def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes:
+    """The scenario's lanes as the replay takes them; what a lane does not change is as captured."""
+
+    def column(key: str, default: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.array([int(lane.settings.get(key, default)) for lane in lanes], np.int64)
+
+    rates = [number_of(rate, NO_QUOTA) for rate in values_in(lanes, BYTE_RATE, captured)]
+    quota = np.array(rates, np.int64) * QUOTA_SECONDS
+
+    def of(reader: str) -> Lanes:
+        max_bytes, partition_max_bytes = SETTINGS[reader]
+        most = column(BROKER_MAX_BYTES, int(captured[BROKER_MAX_BYTES]))
+        profiles = [lane.settings.get("kafka", captured.get("kafka")) for lane in lanes]
+        return Lanes(
+            column(max_bytes, AS_CAPTURED),
+            column(partition_max_bytes, AS_CAPTURED),
+            np.minimum(most, quota) if reader == "consumer" else most,
+            np.array([profile == "kip" for profile in profiles]).astype(np.int64),
+        )
+
+    def client(reader: str) -> ClientLanes:
+        min_bytes, max_wait = WAITS[reader]
+        named = {"profile": PROFILES, "order": ORDERS} if reader == "consumer" else {"order": ORDERS}
+        codes = {
+            key: np.array([known.get(str(lane.settings.get(key)), AS_CAPTURED) for lane in lanes], np.int64)
+            for key, known in named.items()
+        }
+        return ClientLanes(
+            column(min_bytes, AS_CAPTURED),
+            column(max_wait, AS_CAPTURED),
+            column(MAX_POLL_RECORDS, int(captured[MAX_POLL_RECORDS])),
+            column(PROCESSING, AS_CAPTURED),
+            codes.get("profile", np.full(len(lanes), AS_CAPTURED)),
+            codes["order"],
+        )
+
+    names = tuple(lane.name for lane in lanes)
+    return FetchLanes(names, of("consumer"), of("follower"), client("consumer"), client("follower"))
