@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jobs.replay import replay
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE, PRODUCER_MEMORY
 from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
-from tests.e2e.conftest import CapturedLake
+from tests.e2e.conftest import RUN_AT, WHAT_IF, CapturedLake
+from udfs.replay.memory.memory_report import ALGORITHM
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +77,18 @@ def test_every_broker_has_its_requests(mixed: CapturedLake) -> None:
     b, x = BROKER_MEMORY, EXCHANGES
     expected = Counter(row[x.broker] for row in mixed.rows(x) if row[x.request_time] is not None)
     assert {row[b.broker]: row[b.requests] for row in mixed.rows(b)} == expected
+
+
+def test_memory_alone_is_replayed_as_beside_fetches(starve: CapturedLake) -> None:
+    """Beside a replay of fetches, that one's closed loop makes the responses under other limits."""
+    both = resolve_scenario(None, WHAT_IF["starve"])
+    alone = replace(both, replay={ALGORITHM: both.replay[ALGORITHM]})
+    done = replay(starve.spark, Run(alone, (starve.capture,), starve.path, RUN_AT), starve.capture_id)
+    c, of_run = CONSUMER_MEMORY, replace(starve, run_id=done.run_id, _read={})
+    columns = [str(column) for column in c.columns if column != c.run_id]
+    rows, rows_alone = (sorted(map(str, of.rows(c, *columns))) for of in (starve, of_run))
+    assert done.run_id != starve.run_id
+    assert rows_alone == rows != []
 
 
 def test_other_fetch_limits_bring_other_responses_and_kip_74_bounds_what_is_held(starve: CapturedLake) -> None:
