@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.tables.steps import READS
-from udfs.replay.fetch.closed_changes import Moves
 from udfs.replay.fetch.closed_unit import Unit
 from udfs.replay.fetch.known_logs import LISTS
 from udfs.replay.fetch.observed import Columns, Observed, joined
@@ -47,23 +46,43 @@ class Shown(NamedTuple):
     since: Ints
 
 
+class Requests(NamedTuple):
+    """A connection's fetches, int64[n], and from when on the response before each was there: int64[n + 1]."""
+
+    sent: Ints
+    answered_before: Ints
+
+
+def requests_of(fetches: Columns) -> Requests:
+    """The fetches of a connection, of the columns FETCHED."""
+    after = np.maximum.accumulate(fetches[READS.response_time]) + 1
+    return Requests(fetches[READS.request_time], np.concatenate([np.full(1, ALWAYS), after]))
+
+
+def rows_by(partition: Ints, count: int) -> list[Ints]:
+    """The rows of each of so many partitions, in their order. partition: int64[rows]."""
+    order = np.argsort(partition, kind="stable")
+    return np.split(order, np.searchsorted(partition[order], np.arange(1, count)))
+
+
 def known_log(
-    seen: Observed, key: str, number: int, fetches: Columns, told: Columns, moves: Moves, horizon: int,
+    seen: Observed, key: str, number: int, requests: Requests, told: Columns, sought: Ints, horizon: int,
     is_follower: bool,
 ) -> Log:  # fmt: skip
-    """What can be read of a partition until the capture's end. fetches: the connection's, of the columns FETCHED."""
+    """What can be read of a partition until the capture's end.
+
+    told: what responses told of it, in the columns TOLD. sought: the offsets at which its moves read.
+    """
     parts = joined(seen.logs.get(key, []), tuple(LISTS))
     base, rows = np.unique(parts["base"], return_index=True)
     last, size, after, before = (parts[name][rows] for name in ("last", "size", "after", "before"))
-    of_partition = told[READS.partition] == number
     answers_at_once = not is_follower and seen.limits[READS.min_bytes] <= 1
-    of_shown = shown(last, {name: column[of_partition] for name, column in told.items()}, fetches)
+    of_shown = shown(last, told, requests)
     visible = np.maximum(after, visible_from(before, of_shown, answers_at_once))
     breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
     start = int(np.searchsorted(last, seen.first[number].fetch_offset))
     before = np.array([seen.moved_here[number]] if number in seen.moved_here else [], np.int64)
-    lowest = np.concatenate([moves.fetch_offset[moves.partition == number], before])
-    first = lowest_known(base, last, breaks, start, lowest)
+    first = lowest_known(base, last, breaks, start, np.concatenate([sought, before]))
     later = breaks[breaks > first]
     end = int(later[0]) if len(later) else len(base)
     holds = start == len(base) or base[start] <= seen.first[number].fetch_offset
@@ -86,13 +105,12 @@ def lowest_known(base: Ints, last: Ints, breaks: Ints, start: int, offsets: Ints
     return int(at[known].min(initial=start))
 
 
-def shown(last: Ints, told: Columns, fetches: Columns) -> Shown:
+def shown(last: Ints, told: Columns, requests: Requests) -> Shown:
     """What responses of one partition, of the columns TOLD, show of batches that end with these offsets."""
     place = np.searchsorted(np.maximum.accumulate(told[READS.told_bound]), last, side="right")
     is_first = (place == 0) & (len(told[READS.told_bound]) > 0)
     at, asked = (np.append(told[name], NEVER)[place] for name in (READS.response_time, READS.request_time))
-    answered = np.concatenate([np.full(1, ALWAYS), np.maximum.accumulate(fetches[READS.response_time]) + 1])
-    since = answered[np.searchsorted(fetches[READS.request_time], asked)]
+    since = requests.answered_before[np.searchsorted(requests.sent, asked)]
     return Shown(*(np.where(is_first, ALWAYS, time) for time in (at, asked, since)))
 
 
@@ -116,8 +134,7 @@ def records_of(log: Log) -> Ints:
 def read_from_to(logs: Sequence[Log], unit: Unit, partition: Ints, offset: Ints, size: Ints) -> tuple[Ints, Ints]:
     """The batches at these offsets, and those behind the last one that so many bytes hold whole."""
     begin, end = np.zeros_like(offset), np.zeros_like(offset)
-    for p, log in enumerate(logs):
-        rows = np.flatnonzero(partition == p)
+    for p, (log, rows) in enumerate(zip(logs, rows_by(partition, len(logs)), strict=True)):
         first, n = int(unit.first[p]), len(log.base)
         begin[rows] = first + np.searchsorted(log.last, offset[rows])
         until = unit.starts[np.minimum(begin[rows], first + n)] + size[rows]
