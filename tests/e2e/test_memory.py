@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -79,12 +80,12 @@ def test_every_broker_has_its_requests(mixed: CapturedLake) -> None:
     assert {row[b.broker]: row[b.requests] for row in mixed.rows(b)} == expected
 
 
-def test_memory_alone_is_replayed_as_beside_fetches(starve: CapturedLake) -> None:
+def test_memory_alone_is_replayed_as_beside_fetches(starve: CapturedLake, tmp_path: Path) -> None:
     """Beside a replay of fetches, that one's closed loop makes the responses under other limits."""
-    both = resolve_scenario(None, WHAT_IF["starve"])
+    both, lake = resolve_scenario(None, WHAT_IF["starve"]), shutil.copytree(starve.path, tmp_path / "lake")
     alone = replace(both, replay={ALGORITHM: both.replay[ALGORITHM]})
-    done = replay(starve.spark, Run(alone, (starve.capture,), starve.path, RUN_AT), starve.capture_id)
-    c, of_run = CONSUMER_MEMORY, replace(starve, run_id=done.run_id, _read={})
+    done = replay(starve.spark, Run(alone, (starve.capture,), str(lake), RUN_AT), starve.capture_id)
+    c, of_run = CONSUMER_MEMORY, replace(starve, path=str(lake), run_id=done.run_id, _read={})
     columns = [str(column) for column in c.columns if column != c.run_id]
     rows, rows_alone = (sorted(map(str, of.rows(c, *columns))) for of in (starve, of_run))
     assert done.run_id != starve.run_id
