@@ -8,6 +8,7 @@ get a batch before the high watermark is above it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +63,8 @@ def requests_of(fetches: Columns) -> Requests:
 def rows_by(partition: Ints, count: int) -> list[Ints]:
     """The rows of each of so many partitions, in their order. partition: int64[rows]."""
     order = np.argsort(partition, kind="stable")
-    return np.split(order, np.searchsorted(partition[order], np.arange(1, count)))
+    ends = np.searchsorted(partition[order], np.arange(count + 1)).tolist()
+    return [order[a:b] for a, b in pairwise(ends)]
 
 
 def known_log(
