@@ -40,6 +40,8 @@ _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows",
 PACKED = pa.schema(_PACKED)
 PACKED_ROWS = 50_000
 PACKED_TOGETHER = 10_000
+HELD_BATCHES = 64
+"""A batch takes more memory than the few rows in it: no more of them are held."""
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a worker has one core
 
 
@@ -99,6 +101,8 @@ def packed_together(
     held: dict[Table, list[pa.RecordBatch]] = {}
     count: Counter[Table] = Counter()
     for table, batch in rows:
+        if not batch.num_rows:
+            continue
         of_table = held.setdefault(table, [])
         if of_table and of_table[-1].schema != batch.schema:  # texts that come as a dictionary column, or plain
             yield from pack(table, concatenated(held.pop(table)))
@@ -108,12 +112,16 @@ def packed_together(
         if count[table] >= together:
             yield from pack(table, concatenated(held.pop(table)))
             count[table] = 0
+        elif len(of_table) >= HELD_BATCHES:
+            of_table[:] = [concatenated(of_table)]
     for table, of_table in held.items():
         yield from pack(table, concatenated(of_table))
 
 
 def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of one batch after the other, of which there is at least one; all have the same schema."""
+    if len(batches) == 1:
+        return batches[0]
     columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 

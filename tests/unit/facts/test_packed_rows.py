@@ -10,7 +10,7 @@ from schemas.tables.silver import CONNECTIONS
 from schemas.tables.table import Table
 from tests.packed import unpack
 from udfs.arrow import repeated
-from udfs.facts.arrow_tables import arrow_schema, packed_together, rows_of
+from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, packed_together, rows_of
 
 
 def connections(first: int, count: int) -> tuple[Table, pa.RecordBatch]:
@@ -48,3 +48,16 @@ def test_texts_may_be_plain_in_one_batch_and_kept_once_in_the_next() -> None:
     )
     found = unpack(packed_together([(table, decoded), fidelity("consumer", 1)]))
     assert [row[FIDELITY.reader] for batch in found for row in batch.to_pylist()] == ["follower", "consumer"]
+
+
+@pytest.mark.parametrize("empty", [fidelity("consumer", 0), connections(0, 0)])
+def test_rows_of_many_batches_are_one_whether_or_not_some_are_empty(empty: tuple[Table, pa.RecordBatch]) -> None:
+    readers = [f"reader {number}" for number in range(3 * HELD_BATCHES)]
+    (found,) = packed_together(made for reader in readers for made in (empty, fidelity(reader, 1)))
+    assert [row[FIDELITY.reader] for batch in unpack([found]) for row in batch.to_pylist()] == readers
+
+
+def test_batches_without_rows_take_no_memory() -> None:
+    before = pa.total_allocated_bytes()
+    assert not list(packed_together(fidelity(f"reader {number}", 0) for number in range(1000)))
+    assert pa.total_allocated_bytes() <= before
