@@ -55,9 +55,3 @@ def test_rows_of_many_batches_are_one_whether_or_not_some_are_empty(empty: tuple
     readers = [f"reader {number}" for number in range(3 * HELD_BATCHES)]
     (found,) = packed_together(made for reader in readers for made in (empty, fidelity(reader, 1)))
     assert [row[FIDELITY.reader] for batch in unpack([found]) for row in batch.to_pylist()] == readers
-
-
-def test_batches_without_rows_take_no_memory() -> None:
-    before = pa.total_allocated_bytes()
-    assert not list(packed_together(fidelity(f"reader {number}", 0) for number in range(1000)))
-    assert pa.total_allocated_bytes() <= before
