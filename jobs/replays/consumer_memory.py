@@ -14,7 +14,7 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.fetch_settings import MAX_POLL_RECORDS, PROCESSING
 from jobs.replays.memory_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.memory_events import memory_events
-from jobs.replays.memory_fetches import fetch_limits, limits_of_memory, replayed_responses
+from jobs.replays.memory_fetches import fetch_limits, replayed_responses
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.scenarios.scenario import Lane, number_of, values_in
 from jobs.scenarios.settings import Value
@@ -77,13 +77,12 @@ def replay(source: Source) -> DataFrame:
     scenario, shards = source.run.scenario, shards_of(source.spark)
     lanes = memory_lanes(scenario.lanes(ALGORITHM), scenario.captured)
     exchanges, fetches, batches = map(source.rows, (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES))
-    limits, with_responses = limits_of_memory(scenario), source.before.get(FETCH_MAX_BYTES)
-    if limits is None:
+    if not lanes.fetch_number.any():
         responses = None
-    elif with_responses is not None:
-        responses = unpacked(with_responses, MEMORY_EVENTS)
+    elif FETCH_MAX_BYTES in source.before:
+        responses = unpacked(source.before[FETCH_MAX_BYTES], MEMORY_EVENTS)
     else:
-        responses = replayed_responses(exchanges, fetches, batches, limits, shards)
+        responses = replayed_responses(exchanges, fetches, batches, lanes.fetch_limits, shards)
     events = memory_events(exchanges, fetches, batches, responses, shards)
     return replayed(events, lanes, source.run_id, shards)
 

@@ -24,14 +24,19 @@ from udfs.replay.fetch.moved_partitions import follow, moves_between, with_moves
 from udfs.replay.fetch.observed import Observed, columns_of, log_pieces, note_log, note_reads
 from udfs.replay.fetch.reconnects import is_one_process, nodes_of
 from udfs.replay.fetch.timeline import Timeline, align, new_timeline
+from udfs.replay.key_numbers import key_numbers
 from udfs.wire.arrays import Ints, edges
 
 
 @dataclass
 class ClosedReader:
-    """What a reader's connections showed so far, by connection id."""
+    """What a reader's connections showed so far, by connection id.
+
+    index: the number of each partition, by broker, topic and partition.
+    """
 
     connections: dict[int, Observed] = field(default_factory=dict)
+    index: dict[str, int] = field(default_factory=dict)
 
     def observed(self, connection: int, broker: str) -> Observed:
         """What was seen of a connection, which is to this broker."""
@@ -46,10 +51,12 @@ class ClosedReader:
         for connection, broker, (key, piece) in zip(connections, brokers, log_pieces(rows), strict=True):
             note_log(self.observed(connection, broker), key, piece)
 
-    def note_reads(self, reads: pa.RecordBatch, numbers: Ints, fetch_from: Ints) -> None:
-        """Keep what matters of whole, answered fetches, in time order. numbers: the partition of each read."""
+    def note_reads(self, reads: pa.RecordBatch, fetch_from: Ints) -> Ints:
+        """Keep what matters of whole, answered fetches, in time order. Returns the number of each read's partition."""
+        parts = reads[READS.broker], reads[READS.topic], reads[READS.partition].cast(pa.string())
+        numbers = key_numbers(self.index, *parts)
         if reads.num_rows == 0:
-            return
+            return numbers
         columns, lengths = columns_of(reads, numbers), np.diff(fetch_from)
         of_fetch = reads[READS.connection_id].to_numpy()[fetch_from[:-1]]
         for connection in np.unique(of_fetch).tolist():
@@ -59,6 +66,7 @@ class ClosedReader:
             first = int(np.flatnonzero(rows)[0])
             seen = self.observed(connection, reads[READS.broker][first].as_py())
             note_reads(seen, {k: v[rows] for k, v in columns.items()}, kept)
+        return numbers
 
     def nodes(self) -> dict[int, Observed]:
         """What was seen of each node: a connection, with those opened anew in its place; by the first one's id.
@@ -94,7 +102,8 @@ class Ready:
     """A reader with answered fetches, ready to be replayed in any lanes.
 
     name: client id, address, and whether a consumer or a follower. partitions: how many its fetches name. intents: of
-    its nodes. first_batch: int64[nodes], where the batches of each begin in the unit.
+    its nodes. unit: of all nodes. first_batch: int64[nodes], where the batches of each begin in it. pace: how fast the
+    capture shows client and brokers to be. connections: int64[nodes], the id of the first connection of each.
     """
 
     name: tuple[str, str, str]
@@ -104,7 +113,7 @@ class Ready:
     first_batch: Ints
     pace: Pace
     course: Course
-    connections: Ints  # int64[nodes], the id of the first of each
+    connections: Ints
 
     @property
     def seen(self) -> list[Observed]:
@@ -112,18 +121,15 @@ class Ready:
         return [intent.seen for intent in self.intents]
 
 
-def ready(reader: ClosedReader, name: tuple[str, str, str], keys: list[str], broker_max_bytes: int) -> Ready | None:
-    """The reader, all of whose fetches have come; None where none of them was answered. keys: partitions by number.
-
-    broker_max_bytes: the most that a response had, whatever was asked for.
-    """
-    nodes = reader.nodes()
+def ready(reader: ClosedReader, name: tuple[str, str, str], lanes: FetchLanes) -> Ready | None:
+    """The reader, all of whose fetches have come; None where none of them was answered. lanes: the captured one first."""
+    nodes, keys, most = reader.nodes(), list(reader.index), int(lanes.of(name[-1]).broker_max_bytes[0])
     if not nodes:
         return None
     seen = list(nodes.values())
     is_one = is_one_process(seen)
     moves = moves_between(seen, keys) if is_one else []
-    intents = [intent_of(observed, keys, name[-1], broker_max_bytes) for observed in with_moves(seen, moves, keys)]
+    intents = [intent_of(observed, keys, name[-1], most) for observed in with_moves(seen, moves, keys)]
     unit, first_batch = whole_unit(intents)
     polls_for_all = is_one and all(intent.profile < LIBRDKAFKA for intent in intents)
     return Ready(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -23,12 +25,13 @@ from udfs.replay.fetch.fetch_report import Reader, reader_rows
 from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN, Known, judge
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.replay.key_numbers import key_numbers
-from udfs.wire.arrays import Ints, edges
+from udfs.wire.arrays import Bools, Ints, edges
 
 READER = (READS.client_id, READS.client_address, READS.reader)
 FETCH = (READS.connection_id, READS.exchange_no)
 
+Key = tuple[Any, ...]
+"""What rows have in the columns by which they belong together."""
 RowsOf = Callable[[Ready], Iterable[tuple[Table, pa.RecordBatch]]]
 """Rows of tables that somebody else makes of a reader."""
 
@@ -54,6 +57,33 @@ def boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), inner, np.full(1, batch.num_rows)])
 
 
+def by_key(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[tuple[Key, Iterator[pa.RecordBatch]]]:
+    """Rows that lie together and are alike in these columns: what they have there, and the rows in parts."""
+
+    def parts() -> Iterator[tuple[Key, pa.RecordBatch]]:
+        for batch in batches:
+            if batch.num_rows:
+                for first, end in pairwise(boundaries(batch, columns).tolist()):
+                    yield tuple(batch[name][first].as_py() for name in columns), batch.slice(first, end - first)
+
+    for key, alike in groupby(parts(), key=itemgetter(0)):
+        yield key, (part for _, part in alike)
+
+
+def logs_and_reads(part: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows of a reader that have logs, which come first, and those of its reads."""
+    logs = int(np.count_nonzero(part[READS.exchange_no].to_numpy() < 0))
+    return part.slice(0, logs), part.slice(logs)
+
+
+def answered_reads(returned: Ints, fetch_from: Ints) -> tuple[Bools, Ints]:
+    """bool[reads], those of fetches that were answered, and where each such fetch begins among them. returned:
+    int64[reads].
+    """
+    answered, lengths = returned[fetch_from[:-1]] != NO_RECORDS_KNOWN, np.diff(fetch_from)
+    return np.repeat(answered, lengths), edges(lengths[answered])
+
+
 def whole_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows, cut so that no fetch is in two batches."""
     held: list[pa.RecordBatch] = []
@@ -74,9 +104,13 @@ class Replayed:
 
     reader: Reader
     sums: fairness.ReaderSums
-    index: dict[str, int] = field(default_factory=dict)
     verdicts: Counter[tuple[str, bool, int]] = field(default_factory=Counter)
     closed: ClosedReader = field(default_factory=ClosedReader)
+
+    @property
+    def index(self) -> Mapping[str, int]:
+        """The number of each partition, by its key."""
+        return self.closed.index
 
 
 def replay_fetches(
@@ -93,21 +127,12 @@ def rows_of_readers(
     batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, others: RowsOf
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one reader after the other."""
-    now: Replayed | None = None
-    for batch in whole_fetches(batches):
-        starts = boundaries(batch, READER)
-        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            reader = Reader(*(batch[name][first].as_py() for name in READER))
-            if now is None or now.reader != reader:
-                if now is not None:
-                    yield from all_rows(now, lanes, run_id, others)
-                now = Replayed(reader, fairness.no_sums(len(lanes.names)))
-            part = batch.slice(first, end - first)
-            logs = int(np.count_nonzero(part[READS.exchange_no].to_numpy() < 0))  # they come before the reads
-            now.closed.note_logs(part.slice(0, logs))
-            if logs < part.num_rows:
-                replay_part(now, part.slice(logs), lanes.of(reader.kind))
-    if now is not None:
+    for name, parts in by_key(whole_fetches(batches), READER):
+        now = Replayed(Reader(*name), fairness.no_sums(len(lanes.names)))
+        for logs, reads in map(logs_and_reads, parts):
+            now.closed.note_logs(logs)
+            if reads.num_rows:
+                replay_part(now, reads, lanes.of(now.reader.kind))
         yield from all_rows(now, lanes, run_id, others)
 
 
@@ -115,8 +140,7 @@ def all_rows(done: Replayed, lanes: FetchLanes, run_id: str, others: RowsOf) -> 
     """The rows of a reader all of whose fetches have come, in open loop and in closed loop."""
     yield from reader_rows(done, lanes, run_id)
     of = done.reader
-    name, most = (of.client_id, of.client_address, of.kind), int(lanes.of(of.kind).broker_max_bytes[0])
-    reader = ready(done.closed, name, list(done.index), most)
+    reader = ready(done.closed, (of.client_id, of.client_address, of.kind), lanes)
     if reader is not None:
         yield from closed_rows(done, closed_totals(reader, lanes), lanes, run_id)
         yield from others(reader)
@@ -130,20 +154,15 @@ def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
     verdict = judge(reads, known, fetch, fetch_from, captured_lane(lanes), NEVER)
     note_verdicts(now.verdicts, batch, known, fetch, fetch_from, verdict)
 
-    answered = known.returned[fetch_from[:-1]] != NO_RECORDS_KNOWN
-    rows = answered[fetch]
-    kept = edges(np.diff(fetch_from)[answered])
+    rows, kept = answered_reads(known.returned, fetch_from)
     reads = Reads._make([*(column[rows] for column in reads[:-1]), reads.sizes])
-    found = batch.filter(pa.array(rows))
-    parts = found[READS.broker], found[READS.topic], found[READS.partition].cast(pa.string())
-    numbers = key_numbers(now.index, *parts)
-    now.closed.note_reads(found, numbers, kept)
+    numbers = now.closed.note_reads(batch.filter(pa.array(rows)), kept)
     answers = read_fetches(reads, kept, lanes)
     now.reader.note(reads, lanes)
     now.sums = fairness.add(
         now.sums, numbers, numbers_of(batch, READS.request_time, 0)[rows], reads.available, kept, answers
     )  # fmt: skip
-    now.reader.requests += int(answered.sum())
+    now.reader.requests += len(kept) - 1
 
 
 def reads_of(batch: pa.RecordBatch) -> Reads:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import packed_together
-from udfs.replay.fetch.fetch_replay import boundaries
+from udfs.replay.fetch.fetch_replay import by_key
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
 from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_report import (
@@ -44,19 +44,11 @@ def rows_of_units(
     batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one unit after the other."""
-    now: tuple[Unit, Sources] | None = None
-    for batch in batches:
-        starts = boundaries(batch, UNIT) if batch.num_rows else np.zeros(1, np.int64)
-        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            side, name, address = (batch[column][first].as_py() for column in UNIT)
-            unit = Unit(side, name, address, run_id)
-            if now is None or now[0] != unit:
-                if now is not None:
-                    yield from rows_of_unit(*now, lanes)
-                now = unit, {CONSUMER: Consumed, BROKER: Gathered, PRODUCER: Produced}[unit.side]()
-            now[1].add(batch.slice(first, end - first))
-    if now is not None:
-        yield from rows_of_unit(*now, lanes)
+    for (side, name, address), parts in by_key(batches, UNIT):
+        gathered: Sources = {CONSUMER: Consumed, BROKER: Gathered, PRODUCER: Produced}[side]()
+        for part in parts:
+            gathered.add(part)
+        yield from rows_of_unit(Unit(side, name, address, run_id), gathered, lanes)
 
 
 def seeds(unit: Unit, names: Sequence[str]) -> Ints:
