@@ -19,7 +19,7 @@ OwnRows = Callable[[Table], DataFrame]
 class Source:
     """What a replay is made from: a capture set, as the run asks for it.
 
-    before: the packed rows of replays that were made before it, by name.
+    before: by name the packed rows of the replays before it, in the order of `algorithms.ALGORITHMS`.
     """
 
     spark: SparkSession

@@ -38,16 +38,16 @@ def find_jar(artifact: str) -> Path:
     _, name, version = artifact.split(":")
     path = folder / f"{name}-{version}.jar"
     if not path.exists():
+        maven = shutil.which("mvn")
+        if maven is None:
+            pytest.skip(f"no mvn to fetch {artifact}, and REFETCH_ORACLE_JARS does not have it")
         with one_at_a_time(folder / ".lock"):
             if not path.exists():
-                _fetch(artifact, path)
+                _fetch(maven, artifact, path)
     return path
 
 
-def _fetch(artifact: str, path: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        pytest.skip(f"no mvn to fetch {artifact}, and REFETCH_ORACLE_JARS does not have it")
+def _fetch(maven: str, artifact: str, path: Path) -> None:
     with TemporaryDirectory(dir=path.parent) as folder:
         command = [maven, "-q", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
         # Away from any pom.xml, which would decide about plugins and repositories.
