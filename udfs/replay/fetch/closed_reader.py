@@ -122,7 +122,7 @@ class Ready:
 
 
 def ready(reader: ClosedReader, name: tuple[str, str, str], lanes: FetchLanes) -> Ready | None:
-    """The reader, all of whose fetches have come; None where none of them was answered. lanes: the captured one first."""
+    """The reader, all of whose fetches have come; None where none of them was answered. lanes: the captured first."""
     nodes, keys, most = reader.nodes(), list(reader.index), int(lanes.of(name[-1]).broker_max_bytes[0])
     if not nodes:
         return None
