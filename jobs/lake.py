@@ -121,8 +121,15 @@ def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | 
     """As `local_table`. Raises LakeError where the lake has no such table, or one with other columns than declared."""
     local, is_there = _checked(spark, lake, table)
     if not is_there:
-        raise LakeError(f"{table_path(lake, table)}: no such table; run `ingest` with captures and this --lake first")
+        raise LakeError(f"{table_path(lake, table)}: no such table; {_made_by(lake, table)}")
     return local
+
+
+def _made_by(lake: str, table: Table) -> str:
+    """What to do for a table that is not there."""
+    if table.layer == "silver":
+        return "run `ingest` with captures and this --lake first"
+    return f"run `replay --lake={lake}` first, or `pipeline` with captures and this --lake"
 
 
 def table_to_write(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:

@@ -17,7 +17,7 @@ from jobs.gates.rules import GATES
 from jobs.gates.views import Subject
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_gates import GATE_RESULTS
-from schemas.tables.silver import EXCHANGES
+from schemas.tables.silver import CAPTURES, EXCHANGES
 from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, TIME, whole
 from tests.lakes import Row, plant, table_rows
 
@@ -165,3 +165,15 @@ def test_an_expectation_that_cannot_be_applied_to_the_rows_is_a_failure(
 def test_a_lake_without_a_run_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["gate", "--on=gold", f"--lake={tmp_path}"]) == 1
     assert "silver/captures: no such table; run `ingest`" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("job", [["gate", "--on=gold"], ["report"]])
+def test_of_a_lake_that_is_ingested_and_not_replayed_a_replay_is_asked_for(
+    job: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(str(tmp_path), CAPTURES, whole(CAPTURES, [{"capture_id": "c", "path": "/a.pcap"}]))
+    assert run_command([*job, f"--lake={tmp_path}"]) == 1
+    assert capsys.readouterr().err.endswith(
+        f"gold/runs: no such table; run `replay --lake={tmp_path}` first, or `pipeline` with captures and this --lake\n"
+    )

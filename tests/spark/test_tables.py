@@ -155,7 +155,9 @@ def test_a_table_of_other_columns_is_neither_read_nor_written_over(spark: SparkS
 
 
 def test_a_lake_without_the_table_says_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(LakeError, match=r"gold/fidelity: no such table; run `ingest`"):
+    with pytest.raises(LakeError, match=r"silver/quarantine: no such table; run `ingest` with captures"):
+        read_table(spark, str(tmp_path), QUARANTINE)
+    with pytest.raises(LakeError, match=rf"gold/fidelity: no such table; run `replay --lake={tmp_path}` first, or"):
         read_table(spark, str(tmp_path), FIDELITY)
 
 
