@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from jobs.replays.limit_schedule import NONE
-from jobs.scenarios.located_yaml import Fault, LocatedYaml, read_located_yaml
+from jobs.scenarios.located_yaml import MALFORMED, Fault, LocatedYaml, Plain, read_located_yaml
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
 from jobs.scenarios.settings import (
@@ -66,13 +66,13 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
     Raises ScenarioError with all faults of file and flags.
     """
     located = read_located_yaml(path, "a scenario file") if path else LocatedYaml("scenario")
-    faults = list(located.faults)
-    text = _scenario_text(located, faults)
-    captured = _captured(located, text, list(flag_entries("--captured", stated, faults)), faults)
-    replay = _replay(located, text, list(flag_entries("--set", sets, faults)), captured, faults)
+    faults: list[Fault] = []
+    for other in located.others:
+        _resolved(other, (), (), faults)
+    text, captured, replay = _resolved(located, sets, stated, faults)
     if faults:
         in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
-        # A flag's value is parsed for each replay that takes it.
+        # A flag's value is parsed for each replay that takes it, and a file read again for keys that are given twice.
         raise ScenarioError(path or "arguments", tuple(dict.fromkeys(map(str, in_order))))
     folder = Path(path).parent if path else Path()
     concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(replay)}
@@ -88,6 +88,16 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
     )
 
 
+def _resolved(
+    located: LocatedYaml, sets: Iterable[str], stated: Iterable[str], faults: list[Fault]
+) -> tuple[ScenarioText, dict[str, Value], dict[str, dict[str, tuple[Value, ...]]]]:
+    """The file's text, the captured settings and the grid of each algorithm."""
+    faults += located.faults
+    text = _scenario_text(located, faults)
+    captured = _captured(located, text, list(flag_entries("--captured", stated, faults)), faults)
+    return text, captured, _replay(located, text, list(flag_entries("--set", sets, faults)), captured, faults)
+
+
 def _beside(folder: Path, path: str) -> str:
     """A path of a scenario file, which stands for the file's own folder unless absolute or on another file system."""
     return path if is_uri(path) else str(folder / path)
@@ -98,10 +108,24 @@ def _scenario_text(located: LocatedYaml, faults: list[Fault]) -> ScenarioText:
         return ScenarioText.model_validate({} if located.data is None else located.data)
     except ValidationError as fault:
         faults.extend(Fault(located.at(error["loc"]), _told(error)) for error in fault.errors())
-        # What is well formed is still checked, so that one run tells all faults.
-        wrong = {error["loc"][0] for error in fault.errors() if error["loc"]}
-        whole = located.data if isinstance(located.data, dict) else {}
-        return ScenarioText.model_validate({key: value for key, value in whole.items() if key not in wrong})
+        # What is around it is still checked, so that one run tells all faults.
+        return ScenarioText.model_validate(_mended(located.data, fault.errors()))
+
+
+def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
+    """The data with what is malformed replaced: an empty mapping for one, else MALFORMED. Unknown keys are left out."""
+    if not isinstance(data, dict):
+        return {}
+    for error in errors:
+        *around, last = error["loc"]
+        within: Any = data
+        for step in around:
+            within = within[step]
+        if error["type"] == "extra_forbidden":
+            del within[last]
+        else:
+            within[last] = {} if error["type"] == "dict_type" else MALFORMED
+    return data
 
 
 def _told(error: ErrorDetails) -> str:

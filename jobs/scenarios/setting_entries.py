@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from jobs.scenarios.located_yaml import Address, Fault, LocatedYaml, Place
+from jobs.scenarios.located_yaml import MALFORMED, Address, Fault, LocatedYaml, Place
 from jobs.scenarios.settings import Setting, Value, find_setting
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A setting as somebody wrote it: its name and its values, each with its place."""
+    """A setting as somebody wrote it: its name and its values, each with its place. A value may be MALFORMED."""
 
     place: Place
     name: str
@@ -51,14 +51,17 @@ def look_up(
             continue
         if setting.key in found:
             faults.append(Fault(entry.place, f"{setting.key} is given twice"))
+            parsed_values(*found[setting.key], faults)  # nobody else will
         found[setting.key] = (setting, entry)
     return found
 
 
 def parsed_values(setting: Setting, entry: Entry, faults: list[Fault]) -> tuple[Value, ...]:
-    """The entry's values, parsed, ascending, each once."""
+    """The entry's values, parsed, ascending, each once; without those that are told to be malformed."""
     values: set[Value] = set()
     for place, text in entry.values:
+        if text == MALFORMED:
+            continue
         try:
             values.add(setting.parse(text))
         except ValueError as fault:

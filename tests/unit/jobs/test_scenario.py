@@ -187,6 +187,8 @@ replay:
     assert faults(write, text, sets=("fetch.max.bytes",), captured=("kafka=5",)) == (
         "x.yaml:1: unknown key `capture`; did you mean `captures`?",
         "x.yaml:3: `captured.broker.fetch.max.bytes` must be one value",
+        "x.yaml:4: consumer.fetch.max.bytes is in the capture, so it cannot be stated; "
+        "to replay others, vary it (replay:, --set)",
         "x.yaml:6: unknown algorithm `fetch_max_byte`; did you mean `fetch_max_bytes`?",
         "x.yaml:8: unknown key `consumer.fetch.max.byte`; did you mean `consumer.fetch.max.bytes`?",
         "x.yaml:11: consumer.max.partition.fetch.bytes: `8 megs` is not a size in bytes such as 1048576, 8MiB or 50 MB",
@@ -195,6 +197,67 @@ replay:
         "--captured: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 2.4, kip",
         "--set: `fetch.max.bytes` is not KEY=VALUE",
     )
+
+
+def test_what_is_malformed_hides_no_other_fault(write: Path) -> None:
+    text = """\
+captured:
+  kafka: [4.0, 4.1]
+  broker.fetch.max.byte: {}
+  sending.threads: 0
+replay:
+  session_caches: 3
+  fetch_max_bytes:
+    broker.fetch.max.bytes: 100
+    consumer.fetch.max.byte: {a: 1}
+    consumer.max.partition.fetch.bytes:
+      - [1MiB]
+      - 8 megs
+    replica.fetch.max.bytes: [{}]
+  session_cache: 500
+"""
+    assert faults(write, text, sets=("max.partitions=500",)) == (
+        "x.yaml:2: `captured.kafka` must be one value",
+        "x.yaml:3: `captured.broker.fetch.max.byte` must be one value",
+        "x.yaml:3: unknown key `broker.fetch.max.byte`; did you mean `broker.fetch.max.bytes`?",
+        "x.yaml:4: sending.threads: `0` is below the minimum, 1",
+        "x.yaml:6: `replay.session_caches` must be a mapping of keys to values",
+        "x.yaml:6: unknown algorithm `session_caches`; did you mean `session_cache`?",
+        "x.yaml:8: broker.fetch.max.bytes: `100` is below the minimum, 1024",
+        "x.yaml:9: `replay.fetch_max_bytes.consumer.fetch.max.byte` must be a value or a list of values",
+        "x.yaml:9: unknown key `consumer.fetch.max.byte`; did you mean `consumer.fetch.max.bytes`?",
+        "x.yaml:11: `replay.fetch_max_bytes.consumer.max.partition.fetch.bytes.0` must be one value",
+        "x.yaml:12: consumer.max.partition.fetch.bytes: `8 megs` is not a size in bytes such as 1048576, 8MiB or 50 MB",
+        "x.yaml:13: `replay.fetch_max_bytes.replica.fetch.max.bytes.0` must be one value",
+        "x.yaml:14: `replay.session_cache` must be a mapping of keys to values",
+        "--set: max.partitions is no setting of fetch_max_bytes, session_cache: it is one of partition_limits; "
+        "have `partition_limits:` under `replay:` for it",
+    )
+
+
+def test_faults_are_told_of_every_value_of_a_key_that_is_given_again(write: Path) -> None:
+    text = """\
+replay:
+  session_cache: {kafka: 5}
+replay:
+  fetch_max_bytes:
+    fetch.max.bytes: 1 meg
+    fetch.max.bytes: 2 megs
+    consumer.fetch.max.bytes: 3 megs
+    fetch.max.bytes: 4 megs
+"""
+    told = faults(write, text, sets=("max.incremental.fetch.session.cache.slots=500",))
+    assert [fault.partition(" is not a size")[0] for fault in told] == [
+        "x.yaml:2: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 2.4, kip",
+        "x.yaml:3: key `replay` is given twice",
+        "x.yaml:5: consumer.fetch.max.bytes: `1 meg`",
+        "x.yaml:6: key `fetch.max.bytes` is given twice",
+        "x.yaml:6: consumer.fetch.max.bytes: `2 megs`",
+        "x.yaml:7: consumer.fetch.max.bytes is given twice",
+        "x.yaml:7: consumer.fetch.max.bytes: `3 megs`",
+        "x.yaml:8: key `fetch.max.bytes` is given twice",
+        "x.yaml:8: consumer.fetch.max.bytes: `4 megs`",
+    ]
 
 
 SLOTS = "max.incremental.fetch.session.cache.slots"
