@@ -28,6 +28,7 @@ from jobs.flags import (
     REPORT,
     SIZE,
     WRITE_A_PAGE,
+    WRITE_THE_LAKE,
     add_flags,
     not_taken,
 )
@@ -121,7 +122,15 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     from jobs.captures.pseudonym_key import pseudonyms_by
     from jobs.gates.rule_files import read_gates
     from jobs.gates.rules import Gates
-    from jobs.run import Run, absolute_lake, docs_folder, page_path, spark_properties
+    from jobs.run import (
+        Run,
+        absolute_lake,
+        check_lake_writable,
+        check_page_writable,
+        docs_folder,
+        page_path,
+        spark_properties,
+    )
     from jobs.scenarios.scenario_file import resolve_scenario
 
     # A flag that the job does not read is not there.
@@ -131,10 +140,15 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     cluster = told["cluster"] or scenario.cluster
     if job == SIZE and cluster is None:
         raise ArgumentError("size needs the file of a cluster: --cluster=FILE, or `cluster: FILE` in the scenario")
-    lake = absolute_lake(told["lake"] or scenario.lake or "lake")
+    told_lake = told["lake"] or scenario.lake or "lake"
+    lake = absolute_lake(told_lake)
     page = page_path(told["out"], lake) if job in WRITE_A_PAGE else None
     if job == REPORT and page is None:
         raise ArgumentError(f"the lake {lake} is not a local folder: say by --out=FILE where the page is to be")
+    if job in WRITE_THE_LAKE:
+        check_lake_writable(told_lake, lake)
+    if page is not None:
+        check_page_writable(told["out"], page)
     on = tuple(dict.fromkeys(told["on"] or ()))
     if job == GATE and told["run"] and "gold" not in on:
         raise ArgumentError("--run names the run that the gold gate checks: give `--on gold`, or --capture=ID instead")

@@ -16,6 +16,7 @@ EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE)
 READ_CAPTURES = (INGEST, PIPELINE)
 REPLAYS = (REPLAY, PIPELINE)
 WRITE_A_PAGE = (PIPELINE, REPORT)
+WRITE_THE_LAKE = (INGEST, REPLAY, PIPELINE, GATE, SIZE)
 _LISTED: Mapping[str, Any] = {"action": "extend", "nargs": "+"}
 _REPEATED: Mapping[str, Any] = {"action": "append"}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from jobs.gates.rule_files import default_gates
 from jobs.gates.rules import Gate, Gates
@@ -16,6 +18,9 @@ from udfs.capture.request_log_head import UTC
 from udfs.errors import ArgumentError
 from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import Pseudonyms
+
+_HADOOP_CONFIGURED = {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT"}
+"""Variables of a machine with Hadoop's configuration, and of a plain spark-submit, which may bring one."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,36 @@ def page_path(out: str | None, lake: str) -> Path | None:
     if Path(path).is_dir():
         raise ArgumentError(f"--out {out}: this is a folder; name the file in it")
     return Path(path).resolve()
+
+
+def check_lake_writable(told: str, lake: str) -> None:
+    """Try a lake that is a local folder before anything is read for it. Raises ArgumentError where nothing can be
+    written there. told: as the user names it.
+    """
+    # Hadoop's configuration may say that paths without a scheme are on another file system.
+    if not is_uri(lake) and not _HADOOP_CONFIGURED & set(os.environ):
+        _check_writable(Path(lake), f"--lake {told}", "name a folder that this user may write")
+
+
+def check_page_writable(told: str | None, page: Path) -> None:
+    """As `check_lake_writable`, for the file of a page."""
+    if page.exists() and os.access(page, os.W_OK):
+        return
+    if told is None:
+        _check_writable(page.parent, f"the page {page}", "name another place by --out=FILE")
+    else:
+        _check_writable(page.parent, f"--out {told}", "name a file in a folder that this user may write")
+
+
+def _check_writable(folder: Path, what: str, to_do: str) -> None:
+    """Make a folder for temporary files there, or in the nearest folder around it that is there, and remove it."""
+    there = folder
+    try:
+        there = next(at for at in (folder, *folder.parents) if at.exists())
+        with TemporaryDirectory(dir=there, prefix=".refetch-"):
+            pass
+    except OSError as fault:
+        raise ArgumentError(f"{what}: nothing can be written there ({there}: {fault.strerror}); {to_do}") from fault
 
 
 def docs_folder(told: str | None) -> str | None:

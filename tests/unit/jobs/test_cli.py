@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -322,3 +324,54 @@ def test_a_page_that_cannot_be_written_there_is_told_at_once(
 ) -> None:
     assert run("report", "--lake=lake", f"--out={out}") == (2, None)
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("job", [["ingest", "--captures=a.pcap"], ["replay"], ["gate", "--on=gold"], ["size"]])
+def test_a_lake_that_cannot_be_written_is_told_at_once(
+    run: Ran, folder: Path, capsys: pytest.CaptureFixture[str], job: list[str]
+) -> None:
+    given = ["--cluster=c.yaml"] if job == ["size"] else []
+    assert run(*job, *given, "--lake=a.pcap/of/lake") == (2, None)
+    assert capsys.readouterr().err == (
+        f"refetch: --lake a.pcap/of/lake: nothing can be written there ({folder / 'a.pcap'}: Not a directory); "
+        "name a folder that this user may write\n"
+    )
+    assert run(*job, *given, "--lake=of/lake")[0] == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["a.pcap"]
+
+
+def test_a_report_is_made_of_a_lake_that_cannot_be_written(
+    run: Ran, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "lake").mkdir()
+    monkeypatch.setattr("jobs.run.TemporaryDirectory", read_only(folder / "lake"))
+    assert run("report", "--lake=lake") == (2, None)
+    assert capsys.readouterr().err == (
+        f"refetch: the page {folder / 'lake/report.html'}: nothing can be written there "
+        f"({folder / 'lake'}: Permission denied); name another place by --out=FILE\n"
+    )
+    assert run("report", "--lake=lake", "--out=page.html")[0] == 0
+
+
+def test_a_page_in_a_folder_that_cannot_be_written_is_told_at_once(
+    run: Ran, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "pages").mkdir()
+    monkeypatch.setattr("jobs.run.TemporaryDirectory", read_only(folder / "pages"))
+    told = "nothing can be written there"
+    for out in ("a.pcap/page.html", "pages/new/page.html"):
+        assert run("pipeline", "--captures=a.pcap", f"--out={out}") == (2, None)
+        assert f"--out {out}: {told} (" in capsys.readouterr().err
+    (folder / "pages" / "page.html").touch()
+    assert run("pipeline", "--captures=a.pcap", "--out=pages/page.html")[0] == 0
+
+
+def read_only(folder: Path) -> Callable[..., TemporaryDirectory[str]]:
+    """What makes temporary folders, but none in this folder. Without it a test by root would find nothing read-only."""
+
+    def made(**place: Any) -> TemporaryDirectory[str]:
+        if place["dir"] == folder:
+            raise PermissionError(13, "Permission denied", f"{folder}/.refetch-1")
+        return TemporaryDirectory(**place)
+
+    return made
