@@ -16,7 +16,7 @@ from jobs.report_page.memory_pool import BOUNDED
 from jobs.report_page.question import Findings, Query, Question, Unanswered
 from jobs.report_page.sessions import ENOUGH, WHILE_ROOM, WHO
 from jobs.report_page.splits import ESTIMATE, SAFE
-from jobs.report_page.trust import TRUSTED, missing_direction
+from jobs.report_page.trust import TRUSTED, missing_direction, missing_traffic
 from jobs.scenarios.settings import TRIES
 
 FAMILIES: Mapping[str, tuple[Question, ...]] = {
@@ -46,6 +46,8 @@ def answers(found: Findings) -> list[Answer]:
 
 def answer(found: Findings, question: Question) -> Answer:
     """The answer to one question."""
+    if lacks := missing_traffic(found):
+        return Answer(question, lacks, False)
     for name in question.algorithms:
         if name not in found.lanes:
             return Answer(question, not_replayed(found, name), False)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from jobs.captures.log_agreement import REQUEST
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.most import and_more, first_rows
+from jobs.report_page.no_traffic import no_traffic
 from jobs.report_page.one_way import one_sided, one_way
 from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.semantics import semantics
@@ -114,6 +115,13 @@ def missing_direction(found: Findings) -> str | None:
     return one_way(found.of(apis), found.of(connections))
 
 
+def missing_traffic(found: Findings) -> str | None:
+    """What the capture holds where it has nothing of Kafka's, and what to check; None where it has."""
+    if missing_direction(found):
+        return None
+    return no_traffic(found.of(captures), found.of(apis), found.of(connections))
+
+
 def read_lines(found: Findings) -> Iterable[str]:
     """What the captures held."""
     t = CAPTURES
@@ -147,6 +155,8 @@ def lost_lines(found: Findings) -> Iterable[str]:
     yield f"  connections: {', '.join(told) or 'none'}"
     if alone := one_sided(found.of(connections)):
         yield f"  {alone}"
+    if lacks := missing_traffic(found):
+        yield f"  {lacks}"
     yield (
         f"  {size(row[q.quarantined_bytes])} of {size(row[q.payload_bytes] - row[q.foreign_bytes])} in no Kafka frame, "
         f"{size(row[q.missing_bytes])} missing from the capture"

@@ -6,14 +6,25 @@ from pyspark.sql import Row
 
 from jobs.captures.log_agreement import REQUEST
 from jobs.report_page.findings import KnownRun
+from jobs.report_page.question import Findings
 from jobs.report_page.questions import answers
 from jobs.report_page.semantics import semantics
 from jobs.report_page.trust import agreement as clocks
-from jobs.report_page.trust import apis, connections, fidelity, glossary, logs, lost_lines, semantics_table, trusted
+from jobs.report_page.trust import (
+    apis,
+    captures,
+    connections,
+    fidelity,
+    glossary,
+    logs,
+    lost_lines,
+    semantics_table,
+    trusted,
+)
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
-from schemas.tables.silver import LOG_AGREEMENT
-from tests.unit.report.findings import agreement, findings, row_of
+from schemas.tables.silver import CAPTURES, LOG_AGREEMENT
+from tests.unit.report.findings import agreement, findings, one_of_one, row_of
 
 LANES = {
     "fetch_max_bytes": ("captured", "profile=librdkafka"),
@@ -50,6 +61,35 @@ def test_a_capture_of_responses_alone_says_that_requests_may_be_missing() -> Non
     assert f"  {hint}" in lost_lines(one_way)
     assert trusted(one_way).startswith(f"No: the capture shows no request; {hint}; ")
     assert f"The capture shows no request; {hint}." in {told.sentence for told in answers(one_way)}
+
+
+def nothing_of_kafka(files: int, packets: int, *protocols: tuple[str, int]) -> Findings:
+    """A capture without exchanges."""
+    rows = [Row(protocol=name, connections=n, doubled_packets=0, one_sided=0) for name, n in protocols]
+    held = one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=packets), files)
+    return findings({captures: [held], apis: [], connections: rows, fidelity: []})
+
+
+def test_a_capture_without_kafkas_traffic_answers_nothing_and_says_what_it_holds() -> None:
+    empty = nothing_of_kafka(1, 0)
+    told = (
+        "No Kafka traffic was found in a.pcap (0 packets; connections: none): check that the brokers' port and "
+        "interface were captured, both directions of connections, and whole packets (`tcpdump -s 0`)."
+    )
+    assert {(one.sentence, one.is_answered) for one in answers(empty)} == {(told, False)}
+    assert f"  {told}" in lost_lines(empty)
+
+
+def test_of_tls_alone_a_plaintext_listener_is_asked_for() -> None:
+    told = answers(nothing_of_kafka(3, 1200, ("other", 2), ("tls", 5)))[19].sentence
+    assert told.startswith(
+        "No Kafka traffic was found in 3 files (1,200 packets in the first 1; connections: 2 other, 5"
+    )
+    assert told.endswith(", and that the listener is a plaintext one, for TLS is not decrypted.")
+
+
+def test_a_kafka_connection_without_an_exchange_is_kafkas_traffic() -> None:
+    assert not any("No Kafka traffic" in line for line in lost_lines(nothing_of_kafka(1, 9, ("kafka", 1))))
 
 
 def test_one_sided_connections_beside_exchanges_are_told_and_answer_as_ever() -> None:

@@ -1,0 +1,40 @@
+"""Captures without any Kafka traffic, which answer nothing: empty files, another port, TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from pyspark.sql import Row
+
+from jobs.report_page.most import IN_ALL
+from jobs.report_page.wording import counted
+from schemas.tables.silver import CAPTURES, CONNECTIONS
+
+TO_CHECK = (
+    "check that the brokers' port and interface were captured, both directions of connections, and whole packets "
+    "(`tcpdump -s 0`)"
+)
+PLAINTEXT = ", and that the listener is a plaintext one, for TLS is not decrypted"
+
+
+def no_traffic(captures: Sequence[Row], apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
+    """What the captures hold in place of Kafka's traffic, and what to check; None where they have any of it.
+
+    captures, apis, connections: rows of these queries of `jobs.report_page.trust`.
+    """
+    protocols = {row[CONNECTIONS.protocol]: row["connections"] for row in connections}
+    if apis or "kafka" in protocols:
+        return None
+    plaintext = PLAINTEXT if "tls" in protocols else ""
+    told = ", ".join(f"{count:,} {protocol}" for protocol, count in protocols.items()) or "none"
+    return f"No Kafka traffic was found in {_held(captures)}; connections: {told}): {TO_CHECK}{plaintext}."
+
+
+def _held(captures: Sequence[Row]) -> str:
+    """The files with their packets, the bracket left open: `a.pcap (9 packets`."""
+    t, files = CAPTURES, captures[0][IN_ALL]
+    name = PurePosixPath(captures[0][t.path]).name if files == 1 else f"{files:,} files"
+    packets, lines = (sum(row[column] for row in captures) for column in (t.packets, t.log_lines))
+    held = counted(packets, "packet") + (f" and {counted(lines, 'line')} of request logs" if lines else "")
+    return f"{name} ({held}{f' in the first {len(captures)}' if files > len(captures) else ''}"
