@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake import rows_of
-from jobs.scenarios.settings import settings
+from jobs.scenarios.settings import followed_for, release_number, settings
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.wire.fetch import FETCH_REQUEST
@@ -34,7 +34,7 @@ class SeenRelease:
     @property
     def profile(self) -> str:
         """The value of the setting `kafka` that replays it: the oldest release that is not older."""
-        return next((of for of in reversed(releases()) if number(of) >= number(self.release)), releases()[0])
+        return followed_for(self.release, releases()) or releases()[0]
 
     @property
     def told(self) -> str:
@@ -53,13 +53,8 @@ class SeenRelease:
 
 
 def releases() -> list[str]:
-    """The releases that can be followed, newest first; each stands for those since the one before."""
+    """The releases that can be followed, newest first."""
     return [choice for choice in settings()[KAFKA].choices if choice != PROPOSAL]
-
-
-def number(release: str) -> tuple[int, ...]:
-    """A release as numbers, to be compared."""
-    return tuple(map(int, release.split(".")))
 
 
 def seen_release(spark: SparkSession, lake: str, capture_id: str) -> SeenRelease | None:
@@ -116,5 +111,5 @@ def oldest_and_newest(rows: Sequence[Row]) -> tuple[str, str] | None:
     """Of (who, release): each has the newest that it ever showed; of these the oldest and the newest."""
     newest: dict[str, str] = {}
     for who, release in rows:
-        newest[who] = max(newest.get(who, release), release, key=number)
-    return (min(newest.values(), key=number), max(newest.values(), key=number)) if newest else None
+        newest[who] = max(newest.get(who, release), release, key=release_number)
+    return (min(newest.values(), key=release_number), max(newest.values(), key=release_number)) if newest else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from pydantic_core import ErrorDetails
 
 from jobs.scenarios.located_yaml import Address, Fault, LocatedYaml, Place, Plain, read_located_yaml
+from jobs.scenarios.settings import did_you_mean
 from udfs.errors import ScenarioError
 
 MOST_PARTITIONS = 5_000_000
@@ -65,6 +67,12 @@ class Cluster(BaseModel):
     growth: Growth
 
 
+_MODELS: Mapping[tuple[str, ...], type[BaseModel]] = {
+    (): Cluster, ("brokers",): Broker, ("topics",): Topics, ("growth",): Growth, ("growth", "topics"): SizeClass
+}  # fmt: skip
+"""What a mapping of the file is, by the keys that lead to it."""
+
+
 def read_cluster(path: str) -> Cluster:
     """The cluster that a file describes. Raises ScenarioError with every fault of the file and its line."""
     located = read_located_yaml(path, "a file that describes a cluster, such as conf/clusters/example.yaml")
@@ -110,7 +118,9 @@ def _fault(faults: list[Fault], place: Place, text: str) -> list[Plain]:
 def _told(error: ErrorDetails) -> str:
     key = ".".join(map(str, error["loc"])) or "the file"
     if error["type"] == "extra_forbidden":
-        return f"unknown key `{key}`"
+        model = _MODELS[tuple(step for step in error["loc"][:-1] if isinstance(step, str))]
+        known = [field.alias or name for name, field in model.model_fields.items()]
+        return f"unknown key `{key}`{did_you_mean(str(error['loc'][-1]), known)}"
     if error["type"] == "missing":
         return f"`{key}` is missing"
     return f"`{key}`: {error['msg'].lower()}"

@@ -157,7 +157,9 @@ def _replay(
 ) -> dict[str, dict[str, tuple[Value, ...]]]:
     """The grid of each algorithm. Where the file names none, every algorithm has the captured lane alone, but for those
     ON_REQUEST of which no flag names a setting."""
-    in_flags = look_up(flags, settings().values(), faults, lambda _: "")
+    names = [name for name in text.replay if name in algorithms()] or algorithms()
+    varied = [setting for setting in settings().values() if set(setting.algorithms) & set(names)]
+    in_flags = look_up(flags, varied, faults, _not_taken(", ".join(names)))
     given = [setting_of(key).algorithms for key in (*in_flags, *stated)]
     requested = {names[0] for names in given if names}
     grids = {}
@@ -170,10 +172,6 @@ def _replay(
         lanes = lane_count(grids[name])
         if lanes > MOST_LANES:
             faults.append(Fault(located.at(("replay", name)), f"{name} has {lanes} lanes; at most {MOST_LANES}"))
-    for setting, entry in in_flags.values():
-        if grids and not set(setting.algorithms) & set(grids):
-            told = f"{setting.key} is no setting of {', '.join(grids)}: {_belongs(setting)}"
-            faults.append(Fault(entry.place, told))
     return grids
 
 
@@ -197,15 +195,15 @@ def _not_captured(name: str) -> str:
     return f"{setting.key} is in the capture, so it cannot be stated; to replay others, vary it (replay:, --set)"
 
 
-def _not_taken(algorithm: str) -> Callable[[str], str]:
-    """Why a setting that exists is no lane of this algorithm."""
+def _not_taken(replays: str) -> Callable[[str], str]:
+    """Why a setting that exists is no lane of these replays."""
 
     def why_not(name: str) -> str:
         try:
             setting = find_setting(name, settings().values())
         except KeyError:
             return ""
-        return f"{name} is no setting of {algorithm}: {_belongs(setting)}"
+        return f"{name} is no setting of {replays}: {_belongs(setting)}"
 
     return why_not
 

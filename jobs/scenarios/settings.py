@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self
@@ -40,6 +40,7 @@ TRIES: Mapping[str, str] = {
 _SETTINGS_FILE = CONF / "settings.yaml"
 _TOPIC = "[a-zA-Z0-9._-]{1,249}"
 """A topic's name (org.apache.kafka.common.internals.Topic)."""
+_RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
 class Setting(BaseModel):
@@ -96,7 +97,7 @@ class Setting(BaseModel):
         """The value that `text` spells. Raises ValueError that says what is wrong with it and what would be right."""
         if self.type == "enum":
             if text not in self.choices:
-                raise ValueError(f"`{text}` is none of {', '.join(self.choices)}")
+                raise ValueError(f"`{text}` is none of {', '.join(self.choices)}{self._of_a_release(text)}")
             return text
         if self.is_optional and text == NONE:
             return NONE
@@ -108,6 +109,12 @@ class Setting(BaseModel):
         if self.maximum is not None and value > self.maximum:
             raise ValueError(f"`{text}` is above the maximum, {self.maximum}")
         return value
+
+    def _of_a_release(self, text: str) -> str:
+        """Of a release that is no choice where others are, which of them has its rules."""
+        releases = [choice for choice in self.choices if _RELEASE.fullmatch(choice)]
+        followed = followed_for(text, releases) if _RELEASE.fullmatch(text) else None
+        return f"; the rules of {text} are those of {followed}" if followed else ""
 
     def format(self, value: Value) -> str:
         """The short spelling of a value, as lane names show it; parse() reads it back."""
@@ -123,6 +130,22 @@ class Setting(BaseModel):
         if self.choices:
             return (self.choices.index(str(value)),)
         return (math.inf if value == NONE else float(value),)
+
+
+def release_number(release: str) -> tuple[int, ...]:
+    """A release as numbers, to be compared."""
+    return tuple(map(int, release.split(".")))
+
+
+def followed_for(release: str, releases: Sequence[str]) -> str | None:
+    """Of releases, newest first, the one whose rules a release has: the oldest that is not older; None beyond the
+    newest.
+
+    >>> followed_for("3.5", ["4.0", "3.7", "2.4"]), followed_for("3.7.1", ["4.0", "3.7", "2.4"])
+    ('3.7', '3.7')
+    """
+    wanted = release_number(release)[:2]
+    return next((of for of in reversed(releases) if release_number(of) >= wanted), None)
 
 
 @cache

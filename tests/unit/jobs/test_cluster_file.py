@@ -65,8 +65,26 @@ growth:
         read_cluster(written(tmp_path, text))
     told = [fault.removeprefix(str(tmp_path / "cluster.yaml")) for fault in raised.value.faults]
     assert [fault.partition(": ")[0] for fault in told] == [":2", ":3", ":5", ":8"]
-    assert "unknown key `brokers.0.rak`" in told[0]
+    assert told[0].endswith("unknown key `brokers.0.rak`; did you mean `rack`?")
     assert "`growth.topics.0.topics.per.day` is missing" in told[3]
+
+
+def test_an_unknown_key_is_told_with_those_that_are_known_where_it_stands(tmp_path: Path) -> None:
+    text = """\
+zzz: 1
+brokers: [{id: 1}]
+topics: [{name: a, partitions: 1, replication.factor: 1, replication_facto: 2}]
+growth: {days: 1, qqq: 2, topics: [{name: b, partitions: 1, replication.factor: 1, topics.per.days: 1}]}
+"""
+    with pytest.raises(ScenarioError) as raised:
+        read_cluster(written(tmp_path, text))
+    assert {fault.partition("unknown key ")[2] for fault in raised.value.faults} == {
+        "`zzz`; known here: brokers, topics, growth",
+        "`topics.0.replication_facto`; did you mean `replication.factor`?",
+        "`growth.qqq`; known here: from, days, topics",
+        "`growth.topics.0.topics.per.days`; did you mean `topics.per.day`?",
+        "",  # topics.per.day is missing
+    }
 
 
 ONE = "partitions: 1, replication.factor: 1"

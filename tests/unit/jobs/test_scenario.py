@@ -268,7 +268,7 @@ def test_a_setting_of_another_replay_is_told_with_what_to_add(write: Path) -> No
     of_sessions = (
         "no setting of fetch_max_bytes: it is one of session_cache; have `session_cache:` under `replay:` for it"
     )
-    assert faults(write, only_fetches, sets=(f"{SLOTS}=500",)) == (f"--set: broker.{SLOTS} is {of_sessions}",)
+    assert faults(write, only_fetches, sets=(f"{SLOTS}=500",)) == (f"--set: {SLOTS} is {of_sessions}",)
     for name in (SLOTS, f"broker.{SLOTS}"):
         assert faults(write, f"{only_fetches}    {name}: 500\n") == (f"x.yaml:3: {name} is {of_sessions}",)
     assert faults(write, "replay:\n  session_cache:\n    fetch.max.bytes: 1MiB\n") == (
@@ -282,6 +282,23 @@ def test_a_setting_of_no_replay_is_told_to_be_stated(write: Path) -> None:
         "x.yaml:3: num.partitions is no setting of partition_limits: no replay varies it; state it under `captured:`, "
         "or by --captured",
     )
+
+
+def test_a_set_of_a_setting_that_no_replay_varies_is_told_to_be_stated() -> None:
+    with pytest.raises(ScenarioError, match=r"1 fault\n  --set: num\.partitions is no setting of .*: no replay"):
+        resolve_scenario(None, ["num.partitions=3"])
+
+
+def test_of_an_unknown_key_those_are_listed_that_would_be_taken_in_its_place(write: Path) -> None:
+    (told,) = faults(write, "replay:\n  session_cache:\n", sets=("zzz=1",))
+    listed = told.removeprefix("--set: unknown key `zzz`; known here: ").split(", ")
+    assert {SLOTS, f"broker.{SLOTS}", "kafka"} <= set(listed)
+    for name in listed:
+        assert not any("no setting" in told for told in faults(write, "replay: {session_cache: }", sets=(f"{name}=?",)))
+    with pytest.raises(ScenarioError) as everything:
+        resolve_scenario(None, ["zzz=1"])
+    assert "num.partitions" not in str(everything.value)
+    assert "producer.batch.size" in str(everything.value)
 
 
 def test_what_the_capture_tells_cannot_be_stated(write: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,21 @@ def test_no_bound_is_a_value_behind_all_others_where_it_is_the_default() -> None
 def test_a_value_kafka_would_refuse_is_refused(key: str, text: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         settings()[key].parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("3.5", ", kip; the rules of 3.5 are those of 3.7"),
+        ("2.8.1", ", kip; the rules of 2.8.1 are those of 3.7"),
+        ("2.0", ", kip; the rules of 2.0 are those of 2.4"),
+        ("4.5", ", kip"),
+        ("KIP", ", kip"),
+    ],
+)
+def test_a_release_that_has_no_rules_of_its_own_is_told_with_the_one_whose_rules_are_its(text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=rf"{re.escape(told)}$"):
+        settings()["kafka"].parse(text)
 
 
 def entry(**changed: str) -> str:
