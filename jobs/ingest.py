@@ -31,6 +31,7 @@ from jobs.lake import check_tables, has_table, rows_of, side_by_side
 from jobs.packed_tables import unpacked, write_packed
 from jobs.progress import stage
 from jobs.run import Run
+from jobs.summary import captured, captured_summary
 from jobs.target import Target
 from jobs.version import decoder
 from schemas.tables.silver import (
@@ -171,6 +172,8 @@ def repeated_by_file(rows: DataFrame) -> dict[int, int]:
 
 
 def main(run: Run) -> None:
-    """Run the job: read the captures, write the silver tables."""
+    """Run the job: read the captures, write the silver tables, print what was read and lost."""
     walks_records = [] if run.records is None else [BATCH_SPLIT]
-    ingest(ready_session(run, "refetch ingest", walks_records), run)
+    spark = ready_session(run, "refetch ingest", walks_records)
+    capture_id = ingest(spark, run)
+    sys.stdout.write(captured_summary(run.lake, capture_id, captured(spark, run.lake, capture_id)))

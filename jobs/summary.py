@@ -1,15 +1,21 @@
-"""The last screen of a run, which is the first of its report: what was read and lost, fidelity, and the answers."""
+"""The last screen of a run, which is the first of its report: what was read and lost, fidelity, and the answers.
+
+Where captures are ingested alone it has what was read and lost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
-from jobs.lake import table_path
+from pyspark.sql import Row, SparkSession
+
+from jobs.lake import rows_of, side_by_side, table_path
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.question import Findings
+from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import Answer, answers
-from jobs.report_page.trust import compared, fidelity_table, glossary, lost_lines, read_lines
+from jobs.report_page.trust import ALWAYS, compared, fidelity, fidelity_table, glossary, lost_lines, read_lines
 from jobs.screen import grid_lines, printable, wrapped
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
@@ -17,9 +23,10 @@ from schemas.tables.silver import CAPTURES
 
 def summary(lake: str, run: KnownRun, found: Findings) -> str:
     """The screen as text."""
+    read, lost = captured_parts(found)
     parts = [
-        ["Read", *read_lines(found), *(f"  {told}" for told in run.seen)],
-        ["Lost", *lost_lines(found)],
+        [*read, *(f"  {told}" for told in run.seen)],
+        lost,
         [
             "Fidelity: the replay of the captured settings against the capture",
             *grid_lines(fidelity_table(found), most=len(compared(found))),
@@ -34,6 +41,34 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
     parts += [[ALGORITHMS[name].title, f"  {told}"] for name, told in found.refused.items()]
     layers = (table_path(lake, table).rpartition("/")[0] for table in (CAPTURES, RUNS))
     parts.append(["Tables", *(f"  {folder}" for folder in layers), f"  run {run.run_id}, capture {run.capture_id}"])
+    return screen(parts)
+
+
+def captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:
+    """What the silver tables hold of a capture set."""
+    own_rows = partial(rows_of, spark, lake, identity=capture_id)
+
+    def rows(query: Query) -> list[Row]:
+        return query(own_rows).collect()
+
+    wanted = [query for query in ALWAYS if query is not fidelity]
+    found = side_by_side(spark, [partial(rows, query) for query in wanted])
+    return Findings(dict(zip(wanted, found, strict=True)), {}, {}, {}, "")
+
+
+def captured_summary(lake: str, capture_id: str, found: Findings) -> str:
+    """The screen of a capture set that is not replayed."""
+    folder = table_path(lake, CAPTURES).rpartition("/")[0]
+    return screen([*captured_parts(found), ["Tables", f"  {folder}", f"  capture {capture_id}"]])
+
+
+def captured_parts(found: Findings) -> tuple[list[str], list[str]]:
+    """What was read of the captures, and what could not be."""
+    return ["Read", *read_lines(found)], ["Lost", *lost_lines(found)]
+
+
+def screen(parts: Iterable[Iterable[str]]) -> str:
+    """Parts as text, an empty line before each."""
     return "\n".join(printable(line) for part in parts for line in ("", *part)) + "\n"
 
 

@@ -112,12 +112,17 @@ def test_the_same_command_again_decodes_and_replays_nothing_and_leaves_equal_tab
 
 
 @pytest.mark.usefixtures("spark")
-def test_ingest_and_replay_one_by_one_leave_the_pipelines_tables(
-    answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path, tmp_path: Path
-) -> None:
+def test_ingest_and_replay_one_by_one_leave_the_pipelines_tables_and_ingest_tells_what_was_read_and_lost(
+    answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     """In another lake."""
     assert answer.returncode == 0, answer.stderr
     assert run_command(["ingest", "--captures", *map(str, samples), f"--lake={tmp_path}", *SETTINGS]) == 0
+    told, tables = capsys.readouterr().out.split("\nTables\n")
+    of_captures, *_ = answer.stdout.split("\nFidelity")
+    assert told.splitlines() == [line for line in of_captures.splitlines() if not line.startswith("  kafka: ")]
+    assert re.fullmatch(rf"  {tmp_path}/silver\n  capture [0-9a-f]+\n", tables)
     assert run_command(["replay", f"--lake={tmp_path}", *ASKED]) == 0
     assert lake_rows(str(tmp_path), TABLES) == lake_rows(str(lake), TABLES)
 
