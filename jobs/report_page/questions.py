@@ -17,7 +17,7 @@ from jobs.report_page.question import Findings, Query, Question, Unanswered
 from jobs.report_page.sessions import ENOUGH, WHILE_ROOM, WHO
 from jobs.report_page.splits import ESTIMATE, SAFE
 from jobs.report_page.trust import TRUSTED, missing_direction, missing_traffic
-from jobs.scenarios.settings import TRIES
+from jobs.scenarios.settings import ON_REQUEST, TRIES
 
 FAMILIES: Mapping[str, tuple[Question, ...]] = {
     "Who is served: fetch limits": (STARVING, CATCH_UP, TOO_LARGE, SMALL_AND_MANY, THROWN_AWAY, FOLLOWERS),
@@ -63,7 +63,17 @@ def not_replayed(found: Findings, name: str) -> str:
     """Why a replay is not there, and what to do."""
     if name in found.refused:
         return found.refused[name]
+    if leaves_out_usual(found):
+        return (
+            f"The scenario of this run leaves {name} out: add `{name}:` under `replay:` in its file, and run "
+            f"`pipeline` with it and --set={TRIES[name]}."
+        )
     return f"This run has no replay of {name}: run `pipeline` on the captures with --set={TRIES[name]}."
+
+
+def leaves_out_usual(found: Findings) -> bool:
+    """Whether a usual replay was not asked for: then the scenario names its replays, and no flag adds another."""
+    return not {*TRIES} - ON_REQUEST <= {*found.lanes, *found.refused}
 
 
 def queries_of(replays: Collection[str]) -> list[Query]:

@@ -18,7 +18,7 @@ from jobs.report_page.sessions import lanes as session_lanes
 from jobs.report_page.splits import estimates, splitting_producers
 from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
-from jobs.scenarios.settings import settings
+from jobs.scenarios.settings import ON_REQUEST, settings
 from jobs.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
@@ -65,6 +65,21 @@ def test_a_question_without_its_replay_says_how_to_ask_for_it() -> None:
     assert {told.is_answered for told in told} == {False}
     for one in told:
         assert f"--set={TRIES[one.question.algorithms[0]]}" in one.sentence
+
+
+def test_a_replay_that_the_scenario_leaves_out_is_to_be_added_there_for_flags_alone_do_not() -> None:
+    usual = [name for name in TRIES if name not in ON_REQUEST]
+    lanes = dict.fromkeys(usual, ("captured",))
+    asked = "--set=producer.batch.size=16KiB,64KiB."
+    by_flag = f"This run has no replay of batch_split: run `pipeline` on the captures with {asked}"
+    assert answer(findings(lanes=lanes), BY_NUMBER[4]).sentence == by_flag
+    refused = findings(lanes={usual[0]: ("captured",)}, refused=dict.fromkeys(usual[1:], "no fetch: capture some"))
+    assert answer(refused, BY_NUMBER[4]).sentence == by_flag
+    some = findings(lanes=dict.fromkeys(usual[1:], ("captured",)))
+    assert answer(some, BY_NUMBER[4]).sentence == (
+        "The scenario of this run leaves batch_split out: add `batch_split:` under `replay:` in its file, and run "
+        f"`pipeline` with it and {asked}"
+    )
 
 
 def test_a_question_whose_replay_was_refused_says_why() -> None:
