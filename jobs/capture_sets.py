@@ -15,7 +15,7 @@ from jobs.lake import read_table
 from jobs.report_page.wording import moment
 from jobs.screen import printable, with_rest
 from schemas.tables.silver import CAPTURES
-from udfs.errors import LakeError
+from udfs.errors import ArgumentError, LakeError
 
 BY_FLAG = "--capture=ID"
 """How a command line names a capture set."""
@@ -65,14 +65,14 @@ def chosen_capture(spark: SparkSession, lake: str, named: str | None, how: str =
     """The id of the capture set that is named, else of the one whose rows were written last.
 
     Where the lake has others, stderr tells which it is. how: by what a user names one. Raises LakeError where there is
-    none, or not the one named.
+    none, ArgumentError where there is not the one named.
     """
     sets = capture_sets(spark, lake)
     if not sets:
         raise LakeError(f"{lake}: no capture was ingested; run `ingest` with captures and this --lake first")
     chosen = next((one for one in sets if named in (None, one.capture_id)), None)
     if chosen is None:
-        raise LakeError("\n  ".join([f"{lake}: no capture set {named}; it has", *_listed(sets, MOST_SETS)]))
+        raise ArgumentError("\n  ".join([f"{lake}: no capture set {named}; it has", *_listed(sets, MOST_SETS)]))
     if len(sets) > 1:
         why = "written last" if named is None else "as named"
         others = ", ".join(_listed([one for one in sets if one is not chosen], MOST_OTHERS))

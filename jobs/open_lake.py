@@ -109,8 +109,8 @@ def open_lake(
     tells which it is.
 
     conf: Spark properties, as those of --conf. A session that is there already is used; else Spark is started here.
-    Raises LakeError where the lake cannot be reached, has no captures or not those named, and what
-    `jobs.spark.spark_session` raises.
+    Raises LakeError where the lake cannot be reached or has no captures, ArgumentError where it has not those named,
+    and what `jobs.spark.spark_session` raises.
     """
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake())
     spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})})

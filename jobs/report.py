@@ -22,7 +22,7 @@ def reported(run: Run, known: KnownRun, found: Findings) -> str:
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError where the lake has no run, or not the one asked for."""
+    """Run the job. Raises LakeError where the lake has no run, ArgumentError where it has not the one named."""
     spark = spark_session(run.master, "refetch report", run.spark_conf)
     known = known_run(spark, run.lake, run.run_id)
     sys.stdout.write(reported(run, known, look_up(spark, run.lake, known)))

@@ -20,7 +20,7 @@ from jobs.scenarios.settings import Value
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
-from udfs.errors import LakeError
+from udfs.errors import ArgumentError, LakeError
 
 MOST_RUNS = 20
 
@@ -75,7 +75,7 @@ class KnownRun:
 
 def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: str | None = None) -> KnownRun:
     """The run of this id, else the newest; of this capture set, where one is named. Raises LakeError where there is
-    none.
+    none, ArgumentError where there is not the one named.
     """
     t = RUNS
     of = "" if capture_id is None else f" of capture set {capture_id}"
@@ -94,7 +94,7 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
     rows = tuple(everything.where(F.col(t.run_id) == chosen).orderBy(t.algorithm).collect())
     if not rows:
         known = ", ".join(row[t.run_id] for row in newest)
-        raise LakeError(f"{lake}: no run {chosen}{of}; the newest are {known}")
+        raise ArgumentError(f"{lake}: no run {chosen}{of}; the newest are {known}")
     return KnownRun(rows, newest)
 
 

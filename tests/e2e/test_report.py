@@ -156,7 +156,7 @@ def test_the_page_is_small_and_the_same_when_written_again(lake: CapturedLake, w
 def test_a_run_that_is_not_there_is_told_with_those_that_are(
     lake: CapturedLake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_command(["report", f"--lake={lake.path}", f"--out={tmp_path / 'x.html'}", "--run=gone"]) == 1
+    assert run_command(["report", f"--lake={lake.path}", f"--out={tmp_path / 'x.html'}", "--run=gone"]) == 2
     (told,) = capsys.readouterr().err.splitlines()
     assert told == f"refetch: {lake.path}: no run gone; the newest are {lake.run_id}"
     assert not (tmp_path / "x.html").exists()

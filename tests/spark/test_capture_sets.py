@@ -21,7 +21,7 @@ from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from tests.gate_rows import TIME, frame, whole
 from tests.lakes import plant
-from udfs.errors import LakeError
+from udfs.errors import ArgumentError
 
 LATER, EARLIER = TIME, TIME - timedelta(days=30)
 Row = dict[str, Any]
@@ -94,7 +94,7 @@ def test_nothing_is_told_of_the_only_set(
 
 
 def test_an_id_that_the_lake_has_not_is_told_with_those_it_has(spark: SparkSession, lake: Path) -> None:
-    with pytest.raises(LakeError) as told:
+    with pytest.raises(ArgumentError) as told:
         chosen_capture(spark, str(lake), "nowhere")
     lines = str(told.value).splitlines()
     assert lines[0] == f"{lake}: no capture set nowhere; it has"
@@ -110,7 +110,7 @@ def test_of_many_sets_the_first_are_listed(
     told = capsys.readouterr().err
     assert re.match(r"refetch: capture set (set-\d+) \(\1\\x1b\.pcap\), written last; ", told)
     assert told.endswith(f"\\x1b.pcap), {len(ids) - 1 - MOST_OTHERS} more\n")
-    with pytest.raises(LakeError, match=r"\n  2 more$"):
+    with pytest.raises(ArgumentError, match=r"\n  2 more$"):
         chosen_capture(spark, str(tmp_path), "nowhere")
 
 
@@ -134,9 +134,9 @@ def test_a_gate_checks_what_is_named(spark: SparkSession, lake: Path) -> None:
 
 
 def test_a_run_that_is_none_of_the_captures_is_told_with_those_that_are(spark: SparkSession, lake: Path) -> None:
-    with pytest.raises(LakeError, match=r"no run of-cluster; the newest are of-later, of-earlier$"):
+    with pytest.raises(ArgumentError, match=r"no run of-cluster; the newest are of-later, of-earlier$"):
         subjects(spark, gate_run(lake, "gold", run_id="of-cluster"))
-    with pytest.raises(LakeError, match=r"no run of-later of capture set earlier; the newest are of-earlier$"):
+    with pytest.raises(ArgumentError, match=r"no run of-later of capture set earlier; the newest are of-earlier$"):
         subjects(spark, gate_run(lake, "gold", capture="earlier", run_id="of-later"))
-    with pytest.raises(LakeError, match="no capture set cluster; it has"):
+    with pytest.raises(ArgumentError, match="no capture set cluster; it has"):
         subjects(spark, gate_run(lake, "gold", capture="cluster"))

@@ -177,3 +177,17 @@ def test_of_a_lake_that_is_ingested_and_not_replayed_a_replay_is_asked_for(
     assert capsys.readouterr().err.endswith(
         f"gold/runs: no such table; run `replay --lake={tmp_path}` first, or `pipeline` with captures and this --lake\n"
     )
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(
+    "job",
+    [["report", "--run=1f2e"], ["gate", "--on=gold", "--run=1f2e"], ["gate", "--on=silver", "--capture=1f2e"],
+     ["replay", "--capture=1f2e"]],
+)  # fmt: skip
+def test_an_id_that_the_lake_has_not_is_a_bad_argument(
+    job: list[str], lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To try the same again would be of no use."""
+    assert run_command([*job, f"--lake={lake}"]) == 2
+    assert re.search(r"no (run|capture set) 1f2e; ", capsys.readouterr().err)
