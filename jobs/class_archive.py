@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _BEING_WRITTEN_SECONDS = 600
+_UNUSED_SECONDS = 30 * 24 * 3600
 _LOWEST_PRIORITY = 19
 WRITES_AN_ARCHIVE = "-XX:ArchiveClassesAtExit"
 _CHOSEN_BY_THE_USER = ("-Xshare", "SharedArchiveFile", WRITES_AN_ARCHIVE)
@@ -25,7 +26,8 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
 
     Empty where `options`, which Java is given as well, decide about archives; while another Java is to write one; and
     where the folder cannot be written, or is somebody else's, whose classes must not be run. An archive only saves
-    seconds: nothing fails without it. Each folder of Spark has one of 200 MB. java: the banner of `java -version`.
+    seconds: nothing fails without it. Each folder of Spark has one of 200 MB; one that no start has used for a month is
+    deleted when another is to be written. java: the banner of `java -version`.
     """
     if any(chosen in options for chosen in _CHOSEN_BY_THE_USER):
         return ""
@@ -38,8 +40,10 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
             return ""
         _adopt(archive)
         if archive.exists():
+            os.utime(archive)  # it is in use; Java does not look at its time
             return f'"-XX:SharedArchiveFile={archive}"'
         if not any(_parts(archive)):
+            _delete_unused(folder)
             part = archive.with_name(f"{archive.name}.{os.getpid()}")
             part.touch()  # so that no other Java does the same meanwhile; this one puts its file there when it ends
             return f'"{WRITES_AN_ARCHIVE}={part}"'
@@ -67,6 +71,14 @@ def _adopt(archive: Path) -> None:
         is_left = time.time() - other.stat().st_mtime > _BEING_WRITTEN_SECONDS
         if other != archive and (is_left or other.suffix == archive.suffix):
             other.unlink(missing_ok=True)
+
+
+def _delete_unused(folder: Path) -> None:
+    """Delete archives of any Spark that were neither used nor written for long. A Java that has one open keeps it."""
+    for archive in folder.glob("classes-*.jsa*"):
+        with suppress(FileNotFoundError):  # another start may do the same
+            if time.time() - archive.stat().st_mtime > _UNUSED_SECONDS:
+                archive.unlink()
 
 
 def _is_whole(part: Path) -> bool:

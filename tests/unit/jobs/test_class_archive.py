@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,29 @@ def test_another_sparks_archive_is_left_alone(tmp_path: Path, spark_home: Path) 
     (tmp_path / "another" / "jars").mkdir(parents=True)
     told_to_write(archive_option(tmp_path, tmp_path / "another", JAVA, ""))
     assert archive.exists()
+
+
+def test_archives_that_no_start_has_used_for_a_month_are_deleted_when_another_is_written(
+    tmp_path: Path, spark_home: Path
+) -> None:
+    """Those of clones that are gone; of one that is there still, the next start writes another."""
+    month_ago = time.time() - 31 * 24 * 3600
+    used, unused = archive_of(tmp_path, tmp_path / "used"), archive_of(tmp_path, tmp_path / "unused")
+    not_taken = unused.with_suffix(".jsa.17")
+    not_taken.write_bytes(WRITTEN)
+    for archive in (used, unused, not_taken):
+        os.utime(archive, (month_ago, month_ago))
+    told_to_use(archive_option(tmp_path, tmp_path / "used", JAVA, ""))
+    assert unused.exists()
+    told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
+    assert (used.exists(), unused.exists(), not_taken.exists()) == (True, False, False)
+
+
+def archive_of(cache: Path, home: Path) -> Path:
+    """The archive of a folder of Spark."""
+    (home / "jars").mkdir(parents=True)
+    told_to_write(archive_option(cache, home, JAVA, "")).write_bytes(WRITTEN)
+    return told_to_use(archive_option(cache, home, JAVA, ""))
 
 
 @pytest.mark.parametrize("options", ["-Xshare:off", "-XX:SharedArchiveFile=mine.jsa"])
