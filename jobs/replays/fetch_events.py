@@ -82,7 +82,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
 
 
 def read_events(fetches: DataFrame) -> DataFrame:
-    """Partitions that brokers read for a fetch, with the bound of the reader (kafka-semantics 1.1)."""
+    """Partitions that brokers read for a fetch, with the bound of the reader (FetchIsolation.of, Kafka 4.3)."""
     f, t = FETCH_PARTITIONS, LOG_EVENTS
     is_follower = F.col(f.reader) == "follower"
     stopped = (F.coalesce(f.error_code, F.lit(0)) != 0) | (F.coalesce(f.preferred_read_replica, F.lit(-1)) >= 0)

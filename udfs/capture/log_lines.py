@@ -1,7 +1,8 @@
-"""Lines of brokers' request logs (kafka.request.logger, kafka-semantics section 7): what each tells of its request.
+"""Lines of brokers' request logs (kafka.request.logger): what each tells of its request.
 
-A line is `[TIME] LEVEL Completed request:{JSON} (LOGGER)`, written when the response has been sent. The JSON form is
-that of Kafka 2.8 and later (KIP-673); it has sizes in the place of records.
+A line is `[TIME] LEVEL Completed request:{JSON} (LOGGER)`, written when the response has been sent
+(kafka.network.RequestChannel.Request.updateRequestMetrics, Kafka 4.3). The JSON is that of Kafka 2.8 and later
+(KIP-673; org.apache.kafka.network.RequestConvertToJson in Kafka 4.3); it has sizes in the place of records.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What each fetch of a connection wanted, in the order in which the broker reads it (KIP-227).
 
 A full fetch names every partition. An incremental one names only what changed since the session's last fetch: the rest
-is found by following the session as the broker does (org.apache.kafka.server.FetchSession, kafka-semantics 3.1 and
-3.5). A session that was opened before the capture began, or lost a response to a gap, is followed as far as it shows
-and marked.
+is found by following the session as the broker does (org.apache.kafka.server.FetchSession and FetchContext, Kafka 4.3).
+A session that was opened before the capture began, or lost a response to a gap, is followed as far as it shows and
+marked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A slow, obvious model of a broker's fetch session as a capture shows it, and fetches for it and the product.
 
-The rules are kafka-semantics 3.1 and 3.5: what full and incremental fetches do to a session, in which order it is read.
+The rules are those of FetchManager.newContext, FetchSession.update and FetchContext, Kafka 4.3: what full and
+incremental fetches do to a session, and in which order it is read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A fetch session is followed as the broker keeps it (KIP-227, kafka-semantics 3.1 and 3.5)."""
+"""A fetch session is followed as the broker keeps it (KIP-227; org.apache.kafka.server.FetchSession, Kafka 4.3)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_incremental_fetch_reads_all_partitions_of_the_session() -> None:
 
 
 def test_only_partitions_that_returned_records_move_to_the_end() -> None:
-    """The vector of kafka-semantics 3.5: a new high watermark moves nothing."""
+    """Kafka 4.3's IncrementalFetchContext leaves a partition that has only a new high watermark where it is."""
     changed = Fetch((9, 1), answer=(9, 0), gets=(Got(A, 0, 6), Got(B, 100)))
     assert order_after(OPENED, changed) == [A, C, B]
 

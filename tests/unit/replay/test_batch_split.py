@@ -62,7 +62,7 @@ def test_sizes_of_records_and_batches_are_kafkas() -> None:
 
 
 def test_a_batch_of_75_records_is_split_into_ten() -> None:
-    """What Kafka 4.3's RecordAccumulator does at an estimate of 0.1 (kafka-semantics 5.5)."""
+    """What Kafka 4.3's RecordAccumulator does at an estimate of 0.1 (splitAndReenqueue)."""
     records = Records([0] * 75, [100] * 75, initial=[0.1])
     each = (7991 - 61 - 23) / 75 / 100
     found = replayed(Producer(1024, 2048, linger=5), records, even_sizes(records, [each] * 75, fixed=23))

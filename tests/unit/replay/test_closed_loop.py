@@ -1,4 +1,4 @@
-"""In closed loop a client goes on from what it was given, by Kafka's own rules (kafka-semantics 1.2 to 1.7 and 3.5)."""
+"""In closed loop a client goes on from what it was given, by Kafka's own rules (udfs/replay/fetch/closed_client.py)."""
 
 from __future__ import annotations
 

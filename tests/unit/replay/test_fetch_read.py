@@ -1,4 +1,4 @@
-"""A fetch is answered as ReplicaManager.readFromLog does (KIP-74, kafka-semantics 1.2)."""
+"""A fetch is answered as kafka.server.ReplicaManager.readFromLog does, Kafka 4.3 (KIP-74)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ FIVE = (631,) * 5
     ],
 )
 def test_log_segment_read_gives_what_kafkas_own_did(offset: int, max_bytes: int, is_first: bool, expected: int) -> None:
-    """The check table of kafka-semantics 1.2, taken from Kafka's LogSegment: five batches of ten records."""
+    """What LogSegment.read of kafka-storage 4.3.1 gave for a segment of five batches of ten records, 631 bytes each."""
     before = [] if is_first else [Read((1,))]
     assert returned(MOST, *before, Read(FIVE[offset // 10 :], max_bytes))[-1] == expected
 
@@ -170,7 +170,7 @@ def readable_bytes(read: Read) -> int:
 
 
 def eight_steps(most: int, partitions: list[Read], lane: Lane) -> list[int]:
-    """The eight steps of kafka-semantics 1.2, as they stand there."""
+    """ReplicaManager.readFromLog and LogSegment.read of Kafka 4.3, told plainly, one partition after the other."""
     limit = min(most if lane.max_bytes == AS_CAPTURED else lane.max_bytes, lane.broker_max_bytes)
     min_one, out = True, []
     for read in partitions:

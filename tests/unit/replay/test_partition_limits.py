@@ -187,12 +187,12 @@ def test_a_topic_made_by_a_metadata_request_is_refused_as_any_other() -> None:
     ],
 )
 def test_what_limits_a_request_in_kafka(kafka: str, change: dict[str, Any], told: tuple[str, int, str] | None) -> None:
-    """kafka-semantics 4.2, as runs of 4.3.1 show it."""
+    """ReplicationControlManager.createTopics and createPartitions: 4.3 as a broker of 4.3.1 answered, 4.4 as coded."""
     assert refusals([created(1, "a", 1), change], LimitLane("x", kafka=kafka)) == ([told] if told else [])
 
 
 def test_a_growth_refused_for_its_records_leaves_those_before_up_to_4_3() -> None:
-    """kafka-semantics 4.2: 1 asked to be 10,012 is UNKNOWN_SERVER_ERROR, and the topic has 10,001 partitions."""
+    """A broker of 4.3.1, asked to raise 1 to 10,012, answers UNKNOWN_SERVER_ERROR, and the topic has 10,001."""
     rows = [created(1, "a", 1), grown(2, "a", 10_012, error=-1), grown(3, "a", 10_002)]
     found = replay(rows)
     assert sum(row["partitions"] for row in found[PARTITIONS_PER_BROKER][-3:]) == 10_002

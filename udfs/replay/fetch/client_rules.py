@@ -33,7 +33,8 @@ def keeps_order(request: Ints, partition: Ints) -> bool:
     """Whether, of responses one after the other with records of the same partitions, most have them in one order.
 
     Those of Kafka's own client have, for all that were given records move behind the others as they were
-    (kafka-semantics 1.6). librdkafka begins with the next partition each time. One partition tells nothing.
+    (CompletedFetch.drain and PartitionStates.moveToEnd of kafka-clients 4.3). librdkafka begins with the next partition
+    each time. One partition tells nothing.
 
     request: time of the request that each part of a response answers, in time order, int64[n]; partition: its number,
     int64[n].

@@ -1,4 +1,8 @@
-"""The broker of the closed loop: what a fetch finds, and when it is answered (kafka-semantics 1.2 and 1.3)."""
+"""The broker of the closed loop: what a fetch finds, and when it is answered.
+
+What it finds is told by kafka.server.ReplicaManager.readFromLog, when it is answered by ReplicaManager.fetchMessages
+and kafka.server.DelayedFetch.tryComplete (Kafka 4.3).
+"""
 
 from __future__ import annotations
 

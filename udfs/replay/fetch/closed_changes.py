@@ -13,8 +13,9 @@ Told by the fetches alone, in every lane at the captured time:
 - a full fetch in a session opens it anew, in the client's order (FetchSessionHandler: it was evicted, or the
   connection broke);
 - where any of these follows on a silence of GIVEN_UP_US, such as a rebalance, the reader stands still as long;
-- a response that is empty for a quota stands for nothing read (kafka-semantics 1.4): from the response before until
-  the client asks again, having waited for throttle_time_ms (KIP-219), the reader stands still.
+- a response that is empty for a quota stands for nothing read (FetchContext.getThrottledResponse, Kafka 4.3): from
+  the response before until the client asks again, having waited for throttle_time_ms (KIP-219), the reader stands
+  still.
 
 A connection that is opened anew goes on as the one before (see `reconnects`). Partitions that go from one broker to
 another go on there (see `moved_partitions`).

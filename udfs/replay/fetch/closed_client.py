@@ -1,4 +1,9 @@
-"""The client of the closed loop: what it asks for, in which order, and when (kafka-semantics 1.6, 1.7 and 3.5)."""
+"""The client of the closed loop: what it asks for, in which order, and when.
+
+The rules are, of a Java consumer, those of AbstractFetch.prepareFetchRequests and FetchCollector of kafka-clients 4.3
+(java-3.9: of 3.9), of a follower those of kafka.server.AbstractFetcherThread, Kafka 4.3. In a session the broker reads
+in an order of its own (org.apache.kafka.server.FetchContext.IncrementalFetchContext, Kafka 4.3).
+"""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def segment_ends(kept: Columns, servings: Servings, unit: Unit, logs: list[Log],
     """Behind the last batch of each batch's segment, as far as the capture tells: int64[batches].
 
     A read that ended with a whole batch, below its limits and below the bound that the response tells, ended where the
-    segment does (kafka-semantics 1.2, step 3).
+    segment does (LogSegment.read of kafka-storage 4.3).
     """
     request, size = servings.request, servings.size
     before = np.cumsum(size) - size

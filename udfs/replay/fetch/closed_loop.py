@@ -2,7 +2,7 @@
 
 What the client asks next follows from what it was given. One unit is a reader with all its connections, its nodes:
 one fetch is under way of each, and of a Java consumer one application takes the records of all, by poll(), in the
-order in which they come. kafka-semantics 1.2, 1.3, 1.6, 1.7 and 3.5 have the rules; Kafka 4.3 and, for java-3.9, 3.9.
+order in which they come. closed_client.py and closed_broker.py name the classes of Kafka whose rules these are.
 """
 
 from __future__ import annotations

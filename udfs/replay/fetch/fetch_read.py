@@ -1,6 +1,7 @@
-"""KIP-74 as brokers run it: ReplicaManager.readFromLog over the partitions of one fetch, for every lane at once.
+"""KIP-74 as brokers run it: kafka.server.ReplicaManager.readFromLog (Kafka 4.3) over the partitions of one fetch, for
+every lane at once.
 
-Limits count record bytes. A read is a slice of bytes: it may cut a batch. The steps are those of kafka-semantics 1.2.
+Limits count record bytes. A read is a slice of bytes: it may cut a batch (LogSegment.read of kafka-storage 4.3).
 """
 
 from __future__ import annotations

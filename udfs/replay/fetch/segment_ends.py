@@ -1,7 +1,7 @@
 """Where a partition's segments end, as far as reads show it: a read never crosses into the next segment.
 
 A read that ended with a whole batch, below its limits, though the next batch was there, ended where the segment does
-(kafka-semantics 1.2, step 3; LogSegment.read). One such read may be taken for anything, two make it sure; one that
+(LogSegment.read of kafka-storage 4.3). One such read may be taken for anything, two make it sure; one that
 goes beyond refutes it, for the log cleaner joins segments.
 """
 

@@ -1,7 +1,7 @@
 """Placement that skips full brokers, as KIP-578 proposes: AdminUtils.assignReplicasToBrokers with room for replicas.
 
-Without a limit it is that of kafka-server-common 4.0 (kafka-semantics 4.4). With one it follows the only code there is
-of the proposal, apache/kafka pull request 8499 at cc0f6b60568, which was never merged (kafka-semantics 4.1).
+Without a limit it is that of kafka-server-common 4.0. With one it follows the only code there is of the proposal,
+apache/kafka pull request 8499 at cc0f6b60568, which was never merged.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """KIP-578 (a proposal) over the changes to a cluster's topics: what limits on partitions would have refused.
 
-The rules are those of kafka-semantics 4.1. Partitions are counted as replicas, of all topics but the internal ones.
+The rules are those of the KIP's text (Goals, Public Interfaces) and of its prototype, apache/kafka pull request 8499.
+Partitions are counted as replicas, of all topics but the internal ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What limits partitions in Kafka as it runs: kafka-semantics 4.2, ReplicationControlManager (4.3.1), KIP-599."""
+"""What limits partitions in Kafka as it runs: createTopics and createPartitions of
+org.apache.kafka.controller.ReplicationControlManager (4.3.1 and 4.4), and the controller mutation quota (KIP-599).
+"""
 
 from __future__ import annotations
 

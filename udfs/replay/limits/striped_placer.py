@@ -1,4 +1,4 @@
-"""KRaft's placement of replicas: org.apache.kafka.metadata.placement.StripedReplicaPlacer (4.3.1, kafka-semantics 4.3).
+"""KRaft's placement of replicas: org.apache.kafka.metadata.placement.StripedReplicaPlacer (kafka-metadata 4.3.1).
 
 It leaves out of account how many replicas brokers have already, and which partitions a topic has.
 """

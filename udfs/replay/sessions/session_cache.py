@@ -1,8 +1,8 @@
 """A broker's cache of fetch sessions in many lanes at once: who gets a slot, who is refused, who is evicted (KIP-227).
 
-FetchSessionCacheShard and FetchManager of Kafka 4.3's kafka-server as they run (kafka-semantics 3.2 to 3.4), and by
-rules: as before KAFKA-9137 (Kafka 1.1 to 2.4), where a session's last use stays the time of its creation, and as the
-KIP's text has it, where age counts at the time of the comparison.
+The rules are those of org.apache.kafka.server.FetchSessionCacheShard and FetchManager, Kafka 4.3. A lane may have
+others: those before KAFKA-9137 (Kafka 1.1 to 2.4), where a session's last use stays the time of its creation, or those
+of the KIP's text, where age counts at the time of the comparison.
 
 A lane has its own cache. A session is known by the client that owns it, and its slot is kept with that client.
 """

@@ -1,6 +1,6 @@
 """Who asks, and why: each captured fetch as something that a client did, whatever session it had at that time.
 
-The rules of a client are those of org.apache.kafka.clients.FetchSessionHandler (kafka-semantics 3.8), which
+The rules of a client are those of org.apache.kafka.clients.FetchSessionHandler (kafka-clients 4.3), which
 kafka-python and aiokafka follow too. What they do not explain was the client's own doing, and a lane repeats it: it
 began anew, closed its session, or fetched without one (librdkafka always does).
 """

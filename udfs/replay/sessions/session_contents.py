@@ -2,8 +2,9 @@
 
 A client keeps its session equal to what it wants (org.apache.kafka.clients.FetchSessionHandler), and so what an
 incremental request lists is the difference between this fetch and the client's last, whatever the lane. What an
-incremental response lists is the difference between two answers (FetchSession.CachedPartition, kafka-semantics 3.6),
-whatever the lane as well. Both are found here, once for all lanes.
+incremental response lists is the difference between two answers, whatever the lane as well
+(maybeUpdateResponseData of org.apache.kafka.server.FetchSession.CachedPartition, Kafka 4.3). Both are found here, once
+for all lanes.
 
 An answer with an error has no high watermark: a broker remembers the same of it after a full response, which has -1,
 and after an incremental one, for which it sets -1.

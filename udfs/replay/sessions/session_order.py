@@ -1,8 +1,9 @@
 """The order in which a broker did things: requests and responses by their times, and where responses overlap, by ids.
 
-A counter picks the shard of each full response when it is built, whether or not a session comes of it; its first
-packet comes a little later. Where the packets of two full responses are close and their order contradicts the shards of
-the ids that they issue, the responses were built in the other order (kafka-semantics 3.2).
+A counter picks the shard of each full response when it is built, whether or not a session comes of it
+(org.apache.kafka.server.FetchSession.FetchSessionCache.getNextCacheShard, Kafka 4.3); its first packet comes a little
+later. Where the packets of two full responses are close and their order contradicts the shards of the ids that they
+issue, the responses were built in the other order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A producer's RecordAccumulator and Sender, one lane at a time: records in, batches closed, refused and split.
 
-`RecordAccumulator`, `ProducerBatch`, `Sender` and `BuiltInPartitioner` of kafka-clients 4.3 (kafka-semantics 5.3 to
-5.6). When records were appended, how long after it was ready a batch was sent and how long its answer took is the
-capture's own timing; to which partition a record went is as captured, too.
+The rules are those of `RecordAccumulator`, `ProducerBatch`, `Sender` and `BuiltInPartitioner` of kafka-clients 4.3.
+When records were appended, how long after it was ready a batch was sent and how long its answer took is the capture's
+own timing; to which partition a record went is as captured, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """KIP-126 as producers run it: the estimated compression ratio, and what it says of a batch that is being filled.
 
-`CompressionRatioEstimator`, `MemoryRecordsBuilder` and `DefaultRecord` of kafka-clients, 4.3's; 4.1's are the same
-(kafka-semantics 5.1 and 5.2). Ratios and their products are float32, as there: float64 cuts batches elsewhere.
+`CompressionRatioEstimator`, `MemoryRecordsBuilder` and `DefaultRecord` of kafka-clients 4.3 (4.1 has the same rules).
+Ratios and their products are float32, as there: float64 cuts batches elsewhere.
 """
 
 from __future__ import annotations
