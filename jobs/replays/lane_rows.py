@@ -20,7 +20,7 @@ OF_OTHERS: Mapping[str, tuple[str, ...]] = {
     "brokers": (*_OF_CLIENTS, "producer.", "fetch."),
     "producers": (*_OF_CLIENTS, "broker."),
 }
-"""By subject how settings of others begin in its tables, where its own are told without whose they are."""
+"""By subject how the settings that are not its own begin, as its tables write them: there its own have no prefix."""
 
 
 def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
@@ -30,11 +30,12 @@ def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
 
 
 def distinct_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Of rows of a subject, a lane and what it comes to: without lanes that change nothing for their subject, as
-    followers under consumers' settings.
+    """The rows, each a subject, a lane and what the lane comes to, with one row for lanes that come to the same.
 
-    Where lanes come to the same whatever they set of something, one row stands for them, with all that they set of it,
-    for what was captured is none of that: `fetch.max.bytes=1MiB|8MiB`. What is of others than the subject is left out.
+    A lane that comes to the same as the captured one goes into its row: it changes nothing for the subject, as
+    consumers' settings do for followers. Where lanes come to the same whatever the value of one setting, one row has
+    all values: `fetch.max.bytes=1MiB|8MiB`. The setting is still named, for the captured value may come to something
+    else; one that is not the subject's (OF_OTHERS) is not.
     """
     lanes: dict[str, list[str]] = {}
     same: dict[tuple[str, ...], set[str]] = {}

@@ -39,9 +39,11 @@ TYPES: Mapping[str, pa.DataType] = {
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
 PACKED = pa.schema(_PACKED)
 PACKED_ROWS = 50_000
+"""Most rows of a table in one row of PACKED."""
 PACKED_TOGETHER = 10_000
+"""Rows of a table that small batches are held for, until they are packed together."""
 HELD_BATCHES = 64
-"""A batch takes more memory than the few rows in it: no more of them are held."""
+"""Most batches of a table that are held; then they are made one, for each takes memory beside its few rows."""
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a worker has one core
 
 
@@ -97,7 +99,7 @@ def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def packed_together(
     rows: Iterable[tuple[Table, pa.RecordBatch]], together: int = PACKED_TOGETHER
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of several tables as rows of PACKED: of small batches of a table, so many rows at a time."""
+    """Rows of several tables as rows of PACKED. A table's batches are held until they have `together` rows."""
     held: dict[Table, list[pa.RecordBatch]] = {}
     count: Counter[Table] = Counter()
     for table, batch in rows:

@@ -21,18 +21,20 @@ READER_COLUMNS = (
     READS.connection_id,
 )  # fmt: skip
 BATCHES_A_ROW = 1 << 16
-"""And no more than twice as many in all rows that come at once."""
+"""Most batches of a log in one row. The rows of one Arrow batch have less than twice as many together."""
 LISTS = {"base": READS.log_base, "last": READS.log_last, "size": READS.log_size, "after": READS.log_after,
          "before": READS.log_before}  # fmt: skip
+"""By part of a PartitionLog the column of READS that has it."""
 BLANK: dict[str, Any] = {"int": 0, "bigint": ALWAYS, "boolean": False, "array<int>": []}
+"""By a column's type, what stands in a row of a log where a read has something that cannot be null."""
 
 
 @dataclass
 class ReadBy:
-    """The connections that read a partition, in the order in which they come.
+    """The connections that read a partition. Each has a place: the number of those that `note_readers` met before it.
 
-    place: of each, by its id. lowest: int64[connections], the lowest offset each read from. named: the columns
-    READER_COLUMNS of the first read of each, in pieces.
+    place: each one's, by connection_id. lowest: by place the lowest offset that it read from, int64[connections].
+    named: the columns READER_COLUMNS of its first read, a row for each connection, in the order of places.
     """
 
     place: dict[int, int] = field(default_factory=dict)
@@ -53,8 +55,10 @@ def note_readers(read_by: ReadBy, batch: pa.RecordBatch) -> None:
 
 
 def log_rows(log: PartitionLog, read_by: ReadBy, most: int = BATCHES_A_ROW) -> Iterator[pa.RecordBatch]:
-    """The log for each of its readers, from where it read on, at most `most` batches in a row; rows of one reader are
-    told apart by exchange_no, below 0.
+    """The log as rows of READS, once for each connection that reads it, from the lowest offset that this one read from.
+
+    A row has at most `most` batches. Its request_time is ALWAYS, before all reads; its exchange_no, below 0, is another
+    in each row of a connection.
     """
     if not len(log.base) or not read_by.named:
         return
@@ -72,12 +76,13 @@ def log_rows(log: PartitionLog, read_by: ReadBy, most: int = BATCHES_A_ROW) -> I
 
 
 def pieces_of(log: PartitionLog, begin: Ints, end: Ints, named: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of READS that have the batches [begin, end) of a log, each for a reader."""
-    n, first = len(begin), array_of(np.zeros(len(begin), np.int64))
+    """One row of READS for each begin, end and row of `named`: a reader with the batches [begin, end) of the log."""
+    n = len(begin)
+    only_value_n_times = array_of(np.zeros(n, np.int64))
     offsets = edges(end - begin)
     index = np.repeat(begin - offsets[:-1], end - begin) + np.arange(offsets[-1])
     columns: dict[str, pa.Array[Any] | Ints] = {
-        str(c): pa.array([BLANK[c.type]], TYPES[c.type]).take(first)
+        str(c): pa.array([BLANK[c.type]], TYPES[c.type]).take(only_value_n_times)
         for c in READS.columns
         if not c.nullable and c not in READER_COLUMNS
     }
