@@ -26,8 +26,11 @@ OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain
 CLOSED = "  closed loop: each reader goes on from what it was given, until all that the capture shows is read"
 CLOSED_NOTES = (
     "  * partitions that got nothing from a fetch though there was something. catch-up: until a partition's backlog is",
-    "    read, the slowest one's. held: most record bytes a reader has got and not taken.",
+    "    read, the slowest one's; not all: one is not read to its end. held: most record bytes a reader has got and",
+    "    not taken.",
 )
+NOT_READ = "not all"
+"""In place of a time in which a backlog was read to its end."""
 CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
 
 
@@ -51,6 +54,7 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
     by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
         F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
         F.max(F.col(c.catch_up_ms).isNull()).alias("never"), F.sum(c.left_out).alias("left_out"),
+        F.sum(c.given_up).alias("given_up"),
     )  # fmt: skip
     name = F.concat_ws("-", f.topic, f.partition).alias("partition")
     waited = F.struct(f.longest_wait_ms, name, f.share_of_available, f.share_of_bytes, f.client_id)
@@ -92,6 +96,8 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
     left_out = sum({row["reader"]: row["left_out"] for row in found["closed"]}.values())
     if left_out:
         yield f"  ! {left_out:,} fetches are beyond the first {MOST_FETCHES:,} of their connections, and left out"
+    for reader, given_up in {row["reader"]: row["given_up"] for row in found["closed"] if row["given_up"]}.items():
+        yield f"  ! catch-up is without {given_up:,} backlogs that a {reader} left before they were read"
     yield OPEN
     yield from grid_lines(open_table(found["open"], lane_names))
 
@@ -115,6 +121,6 @@ def closed_cells(row: Row) -> list[str]:
     """What a lane of the closed loop comes to."""
     waited, partition = row["longest"][:2]
     return [
-        "never" if row["never"] else f"{row['took']:,.0f} ms", f"{waited:,.0f} ms", partition if waited else "-",
+        NOT_READ if row["never"] else f"{row['took']:,.0f} ms", f"{waited:,.0f} ms", partition if waited else "-",
         f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),
     ]  # fmt: skip

@@ -13,7 +13,11 @@ from jobs.replays.lane_rows import in_lane_order
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, grid_lines, size
 from jobs.units import parse_bytes
+from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
+from udfs.replay.splits.split_fidelity import Reason
+from udfs.replay.splits.split_report import ALGORITHM
+from udfs.replay.splits.split_verdicts import SPLITS
 
 TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sent under other settings"
 MOST_SPLIT_RATE = 0.01
@@ -64,7 +68,14 @@ def told_settings(own_rows: OwnRows) -> DataFrame:
     )).orderBy("setting", F.desc("count"), "value").limit(MOST_TOLD)  # fmt: skip
 
 
-QUERIES = {"lanes": lanes, "told": told_settings}
+def refused_unlike(own_rows: OwnRows) -> DataFrame:
+    """A row: the batches that brokers refused as too large and that the replay of the captured settings takes."""
+    f = FIDELITY
+    rows = own_rows(f).where((F.col(f.algorithm) == ALGORITHM) & (F.col(f.metric) == SPLITS))
+    return rows.agg(F.coalesce(F.sum(F.col(f.reasons)[Reason.SPLIT_NOT_REPLAYED]), F.lit(0)).alias("refused"))
+
+
+QUERIES = {"lanes": lanes, "told": told_settings, "unlike": refused_unlike}
 
 
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
@@ -75,7 +86,7 @@ def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """The table as lines, then the largest batch.size that is safe."""
     yield from grid_lines(lanes_table(found["lanes"], lane_names))
-    yield from safe_lines(found["lanes"])
+    yield from safe_lines(found["lanes"], sum(row["refused"] for row in found["unlike"]))
     yield from told_lines(found["told"])
 
 
@@ -95,8 +106,17 @@ def share_of(share: float | None, digits: int) -> str:
     return "-" if share is None else f"{share:.{digits}%}"
 
 
-def safe_lines(rows: Sequence[Row]) -> Iterable[str]:
-    """The largest batch.size of the grid with few splits, for each combination of the other settings."""
+def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
+    """The largest batch.size of the grid with few splits, for each combination of the other settings.
+
+    unlike: batches refused in the capture and taken by the replay of its settings. Where that splits none of them, what
+    refused them is not known, and no size is called safe.
+    """
+    captured = (row for row in rows if row[BATCH_SPLIT.scenario] == CAPTURED_LANE)
+    if unlike and not any(row["splits"] + row["failed"] for row in captured):
+        yield f"  no batch.size is called safe: brokers refused {unlike:,} batches that the replay of the captured"
+        yield "  settings takes; state what was in force of batch.size, linger.ms and max.message.bytes by --captured"
+        return
     for others, largest in largest_safe(rows).items():
         told = f"{largest:,} bytes" if largest else "none of those replayed"
         yield f"  largest batch.size with a split rate of {MOST_SPLIT_RATE:.0%} or less: {told}  {others}".rstrip()

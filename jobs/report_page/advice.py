@@ -21,7 +21,7 @@ from jobs.report_page.own_lanes import Subject, can_be_set, own_lanes
 from jobs.report_page.question import Findings
 from jobs.report_page.sessions import ENOUGH, captured_refused_share
 from jobs.report_page.sessions import in_order as session_lanes_in_order
-from jobs.report_page.splits import SAFE, batch_size, beside_size
+from jobs.report_page.splits import SAFE, batch_size, beside_size, unlike_captured
 from jobs.report_page.splits import in_order as split_lanes_in_order
 from jobs.report_page.wording import changed, counted, duration, lane_said, percent
 from jobs.scenarios.settings import settings
@@ -74,17 +74,18 @@ def fetch_limits(found: Findings) -> Iterable[Advice]:
     fast = min(fair, key=lambda row: (row["took"] or 0.0, row["held"], settings_of(row), row["bound"]))
     small = min(fair, key=lambda row: (row["held"], row["cut"], settings_of(row), row["bound"]))
     waits = "nobody waits" if not fast["waiting"] else f"no wait is longer than {duration(least)}"
-    told = f"Keep it: {waits}" if fast is captured else f"{said(fast)}: {waits}, the slowest backlog takes {took(fast)}"
+    told = f"Keep it: {waits}" if fast is captured else f"{said(fast)}: {waits}, the slowest backlog {took(fast)}"
     cost = f"a consumer holds up to {size(fast['held'])} of records, {size(fast['own_bound'])} at KIP-74's bound"
     cost += but_for_larger(fast["held"], fast["own_bound"])
     if fast["requests"] != captured["requests"]:
         cost += f"; {fast['requests']:,} fetches instead of {captured['requests']:,}"
     if small["held"] < fast["held"]:
-        instead = f"{size(small['held'])} with {said(small)}, but {took(small)} and {size(small['cut'])} of cut tails"
-        cost += f"; as fair and smaller: {instead}"
+        instead = f"{size(small['held'])} with {said(small)}, but the slowest backlog {took(small)}"
+        cost += f"; as fair and smaller: {instead}, and {size(small['cut'])} of cut tails"
     yield Advice(
         ", ".join(changed(rows[1]["scenario"])),
-        f"longest wait {duration(captured['longest'][0])}, backlog {took(captured)}, {size(captured['held'])} held",
+        f"longest wait {duration(captured['longest'][0])}, the slowest backlog {took(captured)}, "
+        f"{size(captured['held'])} held",
         told, cost, STARVING.number,
     )  # fmt: skip
 
@@ -107,7 +108,7 @@ def said(row: Row) -> str:
 
 def took(row: Row) -> str:
     """How long the slowest backlog takes."""
-    return "no end" if row["never"] else duration(row["took"])
+    return "is not read to its end" if row["never"] else f"takes {duration(row['took'])}"
 
 
 POOLS: Mapping[Subject, tuple[str, str, bool]] = {
@@ -202,10 +203,12 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
 
 
 def batches(found: Findings) -> Iterable[Advice]:
-    """The largest batch.size with few splits, against how full its batches are."""
+    """The largest batch.size with few splits, against how full its batches are; none where the replay of the captured
+    settings lacks the refused batches.
+    """
     rows = [row for row in split_lanes_in_order(found) if can_be_set(row)]
     largest = max(largest_safe(rows).values(), default=0)
-    if not rows or not largest:
+    if not rows or not largest or unlike_captured(found):
         return
     captured = rows[0]
     best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
@@ -213,8 +216,14 @@ def batches(found: Findings) -> Iterable[Advice]:
         "batch.size", f"{percent(captured['rate'])} of the worst producer's batches are split",
         f"{largest:,}{beside_size(best)}: the largest replayed that splits few, {percent(best['rate'])}",
         f"{best['batches']:,} batches instead of {captured['batches']:,}, filled to {percent(best['fill'])}; "
-        f"{size(best['sent'])} sent instead of {size(captured['sent'])}", SAFE.number,
+        f"{sent_instead(best, captured)}", SAFE.number,
     )  # fmt: skip
+
+
+def sent_instead(best: Row, captured: Row) -> str:
+    """What is sent in all, beside what is with the captured settings."""
+    sent, before = size(best["sent"]), size(captured["sent"])
+    return f"{sent} sent, as with the captured settings" if sent == before else f"{sent} sent instead of {before}"
 
 
 def partition_limits(found: Findings) -> Iterable[Advice]:

@@ -31,7 +31,7 @@ def refused(found: Findings) -> str:
         largest = max((row["largest_taken"] or 0 for row in rows), default=0)
         sent = counted(batches, "produced batch", "produced batches")
         sent += f", {answered:,} of them answered" if answered < batches else ""
-        return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused."
+        return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused as too large."
     smallest = min(row["smallest_refused"] for row in rows if row["refused"])
     worst = found.of(produced_topics)[0]
     told = (

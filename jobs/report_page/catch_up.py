@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_answers import closed_lanes
+from jobs.replays.fetch_answers import NOT_READ, closed_lanes
 from jobs.report_page.fairness import (
     CONSUMER,
     captured_with_records,
@@ -17,7 +17,7 @@ from jobs.report_page.fairness import (
 )
 from jobs.report_page.own_lanes import own_labels
 from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
-from jobs.report_page.wording import duration, lane_heading, lane_label, lane_said, name_of
+from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
 from jobs.screen import Grid, size
@@ -60,10 +60,10 @@ def catch_up(found: Findings) -> str:
     """Question 6: what bounds memory while a backlog is read."""
     rows = own_in_closed_loop(found)
     captured = captured_with_records(rows)
-    took = "never" if captured["never"] else f"in {duration(captured['took'])}"
+    took = "not read to its end" if captured["never"] else f"read in {duration(captured['took'])}"
     told = (
-        f"Replayed with the captured limits the slowest backlog is read {took} while a consumer holds up to "
-        f"{size(captured['held'])} of records, bounded, but for first batches that are larger, by min(brokers x "
+        f"Replayed with the captured limits the slowest backlog is {took}{without(captured)} while a consumer holds "
+        f"up to {size(captured['held'])} of records, bounded, but for first batches that are larger, by min(brokers x "
         f"fetch.max.bytes, partitions x max.partition.fetch.bytes), for that consumer {size(captured['own_bound'])}"
     )
     done = [row for row in rows if not row["never"]]
@@ -73,6 +73,13 @@ def catch_up(found: Findings) -> str:
     if fastest["scenario"] == CAPTURED_LANE:
         return f"{told}; no other lane replayed is faster."
     return f"{told}; {lane_said(fastest['scenario'])} it takes {duration(fastest['took'])} and {size(fastest['held'])}."
+
+
+def without(row: Row) -> str:
+    """Which backlogs the time of a lane is told without."""
+    if not row["given_up"]:
+        return ""
+    return f" (without {counted(row['given_up'], 'backlog')} that a consumer left before the end)"
 
 
 def lag_curves(found: Findings) -> Plot:
@@ -136,7 +143,7 @@ def held_table(found: Findings) -> Grid:
     """The lanes of the closed loop: how long, and with how much memory."""
     cells = [
         [
-            lane_label(row["scenario"]), "never" if row["never"] else duration(row["took"]), size(row["held"]),
+            lane_label(row["scenario"]), NOT_READ if row["never"] else duration(row["took"]), size(row["held"]),
             size(row["bound"]), f"{row['requests']:,}",
         ]
         for row in consumers_in_closed_loop(found)

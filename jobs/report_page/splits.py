@@ -87,14 +87,16 @@ def safe(found: Findings) -> str:
     rows = in_order(found)
     if not rows:
         raise Unanswered(NONE_REPLAYED)
-    captured, safest = rows[0], largest_safe(rows)
+    captured, safest, unlike = rows[0], largest_safe(rows), unlike_captured(found)
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
     now = (
         f"with the captured settings the worst producer splits {percent(captured['rate'])} of its "
-        f"{counted(captured['rate_of'], 'batch', 'batches')} to a topic{unlike_captured(found)}"
+        f"{counted(captured['rate_of'], 'batch', 'batches')} to a topic{unlike}"
     )
     if not safest:
         return f"{begun(now)}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
+    if unlike:
+        return f"The lanes replayed tell no safe batch.size: {now}."
     largest = max(safest.values())
     if not largest:
         return (

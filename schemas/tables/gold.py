@@ -74,8 +74,12 @@ FETCH_FAIRNESS = table(
                                  "is known"),
     backlog_bytes=C("bigint", "Record bytes that were there when the partition was first asked for; null in open mode",
                     "bytes", nullable=True),
-    catch_up_ms=C("double", "Time from then until the backlog was read; null in open mode, and where it never was",
+    catch_up_ms=C("double", "Time from then until the backlog was read; null in open mode, where it never was, and "
+                            "where the reader gave it up",
                   "ms", nullable=True),
+    is_given_up=C("boolean", "The captured reader left the backlog before it was read, for good or to go on behind "
+                             "it: the partition moved, was revoked or deleted, or sought; null in open mode",
+                  nullable=True),
 )  # fmt: skip
 
 FETCH_CONSUMERS = table(
@@ -88,7 +92,7 @@ FETCH_CONSUMERS = table(
     client_address=CLIENT_ADDRESS,
     reader=READER,
     requests=C("bigint", "Fetches"),
-    partitions=C("bigint", "Partitions fetched from"),
+    partitions=C("bigint", "Partitions fetched from, each once"),
     brokers=C("bigint", "Brokers fetched from"),
     bytes=C("bigint", "Record bytes returned", "bytes"),
     jain_index=C("double", "Jain's fairness index of bytes / available_bytes over the partitions that had any; 1 is "
@@ -105,8 +109,10 @@ FETCH_CONSUMERS = table(
     first_batch_overrides=C("bigint", "Fetches with a first batch larger than the limits allow"),
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
     unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
-    catch_up_ms=C("double", "The slowest partition's; null in open mode, and where a backlog never was read", "ms",
-                  nullable=True),
+    catch_up_ms=C("double", "The slowest partition's, of those that the reader did not give up; null in open mode, and "
+                            "where a backlog never was read", "ms", nullable=True),
+    given_up=C("bigint", "Partitions whose backlog the captured reader left before it was read, at each broker; 0 "
+                         "in open mode"),
     left_out=C("bigint", "Captured fetches beyond the first 1,048,576 of their connections: the closed loop follows, "
                          "and `fidelity` compares, those before; 0 in open mode"),
     read_all=C("boolean", "All was read that the capture shows; false where so many fetches brought nothing that the "

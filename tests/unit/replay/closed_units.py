@@ -161,7 +161,8 @@ def replayed(
     begin, end = np.full(1, 1), np.full(1, max(horizon, 1000))
     out = Outcome(
         fairness.with_room(sums.partitions, m), sums.responses, new_timeline(n, m, begin, end),
-        np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG), captured, no_responses(n, 1000),
+        np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG), np.zeros(m, np.int64),
+        captured, no_responses(n, 1000),
     )  # fmt: skip
     starts = [np.searchsorted(of, np.arange(nodes + 1)) for of in ([part.node for part in parts], node_of_change)]
     same = (np.full(nodes, value) for value in (1, horizon, 100_000))

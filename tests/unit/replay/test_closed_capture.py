@@ -102,6 +102,37 @@ def test_a_backlog_that_is_read_at_two_brokers_takes_from_the_first_fetch_at_one
         assert took == pytest.approx([152, 312, 72], abs=30), broker
 
 
+def test_no_catch_up_is_told_of_a_backlog_that_the_reader_gave_up() -> None:
+    """Partition 3 is asked for in the first two fetches alone, as one whose topic is deleted, in the lanes as well."""
+    left = [row for row in batch_rows() + catch_up() if row["partition"] < 3 or row.get("exchange_no", 0) < 2]
+    rows = gold(left, lanes_of(AS_CAPTURED, 100 * SIZE))
+    fairness = [row for row in rows["fetch_fairness"] if row["mode"] == "closed"]
+    assert {row["partition"] for row in fairness if row["is_given_up"]} == {3}
+    assert {row["partition"] for row in fairness if row["catch_up_ms"] is None} == {3}
+    closed = [row for row in rows["fetch_consumers"] if row["mode"] == "closed"]
+    slowest = max(row["catch_up_ms"] or 0 for row in fairness if row["scenario"] == "lane 0")
+    assert [row["given_up"] for row in closed] == [1, 1]
+    assert closed[0]["catch_up_ms"] == slowest > 0
+
+
+def test_a_backlog_that_the_captured_lane_read_and_another_did_not_is_none_that_is_left_out() -> None:
+    """Half as much fits into a response of the second lane: it is half behind when the reader leaves partition 3."""
+    left = [row for row in batch_rows() + catch_up() if row["partition"] < 3 or row.get("exchange_no", 0) < 16]
+    events = [*left, *([row for row in catch_up(batches=16) if row["partition"] < 3 and row["exchange_no"] >= 16])]
+    closed = [row for row in gold(events, lanes_of(AS_CAPTURED, SIZE))["fetch_consumers"] if row["mode"] == "closed"]
+    assert [row["given_up"] for row in closed] == [0, 0]
+    assert closed[0]["catch_up_ms"] is not None
+    assert closed[1]["catch_up_ms"] is None
+
+
+def test_a_partition_that_moves_to_another_broker_counts_once_for_its_reader() -> None:
+    """KIP-74's bound is min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes)."""
+    rows = gold(batch_rows() + catch_up(reconnects=8, broker="2"), lanes_of(100 * SIZE))["fetch_consumers"]
+    assert {(row["partitions"], row["brokers"], row["memory_bound_bytes"]) for row in rows} == {
+        (PARTITIONS, 2, PARTITIONS * SIZE)
+    }
+
+
 @pytest.mark.parametrize("broker", ["1", "2"])
 @pytest.mark.parametrize(
     "other",

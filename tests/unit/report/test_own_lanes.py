@@ -93,8 +93,8 @@ def closed(lane: str, wait: float) -> Row:
         longest_wait_ms=wait, partition="orders-7", share_of_available=0.4, share_of_bytes=0.1, client_id="billing"
     )
     return Row(
-        reader="consumer", scenario=lane, longest=told, waiting=int(wait > 0), took=9.0, never=False, requests=9, cut=0,
-        held=500, bound=8 << 20, own_bound=8 << 20,
+        reader="consumer", scenario=lane, longest=told, waiting=int(wait > 0), took=9.0, never=False, given_up=0,
+        requests=9, cut=0, held=500, bound=8 << 20, own_bound=8 << 20,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import closed_lanes
 from jobs.replays.session_answers import slots
-from jobs.replays.split_answers import HEAD, answer_row
+from jobs.replays.split_answers import HEAD, answer_row, safe_lines
 from jobs.replays.split_answers import lanes as split_lanes
 from jobs.report_page.advice import advice
 from jobs.report_page.fairness import waiting_partitions
@@ -37,7 +37,7 @@ def lane(name: str, wait: float, took: float, held: int, cut: int = 0) -> Row:
         longest=Row(
             longest_wait_ms=wait, partition="orders-7", share_of_available=0.4, share_of_bytes=0.1, client_id="billing"
         ),
-        waiting=int(wait > 0), took=took, never=False, requests=9, cut=cut, held=held, bound=9 << 20,
+        waiting=int(wait > 0), took=took, never=False, given_up=0, requests=9, cut=cut, held=held, bound=9 << 20,
         own_bound=8 << 20,
     )  # fmt: skip
 
@@ -150,10 +150,13 @@ def test_the_advice_on_limits_is_the_fairest_lane_with_what_it_costs() -> None:
     )
     (told,) = advice(fetch_limits(*rows))
     assert told.setting == "fetch.max.bytes"
-    assert told.now == "longest wait 105 ms, backlog 270 ms, 500.0 KiB held"
+    assert told.now == "longest wait 105 ms, the slowest backlog takes 270 ms, 500.0 KiB held"
     assert told.advice == "fetch.max.bytes=50 MiB: nobody waits, the slowest backlog takes 34 ms"
     assert "holds up to 1.0 MiB" in told.cost
-    assert "300.0 KiB with fetch.max.bytes=1 MiB, but 300 ms and 2.0 KiB of cut tails" in told.cost
+    assert (
+        "300.0 KiB with fetch.max.bytes=1 MiB, but the slowest backlog takes 300 ms, and 2.0 KiB of cut tails"
+        in told.cost
+    )
 
 
 def test_what_nobody_can_set_is_not_advised() -> None:
@@ -382,6 +385,33 @@ def test_refused_batches_that_the_replay_does_not_give_are_told_with_the_answer(
     assert "though the capture has 40 batches refused as too large: state what was in force of batch.size" in told
     rows[split_lanes] = [split_lane(name, 0.09) for name in names]
     assert "though the capture" not in sentence(findings(rows, {"batch_split": names}), 4)
+
+
+def test_no_batch_size_is_called_safe_where_the_replay_lacks_the_refused_batches() -> None:
+    """max.message.bytes was lowered while the capture was taken."""
+    names = ["captured", "producer.batch.size=64KiB"]
+    rows = [split_lane(name, 0.0) for name in names]
+    found = findings({split_lanes: rows, produced_codecs: [Row(refused=40)]}, {"batch_split": names})
+    assert sentence(found, 4).startswith("The lanes replayed tell no safe batch.size: with the captured settings")
+    assert not advice(found)
+    (told, _) = safe_lines(rows, unlike=40)
+    assert told.startswith("  no batch.size is called safe: brokers refused 40 batches")
+    (told,) = safe_lines(rows, unlike=0)
+    assert told.endswith("65,536 bytes")
+
+
+def test_a_backlog_that_is_not_read_to_its_end_is_not_said_to_be_read_never() -> None:
+    captured = Row(**(lane("captured", 0, 0, 500).asDict() | {"took": None, "never": True}))
+    found = fetch_limits(captured, lane(LARGE, 0, 34, 900))
+    assert "the slowest backlog is not read to its end while a consumer holds up to 500 B" in sentence(found, 6)
+    (told,) = advice(found)
+    assert told.now == "longest wait 0 ms, the slowest backlog is not read to its end, 500 B held"
+
+
+def test_a_catch_up_says_which_backlogs_it_is_told_without() -> None:
+    captured = Row(**(lane("captured", 0, 30, 500).asDict() | {"given_up": 3}))
+    told = sentence(fetch_limits(captured), 6)
+    assert "read in 30 ms (without 3 backlogs that a consumer left before the end) while" in told
 
 
 def test_a_batch_size_is_not_said_to_split_where_it_is_unsafe_for_batches_that_fail() -> None:

@@ -72,7 +72,9 @@ def test_refused_batches_are_counted_with_whose_they_are() -> None:
 
 def test_where_nothing_was_refused_that_is_the_answer() -> None:
     told = answer(findings({produced_codecs: [sent("lz4", 0)]}), BY_NUMBER[2]).sentence
-    assert told == "It does not happen here: of 90 produced batches, up to 38.1 KiB large, none was refused."
+    assert (
+        told == "It does not happen here: of 90 produced batches, up to 38.1 KiB large, none was refused as too large."
+    )
 
 
 def test_that_no_batch_was_refused_is_said_of_those_that_were_answered() -> None:
@@ -80,7 +82,8 @@ def test_that_no_batch_was_refused_is_said_of_those_that_were_answered() -> None
     rows = [sent("lz4", 0, answered=0), sent("none", 0, answered=80)]
     told = answer(findings({produced_codecs: rows}), BY_NUMBER[2])
     assert told.sentence == (
-        "It does not happen here: of 180 produced batches, 80 of them answered, up to 38.1 KiB large, none was refused."
+        "It does not happen here: of 180 produced batches, 80 of them answered, up to 38.1 KiB large, none was refused "
+        "as too large."
     )
     assert checks_table(findings({produced_codecs: rows})).rows[1][3] == "80 batches within, 0 above"
     assert not answer(findings({produced_codecs: rows[:1]}), BY_NUMBER[2]).is_answered

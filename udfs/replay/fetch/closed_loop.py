@@ -57,7 +57,8 @@ class Outcome(NamedTuple):
     """What becomes of a unit, in the sums of its reader.
 
     sent: int64[lanes] requests. finished: int64[lanes], 0 where something was left to be read. catch_up:
-    int64[partitions, lanes] in us, NO_BACKLOG or NEVER.
+    int64[partitions, lanes] in us, NO_BACKLOG or NEVER. given_up: int64[partitions], 1 where the reader leaves a
+    backlog that lane 0 had not read, for good or to go on behind it.
     """
 
     sums: fairness.Sums
@@ -66,6 +67,7 @@ class Outcome(NamedTuple):
     sent: Ints
     finished: Ints
     catch_up: Ints
+    given_up: Ints
     captured: CapturedLane
     kept: Kept
 
@@ -276,6 +278,9 @@ def end_lane(whole: Whole, lane: int, states: Records) -> None:
     if lane == 0:
         out.captured.catch_up[:] = catch_up
     hand_on(whole.unit, whole.work)
+    if lane == 0:
+        leaves = (whole.work.assigned == 0) | (whole.work.position >= whole.unit.backlog_end)
+        np.maximum.at(out.given_up, whole.unit.number, (catch_up == NEVER) & leaves)
     np.maximum.at(out.catch_up[:, lane], whole.unit.number, catch_up)
 
 

@@ -82,8 +82,9 @@ class ClosedTotals:
     """What all connections of a reader come to.
 
     sent: int64[lanes] requests. finished: int64[lanes], 1 where all was read. catch_up: int64[partitions, lanes] in us,
-    NO_BACKLOG or NEVER. backlog: int64[partitions] bytes. kept: the responses, as far as there was room. left_out:
-    captured fetches behind those that were kept of their connections.
+    NO_BACKLOG or NEVER. given_up: int64[partitions], 1 where the reader left a backlog that lane 0 had not read, for
+    good or to go on behind it. backlog: int64[partitions] bytes. kept: the responses, as far as there was room.
+    left_out: captured fetches behind those that were kept of their connections.
     """
 
     sums: fairness.ReaderSums
@@ -91,6 +92,7 @@ class ClosedTotals:
     sent: Ints
     finished: Ints
     catch_up: Ints
+    given_up: Ints
     backlog: Ints
     verdicts: Verdicts
     kept: Kept
@@ -146,7 +148,7 @@ def closed_totals(reader: Ready, lanes: FetchLanes, room: int = 0) -> ClosedTota
     totals = ClosedTotals(
         fairness.ReaderSums(fairness.with_room(sums.partitions, m), sums.responses),
         new_timeline(n, m, reader.course.begin, reader.course.horizon), np.zeros(n, np.int64), np.ones(n, np.int64),
-        np.full((m, n), NO_BACKLOG), np.zeros(m, np.int64), Counter(), no_responses(n, room),
+        np.full((m, n), NO_BACKLOG), np.zeros(m, np.int64), np.zeros(m, np.int64), Counter(), no_responses(n, room),
         sum(observed.left_out for observed in reader.seen),
     )  # fmt: skip
     seed = "/".join(reader.name)
@@ -162,7 +164,7 @@ def replay_reader(reader: Ready, rules: Rules, totals: ClosedTotals) -> None:
     unit, captured = reader.unit, captured_lane(reader.intents)
     out = Outcome(
         totals.sums.partitions, totals.sums.responses, totals.timeline, totals.sent, totals.finished, totals.catch_up,
-        captured, totals.kept,
+        totals.given_up, captured, totals.kept,
     )  # fmt: skip
     simulate(unit, rules, reader.pace, reader.course, out)
     np.add.at(totals.backlog, unit.number, np.maximum(unit.starts[unit.backlog_end] - unit.starts[unit.start], 0))

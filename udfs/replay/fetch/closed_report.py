@@ -43,8 +43,9 @@ def closed_rows(
         closed.sums,
         closed.sent,
         closed.backlog,
-        catch_up_ms(closed.catch_up),
+        catch_up_ms(closed.catch_up, closed.given_up == 1),
         closed.finished,
+        closed.given_up,
         closed.left_out,
     )
     yield FIDELITY, fidelity_rows(done, closed, run_id)
@@ -54,9 +55,14 @@ def closed_rows(
     yield FETCH_MEMORY, memory_rows(done, closed, lanes, run_id)
 
 
-def catch_up_ms(took: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Catch-up times in ms: 0 without a backlog, nan for never."""
-    return np.where(took == NEVER, np.nan, np.where(took == NO_BACKLOG, 0, took) / 1000)
+def catch_up_ms(took: npt.NDArray[np.int64], given_up: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """Catch-up times in ms, float64[partitions, lanes]: 0 without a backlog, nan for never.
+
+    took: in us. given_up: bool[partitions]. What the reader gave up tells none in any lane, so that lanes are compared
+    by the same partitions.
+    """
+    has_none = (took == NEVER) | given_up[:, np.newaxis]
+    return np.where(has_none, np.nan, np.where(took == NO_BACKLOG, 0, took) / 1000)
 
 
 def fidelity_rows(done: Replayed, closed: ClosedTotals, run_id: str) -> pa.RecordBatch:

@@ -51,8 +51,9 @@ class Reader:
 @dataclass(frozen=True)
 class Totals:
     """What a reader's sums come to in one mode. requests: int64[lanes]. backlog: int64[partitions] bytes, and catch_up:
-    float64[partitions, lanes] in ms with nan for never, and finished: int64[lanes], 1 where all was read; none of them
-    in open loop. left_out: captured fetches that the closed loop does not go on to.
+    float64[partitions, lanes] in ms with nan for never, and finished: int64[lanes], 1 where all was read, and given_up:
+    int64[partitions], 1 where the reader gave a backlog up; none of them in open loop. left_out: captured fetches that
+    the closed loop does not go on to.
     """
 
     mode: str
@@ -61,6 +62,7 @@ class Totals:
     backlog: npt.NDArray[np.int64] | None = None
     catch_up: npt.NDArray[np.float64] | None = None
     finished: npt.NDArray[np.int64] | None = None
+    given_up: npt.NDArray[np.int64] | None = None
     left_out: int = 0
 
     def backlogs(self, lanes: int, partitions: int) -> pa.Array[Any]:
@@ -73,8 +75,15 @@ class Totals:
         return pa.nulls(rows, pa.float64()) if self.catch_up is None else nullable(self.catch_up.T.reshape(-1))
 
     def slowest(self, lanes: int) -> pa.Array[Any]:
-        """catch_up_ms of each lane: until every partition's backlog was read."""
-        return pa.nulls(lanes, pa.float64()) if self.catch_up is None else nullable(self.catch_up.max(axis=0))
+        """catch_up_ms of each lane: until the backlog of every partition was read that was not given up."""
+        if self.catch_up is None or self.given_up is None:
+            return pa.nulls(lanes, pa.float64())
+        return nullable(self.catch_up[self.given_up == 0].max(axis=0, initial=0))
+
+    def gave_up(self, lanes: int, partitions: int) -> pa.Array[Any]:
+        """is_given_up of each lane and partition."""
+        known = None if self.given_up is None else pa.array(np.tile(self.given_up == 1, lanes))
+        return pa.nulls(lanes * partitions, pa.bool_()) if known is None else known
 
 
 def nullable(values: npt.NDArray[np.float64]) -> pa.Array[Any]:
@@ -164,6 +173,7 @@ def fairness_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str
             t.unknown_requests: by_lane(sums.unknown),
             t.backlog_bytes: totals.backlogs(n, m),
             t.catch_up_ms: totals.catch_ups(n * m),
+            t.is_given_up: totals.gave_up(n, m),
         },
     )
 
@@ -173,7 +183,12 @@ def memory_bound(done: Replayed, lanes: Lanes, lane: int, brokers: int) -> int:
     max_bytes, most = int(lanes.max_bytes[lane]), int(lanes.partition_max_bytes[lane])
     max_bytes = done.reader.max_bytes if max_bytes == AS_CAPTURED else max_bytes
     most = done.reader.partition_max_bytes if most == AS_CAPTURED else most
-    return min(brokers * min(max_bytes, int(lanes.broker_max_bytes[lane])), len(done.index) * most)
+    return min(brokers * min(max_bytes, int(lanes.broker_max_bytes[lane])), partitions_of(done) * most)
+
+
+def partitions_of(done: Replayed) -> int:
+    """How many partitions the reader fetched, each once, of however many brokers it did."""
+    return len({key.split("\0", 1)[1] for key in done.index})
 
 
 def served_shares(sums: Sums, lane: int) -> npt.NDArray[np.float64]:
@@ -211,7 +226,7 @@ def consumer_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str
             t.client_address: repeated(done.reader.client_address, n),
             t.reader: repeated(done.reader.kind, n),
             t.requests: totals.requests,
-            t.partitions: np.full(n, m),
+            t.partitions: np.full(n, partitions_of(done)),
             t.brokers: np.full(n, brokers),
             t.bytes: sums.returned[:m].sum(axis=0),
             t.jain_index: pa.array([jain_index(served_shares(sums, lane)) for lane in range(n)], pa.float64()),
@@ -222,6 +237,7 @@ def consumer_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str
             t.cut_tail_bytes: sums.cut_tail[:m].sum(axis=0),
             t.unknown_requests: responses.unknown,
             t.catch_up_ms: totals.slowest(n),
+            t.given_up: np.full(n, 0 if totals.given_up is None else int(totals.given_up.sum())),
             t.left_out: np.full(n, totals.left_out),
             t.read_all: pa.nulls(n, pa.bool_()) if totals.finished is None else totals.finished == 1,
             **quantiles,
