@@ -85,8 +85,8 @@ def skew(captured: Row) -> str:
     """How uneven the load of the partition that waits longest is."""
     f, longest = FETCH_FAIRNESS, captured["longest"]
     return (
-        f", with {percent(longest[f.share_of_available])} of what its consumer's fetches found, counted at each, and "
-        f"{percent(longest[f.share_of_bytes])} of what they got"
+        f", with {percent(longest[f.share_of_available])} of the bytes that its consumer's fetches found to be read "
+        f"and {percent(longest[f.share_of_bytes])} of those they got"
     )
 
 
@@ -136,8 +136,8 @@ def shares(found: Findings) -> Plot:
         "Skew, with the captured limits: below the line a partition got less than its share; far to the right is where "
         "the data is",
         "point", seen_in(rows, "no partition waited in any lane", "had"),
-        Axis("had", "share of what its consumer's fetches found, counted at each", "percent"),
-        Axis("got", "share of what they got", "percent"), Axis("waited", "partition", "name"),
+        Axis("had", "share of the bytes that its consumer's fetches found to be read", "percent"),
+        Axis("got", "share of those they got", "percent"), Axis("waited", "partition", "name"),
         diagonal="in proportion",
     )  # fmt: skip
 
@@ -170,7 +170,11 @@ def waits_table(found: Findings) -> Grid:
     head = ("consumer", "partition", "longest wait", "fetches in a row", "of what was found*", "of bytes got",
             "catch-up", "longest in any lane")  # fmt: skip
     told = "With the captured limits; those that wait longest in any lane first."
-    notes = (told, "* of what the consumer's fetches found there, counted at each.", *and_more(rows, f))
+    notes = (
+        told,
+        "* of the bytes that each of its fetches found to be read: what waits through several counts at each.",
+        *and_more(rows, f),
+    )
     return Grid(head, cells, ("consumer", "partition"), notes)
 
 

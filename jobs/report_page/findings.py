@@ -16,7 +16,7 @@ from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
 from jobs.report_page.trust import ALWAYS
-from jobs.scenarios.settings import Value
+from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
@@ -57,6 +57,13 @@ class KnownRun:
     def seen(self) -> list[str]:
         """Settings that the captures tell, each with its value and by what it is known."""
         return sorted(told for told in self.rows[0][RUNS.assumed] if ": " in told)
+
+    @property
+    def stated(self) -> list[str]:
+        """Settings that somebody stated to have been in force, each with its value."""
+        others = {told.partition(": ")[0] for told in self.rows[0][RUNS.assumed]}
+        own = {key: value for key, value in self.captured.items() if key not in others}
+        return sorted(f"{key}={setting_of(key).format(value)}" for key, value in own.items())
 
     @property
     def captured(self) -> Mapping[str, Value]:

@@ -99,7 +99,7 @@ def unless_refused(found: Findings) -> str:
     captured, asked = captured_of(consumers_by_lane(found)), largest_asked(found)
     if captured is None or captured["smallest"] > asked:
         return ""
-    return f", though its prototype starts with none that is not above fetch.max.bytes, here {size(asked)}"
+    return f", though the proposal's prototype takes none but a pool larger than fetch.max.bytes, here {size(asked)}"
 
 
 def largest_asked(found: Findings) -> int:

@@ -137,9 +137,9 @@ def figure(plotted: Callable[[Findings], Plot], found: Findings) -> Figure:
 def tiles(found: Findings) -> Iterator[Tile]:
     """The capture's quality in a few numbers."""
     q, row = CAPTURE_QUALITY, found.of(quality)[0]
-    yield Tile(f"{row[q.exchanges]:,}", "requests and responses decoded")
+    yield Tile(f"{row[q.exchanges]:,}", "exchanges of request and response decoded")
     yield Tile(percent(row[q.missing_share]), "of the bytes missing", bool(row[q.missing_bytes]))
-    yield Tile(size(row[q.quarantined_bytes]), "in no Kafka frame", bool(row[q.quarantined_bytes]))
+    yield Tile(size(row[q.quarantined_bytes]), "of payload in no Kafka frame", bool(row[q.quarantined_bytes]))
     lost = row[q.unanswered_requests] + row[q.orphan_responses]
     yield Tile(f"{lost:,}", "requests or responses without the other")
     undecoded = row[q.cut_exchanges] + row[q.undecoded_exchanges]
@@ -168,7 +168,7 @@ def described(run: KnownRun, found: Findings) -> dict[str, object]:
         "id": run.run_id, "capture": run.capture_id, "files": [Path(row[t.path]).name for row in rows], "span": span,
         "more_files": f" and {left_out:,} more" if left_out else "",
         "at": moment(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
-        "assumed": run.assumed, "seen": run.seen,
+        "assumed": run.assumed, "seen": run.seen, "stated": run.stated,
         "lanes": {name: list(lanes) for name, lanes in found.lanes.items()},
     }  # fmt: skip
 

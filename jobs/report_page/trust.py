@@ -23,6 +23,7 @@ from schemas.tables.fidelity_reasons import reason_of
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReason
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
+from udfs.capture.frame_dump import ARROW, PARQUET
 
 CLOCKS_APART_US = 60_000_000
 """Farther apart, a request log is not just late: it is in local time, or of another day."""
@@ -145,6 +146,8 @@ def read_of(row: Row) -> str:
     if row[t.log_lines]:
         again = f", {row[t.repeated_lines]:,} of them in a file before it" if row[t.repeated_lines] else ""
         return f"{row[t.log_lines]:,} lines of a request log{again}"
+    if row[t.format] in (PARQUET, ARROW):
+        return f"{row[t.packets]:,} frames of a dump, {size(row[t.tcp_captured_bytes])}"
     return f"{row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
 
 

@@ -56,11 +56,11 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
     found = {lanes: [row("consumers", LANES[0])], hungry_consumers: [row_of(CONSUMER_MEMORY)], **asked}
     told = bounded(findings(found, {ALGORITHM: LANES}))
     assert told.startswith(
-        "As captured nobody waits from buffer.memory of consumers (KIP-81, a proposal) of 101 B on, though its "
-        "prototype starts with none that is not above fetch.max.bytes, here 50.0 MiB; "
+        "As captured nobody waits from buffer.memory of consumers (KIP-81, a proposal) of 101 B on, though the "
+        "proposal's prototype takes none but a pool larger than fetch.max.bytes, here 50.0 MiB; "
     )
     (advised,) = advice(findings(found, {ALGORITHM: LANES}))
-    assert "none that is not above fetch.max.bytes, here 50.0 MiB" in advised.advice
+    assert "none but a pool larger than fetch.max.bytes, here 50.0 MiB" in advised.advice
 
 
 def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:

@@ -102,7 +102,7 @@ def test_a_table_that_a_run_has_not_is_not_asked() -> None:
 def test_starvation_that_other_limits_end_is_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 0, 34, 900)), 7)
     assert "orders-7 of billing waited longest, 105 ms" in told
-    assert "40.0 % of what its consumer's fetches found, counted at each, and 10.0 % of what they got" in told
+    assert "40.0 % of the bytes that its consumer's fetches found to be read and 10.0 % of those they got" in told
     assert "it is the limits: with fetch.max.bytes=50 MiB nobody waits" in told
 
 

@@ -18,6 +18,7 @@ from jobs.report_page.trust import (
     glossary,
     logs,
     lost_lines,
+    read_lines,
     semantics_table,
     trusted,
 )
@@ -119,6 +120,21 @@ def test_what_agrees_least_is_named_of_the_comparisons_with_ten_cases_and_the_ot
 def test_where_nothing_but_a_few_cases_differ_none_is_named() -> None:
     assert told_of((200, 200), (1, 0)) == "; what differs is in comparisons of fewer than 10 cases."
     assert told_of((200, 200), (1, 1)) == "."
+
+
+def test_what_was_stated_to_be_in_force_is_told_apart_from_what_was_taken_for_a_default() -> None:
+    known = run(
+        ["linger.ms", "kafka: 4.3, from the versions of APIs that brokers offer"],
+        '{"broker.fetch.max.bytes": 57671680, "topic.a.max.message.bytes": 1048576, "linger.ms": 5, "kafka": "4.3"}',
+    )
+    assert known.stated == ["broker.fetch.max.bytes=55MiB", "topic.a.max.message.bytes=1MiB"]
+
+
+def test_a_dump_has_frames_and_not_packets() -> None:
+    dump = row_of(CAPTURES, path="/captures/a.parquet", format="parquet", packets=9, tcp_captured_bytes=2048)
+    assert "  /captures/a.parquet: 9 frames of a dump, 2.0 KiB" in [
+        *read_lines(findings({captures: [one_of_one(dump)]}))
+    ]
 
 
 def test_a_release_is_stated_or_told_or_the_newest() -> None:
