@@ -19,7 +19,13 @@ from schemas.tables.gold_limits import (
 
 TITLE = "Partition limits (KIP-578, a proposal): each captured change to topics under limits that no release has"
 HEAD = ("lane", "changes", "done", "by max.broker.partitions*", "by max.partitions*", "by Kafka*", "refused before",
-        "headroom", "reached")  # fmt: skip
+        "failed otherwise", "headroom", "reached")  # fmt: skip
+COUNTED = (
+    PARTITION_LIMITS.tried, PARTITION_LIMITS.done, PARTITION_LIMITS.refused_by_broker_limit,
+    PARTITION_LIMITS.refused_by_cluster_limit, PARTITION_LIMITS.refused_by_kafka, PARTITION_LIMITS.refused_before,
+    PARTITION_LIMITS.otherwise_failed,
+)  # fmt: skip
+"""What becomes of the changes, in the order of HEAD: the first is the sum of the others."""
 NOTES = (
     "  * refused. Limits count replicas without those of internal topics; headroom: of the limit that is nearest,",
     "    reached: when it is, at the growth of the run, where that is of a day or more. changes: requests for them; a",
@@ -32,10 +38,7 @@ SPAN_FOR_A_DATE_MS = 86_400_000
 def lanes(own_rows: OwnRows) -> DataFrame:
     """A row per lane."""
     t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
-    counted = (
-        t.tried, t.done, t.refused_by_broker_limit, t.refused_by_cluster_limit, t.refused_by_kafka, t.refused_before,
-    )  # fmt: skip
-    sums = own_rows(t).groupBy(t.scenario).agg(*(F.sum(name).alias(name) for name in counted))
+    sums = own_rows(t).groupBy(t.scenario).agg(*(F.sum(name).alias(name) for name in COUNTED))
     breach = F.min(F.when(F.col("span") >= SPAN_FOR_A_DATE_MS, F.col(h.breach_at)))
     room = own_rows(h).crossJoin(F.broadcast(span(own_rows))).groupBy(h.scenario).agg(
         F.min(h.headroom).alias(h.headroom), F.date_format(breach, "yyyy-MM-dd").alias(h.breach_at)
@@ -81,9 +84,6 @@ def safe_limits(rows: Sequence[Row]) -> str:
 def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
-    counted = (
-        t.tried, t.done, t.refused_by_broker_limit, t.refused_by_cluster_limit, t.refused_by_kafka, t.refused_before,
-    )  # fmt: skip
     room = "-" if row[h.headroom] is None else f"{row[h.headroom]:,}"
-    counts = (f"{row[name]:,}" for name in counted)
+    counts = (f"{row[name]:,}" for name in COUNTED)
     return [row[t.scenario].replace(",", "  "), *counts, room, row[h.breach_at] or "-"]

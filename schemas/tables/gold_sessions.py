@@ -22,7 +22,7 @@ SESSION_CACHE = table(
     cached_partitions=C("bigint", "Partitions of these: Kafka's NumIncrementalFetchPartitionsCached"),
     shard_sessions=C("array<int>", "Most sessions in each shard at a time"),
     fetches=C("bigint", "Fetches, those that an error of the session makes a client repeat included"),
-    full_fetches=C("bigint", "... that name every partition"),
+    full_fetches=C("bigint", "... that name every partition, and those that only close a session"),
     full_fetch_share=C("double", "full_fetches / fetches", nullable=True),
     created=C("bigint", "Sessions opened"),
     refused=C("bigint", "Full fetches that got no session for want of a slot; Kafka has no metric of it"),

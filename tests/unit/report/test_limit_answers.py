@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import Row
 
-from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS, safe
+from jobs.replays.limit_answers import HEAD, SPAN_FOR_A_DATE_MS, answer_row, safe
 from jobs.replays.limit_answers import lanes as limit_lanes
 from jobs.report_page.limits import brokers_over_time, cluster, nearest_limit, refusals
 from jobs.report_page.limits import headroom as limit_headroom
@@ -27,6 +27,15 @@ def near_limit(growth: float, headroom: int = 94) -> Findings:
     nearest = Row(headroom=headroom, limit_value=100, partitions=6, growth_per_day=growth, breach_at=AT, broker=3)
     row = Row(**{h.scenario: "max.broker.partitions=100", h.refused_by: "max.broker.partitions", "nearest": nearest})
     return findings({limit_headroom: [row]})
+
+
+def test_a_lane_says_what_became_of_every_change() -> None:
+    t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
+    became = (t.done, t.refused_by_broker_limit, t.refused_by_kafka, t.refused_before, t.otherwise_failed)
+    counts = {str(name): 1 for name in became} | {str(t.tried): len(became), str(t.refused_by_cluster_limit): 0}
+    lane = Row(**counts, **{t.scenario: "captured", h.headroom: None, h.breach_at: None})
+    cells = dict(zip(HEAD, answer_row(lane), strict=True))
+    assert (cells["changes"], cells["failed otherwise"]) == ("5", "1")
 
 
 def test_growth_over_seconds_is_no_date() -> None:
