@@ -25,6 +25,7 @@ from jobs.flags import (
     PIPELINE,
     READ_CAPTURES,
     REPLAY,
+    REPLAYS,
     REPORT,
     SIZE,
     WRITE_A_PAGE,
@@ -188,7 +189,7 @@ def _job(name: str, run: Run) -> ModuleType:
 
     with ThreadPoolExecutor(max_workers=1) as beside:
         loaded = beside.submit(import_module, f"jobs.{name}")
-        begun_session(run, f"refetch {name}")
+        begun_session(run, f"refetch {name}", is_replayed=name in REPLAYS)
     return loaded.result()
 
 

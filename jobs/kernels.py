@@ -14,18 +14,18 @@ from jobs.lake_storage import check_reachable
 from jobs.paths import python_path
 from jobs.run import Run
 from jobs.spark import spark_session
-from jobs.spark_properties import is_one_machine
+from jobs.spark_properties import Work, is_one_machine
 from udfs.capture.compression import unpacked_bytes
 from udfs.errors import SetupError
 from udfs.kernel_cache import DECODER, compiled
 
 
-def ready_session(run: Run, app: str, algorithms: Sequence[str] = ()) -> SparkSession:
+def ready_session(run: Run, app: str, algorithms: Sequence[str] = (), *, is_replayed: bool = False) -> SparkSession:
     """The session to work in, with the kernels of the decoder and these algorithms in this machine's cache where they
-    are used. Raises SetupError, and what `begun_session` does.
+    are used. is_replayed: as of `begun_session`. Raises SetupError, and what `begun_session` does.
     """
     with compiling_for(SparkSession.getActiveSession(), algorithms):
-        return begun_session(run, app)
+        return begun_session(run, app, is_replayed=is_replayed)
 
 
 def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> AbstractContextManager[None]:
@@ -34,12 +34,13 @@ def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> Abst
     return compiling(algorithms) if runs_here else nullcontext()
 
 
-def begun_session(run: Run, app: str) -> SparkSession:
-    """The session to work in; one that is not there yet suits the size of the captures. Raises SetupError and
-    SparkError, and LakeError where it does not reach the lake.
+def begun_session(run: Run, app: str, *, is_replayed: bool = False) -> SparkSession:
+    """The session to work in; one that is not there yet suits the size of the captures, and whether they are replayed
+    in it as well. Raises SetupError and SparkError, and LakeError where it does not reach the lake.
     """
     captures = () if SparkSession.getActiveSession() is not None else run.captures
-    spark = spark_session(run.master, app, run.spark_conf, sum(unpacked_bytes(str(path)) for path in captures))
+    work = Work(sum(unpacked_bytes(str(path)) for path in captures), is_replayed)
+    spark = spark_session(run.master, app, run.spark_conf, work)
     check_reachable(spark, run.lake)
     return spark
 

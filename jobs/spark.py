@@ -26,8 +26,10 @@ from jobs.spark_properties import (
     IN_ANY_SESSION,
     JAVA_OPTIONS,
     LISTS,
+    NO_CAPTURES,
     PACKAGES,
     WORKERS_PATH,
+    Work,
     is_one_machine,
     own_properties,
     properties,
@@ -48,14 +50,14 @@ _TO_SUBMIT = (
 
 
 def spark_session(
-    master: str | None, app: str, conf: Mapping[str, str] | None = None, captured_bytes: int = 0
+    master: str | None, app: str, conf: Mapping[str, str] | None = None, work: Work = NO_CAPTURES
 ) -> SparkSession:
     """The session to work in.
 
     An active session (Databricks, a notebook) is taken, and the properties on which results depend are set in it. Under
     a plain spark-submit, refetch's properties are added where spark-submit was given none. Otherwise Spark is started
-    here, on `master` or local[*], with its output in spark_log(). `conf` overrides all others. captured_bytes: the size
-    of the captures that a new session has to suit; 0 where none are read.
+    here, on `master` or local[*], with its output in spark_log(). `conf` overrides all others. work: what a new session
+    has to suit.
 
     Raises SetupError where Java or Delta's jars are missing, SparkError where Spark does not start.
     """
@@ -65,10 +67,10 @@ def spark_session(
         return active
     given = dict(conf or {})
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        session = _submitted_session(master, app, given, captured_bytes)
+        session = _submitted_session(master, app, given, work)
         _check_delta(session, _TO_SUBMIT)
     else:
-        session = _started_session(master or "local[*]", app, given, captured_bytes)
+        session = _started_session(master or "local[*]", app, given, work)
         _check_delta(session, f"Does --conf leave them out ({', '.join(LISTS)})? Spark's log: {spark_log()}")
     return session
 
@@ -88,13 +90,13 @@ def spark_log() -> Path:
     return folder / f"spark-{os.getpid()}.log"
 
 
-def _started_session(master: str, app: str, conf: dict[str, str], captured_bytes: int) -> SparkSession:
+def _started_session(master: str, app: str, conf: dict[str, str], work: Work) -> SparkSession:
     java, home = check_java(), Path(pyspark.__file__).parent
     # A SPARK_HOME of another version would start jars that do not fit this pyspark.
     os.environ["SPARK_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app)
-    given = started_properties(master, conf, os.environ.get("REFETCH_JARS"), captured_bytes)
+    given = started_properties(master, conf, os.environ.get("REFETCH_JARS"), work)
     archive = archive_option(cache_dir(), home, java, given[JAVA_OPTIONS])
     given[JAVA_OPTIONS] = f"{archive} {given[JAVA_OPTIONS]}"
     spark_conf.setAll(list(given.items()))
@@ -114,13 +116,13 @@ def _started_session(master: str, app: str, conf: dict[str, str], captured_bytes
     return SparkSession(context)
 
 
-def _submitted_session(master: str | None, app: str, conf: dict[str, str], captured_bytes: int) -> SparkSession:
+def _submitted_session(master: str | None, app: str, conf: dict[str, str], work: Work) -> SparkSession:
     # Without a gateway SparkConf() is empty, and what spark-submit was given would be overruled.
     SparkContext._ensure_initialized()
     submitted = SparkConf()
     builder = SparkSession.builder.appName(app)
     on = master or submitted.get("spark.master", "") or ""
-    own = own_properties(on, captured_bytes)
+    own = own_properties(on, work)
     if is_one_machine(on):
         # Elsewhere the packages come by --py-files, and the executors' path and Python are the cluster's own business.
         own[WORKERS_PATH] = str(ROOT)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from jobs.paths import CONF, python_path
 from udfs.errors import SetupError
@@ -13,8 +14,8 @@ from udfs.errors import SetupError
 EVERYWHERE, ONE_MACHINE = "spark-defaults.conf", "spark-local.conf"
 SMALL, QUICK_JAVA = "spark-small.conf", "spark-quick-java.conf"
 """Files of properties in conf, with the reason for each."""
-SMALL_BYTES, QUICK_JAVA_BYTES = 64 << 20, 4 << 30
-"""Captures below these sizes have the properties of SMALL and QUICK_JAVA."""
+SMALL_BYTES, QUICK_JAVA_BYTES, QUICK_REPLAY_BYTES = 64 << 20, 4 << 30, 256 << 20
+"""Captures below these sizes have the properties of SMALL and QUICK_JAVA; the last where they are replayed, too."""
 
 DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 """The jars that a folder named by REFETCH_JARS has to hold."""
@@ -37,6 +38,29 @@ _TASKS_OF_A_CORE = 2
 _ON_ONE_MACHINE = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?")
 
 
+class Work(NamedTuple):
+    """What a new session has to suit.
+
+    captured_bytes: of the captures that are read; 0 where none are, whose lake may be of any size. is_replayed: they
+    are replayed as well, which takes several times as long.
+    """
+
+    captured_bytes: int = 0
+    is_replayed: bool = False
+
+    def is_below(self, size: int) -> bool:
+        """Whether captures are read, of less than so many bytes."""
+        return 0 < self.captured_bytes < size
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it ends before Java's second compiler would have paid."""
+        return self.is_below(QUICK_REPLAY_BYTES if self.is_replayed else QUICK_JAVA_BYTES)
+
+
+NO_CAPTURES = Work()
+
+
 def properties(path: Path) -> dict[str, str]:
     """The properties of a file in Spark's own form: `key value` lines, # for comments."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
@@ -53,19 +77,16 @@ def is_one_machine(master: str) -> bool:
     return _ON_ONE_MACHINE.fullmatch(master) is not None
 
 
-def own_properties(master: str, captured_bytes: int = 0) -> dict[str, str]:
-    """refetch's properties on this master for captures of so many bytes, each file's over those before.
-
-    captured_bytes: 0 where no captures are read, whose lake may be of any size.
-    """
+def own_properties(master: str, work: Work = NO_CAPTURES) -> dict[str, str]:
+    """refetch's properties on this master for this work, each file's over those before."""
     found = properties(CONF / EVERYWHERE)
     if is_one_machine(master):
         found |= properties(CONF / ONE_MACHINE)
         # Spark's two hundred are for clusters: many more tasks than can run at once are a cost.
         found[SHUFFLE_PARTITIONS] = str(_TASKS_OF_A_CORE * _cores(master))
-    if 0 < captured_bytes < QUICK_JAVA_BYTES:
+    if work.is_quick:
         found |= properties(CONF / QUICK_JAVA)
-    if 0 < captured_bytes < SMALL_BYTES:
+    if work.is_below(SMALL_BYTES):
         found |= properties(CONF / SMALL)
     return found
 
@@ -97,13 +118,13 @@ def jar_properties(folder: str | None) -> dict[str, str]:
 
 
 def started_properties(
-    master: str, conf: Mapping[str, str], jars: str | None, captured_bytes: int = 0
+    master: str, conf: Mapping[str, str], jars: str | None, work: Work = NO_CAPTURES
 ) -> dict[str, str]:
     """Properties of a Spark started here: refetch's, the jars', the caller's, each over those before; LISTS grow.
 
     Raises what `jar_properties` raises.
     """
-    own = own_properties(master, captured_bytes)
+    own = own_properties(master, work)
     own[WORKERS_PATH] = python_path()
     own |= jar_properties(jars)
     joined = {key: _joined(own.get(key, ""), conf[key]) for key in LISTS if key in conf}

@@ -12,12 +12,15 @@ from jobs.spark_properties import (
     EVERYWHERE,
     IN_ANY_SESSION,
     JAVA_OPTIONS,
+    NO_CAPTURES,
     ONE_MACHINE,
     QUICK_JAVA,
     QUICK_JAVA_BYTES,
+    QUICK_REPLAY_BYTES,
     SHUFFLE_PARTITIONS,
     SMALL,
     SMALL_BYTES,
+    Work,
     is_one_machine,
     jar_properties,
     own_properties,
@@ -96,23 +99,26 @@ def test_the_callers_jars_and_packages_come_beside_a_folders_jars(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("captured_bytes", "files"),
+    ("work", "files"),
     [
-        (1, [QUICK_JAVA, SMALL]),
-        (SMALL_BYTES, [QUICK_JAVA]),
-        (QUICK_JAVA_BYTES, []),
-        pytest.param(0, [], id="no captures, whose lake may be large"),
+        (Work(1), [QUICK_JAVA, SMALL]),
+        (Work(SMALL_BYTES), [QUICK_JAVA]),
+        (Work(QUICK_JAVA_BYTES), []),
+        pytest.param(NO_CAPTURES, [], id="no captures, whose lake may be large"),
+        (Work(1, is_replayed=True), [QUICK_JAVA, SMALL]),
+        (Work(QUICK_REPLAY_BYTES - 1, is_replayed=True), [QUICK_JAVA]),
+        (Work(QUICK_REPLAY_BYTES, is_replayed=True), []),
     ],
 )
 @pytest.mark.parametrize("master", ["local[2]", "yarn"])
-def test_small_captures_have_a_spark_that_starts_fast(captured_bytes: int, files: list[str], master: str) -> None:
+def test_small_captures_have_a_spark_that_starts_fast(work: Work, files: list[str], master: str) -> None:
     suited = {key: value for name in files for key, value in properties(CONF / name).items()}
-    assert own_properties(master, captured_bytes) == own_properties(master) | suited
+    assert own_properties(master, work) == own_properties(master) | suited
 
 
 def test_what_suits_small_captures_is_for_the_caller_to_change() -> None:
     given = {"spark.sql.adaptive.enabled": "true", JAVA_OPTIONS: "-Xss4m"}
-    found = started_properties("local[2]", given, None, captured_bytes=1)
+    found = started_properties("local[2]", given, None, Work(captured_bytes=1))
     assert found["spark.sql.adaptive.enabled"] == "true"
     assert found[JAVA_OPTIONS].endswith(" -Xss4m")
     assert found["spark.sql.codegen.wholeStage"] == "false"
