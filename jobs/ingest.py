@@ -30,8 +30,9 @@ from jobs.kernels import ready_session, start_workers
 from jobs.lake import check_tables, has_table, rows_of, side_by_side
 from jobs.packed_tables import unpacked, write_packed
 from jobs.progress import stage
+from jobs.report_page.findings import look_up_captured
 from jobs.run import Run
-from jobs.summary import captured, captured_summary
+from jobs.summary import captured_summary
 from jobs.target import Target
 from jobs.version import decoder
 from schemas.tables.silver import (
@@ -176,4 +177,4 @@ def main(run: Run) -> None:
     walks_records = [] if run.records is None else [BATCH_SPLIT]
     spark = ready_session(run, "refetch ingest", walks_records)
     capture_id = ingest(spark, run)
-    sys.stdout.write(captured_summary(run.lake, capture_id, captured(spark, run.lake, capture_id)))
+    sys.stdout.write(captured_summary(run.lake, capture_id, look_up_captured(spark, run.lake, capture_id)))

@@ -6,16 +6,13 @@ Where captures are ingested alone it has what was read and lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 
-from pyspark.sql import Row, SparkSession
-
-from jobs.lake import rows_of, side_by_side, table_path
+from jobs.lake import table_path
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.question import Findings, Query
+from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers
-from jobs.report_page.trust import ALWAYS, compared, fidelity, fidelity_table, glossary, lost_lines, read_lines
+from jobs.report_page.trust import compared, fidelity_table, glossary, lost_lines, read_lines
 from jobs.screen import grid_lines, printable, wrapped
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
@@ -42,18 +39,6 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
     layers = (table_path(lake, table).rpartition("/")[0] for table in (CAPTURES, RUNS))
     parts.append(["Tables", *(f"  {folder}" for folder in layers), f"  run {run.run_id}, capture {run.capture_id}"])
     return screen(parts)
-
-
-def captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:
-    """What the silver tables hold of a capture set."""
-    own_rows = partial(rows_of, spark, lake, identity=capture_id)
-
-    def rows(query: Query) -> list[Row]:
-        return query(own_rows).collect()
-
-    wanted = [query for query in ALWAYS if query is not fidelity]
-    found = side_by_side(spark, [partial(rows, query) for query in wanted])
-    return Findings(dict(zip(wanted, found, strict=True)), {}, {}, {}, "")
 
 
 def captured_summary(lake: str, capture_id: str, found: Findings) -> str:

@@ -112,8 +112,7 @@ def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
     unlike: batches refused in the capture and taken by the replay of its settings. Where that splits none of them, what
     refused them is not known, and no size is called safe.
     """
-    captured = (row for row in rows if row[BATCH_SPLIT.scenario] == CAPTURED_LANE)
-    if unlike and not any(row["splits"] + row["failed"] for row in captured):
+    if unlike and takes_all([row for row in rows if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]):
         yield f"  no batch.size is called safe: brokers refused {unlike:,} batches that the replay of the captured"
         yield "  settings takes; state what was in force of batch.size, linger.ms and max.message.bytes by --captured"
         return
@@ -144,6 +143,11 @@ def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
             others = "  ".join(f"{key}={value}" for key, value in sorted(changed.items()) if key != BATCH_SIZE)
             best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if is_safe(row) else 0)
     return dict(sorted(best.items()))
+
+
+def takes_all(rows: Sequence[Row]) -> bool:
+    """Whether these lanes split no batch and fail none."""
+    return not any(row["splits"] + row["failed"] for row in rows)
 
 
 def is_safe(row: Row) -> bool:

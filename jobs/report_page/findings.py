@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 
 from jobs.captures.kafka_release import KAFKA, releases
 from jobs.lake import read_table, rows_of, side_by_side
+from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
-from jobs.report_page.trust import ALWAYS
+from jobs.report_page.trust import ALWAYS, fidelity
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
@@ -114,11 +115,23 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     def own_rows(table: Table) -> DataFrame:
         return rows_of(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
 
+    of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
+    wanted = list(dict.fromkeys([*ALWAYS, *of_replays, *queries_of(lanes)]))
+    return Findings(asked(spark, wanted, own_rows), lanes, run.refused, run.captured, run.kafka)
+
+
+def look_up_captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:
+    """Ask the silver tables of a capture set what was read and lost."""
+    own_rows = cache(partial(rows_of, spark, lake, identity=capture_id))
+    wanted = [query for query in ALWAYS if query is not fidelity]
+    return Findings(asked(spark, wanted, own_rows), {}, {}, {}, "")
+
+
+def asked(spark: SparkSession, queries: Sequence[Query], own_rows: OwnRows) -> dict[Query, list[Row]]:
+    """The rows of each query, all made side by side."""
+
     def rows(query: Query) -> list[Row]:
         return query(own_rows).collect()
 
-    of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
-    wanted = list(dict.fromkeys([*ALWAYS, *of_replays, *queries_of(lanes)]))
-    tasks: list[Callable[[], list[Row]]] = [partial(rows, query) for query in wanted]
-    found = dict(zip(wanted, side_by_side(spark, tasks), strict=True))
-    return Findings(found, lanes, run.refused, run.captured, run.kafka)
+    tasks: list[Callable[[], list[Row]]] = [partial(rows, query) for query in queries]
+    return dict(zip(queries, side_by_side(spark, tasks), strict=True))

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import in_lane_order
-from jobs.replays.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe
+from jobs.replays.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe, takes_all
 from jobs.report_page.most import IN_ALL, and_more, first_rows
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.traffic import produced_codecs
@@ -113,8 +113,8 @@ def safe(found: Findings) -> str:
 
 def unlike_captured(found: Findings) -> str:
     """That brokers refused batches in the capture and the replay of the captured settings splits none."""
-    refused, lane = sum(row["refused"] for row in found.of(produced_codecs)), in_order(found)[:1]
-    if not refused or any(row["splits"] + row["failed"] for row in lane):
+    refused = sum(row["refused"] for row in found.of(produced_codecs))
+    if not refused or not takes_all(in_order(found)[:1]):
         return ""
     return (
         f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state what was in "

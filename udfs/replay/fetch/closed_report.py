@@ -22,7 +22,7 @@ from udfs.replay.fetch.fetch_report import (
     Totals,
     consumer_rows,
     fairness_rows,
-    memory_bound,
+    memory_bounds,
 )
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import TICKS, Timeline, moment_of
@@ -138,9 +138,7 @@ def most_held(line: Timeline) -> list[npt.NDArray[np.int64]]:
 
 def memory_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
     """Rows of `fetch_memory`: one a lane."""
-    line, settings, n = closed.timeline, lanes.of(done.reader.kind), len(lanes.names)
-    brokers = len({key.split("\0")[0] for key in done.index})
-    bounds = np.array([memory_bound(done, settings, lane, brokers) for lane in range(n)])
+    line, bounds, n = closed.timeline, memory_bounds(done, lanes.of(done.reader.kind)), len(lanes.names)
     held = [ticks[ticks > 0] for ticks in line.held]
     levels = {
         share: np.array(

@@ -65,11 +65,6 @@ class Totals:
     given_up: npt.NDArray[np.int64] | None = None
     left_out: int = 0
 
-    def backlogs(self, lanes: int, partitions: int) -> pa.Array[Any]:
-        """backlog_bytes of each lane and partition."""
-        known = None if self.backlog is None else pa.array(np.tile(self.backlog, lanes))
-        return pa.nulls(lanes * partitions, pa.int64()) if known is None else known
-
     def catch_ups(self, rows: int) -> pa.Array[Any]:
         """catch_up_ms of each lane and partition."""
         return pa.nulls(rows, pa.float64()) if self.catch_up is None else nullable(self.catch_up.T.reshape(-1))
@@ -80,10 +75,10 @@ class Totals:
             return pa.nulls(lanes, pa.float64())
         return nullable(self.catch_up[self.given_up == 0].max(axis=0, initial=0))
 
-    def gave_up(self, lanes: int, partitions: int) -> pa.Array[Any]:
-        """is_given_up of each lane and partition."""
-        known = None if self.given_up is None else pa.array(np.tile(self.given_up == 1, lanes))
-        return pa.nulls(lanes * partitions, pa.bool_()) if known is None else known
+
+def in_every_lane(values: npt.NDArray[np.int64] | None, lanes: int, partitions: int) -> pa.Array[Any]:
+    """What partitions have in whatever lane, in the order of rows; null where that is nothing."""
+    return pa.nulls(lanes * partitions, pa.int64()) if values is None else pa.array(np.tile(values, lanes))
 
 
 def nullable(values: npt.NDArray[np.float64]) -> pa.Array[Any]:
@@ -171,24 +166,32 @@ def fairness_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str
             t.first_batch_overrides: by_lane(sums.overrides),
             t.cut_tail_bytes: by_lane(sums.cut_tail),
             t.unknown_requests: by_lane(sums.unknown),
-            t.backlog_bytes: totals.backlogs(n, m),
+            t.backlog_bytes: in_every_lane(totals.backlog, n, m),
             t.catch_up_ms: totals.catch_ups(n * m),
-            t.is_given_up: totals.gave_up(n, m),
+            t.is_given_up: in_every_lane(totals.given_up, n, m).cast(pa.bool_()),
         },
     )
 
 
-def memory_bound(done: Replayed, lanes: Lanes, lane: int, brokers: int) -> int:
-    """KIP-74: N parallel fetches take at most min(N x max_bytes, partitions x partition max bytes)."""
-    max_bytes, most = int(lanes.max_bytes[lane]), int(lanes.partition_max_bytes[lane])
-    max_bytes = done.reader.max_bytes if max_bytes == AS_CAPTURED else max_bytes
-    most = done.reader.partition_max_bytes if most == AS_CAPTURED else most
-    return min(brokers * min(max_bytes, int(lanes.broker_max_bytes[lane])), partitions_of(done) * most)
+def memory_bounds(done: Replayed, lanes: Lanes) -> npt.NDArray[np.int64]:
+    """KIP-74, int64[lanes]: N parallel fetches take at most min(N x max_bytes, partitions x partition max bytes)."""
+    reader = done.reader
+    max_bytes = np.where(lanes.max_bytes == AS_CAPTURED, reader.max_bytes, lanes.max_bytes)
+    most = np.where(lanes.partition_max_bytes == AS_CAPTURED, reader.partition_max_bytes, lanes.partition_max_bytes)
+    bounds: npt.NDArray[np.int64] = np.minimum(
+        brokers_of(done) * np.minimum(max_bytes, lanes.broker_max_bytes), partitions_of(done) * most
+    )
+    return bounds
+
+
+def brokers_of(done: Replayed) -> int:
+    """How many brokers the reader fetched from."""
+    return len({partition_of(key)[0] for key in done.index})
 
 
 def partitions_of(done: Replayed) -> int:
     """How many partitions the reader fetched, each once, of however many brokers it did."""
-    return len({key.split("\0", 1)[1] for key in done.index})
+    return len({partition_of(key)[1:] for key in done.index})
 
 
 def served_shares(sums: Sums, lane: int) -> npt.NDArray[np.float64]:
@@ -207,8 +210,6 @@ def within(counts: npt.NDArray[np.int64], share: float, largest: int) -> int | N
 def consumer_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:
     """Rows of `fetch_consumers`: one a lane."""
     n, m, sums, responses = len(lanes.names), len(done.index), totals.sums.partitions, totals.sums.responses
-    settings = lanes.of(done.reader.kind)
-    brokers = len({key.split("\0")[0] for key in done.index})
     t = FETCH_CONSUMERS
     quantiles: dict[str, pa.Array[Any]] = {
         name: pa.array(
@@ -227,11 +228,11 @@ def consumer_rows(done: Replayed, totals: Totals, lanes: FetchLanes, run_id: str
             t.reader: repeated(done.reader.kind, n),
             t.requests: totals.requests,
             t.partitions: np.full(n, partitions_of(done)),
-            t.brokers: np.full(n, brokers),
+            t.brokers: np.full(n, brokers_of(done)),
             t.bytes: sums.returned[:m].sum(axis=0),
             t.jain_index: pa.array([jain_index(served_shares(sums, lane)) for lane in range(n)], pa.float64()),
             t.response_bytes_max: pa.array(responses.largest, mask=responses.largest == 0),
-            t.memory_bound_bytes: np.array([memory_bound(done, settings, lane, brokers) for lane in range(n)]),
+            t.memory_bound_bytes: memory_bounds(done, lanes.of(done.reader.kind)),
             t.empty_though_available: sums.empty[:m].sum(axis=0),
             t.first_batch_overrides: responses.overrides,
             t.cut_tail_bytes: sums.cut_tail[:m].sum(axis=0),
