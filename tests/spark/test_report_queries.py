@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobs.lake import rows_here
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_answers import closed_lanes
+from jobs.replays.fetch_answers import answer_lines, closed_lanes
 from jobs.replays.split_answers import lanes as split_lanes
+from jobs.replays.split_answers import refused_unlike
 from jobs.report_page.limits import cluster
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FIDELITY
 from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.table import Table
@@ -57,6 +58,32 @@ def test_the_bound_beside_what_a_consumer_holds_is_its_own(spark: SparkSession) 
     row = only(closed_lanes(tables(spark, (c, [{c.client_id: "a"}]), (f, waits), (m, held))))
     assert (row["held"], row["own_bound"], row["bound"]) == (170, 1200, 2400)
     assert row["longest"][f.client_id] == "b"
+
+
+def test_backlogs_that_consumers_left_are_counted_beside_the_catch_up(spark: SparkSession) -> None:
+    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+    consumers = [
+        {c.client_id: "a", c.catch_up_ms: 30.0, c.given_up: 3, c.left_out: 0, c.requests: 1, c.cut_tail_bytes: 0},
+        {c.client_id: "b", c.catch_up_ms: 20.0, c.given_up: 1, c.left_out: 0, c.requests: 1, c.cut_tail_bytes: 0},
+    ]
+    waits = [{f.client_id: "a", f.topic: "t", f.partition: 0, f.longest_wait_ms: 0.0, f.empty_though_available: 0}]
+    held = [{m.client_id: "a", m.bytes_max: 170, m.memory_bound_bytes: 1200}]
+    row = only(closed_lanes(tables(spark, (c, consumers), (f, waits), (m, held))))
+    assert (row["took"], row["never"]) == (30.0, False)
+    told = [*answer_lines({"closed": [row], "open": []}, ["captured"])]
+    assert "  ! catch-up is without 4 backlogs that a consumer left before they were read" in told
+
+
+def test_refused_batches_that_the_replay_takes_are_counted_of_splits_alone(spark: SparkSession) -> None:
+    t = FIDELITY
+    of_splits = {t.algorithm: "batch_split", t.metric: "splits"}
+    rows = [
+        of_splits | {t.client_id: "billing", t.reasons: [("split_not_replayed", 2), ("split_not_captured", 5)]},
+        of_splits | {t.client_id: "audit", t.reasons: [("split_not_replayed", 1)]},
+        of_splits | {t.metric: "splits_replayed", t.reasons: [("split_not_replayed", 9)]},
+    ]
+    assert only(refused_unlike(tables(spark, (t, rows))))["refused"] == 3
+    assert only(refused_unlike(tables(spark, (t, rows[2:]))))["refused"] == 0
 
 
 def test_brokers_that_have_as_many_replicas_are_counted(spark: SparkSession) -> None:
