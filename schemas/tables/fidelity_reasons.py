@@ -147,7 +147,7 @@ CLOSED_FETCHES = FidelityReasons(
     {
         **CLOSED_OBSTACLES,
         "other_partition": FidelityReason(
-            "Closed loop: in the replay it was another partition's turn.",
+            "Closed loop: in the replay another partition's turn was before, or the turn did not come.",
             "Where the client is another than the capture tells, read the lane of its rules: `--set=profile=...`. "
             "Where it asks in a new order each time, as sarama does, no rule tells whose turn it is. Else take whose "
             "turn it is in this reader's lanes as a direction only.",

@@ -8,8 +8,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
     "fetch_max_bytes": {
         "fetches_with_records": "Record bytes of every partition of a response with records",
         "empty_fetches": "... of one without",
-        "closed_loop_order": "Closed loop: the next part of a backlog is of the same partition. Here and in all of the "
-        "closed loop, a segment is taken to end only where a captured read shows that it does",
+        "closed_loop_order": "Closed loop: the nth part of a partition's backlog follows a part of the same partition. "
+        "Here and in all of the closed loop, a segment is taken to end only where a captured read shows that it does",
         "closed_loop_bytes": "Closed loop: bytes read by the end of each 32nd of the captured time are, but for 1 % of "
         "all, what the capture had read within 100 ms or 2 % of that time",
         "closed_loop_catch_up": "Closed loop: a partition's backlog is read within 100 ms or 20 % of the time it took",

@@ -30,6 +30,7 @@ from tests.unit.replay.captured_reader import (
 )
 from udfs.replay.fetch import observed
 from udfs.replay.fetch.client_pace import Fetches, line, measured_pace, time_until
+from udfs.replay.fetch.closed_fidelity import follows
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.fetch_replay import replay_fetches
@@ -336,6 +337,18 @@ def test_a_process_has_one_connection_to_a_broker_and_works_on_the_records_of_al
 def test_another_order_than_the_clients_is_told() -> None:
     """The capture of a client that always names its partitions in the same order, and says it has a session."""
     assert closed_fidelity(batch_rows() + catch_up(rotates=False))["order"] == (32, 20, 0, [("other_partition", 12)])
+
+
+def test_one_part_more_is_one_other_turn_and_not_all_behind_it() -> None:
+    captured, given = [0, 1, 2] * 5, [0, 1, 2, 1, 2] + [0, 1, 2] * 4
+    same = follows(np.array(captured), np.array(given), 3)
+    assert np.flatnonzero(~same).tolist() == [4]  # the second part of 1 follows 2 in place of 0
+
+
+def test_a_turn_that_does_not_come_is_another() -> None:
+    assert follows(np.array([0, 1, 0, 1]), np.array([0, 1]), 2).tolist() == [True, True, False, False]
+    assert follows(np.array([0, 1]), np.zeros(0, np.int64), 2).tolist() == [False, False]
+    assert not len(follows(np.zeros(0, np.int64), np.array([0]), 2))
 
 
 def test_the_pace_keeps_the_times_in_all() -> None:

@@ -17,7 +17,7 @@ from udfs.replay.fetch.closed_intent import Intent, Servings
 from udfs.replay.fetch.closed_loop import CapturedLane
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course
 from udfs.replay.fetch.partition_log import NEVER
-from udfs.wire.arrays import Ints, edges
+from udfs.wire.arrays import Bools, Ints, edges
 
 PIECES = 32
 """The captured time is cut into so many pieces to compare bytes over time."""
@@ -60,6 +60,8 @@ UNCHECKED = frozenset(
      Drift.POSITION_MOVED, Drift.CONVERTED, Drift.COMPACTED)
 )  # fmt: skip
 AGREED = ""
+NONE_BEFORE = -1
+"""Stands for the part before the first."""
 Verdicts = Counter[tuple[str, str, str]]
 """Counts by broker, Metric, and Drift or AGREED."""
 
@@ -132,13 +134,33 @@ def of_backlog(servings: Servings, backlog_end: Ints) -> Ints:
 
 
 def order_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
-    """Of each captured part of the backlog, whether the closed loop had the same partition's turn."""
+    """Of each captured part of the backlog, whether the closed loop had it follow a part of the same partition.
+
+    The nth part of a partition is compared with its nth, so that one part more or less does not shift all behind it.
+    """
     captured = of_backlog(intent.servings, intent.unit.backlog_end)
-    given = replayed.order[: replayed.ordered[0]]
-    same = np.zeros(len(captured), np.bool_)
-    both = min(len(given), len(captured))
-    same[:both] = given[:both] == captured[:both]
-    return [AGREED if equal else Drift.OTHER_PARTITION for equal in same.tolist()]
+    again = follows(captured, replayed.order[: replayed.ordered[0]], len(intent.unit.number))
+    return [AGREED if equal else Drift.OTHER_PARTITION for equal in again.tolist()]
+
+
+def follows(captured: Ints, given: Ints, partitions: int) -> Bools:
+    """Where the nth part of a partition follows one of the same partition in both orders: bool[n] of the captured.
+
+    captured, given: int64[n], int64[m], the partition of each part, below `partitions`.
+
+    >>> follows(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0, 1]), 2).tolist()
+    [True, True, True, False]
+    """
+    by_partition, given_by_partition = (np.argsort(order, kind="stable") for order in (captured, given))
+    begin, given_begin = (edges(np.bincount(order, minlength=partitions)) for order in (captured, given))
+    partition = captured[by_partition]
+    place = given_begin[partition] + np.arange(len(captured)) - begin[partition]
+    is_given = place < given_begin[partition + 1]
+    before, given_before = (np.concatenate([[NONE_BEFORE], order[:-1]]) for order in (captured, given))
+    found = np.zeros(len(captured), np.bool_)
+    which = by_partition[is_given]
+    found[which] = before[which] == given_before[given_by_partition[place[is_given]]]
+    return found
 
 
 def bytes_drift(intent: Intent, replayed: CapturedLane) -> list[str]:
