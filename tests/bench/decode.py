@@ -18,7 +18,7 @@ import numpy as np
 
 from tests.bench.capture_frames import FetchFrames
 from tests.bench.table import ROUNDS, Timing, timed, told
-from tests.oracle.conftest import KAFKA_NEWEST, SLF4J, find_jar
+from tests.oracle.conftest import KAFKA_NEWEST, SLF4J, find_jars
 from udfs.wire.messages import decode
 
 BATCH, PASSES = 10_000, 50
@@ -46,7 +46,7 @@ def compare(what: str, frames: Sequence[FetchFrames]) -> str:
 def java(parts: Sequence[FetchFrames]) -> Iterator[Timing]:
     """kafka-clients by its public classes and by the reader beneath, each after JAVA_WARM_UP passes."""
     source = Path(__file__).parent / "DecodeFrames.java"
-    classpath = os.pathsep.join(str(find_jar(name)) for name in (KAFKA_CLIENTS, SLF4J))
+    classpath = os.pathsep.join(map(str, find_jars(KAFKA_CLIENTS, SLF4J)))
     with tempfile.NamedTemporaryFile() as file:
         for part in parts:
             for request, frame, body in part.contents():

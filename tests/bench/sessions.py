@@ -13,7 +13,7 @@ from time import process_time
 import numpy as np
 
 from tests.bench.table import ROUNDS, Timing, timed, told
-from tests.oracle.conftest import SLF4J, find_jar, java_command
+from tests.oracle.conftest import SLF4J, find_jars, java_command
 from udfs.replay.sessions.session_cache import GREATEST_ID, SHARDS, CacheSettings
 from udfs.replay.sessions.session_clients import FETCH
 from udfs.replay.sessions.session_entries import Partitions
@@ -92,6 +92,6 @@ def java(partitions: int, rounds: int) -> Timing:
     source = Path(__file__).parent / "FetchSessionEvents.java"
     numbers = (CLIENTS, partitions, rounds, SLOTS, JAVA_WARM_UP + ROUNDS)
     with tempfile.TemporaryDirectory() as classes:
-        command = java_command(source, [find_jar(name) for name in ARTIFACTS], Path(classes))
+        command = java_command(source, find_jars(*ARTIFACTS), Path(classes))
         done = subprocess.run([*command, *map(str, numbers)], capture_output=True, text=True, check=True)
     return Timing(f"kafka-server {KAFKA}", [int(ns) / 1e9 for ns in done.stdout.split()[JAVA_WARM_UP:]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,61 +18,83 @@ KAFKA_NEWEST = "4.4.0"
 KAFKA_BEFORE_REMOVALS = "3.9.1"
 SLF4J = "org.slf4j:slf4j-api:1.7.36"
 
-Jar = Callable[[str], Path]
+Jars = Callable[..., list[Path]]
 RunJava = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
-def jar() -> Jar:
-    """The file of a Maven artifact `group:name:version`."""
-    return find_jar
+def jars() -> Jars:
+    """The files of Maven artifacts `group:name:version`, in their order."""
+    return find_jars
 
 
-def find_jar(artifact: str) -> Path:
-    """The file of a Maven artifact, fetched where it is not there yet: by one process at a time, as Maven's own
-    repository stands no two that fill it.
+def find_jars(*artifacts: str) -> list[Path]:
+    """The files of Maven artifacts, in their order; those that are not there yet are fetched.
+
+    By one process at a time, as Maven's own repository stands no two that fill it, and all at once, as Maven takes
+    seconds to start.
     """
     given = os.environ.get("REFETCH_ORACLE_JARS")
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "refetch" / "oracle-jars"
     folder = Path(given) if given else cache
-    _, name, version = artifact.split(":")
-    path = folder / f"{name}-{version}.jar"
-    if not path.exists():
+    paths = {artifact: folder / "{1}-{2}.jar".format(*artifact.split(":")) for artifact in artifacts}
+    if missing := _not_there(paths):
         maven = shutil.which("mvn")
         if maven is None:
-            pytest.skip(f"no mvn to fetch {artifact}, and REFETCH_ORACLE_JARS does not have it")
+            pytest.skip(f"no mvn to fetch {', '.join(missing)}, and REFETCH_ORACLE_JARS does not have them")
         with one_at_a_time(folder / ".lock"):
-            if not path.exists():
-                _fetch(maven, artifact, path)
-    return path
+            _fetch(maven, _not_there(paths), folder)
+    return list(paths.values())
 
 
-def _fetch(maven: str, artifact: str, path: Path) -> None:
-    with TemporaryDirectory(dir=path.parent) as folder:
-        command = [maven, "-q", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
-        # Away from any pom.xml, which would decide about plugins and repositories.
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def _not_there(paths: Mapping[str, Path]) -> list[str]:
+    return [artifact for artifact, path in paths.items() if not path.exists()]
+
+
+def _fetch(maven: str, artifacts: Sequence[str], folder: Path) -> None:
+    with TemporaryDirectory(dir=folder) as work:
+        Path(work, "pom.xml").write_text(_project(artifacts))
+        command = [maven, "-q", "dependency:copy", "-DoutputDirectory=jars"]
+        done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            pytest.fail(f"mvn could not fetch {artifact}: {done.stdout[-500:]}")
-        # At once, so that nobody finds a part of it.
-        Path(folder, path.name).replace(path)
+            pytest.fail(f"mvn could not fetch {', '.join(artifacts)}: {done.stdout[-500:]}")
+        for fetched in Path(work, "jars").glob("*.jar"):
+            # At once, so that nobody finds a part of it.
+            fetched.replace(folder / fetched.name)
+
+
+def _project(artifacts: Sequence[str]) -> str:
+    """A project of no code that asks for these artifacts."""
+    items = "".join(
+        "<artifactItem><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></artifactItem>".format(
+            *artifact.split(":")
+        )
+        for artifact in artifacts
+    )
+    return (
+        "<project><modelVersion>4.0.0</modelVersion><groupId>jars</groupId><artifactId>jars</artifactId>"
+        "<version>1</version><packaging>pom</packaging><build><plugins><plugin>"
+        "<artifactId>maven-dependency-plugin</artifactId>"
+        f"<configuration><artifactItems>{items}</artifactItems></configuration></plugin></plugins></build></project>"
+    )
 
 
 @pytest.fixture(scope="session", params=[KAFKA_NEWEST, KAFKA_BEFORE_REMOVALS])
-def kafka_clients(request: pytest.FixtureRequest, jar: Jar) -> Path:
+def kafka_clients(request: pytest.FixtureRequest, jars: Jars) -> Path:
     """kafka-clients.jar of the newest release and of the last one with the removed versions."""
-    return jar(f"org.apache.kafka:kafka-clients:{request.param}")
+    [found] = jars(f"org.apache.kafka:kafka-clients:{request.param}")
+    return found
 
 
 @pytest.fixture(scope="session")
-def run_java(jar: Jar, tmp_path_factory: pytest.TempPathFactory) -> RunJava:
+def run_java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> RunJava:
     """Run a Java source file of this folder: run_java("Source.java", *jars, stdin=..., arguments=...) -> its output."""
     if shutil.which("javac") is None or shutil.which("java") is None:
         pytest.skip("no JDK: java and javac are needed to run Kafka's own classes")
 
-    def run(source: str, *jars: Path, stdin: str = "", arguments: Sequence[str] = ()) -> str:
+    def run(source: str, *of_kafka: Path, stdin: str = "", arguments: Sequence[str] = ()) -> str:
         classes = tmp_path_factory.mktemp("classes")
-        command = java_command(Path(__file__).parent / source, (*jars, jar(SLF4J)), classes)
+        command = java_command(Path(__file__).parent / source, (*of_kafka, *jars(SLF4J)), classes)
         done = subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.oracle.conftest import Jar, RunJava
+from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.producers import Producer, Records, lanes_of, replayed
 from udfs.replay.splits.accumulator import Sizes
 from udfs.replay.splits.compression_estimate import updated
@@ -79,13 +78,13 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(release: str, jar: Jar, run_java: RunJava) -> Told:
+def told(release: str, jars: Jars, run_java: RunJava) -> Told:
     frequency = [frequency_case(share) for share in range(1, 100, 7)]
     cases = [random_case(seed) for seed in range(40)]
-    jars: list[Path] = [jar(f"org.apache.kafka:kafka-clients:{release}"), *(jar(codec) for codec in CODECS)]
+    classpath = jars(f"org.apache.kafka:kafka-clients:{release}", *CODECS)
     asked = "estimate " + " ".join(map(str, RATIOS.view(np.int32).tolist()))
     text = "\n".join([asked, *(case.text(RELEASES[release]) for case in (*frequency, *cases)), ""])
-    lines = run_java("AccumulatorOfRecords.java", *jars, stdin=text).split("\n")
+    lines = run_java("AccumulatorOfRecords.java", *classpath, stdin=text).split("\n")
     rest = iter(lines[len(RATIOS) :])
     for case in (*frequency, *cases):
         for line in rest:

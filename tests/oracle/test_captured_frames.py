@@ -19,7 +19,7 @@ import pytest
 
 from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
-from tests.oracle.conftest import KAFKA_NEWEST, Jar, RunJava
+from tests.oracle.conftest import KAFKA_NEWEST, Jars, RunJava
 from tests.oracle.test_message_declarations import snake_case
 from tests.unit.wire.reference import SPANS, default, within
 from udfs.capture.chunks import frames
@@ -159,7 +159,7 @@ def decoded_in(exchanges: Exchanges) -> Iterator[tuple[str, list[Said | None]]]:
 
 
 @pytest.fixture(scope="module")
-def both_readings(jar: Jar, run_java: RunJava) -> dict[str, list[tuple[Said | None, str]]]:
+def both_readings(jars: Jars, run_java: RunJava) -> dict[str, list[tuple[Said | None, str]]]:
     """By capture, what each request and response says to the decoder, and Kafka's JSON of it; Java runs once."""
     lines: list[str] = []
     ours: dict[str, list[Said | None]] = {capture.stem: [] for capture in CAPTURES}
@@ -168,7 +168,7 @@ def both_readings(jar: Jar, run_java: RunJava) -> dict[str, list[tuple[Said | No
             for line, both in decoded_in(exchanges):
                 lines.append(line)
                 ours[capture.stem] += both
-    clients = jar(f"org.apache.kafka:kafka-clients:{KAFKA_NEWEST}")
+    [clients] = jars(f"org.apache.kafka:kafka-clients:{KAFKA_NEWEST}")
     printed = iter(run_java("ParseFrames.java", clients, *JACKSON, stdin="\n".join(lines)).splitlines())
     readings = {capture: [(said, next(printed)) for said in told] for capture, told in ours.items()}
     assert next(printed, None) is None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.oracle.conftest import Jar, RunJava
+from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.closed_units import Client, Part, Times, replayed
 from udfs.replay.fetch.closed_loop import Outcome
 
@@ -89,12 +89,12 @@ def requests_of(out: Outcome, consumer: Consumer, node: int, numbers: list[int])
         yield node, int(out.kept.asked[0, row]) - BEGIN, tuple(got)
 
 
-def test_what_is_asked_for_when_and_in_which_order_is_what_kafkas_fetcher_asks(jar: Jar, run_java: RunJava) -> None:
+def test_what_is_asked_for_when_and_in_which_order_is_what_kafkas_fetcher_asks(jars: Jars, run_java: RunJava) -> None:
     """AbstractFetch, FetchBuffer, FetchCollector, SubscriptionState: order, nodes left out, max.poll.records."""
     chance = random.Random(SEED)  # noqa: S311  (not for secrets)
     consumers = [some_consumer(chance) for _ in range(CONSUMERS)]
     lines = "\n".join(consumer.line() for consumer in consumers)
-    printed = run_java("ConsumeInTurn.java", jar(f"org.apache.kafka:kafka-clients:{KAFKA}"), stdin=lines).splitlines()
+    printed = run_java("ConsumeInTurn.java", *jars(f"org.apache.kafka:kafka-clients:{KAFKA}"), stdin=lines).splitlines()
     assert len(printed) == CONSUMERS
     for consumer, line in zip(consumers, printed, strict=True):
         order, requests = asked_by_kafka(line)

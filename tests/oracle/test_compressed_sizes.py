@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.oracle.conftest import Jar, RunJava
+from tests.oracle.conftest import Jars, RunJava
 from tests.oracle.test_batch_split import CODECS
 from tests.unit.wire.encoding import record
 from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
@@ -25,12 +25,12 @@ def values(seed: int) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def batches(jar: Jar, run_java: RunJava) -> list[tuple[str, list[bytes], int]]:
+def batches(jars: Jars, run_java: RunJava) -> list[tuple[str, list[bytes], int]]:
     """Codec, values and what a batch of them takes in Kafka."""
     asked = [(codec, values(seed)) for seed in range(12) for codec in CODEC_NAMES]
-    jars = [jar("org.apache.kafka:kafka-clients:4.1.1"), *(jar(codec) for codec in CODECS)]
+    classpath = jars("org.apache.kafka:kafka-clients:4.1.1", *CODECS)
     lines = "\n".join(" ".join([codec, *(value.hex() for value in of)]) for codec, of in asked)
-    sizes = run_java("CompressedBatches.java", *jars, stdin=lines + "\n").split()
+    sizes = run_java("CompressedBatches.java", *classpath, stdin=lines + "\n").split()
     return [(codec, of, int(size)) for (codec, of), size in zip(asked, sizes, strict=True)]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.oracle.conftest import KAFKA_NEWEST, Jar, RunJava
+from tests.oracle.conftest import KAFKA_NEWEST, Jars, RunJava
 from udfs.replay.fetch.client_order import move_to_end
 from udfs.replay.fetch.fetch_read import read_partition
 
@@ -31,7 +31,7 @@ def test_partitions_move_to_the_end_as_in_partition_states(kafka_clients: Path, 
     assert [[int(word) for word in line.split()] for line in printed.splitlines()] == expected
 
 
-def test_a_read_returns_what_log_segment_does(jar: Jar, run_java: RunJava) -> None:
+def test_a_read_returns_what_log_segment_does(jars: Jars, run_java: RunJava) -> None:
     """ReplicaManager makes nothing of a read whose first batch is incomplete."""
     chance = random.Random(SEED)  # noqa: S311  (not for secrets)
     asked = []
@@ -41,8 +41,8 @@ def test_a_read_returns_what_log_segment_does(jar: Jar, run_java: RunJava) -> No
             (lengths, chance.randint(0, len(lengths)), chance.choice([0, 1, 70, 100, 500, 5000]), chance.random() < 0.5)
         )
     lines = [f"{' '.join(map(str, lengths))}|{offset} {most} {int(one)}" for lengths, offset, most, one in asked]
-    jars = [jar(f"org.apache.kafka:{name}:{KAFKA_NEWEST}") for name in KAFKA_PARTS]
-    printed = run_java("ReadSegment.java", *jars, *map(jar, OTHER_PARTS), stdin="\n".join(lines))
+    classpath = jars(*(f"org.apache.kafka:{name}:{KAFKA_NEWEST}" for name in KAFKA_PARTS), *OTHER_PARTS)
+    printed = run_java("ReadSegment.java", *classpath, stdin="\n".join(lines))
     answers = [line for line in printed.splitlines() if "|" in line]
     assert len(answers) == len(asked)
     for line, (_, offset, most, one) in zip(answers, asked, strict=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from jobs.replays.session_cache import PROFILES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS
+from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
 from udfs.replay.sessions.session_cache import (
     CURRENT,
@@ -238,7 +238,7 @@ Blocks = Callable[[int, int, bool], Block]
 
 
 @pytest.fixture(scope="module", params=RELEASES, ids=lambda release: release.profile)
-def kafka(request: pytest.FixtureRequest, jar: Callable[[str], Path], run_java: Callable[..., str]) -> Blocks:
+def kafka(request: pytest.FixtureRequest, jars: Jars, run_java: RunJava) -> Blocks:
     """A release's own account of random fetches by seed, slots and whether clients restart; one JVM for all."""
     release: Release = request.param
     asked = [
@@ -247,7 +247,7 @@ def kafka(request: pytest.FixtureRequest, jar: Callable[[str], Path], run_java: 
     ]  # fmt: skip
     lines = [line for _, slots, _, fetches in asked for line in
              (f"{slots} {EVICTION_MS} {release.shards}", *(wanted.line() for wanted in fetches))]  # fmt: skip
-    told = run_java(release.source, *map(jar, release.artifacts), stdin="\n".join(lines) + "\n").splitlines()
+    told = run_java(release.source, *jars(*release.artifacts), stdin="\n".join(lines) + "\n").splitlines()
     blocks: list[list[Request]] = []
     for of in map(requests_of, told):
         if of.fetch == 0 and (not blocks or blocks[-1][-1].fetch > 0):
@@ -360,7 +360,7 @@ def test_bodies_are_as_long_as_kafkas(kafka: Blocks, seed: int) -> None:
         assert ours == {name: getattr(request, field) for name, field in told.items()}, (n, request)
 
 
-def test_an_epoch_follows_another_as_in_kafka(jar: Callable[[str], Path], run_java: Callable[..., str]) -> None:
+def test_an_epoch_follows_another_as_in_kafka(jars: Jars, run_java: RunJava) -> None:
     epochs = [-2, -1, 0, 1, 2, GREATEST_ID - 1, GREATEST_ID]
-    told = run_java("NextEpochs.java", jar(KAFKA_4_3.artifacts[2]), stdin=" ".join(map(str, epochs)))
+    told = run_java("NextEpochs.java", *jars(KAFKA_4_3.artifacts[2]), stdin=" ".join(map(str, epochs)))
     assert [next_epoch(epoch) for epoch in epochs] == [int(word) for word in told.split()]

@@ -12,7 +12,7 @@ import pytest
 
 from schemas.wire.apis import APIS
 from schemas.wire.message import Field, Message
-from tests.oracle.conftest import KAFKA_NEWEST, RunJava
+from tests.oracle.conftest import KAFKA_NEWEST, Jars, RunJava
 from tests.unit.wire.reference import MESSAGES
 
 Described = list[dict[str, Any]]
@@ -99,12 +99,12 @@ def test_a_message_is_declared_as_kafka_declares_it(kafka_clients: Path, message
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
-def test_a_message_has_every_version_of_either_release(jar: Any, message: Message) -> None:
+def test_a_message_has_every_version_of_either_release(jars: Jars, message: Message) -> None:
     spoken = {
         version
         for release in (KAFKA_NEWEST, "3.9.1")
         for version in up_to(
-            schema(jar(f"org.apache.kafka:kafka-clients:{release}"), message.name)["validVersions"], 99
+            schema(*jars(f"org.apache.kafka:kafka-clients:{release}"), message.name)["validVersions"], 99
         )
     }
     assert up_to(message.versions, 99) == sorted(spoken)
@@ -125,10 +125,10 @@ def test_every_api_and_header_version_is_in_the_table(kafka_clients: Path, run_j
             assert response_header == int(is_flexible and name != "API_VERSIONS")
 
 
-def test_the_table_has_no_api_or_version_that_kafka_has_not(jar: Any, run_java: RunJava) -> None:
+def test_the_table_has_no_api_or_version_that_kafka_has_not(jars: Jars, run_java: RunJava) -> None:
     spoken = set()
     for release in (KAFKA_NEWEST, "3.9.1"):
-        for line in run_java("ApiKeysTable.java", jar(f"org.apache.kafka:kafka-clients:{release}")).splitlines():
+        for line in run_java("ApiKeysTable.java", *jars(f"org.apache.kafka:kafka-clients:{release}")).splitlines():
             key, _, *versions = line.split()
             spoken |= {(int(key), int(numbers.split(":")[0])) for numbers in versions}
     declared = {(api.key, version) for api in APIS for version in range(api.first_version, api.last_version + 1)}

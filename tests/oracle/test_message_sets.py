@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.oracle.conftest import Jar, RunJava
+from tests.oracle.conftest import Jars, RunJava
 from udfs.wire.message_sets import Unwrapped, unwrapped
 from udfs.wire.record_batches import RecordBatches, walk
 from udfs.wire.records import Budget
@@ -41,11 +41,11 @@ def asked(magic: int, codec: int, appended_ms: int, chance: random.Random) -> st
 
 
 @pytest.fixture(scope="module")
-def sets(kafka_clients: Path, jar: Jar, run_java: RunJava) -> list[Set]:
+def sets(kafka_clients: Path, jars: Jars, run_java: RunJava) -> list[Set]:
     chance = random.Random(1)  # noqa: S311  (no secret depends on it)
     kinds = [(magic, codec, appended) for magic in (0, 1) for codec in CODECS for appended in (-1, NOW_MS + 5000)]
     lines = [asked(*kind, chance) for kind in kinds if kind[0] == 1 or kind[2] < 0 for _ in range(8)]
-    printed = run_java("MessageSets.java", kafka_clients, *map(jar, JARS), stdin="\n".join(lines)).splitlines()
+    printed = run_java("MessageSets.java", kafka_clients, *jars(*JARS), stdin="\n".join(lines)).splitlines()
     found = []
     for line, answer in zip(lines, printed, strict=True):
         magic, codec, appended = map(int, line.split()[:3])

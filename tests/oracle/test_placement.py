@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.oracle.conftest import Jar, RunJava
+from tests.oracle.conftest import Jars, RunJava
 from udfs.replay.limits.brokers import Brokers, brokers_of
 from udfs.replay.limits.java_random import java_random
 from udfs.replay.limits.limited_placer import arranged_for, place_limited
@@ -76,16 +76,16 @@ def answers(run_java: RunJava, placer: str, jars: Sequence[Path], lines: Sequenc
     return run_java("PlaceReplicas.java", *jars, stdin="\n".join(lines), arguments=[placer]).splitlines()
 
 
-def test_striped_placement_is_kafkas_for_the_same_draws(run_java: RunJava, jar: Jar) -> None:
+def test_striped_placement_is_kafkas_for_the_same_draws(run_java: RunJava, jars: Jars) -> None:
     asked = cases(True, (None,), RACKS[:3], RACKS, (None, *RACKS))
     names = ("kafka-metadata", "kafka-server-common", "kafka-clients")
-    jars = [jar(f"org.apache.kafka:{name}:4.3.1") for name in names]
+    artifacts = (f"org.apache.kafka:{name}:4.3.1" for name in names)
     lines = [f"{a.start} {a.partitions} {a.factor} {a.words()}" for a in asked]
-    assert [ours_striped(a) for a in asked] == answers(run_java, "striped", jars, lines)
+    assert [ours_striped(a) for a in asked] == answers(run_java, "striped", jars(*artifacts), lines)
 
 
-def test_placement_without_a_limit_is_that_of_admin_utils(run_java: RunJava, jar: Jar) -> None:
+def test_placement_without_a_limit_is_that_of_admin_utils(run_java: RunJava, jars: Jars) -> None:
     asked = cases(False, (None,), RACKS[:2], RACKS[:3], RACKS)
-    jars = [jar(f"org.apache.kafka:{name}:4.0.0") for name in ("kafka-server-common", "kafka-clients")]
+    artifacts = (f"org.apache.kafka:{name}:4.0.0" for name in ("kafka-server-common", "kafka-clients"))
     lines = [f"{a.start} {a.first} {a.partitions} {a.factor} {a.words()}" for a in asked]
-    assert [ours_admin(a) for a in asked] == answers(run_java, "admin", jars, lines)
+    assert [ours_admin(a) for a in asked] == answers(run_java, "admin", jars(*artifacts), lines)

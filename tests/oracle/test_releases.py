@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.releases import BROKERS_ONLY, FETCHES, MARKS, Mark
+from tests.oracle.conftest import Jars, RunJava
 
 PATCHES = {
     "0.9": "0.9.0.1", "0.10.0": "0.10.0.1", "0.10.1": "0.10.1.1", "0.10.2": "0.10.2.2", "0.11": "0.11.0.3",
@@ -25,11 +25,12 @@ Offered = Mapping[int, tuple[int, int]]
 
 
 @pytest.fixture(scope="module")
-def offered(jar: Callable[[str], Path], run_java: Callable[..., str]) -> Mapping[str, Offered]:
+def offered(jars: Jars, run_java: RunJava) -> Mapping[str, Offered]:
     """What each release offers."""
-    jars = [str(jar(f"org.apache.kafka:kafka-clients:{patch}")) for patch in PATCHES.values()]
+    clients = jars(*(f"org.apache.kafka:kafka-clients:{patch}" for patch in PATCHES.values()))
+    printed = run_java("OfferedVersions.java", arguments=list(map(str, clients))).splitlines()
     found = {}
-    for release, line in zip(PATCHES, run_java("OfferedVersions.java", arguments=jars).splitlines(), strict=True):
+    for release, line in zip(PATCHES, printed, strict=True):
         numbers = [tuple(map(int, word.split(":"))) for word in line.split()]
         found[release] = {key: (stable, newest) for key, stable, newest in numbers}
     return found
