@@ -43,7 +43,8 @@ def find_jars(*artifacts: str) -> list[Path]:
         if maven is None:
             pytest.skip(f"no mvn to fetch {', '.join(missing)}, and REFETCH_ORACLE_JARS does not have them")
         with one_at_a_time(folder / ".lock"):
-            _fetch(maven, _not_there(paths), folder)
+            if still_missing := _not_there(paths):
+                _fetch(maven, still_missing, folder)
     return list(paths.values())
 
 
