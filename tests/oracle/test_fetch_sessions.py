@@ -15,14 +15,12 @@ from jobs.replays.session_cache import PROFILES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS
+from schemas.wire.fetch import ID_NOT_FOUND, INVALID_EPOCH, TOPIC_ID_ERROR
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
 from udfs.replay.sessions.session_cache import (
     CURRENT,
     GREATEST_ID,
-    ID_NOT_FOUND,
-    INVALID_EPOCH,
     SHARDS,
-    TOPIC_ID_ERROR,
     CacheSettings,
     next_epoch,
 )

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.fetch import ID_NOT_FOUND, SESSION_ERRORS
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
-from udfs.replay.sessions.session_cache import FINAL_EPOCH, ID_NOT_FOUND, INITIAL_EPOCH, SESSION_ERRORS, next_epoch
+from udfs.replay.sessions.session_cache import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from udfs.replay.sessions.session_contents import MEASURED
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel

@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from schemas.wire.fetch import ID_NOT_FOUND
 from udfs.replay.sessions.session_cache import (
-    ID_NOT_FOUND,
     NOWHERE,
     Cache,
     CacheSettings,

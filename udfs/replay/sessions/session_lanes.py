@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.fetch import ID_NOT_FOUND, INVALID_EPOCH
 from udfs.replay.sessions.session_cache import (
     FINAL_EPOCH,
-    ID_NOT_FOUND,
     INITIAL_EPOCH,
-    INVALID_EPOCH,
     NOWHERE,
     Cache,
     CacheSettings,
