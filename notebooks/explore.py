@@ -117,7 +117,7 @@ lake.sql("""
 lake.sql("""
     SELECT client_id, count_if(fetch_session_epoch = 0) AS full_fetches,
            count_if(fetch_session_epoch > 0) AS incremental, count_if(fetch_session_epoch < 0) AS sessionless,
-           count_if(error_code IN (70, 71)) AS session_errors
+           count_if(error_code IN (70, 71, 106)) AS session_errors
     FROM exchanges WHERE api_name = 'FETCH' GROUP BY client_id ORDER BY full_fetches DESC, client_id LIMIT 10
 """)
 

@@ -85,7 +85,7 @@ def replayed(events: DataFrame, lanes: SessionLanes, run_id: str, seed: str, sha
     def replay_brokers(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from replay_sessions(rows, lanes, run_id, seed)
 
-    order = (t.broker, t.request_time, t.connection_id, t.exchange_no, t.position)
+    order = (t.broker, t.request_time, t.connection_id, t.exchange_no, t.position, t.topic_key, t.partition)
     return packed_in_order(events, shards, order, replay_brokers)
 
 

@@ -13,13 +13,18 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * What clients want, and a release's own classes in closed loop on it.
  *
- * A line `slots evictionMs shards` begins a broker. Then a line a fetch: `ms client privileged version act throttled
- * topic:partition:offset:highWatermark:logStart:recordBytes:error ...`. For each request that comes of it, a line: `fetch
- * sessionId epoch error responseSessionId requestBytes responseBytes listed forgotten returned read`, lists as
- * topic:partition,..., bytes of the bodies or -1.
+ * A line `slots evictionMs shards` begins a broker. Then a line a fetch: `ms client privileged version again act
+ * throttled topic:partition:offset:highWatermark:logStart:recordBytes:error ...`, `again` being the version after an error
+ * of the session. For each request that comes of it, a line: `fetch sessionId epoch error responseSessionId requestBytes
+ * responseBytes listed forgotten returned read`, lists as topic:partition,..., bytes of the bodies or -1.
  */
 public class SessionLoop {
-    public enum Act { BY_RULES, BEGIN_ANEW, NETWORK_ERROR, CLOSE, WRONG_EPOCH }
+    public enum Act {
+        BY_RULES, BEGIN_ANEW, NETWORK_ERROR, CLOSE, WRONG_EPOCH, LATER;
+
+        /** Whether the client asks again at once after an error of its session, as a consumer does. */
+        boolean goesOn() { return this != WRONG_EPOCH && this != LATER; }
+    }
 
     /** A partition as a fetch wants it, and what there is for it. */
     public record Part(TopicPartition tp, long offset, long highWatermark, long logStart, int recordBytes, short error) {
@@ -31,13 +36,15 @@ public class SessionLoop {
         }
     }
 
-    public record Fetch(long ms, String client, boolean privileged, short version, Act act, boolean throttled, Map<TopicPartition, Part> wanted) {
+    public record Fetch(long ms, String client, boolean privileged, short version, short again, Act act, boolean throttled, Map<TopicPartition, Part> wanted) {
         static Fetch parse(String[] word) {
             Map<TopicPartition, Part> wanted = new LinkedHashMap<>();
-            Arrays.stream(word).skip(6).map(Part::parse).forEach(part -> wanted.put(part.tp(), part));
+            Arrays.stream(word).skip(7).map(Part::parse).forEach(part -> wanted.put(part.tp(), part));
             return new Fetch(Long.parseLong(word[0]), word[1], word[2].equals("1"), Short.parseShort(word[3]),
-                Act.values()[Integer.parseInt(word[4])], word[5].equals("1"), wanted);
+                Short.parseShort(word[4]), Act.values()[Integer.parseInt(word[5])], word[6].equals("1"), wanted);
         }
+
+        Fetch afterError() { return new Fetch(ms, client, privileged, again, again, Act.BY_RULES, throttled, wanted); }
     }
 
     /** A request and its response. */
@@ -74,14 +81,14 @@ public class SessionLoop {
                 continue;
             }
             Fetch fetch = Fetch.parse(word);
+            boolean goesOn = fetch.act().goesOn();
             Exchange told;
-            Act act = fetch.act();
-            do { // after an error of its session a client asks again at once
-                told = release.exchange(fetch, act);
+            do {
+                told = release.exchange(fetch, fetch.act());
                 if (told == null) break;
                 out.append(number).append(' ').append(told.line()).append('\n');
-                if (act != Act.WRONG_EPOCH) act = Act.BY_RULES;
-            } while (told.error() != 0 && act != Act.WRONG_EPOCH);
+                fetch = fetch.afterError();
+            } while (told.error() != 0 && goesOn);
             number++;
         }
         System.out.print(out);

@@ -14,15 +14,13 @@ from jobs.replays.session_cache import PROFILES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS
+from schemas.wire.fetch import ID_NOT_FOUND, INVALID_EPOCH, TOPIC_ID_ERROR
 from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
 from udfs.replay.sessions.session_cache import (
     CURRENT,
     GREATEST_ID,
-    ID_NOT_FOUND,
-    INVALID_EPOCH,
     SHARDS,
-    TOPIC_ID_ERROR,
     CacheSettings,
     next_epoch,
 )
@@ -38,7 +36,7 @@ from udfs.wire.fetch_sizes import fetch_sizes
 METRICS_JAR = "com.yammer.metrics:metrics-core:2.2.0"
 EVICTION_MS = 120_000
 SLOTS = (8, 24, 40)
-BY_RULES, BEGIN_ANEW, NETWORK_ERROR, CLOSE, WRONG_EPOCH = range(5)
+BY_RULES, BEGIN_ANEW, NETWORK_ERROR, CLOSE, WRONG_EPOCH, LATER = range(6)
 STEPS_MS = (1, 20, 500, 5_000, 30_000, 59_999, 60_000, 60_001, 119_999, 120_000, 120_001)
 NOT_LEADER = 6
 WITHOUT_TOPIC_IDS = 12
@@ -97,6 +95,7 @@ class Wanted:
     ms: int
     client: int
     version: int
+    again: int  # the version after an error of the session
     act: int
     throttled: int
     partitions: tuple[tuple[str, int, int, int, int, int, int], ...]
@@ -108,7 +107,9 @@ class Wanted:
     def line(self) -> str:
         parts = (":".join(map(str, part)) for part in self.partitions)
         name = f"client-{self.client}"
-        return " ".join([f"{self.ms} {name} {self.privileged} {self.version} {self.act} {self.throttled}", *parts])
+        return " ".join(
+            [f"{self.ms} {name} {self.privileged} {self.version} {self.again} {self.act} {self.throttled}", *parts]
+        )
 
 
 @dataclass(frozen=True)
@@ -130,13 +131,13 @@ class Request:
 
 def random_act(rng: np.random.Generator, release: Release) -> int:
     """Mostly what the client's rules say; clients of 2.4 have no way to close their session."""
-    act = int(rng.choice(5, p=[0.88, 0.03, 0.03, 0.03, 0.03]))
+    act = int(rng.choice(6, p=[0.85, 0.03, 0.03, 0.03, 0.03, 0.03]))
     return BY_RULES if act == CLOSE and not release.has_topic_ids else act
 
 
-def random_version(rng: np.random.Generator, release: Release, client: int, *, changes: bool) -> int:
-    """Some clients fetch without topic ids, and all do now and then, as when a topic has none."""
-    without = client % 4 == 1 or (changes and rng.random() < 0.02)
+def random_version(rng: np.random.Generator, release: Release, client: int, change: float) -> int:
+    """Some clients fetch without topic ids; all now and then do as the others, as when a topic has none."""
+    without = (client % 4 == 1) != (rng.random() < change)
     return min(WITHOUT_TOPIC_IDS, release.newest_fetch) if without else release.newest_fetch
 
 
@@ -151,8 +152,8 @@ def random_fetches(release: Release, seed: int, clients: int, count: int, *, res
         act = random_act(rng, release) if restarts else BY_RULES
         names = [("abc"[p % 3], p) for p in range(3 * client + 1 + int(rng.integers(1, 4)))]
         rng.shuffle(names)
-        if restarts and 0 < len(found) < count - 100 and rng.random() < 0.02:
-            names = []  # and so not the client's last fetch: it may be refused, and then nothing follows it
+        if restarts and found and rng.random() < 0.02:
+            names = []
         partitions = []
         for topic, number in names:
             now = state.setdefault((client, topic, number), [0, 5, 0])
@@ -164,8 +165,9 @@ def random_fetches(release: Release, seed: int, clients: int, count: int, *, res
             partitions.append((topic, number, now[0], hw, start, records, error))
             now[0] += int(records > 0)
         throttled = int(restarts and act != WRONG_EPOCH and rng.random() < 0.03)
-        version = random_version(rng, release, client, changes=restarts)
-        found.append(Wanted(ms, client, version, act, throttled, tuple(partitions)))
+        version = random_version(rng, release, client, 0.03)
+        again = random_version(rng, release, client, 0.3) if restarts else version
+        found.append(Wanted(ms, client, version, again, act, throttled, tuple(partitions)))
     return found
 
 
@@ -183,6 +185,7 @@ def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBa
         if attempts[request.fetch] == 0 and wanted.act in (BEGIN_ANEW, NETWORK_ERROR):
             connection[wanted.client] += 1
         us = 1000 * wanted.ms + 2 * attempts[request.fetch]
+        version = wanted.again if attempts[request.fetch] else wanted.version
         attempts[request.fetch] += 1
         key = {
             SESSION_EVENTS.connection_id: 1000 * wanted.client + connection[wanted.client],
@@ -190,21 +193,23 @@ def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBa
         }  # fmt: skip
         rows.append(
             fetch_row(
-                **key, client_id=f"client-{wanted.client}", response_time=us + 1, api_version=wanted.version,
+                **key, client_id=f"client-{wanted.client}", response_time=us + 1, api_version=version,
                 session_id=request.session_id, session_epoch=request.epoch, fetch_error=request.error,
                 throttle_time_ms=100 * wanted.throttled, is_follower=bool(wanted.privileged),
             )
         )  # fmt: skip
         of = {f"{topic}:{partition}": rest for topic, partition, *rest in wanted.partitions}
-        for position, told in enumerate(request.read if request.error == 0 else ()):
+        is_refused = request.error != 0
+        for position, told in enumerate(request.listed if is_refused else request.read):
             topic, partition = told.split(":")
             offset, high_watermark, start, records, error = of[told]
             rows.append(
                 partition_row(
                     **key, position=position,
-                    topic_key=ord(topic) + (wanted.version > WITHOUT_TOPIC_IDS) * 1000, partition=int(partition),
+                    topic_key=ord(topic) + (version > WITHOUT_TOPIC_IDS) * 1000, partition=int(partition),
                     fetch_offset=offset, high_watermark=high_watermark, log_start_offset=start, returned_bytes=records,
-                    error_code=error, is_listed=told in request.listed, is_returned=told in request.returned,
+                    error_code=error, is_wanted=not is_refused, is_listed=told in request.listed,
+                    is_returned=told in request.returned,
                     response_session_id=request.response_session_id, partition_max_bytes=1000,
                 )
             )  # fmt: skip
@@ -358,6 +363,16 @@ def test_bodies_are_as_long_as_kafkas(kafka: Blocks, seed: int) -> None:
         kind = "full" if request.epoch <= 0 else "incremental"
         ours = {name: int(fetches[f"{name}_{kind}"][n]) for name in told}
         assert ours == {name: getattr(request, field) for name, field in told.items()}, (n, request)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_kafka_refuses_is_as_long_as_kafkas_but_for_what_it_forgets(kafka: Blocks, seed: int) -> None:
+    block = kafka(seed, 24, True)
+    fetches = measured(block)
+    refused = [(n, r) for n, r in enumerate(block.requests) if r.error and not r.forgotten and r.request_bytes >= 0]
+    ours = [(int(fetches["request_incremental"][n]), int(fetches["response_empty"][n])) for n, _ in refused]
+    assert ours == [(r.request_bytes, r.response_bytes) for _, r in refused]
+    assert any(r.listed for _, r in refused) == block.release.has_topic_ids
 
 
 def test_an_epoch_follows_another_as_in_kafka(jars: Jars, run_java: RunJava) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.fetch import INVALID_EPOCH
 from udfs.facts.held_session import (
     GENERATION,
     IS_KNOWN,
@@ -239,10 +240,22 @@ def follow_incremental(
 
 
 @kernel
-def refuse(fetch: Record, f: int, wanted: Wanted, rows: Rows, n: int) -> int:
-    """A fetch that the broker refused (errors 70, 71, 106, ...): it read nothing and changed nothing."""
+def is_followed(session: Session, fetch: Record) -> bool:
+    """Is a refused fetch the next one of the session that is followed, and all of that known?
+
+    Where the broker had another epoch than that, fetches between were not captured.
+    """
+    state = session.state
+    is_next = state[SESSION_ID] == fetch.session_id and state[NEXT_EPOCH] == fetch.session_epoch
+    return bool(is_next and state[IS_KNOWN] == 1 and fetch.response_error != INVALID_EPOCH)
+
+
+@kernel
+def refuse(session: Session, fetch: Record, f: int, wanted: Wanted, rows: Rows, n: int) -> int:
+    """A fetch that the broker refused (SESSION_ERRORS and others): it read nothing and changed nothing."""
+    fetch.is_known = 1 if is_followed(session, fetch) else 0
     for w in range(fetch.wanted_from, fetch.wanted_to):
-        rows.fetch[n], rows.is_known[n] = f, 0
+        rows.fetch[n], rows.is_known[n] = f, fetch.is_known
         rows.topic[n], rows.partition[n] = wanted.topic[w], wanted.partition[w]
         rows.wanted[n], rows.returned[n], rows.read_position[n] = w, NOWHERE, NOWHERE
         rows.fetch_offset[n], rows.partition_max_bytes[n] = wanted.fetch_offset[w], wanted.partition_max_bytes[w]
@@ -274,7 +287,7 @@ def follow_connection(
         if fetch.session_epoch <= 0:
             n = follow_full(session, fetch, f, wanted, returned, rows, n)
         elif fetch.is_answered == 1 and fetch.response_error != 0:
-            n = refuse(fetch, f, wanted, rows, n)
+            n = refuse(session, fetch, f, wanted, rows, n)
         else:
             n = follow_incremental(session, fetch, f, wanted, forgotten, returned, rows, n)
         f += 1

@@ -19,7 +19,7 @@ from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Rows, Wanted, follow
 from udfs.facts.held_session import NOWHERE, Session, new_session, resized
 from udfs.facts.picking import pick, position_among
-from udfs.wire.arrays import Bools, Ints, Records
+from udfs.wire.arrays import Ints, Records
 from udfs.wire.messages import Decoded, decode
 
 ROWS_AT_A_TIME = 200_000
@@ -134,12 +134,6 @@ def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
     return fetches
 
 
-def is_refused(fetches: Records) -> Bools:
-    """The fetches that the broker answered with an error."""
-    found: Bools = (fetches["is_answered"] == 1) & (fetches["response_error"] != 0)
-    return found
-
-
 def capacities(fetches: Records) -> Ints:
     """By fetch, the most partitions that its connection's session can come to hold in this chunk, int64[fetches]."""
     rows = fetches["wanted_to"] - fetches["wanted_from"] + fetches["returned_to"] - fetches["returned_from"]
@@ -164,7 +158,7 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
         rows = Rows._make(column[:n] for column in room)
         exchanges.session_known[exchange[rows.fetch]] = rows.is_known
         yield partition_rows(exchanges, messages, fetches, exchange, rows)
-    idle = (fetches["session_epoch"] > 0) & (exchanges.session_known[exchange] == UNKNOWN) & ~is_refused(fetches)
+    idle = (fetches["session_epoch"] > 0) & (exchanges.session_known[exchange] == UNKNOWN)
     exchanges.session_known[exchange[idle]] = fetches["is_known"][idle]  # nothing tells a partition of theirs
     is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == connection
     carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE

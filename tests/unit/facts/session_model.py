@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from schemas.wire.fetch import INVALID_EPOCH
 from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Wanted, follow
 from udfs.facts.held_session import NOWHERE, new_session, resized
 
@@ -69,8 +70,10 @@ class Model:
 
     def rows(self, f: int, fetch: Fetch) -> list[Row]:
         if fetch.session[1] > 0 and fetch.answer is not None and fetch.answer[1] != 0:
+            is_next = self.is_known and fetch.session == (self.id, self.epoch)
+            is_known = is_next and fetch.answer[1] != INVALID_EPOCH
             return [
-                Row(f, want.partition, i, None, None, want.offset, want.max_bytes, is_known=False)
+                Row(f, want.partition, i, None, None, want.offset, want.max_bytes, is_known=is_known)
                 for i, want in enumerate(fetch.wants)
             ]
         return self.full(f, fetch) if fetch.session[1] <= 0 else self.incremental(f, fetch)

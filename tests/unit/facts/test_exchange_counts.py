@@ -28,6 +28,18 @@ def test_a_fetch_of_an_idle_session_from_before_the_capture_is_one_of_an_unknown
     assert (counts["fetches"], counts["fetches_of_unknown_sessions"]) == (2, 2)
 
 
+def test_a_refused_fetch_that_names_no_partition_is_one_of_its_session() -> None:
+    opened = asked(FETCH_REQUEST, 12, 1, **FULL), answered(FETCH_RESPONSE, 12, 1, session_id=8)
+    next_one, later = (IDLE | {"session_epoch": epoch} for epoch in (1, 5))
+    refused = [
+        (asked(FETCH_REQUEST, 13, n, **of), answered(FETCH_RESPONSE, 13, n, error_code=106))
+        for n, of in ((2, next_one), (3, later))
+    ]
+    found = tables(*turns(*opened, *refused[0], *refused[1]))["exchange_counts"]
+    ((_, counts),) = counts_by_connection(found).items()
+    assert (counts["fetches"], counts["fetches_of_unknown_sessions"]) == (3, 1)
+
+
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
 def test_exchanges_are_counted_by_what_they_lack(rows: int) -> None:
     undecodable = frame(asked(FETCH_REQUEST, 12, 3, **FULL)[4:-1]), answered(FETCH_RESPONSE, 12, 3)

@@ -129,6 +129,14 @@ def test_a_refused_fetch_keeps_its_error_and_reads_nothing(error: int) -> None:
     assert (row["response_error_code"], row["read_position"], row["session_known"]) == (error, None, False)
 
 
+def test_a_fetch_refused_for_its_topic_ids_is_of_the_session_that_the_capture_shows() -> None:
+    opened = fetched([wanted(b"t", 0)], [returned(b"t", (0, b""))], session=(0, 0), answer=(77, 0), version=12)
+    topics = [{"topic_id": TOPIC_ID, **wanted(b"", 0)}]
+    by_id = fetched(topics, [], correlation_id=2, session=(77, 1), answer=(0, 106), version=13)
+    row = fetch_rows(opened, by_id)[-1]
+    assert (row["response_error_code"], row["read_position"], row["session_known"]) == (106, None, True)
+
+
 def test_a_throttled_fetch_says_for_how_long() -> None:
     (row,) = fetch_rows(fetched([wanted(b"t", 0)], [], throttle=250))
     assert row["throttle_time_ms"] == 250

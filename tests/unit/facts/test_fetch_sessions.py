@@ -75,6 +75,25 @@ def test_a_refused_fetch_reads_nothing_and_changes_nothing(error: int) -> None:
     assert order_after(OPENED, refused) == [A, B, C]
 
 
+@pytest.mark.parametrize(
+    ("before", "epoch", "error", "is_known"),
+    [
+        ([OPENED], 1, 106, True),
+        ([OPENED], 1, 70, True),
+        ([OPENED], 1, 71, False),
+        ([OPENED], 2, 106, False),
+        ([], 1, 106, False),
+        ([OPENED, Fetch((9, 1), answer=None)], 2, 106, False),
+    ],
+    ids=["topic ids", "gone", "another epoch", "fetches between", "from before", "not followed"],
+)
+def test_a_refused_fetch_is_of_a_known_session_where_it_is_the_next_one_of_it(
+    before: list[Fetch], epoch: int, error: int, is_known: bool
+) -> None:
+    rows = followed([*before, Fetch((9, epoch), (Want(A),), answer=(0, error))])
+    assert [row.is_known for row in rows if row.fetch == len(before)] == [is_known]
+
+
 def test_a_throttled_incremental_fetch_keeps_the_session_and_its_order() -> None:
     throttled = Fetch((9, 1), (Want(D),), answer=(9, 0))
     rows = followed([OPENED, throttled, Fetch((9, 2), answer=(9, 0))])

@@ -30,6 +30,7 @@ class Fetch(NamedTuple):
     error: int = 0
     wait_us: int | None = 1
     life: int = 0
+    version: int = 18
 
 
 def captured(*fetches: Fetch) -> pa.RecordBatch:
@@ -42,7 +43,8 @@ def captured(*fetches: Fetch) -> pa.RecordBatch:
         answered = None if fetch.wait_us is None else us + fetch.wait_us
         rows.append(
             fetch_row(**key, client_id=fetch.client, response_time=answered, session_id=fetch.session_id,
-                      session_epoch=fetch.epoch, fetch_error=fetch.error, is_follower=fetch.privileged)
+                      session_epoch=fetch.epoch, fetch_error=fetch.error, is_follower=fetch.privileged,
+                      api_version=fetch.version)
         )  # fmt: skip
         rows.extend(
             partition_row(**key, position=p, partition=p, response_session_id=fetch.granted,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.fetch import INVALID_EPOCH, TOPIC_ID_ERROR
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 
@@ -23,7 +24,6 @@ GREATEST_ID = 2147483647
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 CURRENT, OLDEST_CREATED, KIP_TEXT = 0, 1, 2
 """Rules of eviction: today's, those before KAFKA-9137, and the KIP's."""
-SESSION_ERRORS = ID_NOT_FOUND, INVALID_EPOCH, TOPIC_ID_ERROR = 70, 71, 106
 
 SESSION = np.dtype(
     [

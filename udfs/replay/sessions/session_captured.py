@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.replay.sessions.session_cache import ID_NOT_FOUND
+from schemas.wire.fetch import ID_NOT_FOUND
 from udfs.replay.sessions.session_clients import NO_TIME
 from udfs.replay.sessions.session_order import steps_counter
 from udfs.wire.arrays import Records

@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.fetch import ID_NOT_FOUND, SESSION_ERRORS, TOPIC_ID_ERROR
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
-from udfs.replay.sessions.session_cache import FINAL_EPOCH, ID_NOT_FOUND, INITIAL_EPOCH, SESSION_ERRORS, next_epoch
+from udfs.replay.sessions.session_cache import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from udfs.replay.sessions.session_contents import MEASURED
 from udfs.wire.arrays import Ints, Record, Records
+from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
 from udfs.wire.kernel import kernel
 
 NO_SESSION = 0
@@ -95,6 +97,12 @@ def is_session_error(error: int) -> bool:
 
 
 @kernel
+def uses_topic_ids(fetch: Record) -> int:
+    """Does a request name topics by their ids, as those of a session do from its first fetch to its last (KIP-516)?"""
+    return 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
+
+
+@kernel
 def take_response(client: Record, error: int, response_session_id: int) -> None:
     """FetchSessionHandler.handleResponse for a response whose partitions are right, and for one with an error."""
     if error == ID_NOT_FOUND:
@@ -141,8 +149,11 @@ def owner_of(clients: Clients, connection: int, session_id: int) -> int:
 
 @kernel
 def skips(client: Record, fetch: Record) -> bool:
-    """Did the broker take a later epoch than the session's? Then the fetches between were not captured."""
-    is_taken = fetch.response_us != NO_TIME and fetch.error == 0 and fetch.is_throttled == 0
+    """Did the broker take a later epoch than the session's? Then the fetches between were not captured.
+
+    FetchManager.newContext takes the epoch before it finds that of topic ids wrong.
+    """
+    is_taken = fetch.response_us != NO_TIME and fetch.error in (0, TOPIC_ID_ERROR) and fetch.is_throttled == 0
     return bool(is_taken and client.id == fetch.session_id and 0 < client.epoch < fetch.epoch)
 
 

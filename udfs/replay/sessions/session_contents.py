@@ -82,11 +82,17 @@ def must_return(entry: Record, rows: Partitions, row: int) -> bool:
 
 
 @kernel
+def list_partition(memory: Memory, topic: int, name_length: int, sizes: FetchSizes, version: int) -> None:
+    """Write a partition in an incremental request's list."""
+    flexible = sizes.is_flexible[version]
+    named = sizes.request_topic[version] + name_bytes(name_length, version, flexible)
+    tally(memory.tallies[LISTED], topic, named, 1, sizes.request_partition[version], flexible)
+
+
+@kernel
 def list_entry(memory: Memory, entry: Record, sizes: FetchSizes, version: int) -> None:
     """Write an entry in an incremental request's list."""
-    flexible = sizes.is_flexible[version]
-    topic = sizes.request_topic[version] + name_bytes(entry.name_length, version, flexible)
-    tally(memory.tallies[LISTED], entry.topic, topic, 1, sizes.request_partition[version], flexible)
+    list_partition(memory, entry.topic, entry.name_length, sizes, version)
 
 
 @kernel
@@ -217,6 +223,14 @@ def answer(
 
 
 @kernel
+def begin_lists(memory: Memory) -> None:
+    """Nothing is written in any list."""
+    for which in range(TALLIES):
+        held = memory.tallies[which]
+        held.topic = held.topics = held.partitions = held.in_topic = held.bytes = 0
+
+
+@kernel
 def measure(
     memory: Memory, owner: int, rows: Partitions, first: int, end: int, is_told: bool, is_incremental: bool,
     sizes: FetchSizes, version: int, measured: Record,
@@ -227,9 +241,7 @@ def measure(
     The memory has room.
     """
     client, flexible = memory.clients[owner], sizes.is_flexible[version]
-    for which in range(TALLIES):
-        held = memory.tallies[which]
-        held.topic = held.topics = held.partitions = held.in_topic = held.bytes = 0
+    begin_lists(memory)
     make_room(memory, client, end - first)
     old = client.count
     for index in range(client.first, client.first + old):
@@ -257,8 +269,25 @@ def measure(
 
 
 @kernel
+def measure_refused(memory: Memory, rows: Partitions, fetch: Record, sizes: FetchSizes) -> None:
+    """Say what is in a fetch of a session that the broker refused: what it lists, and an answer without partitions.
+
+    What it forgets is not told.
+    """
+    begin_lists(memory)
+    version = fetch.version
+    for row in range(fetch.first, fetch.end):
+        if rows.is_listed[row] == 1:
+            list_partition(memory, rows.topic[row], rows.name_length[row], sizes, version)
+    listed = memory.tallies[LISTED]
+    fetch.listed = listed.partitions
+    fetch.request_incremental = sizes.request[version] + tallied(listed, sizes.is_flexible[version])
+    fetch.response_empty = fetch.response_captured = sizes.response[version]
+
+
+@kernel
 def measure_all(fetches: Records, first: int, rows: Partitions, memory: Memory, sizes: FetchSizes) -> int:
-    """Measure fetches from `first` on that no error refused; stops where memory runs out and returns how far it came.
+    """Measure fetches from `first` on; stops where memory runs out and returns how far it came.
 
     fetches: FETCH[n] of `udfs.replay.sessions.session_clients`, whose owners are known.
     """
@@ -269,7 +298,9 @@ def measure_all(fetches: Records, first: int, rows: Partitions, memory: Memory, 
         most = memory.end[0] + 2 * (client.count + rows_of_fetch) + LEAST_ROOM
         if most > len(memory.entries) or 2 * (memory.topics.used[0] + client.count) > len(memory.topics.keys):
             return f
-        if fetch.error == 0:
+        if fetch.error != 0:
+            measure_refused(memory, rows, fetch, sizes)
+        else:
             is_told = fetch.response_us >= 0 and fetch.is_throttled == 0
             measure(memory, fetch.owner, rows, fetch.first, fetch.end, is_told, fetch.epoch > 0, sizes, fetch.version,
                     fetch)  # fmt: skip

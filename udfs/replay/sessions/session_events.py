@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
+from schemas.wire.fetch import SESSION_ERRORS
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.key_numbers import key_numbers
-from udfs.replay.sessions.session_cache import SESSION_ERRORS
 from udfs.replay.sessions.session_clients import FETCH, NO_TIME
 from udfs.replay.sessions.session_entries import NOT_TOLD, NOWHERE, Partitions
 from udfs.wire.arrays import Records, edges, read_only

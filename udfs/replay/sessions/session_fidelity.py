@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from schemas.wire.fetch import ID_NOT_FOUND
 from udfs.replay.sessions.session_cache import (
-    ID_NOT_FOUND,
     NOWHERE,
     Cache,
     CacheSettings,
@@ -27,11 +27,17 @@ from udfs.replay.sessions.session_cache import (
     touch,
     victim,
 )
-from udfs.replay.sessions.session_clients import AFTER_LOSS, FROM_BEFORE, NO_TIME, UNEXPECTED, is_session_error
+from udfs.replay.sessions.session_clients import (
+    AFTER_LOSS,
+    FROM_BEFORE,
+    NO_TIME,
+    UNEXPECTED,
+    is_session_error,
+    uses_topic_ids,
+)
 from udfs.replay.sessions.session_lanes import US_PER_MS
 from udfs.replay.sessions.session_order import OVERLAP_US, UNKNOWN_PHASE, issued_shard, steps_counter
 from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
 from udfs.wire.kernel import kernel
 
 CLOCK_MS = 2
@@ -119,9 +125,8 @@ def put_session(
             for other in range(base, base + cache.live[0, shard]):
                 slot = other if is_older(cache.sessions[0, other], cache.sessions[0, slot]) else slot
         close_session(cache, settings, 0, slot)
-    uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
     return open_session(
-        cache, settings, 0, shard, session_id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids, now_ms
+        cache, settings, 0, shard, session_id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids(fetch), now_ms
     )
 
 
@@ -145,10 +150,9 @@ def judge_request(judged: Judged, settings: CacheSettings, fetch: Record, now_ms
             judged.closed_us[shard_of(fetch.session_id, settings.shards[0])] = fetch.asked_us
             close_session(cache, settings, 0, slot)
         return
-    uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
     predicted = ID_NOT_FOUND
     if slot != NOWHERE:
-        predicted = session_error(cache.sessions[0, slot], fetch.epoch, uses_topic_ids)
+        predicted = session_error(cache.sessions[0, slot], fetch.epoch, uses_topic_ids(fetch))
     shown = predicted
     if fetch.response_us != NO_TIME and fetch.is_throttled == 0:  # a throttled response has no error
         judged.verdicts[fetch.name, _ERRORS, error_verdict(predicted, fetch)] += 1
@@ -174,7 +178,7 @@ def follow_request(
     if fetch.size == 0 and fetch.is_lost == 0:
         close_session(cache, settings, 0, slot)
         return
-    session.epoch = next_epoch(fetch.epoch)
+    session.epoch, session.uses_topic_ids = next_epoch(fetch.epoch), uses_topic_ids(fetch)
     touch(cache, settings, 0, slot, fetch.size, now_ms)
 
 

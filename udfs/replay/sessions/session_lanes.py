@@ -1,8 +1,9 @@
 """Brokers and clients in closed loop, in every lane: what each client would have sent, and what it would have got.
 
 The intent of each captured fetch is the same in all lanes: when, by whom, which partitions. Session and epoch are the
-lane's own. A client that gets an error of its session asks again at once with a full fetch, in whose place the capture
-may have the incremental one that a lane without that error needs; the captured fetch that got the error is left out.
+lane's own. A client that gets an error of its session asks again with a full fetch, in whose place the capture may have
+the incremental one that a lane without that error needs: the captured fetch that got the error is asked where the lane
+has an error for it as well, and left out where it has none.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.fetch import ID_NOT_FOUND, INVALID_EPOCH
 from udfs.replay.sessions.session_cache import (
     FINAL_EPOCH,
-    ID_NOT_FOUND,
     INITIAL_EPOCH,
-    INVALID_EPOCH,
     NOWHERE,
     Cache,
     CacheSettings,
@@ -42,9 +42,9 @@ from udfs.replay.sessions.session_clients import (
     WRONG_EPOCH,
     is_session_error,
     take_response,
+    uses_topic_ids,
 )
 from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
 from udfs.wire.kernel import kernel
 
 FULL, INCREMENTAL, SESSIONLESS = range(3)
@@ -155,10 +155,9 @@ def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_
     session_id = fetch.response_session_id
     if session_id <= 0 or shard_of(session_id, settings.shards[lane]) != shard:
         session_id = random_id(cache, settings, lane, shard)
-    uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
     open_session(
-        cache, settings, lane, shard, session_id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids, now_ms
-    )
+        cache, settings, lane, shard, session_id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids(fetch), now_ms
+    )  # fmt: skip
     lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
     found: int = session_id
     return found
@@ -172,10 +171,9 @@ def admit(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_m
     client.id, client.epoch = fetch.session_id, fetch.epoch
     if cache.live[lane, shard] >= settings.slots[lane] or slot_by_hint(cache, lane, fetch.owner, client.id) != NOWHERE:
         return
-    uses_topic_ids = 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
     slot = open_session(
-        cache, settings, lane, shard, client.id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids, now_ms
-    )
+        cache, settings, lane, shard, client.id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids(fetch), now_ms
+    )  # fmt: skip
     cache.sessions[lane, slot].epoch = fetch.epoch
     cache.sessions[lane, slot].is_partial = 1
     lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
@@ -215,7 +213,7 @@ def ask_incremental(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Rec
     if slot == NOWHERE:
         return ID_NOT_FOUND
     session = cache.sessions[lane, slot]
-    error = session_error(session, client.epoch, 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0)
+    error = session_error(session, client.epoch, uses_topic_ids(fetch))
     if error != 0:
         return error
     if fetch.size == 0 and fetch.is_lost == 0:
@@ -229,16 +227,38 @@ def ask_incremental(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Rec
 
 
 @kernel
-def ask_out_of_turn(lanes: Lanes, lane: int, fetch: Record) -> None:
-    """A fetch with another epoch than the session's, if the lane has a session for it."""
+def refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
+    """The error of a fetch that the captured broker refused; 0 where the lane has none for it."""
     client = lanes.clients[lane, fetch.owner]
-    if client.epoch <= 0:
-        return
-    note_request(lanes, lane, fetch, False)
+    if client.epoch <= 0 or fetch.act == FROM_BEFORE:
+        return 0
     slot = slot_by_hint(lanes.cache, lane, fetch.owner, client.id)
-    lanes.outcomes[lane].not_found += slot == NOWHERE
+    if slot == NOWHERE:
+        return ID_NOT_FOUND
+    if fetch.act == WRONG_EPOCH:
+        return INVALID_EPOCH
+    found: int = session_error(lanes.cache.sessions[lane, slot], client.epoch, uses_topic_ids(fetch))
+    return found
+
+
+@kernel
+def ask_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
+    """A fetch that the captured broker refused, where it is refused here as well.
+
+    Elsewhere the client's next fetch, which the capture shows whole, is what it asks for.
+    """
+    error = refusal(lanes, lane, fetch)
+    if error != 0:
+        note_request(lanes, lane, fetch, False)
+        note_refusal(lanes, lane, fetch, error)
+
+
+@kernel
+def note_refusal(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
+    """A client is told of its session that it is not as it thinks."""
+    lanes.outcomes[lane].not_found += error == ID_NOT_FOUND
     note_response(lanes, lane, fetch, fetch.response_empty)
-    take_response(client, ID_NOT_FOUND if slot == NOWHERE else INVALID_EPOCH, NO_SESSION)
+    take_response(lanes.clients[lane, fetch.owner], error, NO_SESSION)
 
 
 @kernel
@@ -254,9 +274,7 @@ def ask(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms:
         if fetch.is_throttled == 1:  # its response has no error, and no session
             client.answer = SESSIONLESS
             return
-        lanes.outcomes[lane].not_found += error == ID_NOT_FOUND
-        note_response(lanes, lane, fetch, fetch.response_empty)
-        take_response(client, error, NO_SESSION)
+        note_refusal(lanes, lane, fetch, error)
     ask_full(lanes, settings, lane, fetch)
 
 
@@ -286,13 +304,14 @@ def play(moments: Records, first: int, end: int, fetches: Records, lanes: Lanes,
         fetch = fetches[moment.fetch]
         if not has_room(lanes.cache) or lanes.evicted[0] + count > len(lanes.evictions):
             return m
-        if is_session_error(fetch.error) and fetch.act != WRONG_EPOCH:
+        is_refused = is_session_error(fetch.error)
+        if is_refused and moment.is_response == 1:
             continue
         for lane in range(count):
             if moment.is_response == 1:
                 answer(lanes, settings, lane, fetch, moment.us // US_PER_MS)
-            elif fetch.act == WRONG_EPOCH:
-                ask_out_of_turn(lanes, lane, fetch)
+            elif is_refused:
+                ask_refused(lanes, lane, fetch)
             else:
                 ask(lanes, settings, lane, fetch, moment.us // US_PER_MS)
     return end

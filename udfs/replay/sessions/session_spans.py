@@ -1,7 +1,7 @@
 """How many slots the captured broker can have had: at least the sessions that live at once, at most those at a refusal.
 
-A session lives from the response that opens it at least to the last fetch that it served, and at most until it is
-closed, or a fetch finds it gone. A shard that refuses a session is full.
+A session lives from the response that opens it at least to the last fetch that found it, be it refused for its epoch or
+its topic ids, and at most until it is closed, or a fetch finds it gone. A shard that refuses a session is full.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.fetch import ID_NOT_FOUND
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.sessions.session_cache import shard_of
 from udfs.replay.sessions.session_clients import NO_TIME
@@ -86,8 +87,8 @@ def follow_spans(moments: Records, first: int, end: int, fetches: Records, spans
 
 @kernel
 def serve(spans: Spans, session_id: int, asked_us: int, error: int, us: int) -> None:
-    """A fetch in a session was served, or found it gone."""
-    if error != 0:
+    """A fetch found a session, or found it gone."""
+    if error == ID_NOT_FOUND:
         close_span(spans, session_id, us)
         return
     known = spans.by_id.values[place_of(spans.by_id, session_id)]
