@@ -156,7 +156,8 @@ def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_
     if session_id <= 0 or shard_of(session_id, settings.shards[lane]) != shard:
         session_id = random_id(cache, settings, lane, shard)
     open_session(
-        cache, settings, lane, shard, session_id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids(fetch), now_ms
+        cache, settings, lane, shard, session_id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids(fetch),
+        now_ms,
     )  # fmt: skip
     lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
     found: int = session_id
@@ -172,7 +173,8 @@ def admit(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_m
     if cache.live[lane, shard] >= settings.slots[lane] or slot_by_hint(cache, lane, fetch.owner, client.id) != NOWHERE:
         return
     slot = open_session(
-        cache, settings, lane, shard, client.id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids(fetch), now_ms
+        cache, settings, lane, shard, client.id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids(fetch),
+        now_ms,
     )  # fmt: skip
     cache.sessions[lane, slot].epoch = fetch.epoch
     cache.sessions[lane, slot].is_partial = 1
