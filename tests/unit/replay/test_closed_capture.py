@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas.tables.steps import READS
 from tests.packed import unpack
 from tests.unit.replay.captured_reader import (
     BATCHES,
@@ -41,8 +43,13 @@ LOOSE = ["response_time", "max_wait_ms", "max_bytes", "min_bytes", "fetch_offset
 
 def gold(events: Rows, lanes: FetchLanes, most: int = 10_000) -> dict[str, Rows]:
     """The gold rows, the passes being given batches of at most so many rows."""
+    return gold_of(reads_of(events, most), lanes, most)
+
+
+def gold_of(reads: pa.Table, lanes: FetchLanes, most: int) -> dict[str, Rows]:
+    """The gold rows of rows of READS."""
     rows: dict[str, Rows] = defaultdict(list)
-    for packed in replay_fetches(reads_of(events, most).to_batches(max_chunksize=most), lanes, "run"):
+    for packed in replay_fetches(reads.to_batches(max_chunksize=most), lanes, "run"):
         for batch in unpack([packed]):
             rows[packed["table"][0].as_py()] += batch.to_pylist()
     return rows
@@ -196,6 +203,23 @@ def test_fetches_that_are_not_kept_are_counted_and_the_same_ones_however_batches
     rows = gold(EVENTS, lanes_of(AS_CAPTURED), most)
     assert {row["mode"]: row["left_out"] for row in rows["fetch_consumers"]} == {"closed": captured - 10, "open": 0}
     assert rows == gold(EVENTS, lanes_of(AS_CAPTURED))
+
+
+@pytest.mark.parametrize("most", [1, 7, 10_000])
+def test_of_a_connection_with_more_batches_than_are_kept_no_log_is_known_whichever_comes_first(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The logs come first, in whichever order a shuffle brings them."""
+    monkeypatch.setattr(observed, "MOST_BATCHES", BATCHES * (PARTITIONS - 1))
+    rows = reads_of(EVENTS)
+    logs = int((rows[READS.exchange_no].to_numpy() < 0).sum())
+    backwards = rows.take([*reversed(range(logs)), *range(logs, rows.num_rows)])
+    forth, back = (gold_of(ordered, lanes_of(AS_CAPTURED, SIZE), most) for ordered in (rows, backwards))
+    assert logs == PARTITIONS
+    assert forth == back
+    told = [row for row in forth["fidelity"] if row["metric"] == "closed_loop_bytes"]
+    assert [row["reasons"] for row in told] == [[("log_content_unknown", 32)]]
+    assert [row["checked"] for row in told] == [0]
 
 
 def test_the_tables_have_what_becomes_of_each_lane() -> None:

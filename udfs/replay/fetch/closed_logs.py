@@ -93,7 +93,7 @@ def known_log(
     kept = slice(first, first + count)
     return Log(
         base[kept], last[kept], np.maximum(size[kept], 1), rising[:count], min(start - first, count),
-        bool(holds and not len(later)),
+        bool(holds and not len(later) and seen.has_logs),
     )  # fmt: skip
 
 

@@ -70,6 +70,7 @@ class Observed:
     logs: by partition's key the pieces of its log, in the columns of LISTS. limits: LIMITS of the first fetch. flags:
     how many reads have each of FLAGS. bounds: the highest told by partition. moves: reads that do not repeat the one
     before. count: fetches; left_out: fetches beyond those; reads: of partitions in them; batches: in the logs.
+    has_logs: whether there was room for those.
     last_sent: when the last fetch was (us).
     moved_away: by partition, when it was asked for at another broker (us). moved_here: by partition, the offset that
     was asked for first at the brokers before.
@@ -90,6 +91,7 @@ class Observed:
     left_out: int = 0
     reads: int = 0
     batches: int = 0
+    has_logs: bool = True
     last_sent: int | None = None
     moved_away: dict[int, int] = field(default_factory=dict)
     moved_here: dict[int, int] = field(default_factory=dict)
@@ -102,10 +104,13 @@ def joined(pieces: list[Columns], names: tuple[str, ...]) -> Columns:
 
 
 def note_log(seen: Observed, key: str, piece: Columns) -> None:
-    """Keep a piece of a partition's log."""
-    if seen.batches < MOST_BATCHES:
-        seen.batches += len(piece["base"])
+    """Keep a piece of a partition's log. With more than MOST_BATCHES none is kept, whichever came first."""
+    seen.batches += len(piece["base"])
+    seen.has_logs = seen.batches <= MOST_BATCHES
+    if seen.has_logs:
         seen.logs[key].append(piece)
+    else:
+        seen.logs.clear()
 
 
 def log_pieces(rows: pa.RecordBatch) -> Iterator[tuple[str, Columns]]:

@@ -69,7 +69,8 @@ def joined_nodes(before: Observed, seen: Observed) -> Observed:
         before.first | {n: read for n, read in seen.first.items() if n not in before.first}, before.last | later,
         [*before.moves, *(moved_on(before, m) for m in seen.moves)],
         before.limits, flags, before.bounds | seen.bounds, before.count + seen.count,
-        before.left_out + seen.left_out, before.reads + seen.reads, before.batches + seen.batches, seen.last_sent,
+        before.left_out + seen.left_out, before.reads + seen.reads, before.batches + seen.batches,
+        before.has_logs and seen.has_logs, seen.last_sent,
     )  # fmt: skip
 
 
