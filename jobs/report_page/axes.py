@@ -80,9 +80,6 @@ def doublings(low: float, high: float) -> list[float]:
 
 
 def round_bytes(high: float) -> list[float]:
-    """Values from 0, no more than six, a round number of bytes, KiB, MiB or GiB apart."""
-    unit = 1024 ** max(0, int(math.log2(max(high, 1)) // 10))
-    steps = [unit * step for step in (1, 2, 5, 10, 20, 50, 100, 200, 256, 512)]
-    finer = [unit * part // 1024 for part in (64, 128, 256, 512)] if unit > 1 else []
-    apart = next((step for step in (*finer, *steps) if high / step <= 5), unit * 1024)
+    """Values from 0, no more than six, a power of two apart."""
+    apart = 2 ** max(0, math.ceil(math.log2(max(high, 1) / 5)))
     return [float(apart * i) for i in range(int(high // apart) + 1)]

@@ -326,10 +326,10 @@ def semantics_table(found: Findings) -> Grid:
         checked, agreed, unknown = (sum(row[count] for row in rows) for count in (t.checked, t.agreed, t.unknown))
         cells.append([name, semantics(found, name), f"{checked:,}", share(agreed, checked), f"{unknown:,}"])
     head = ("replay", "follows", "checked", "equal", "unknown")
-    return Grid(head, cells, head[:2], ("What is compared, and why it differs, the table under What to trust has.",))
+    return Grid(head, cells, head[:2], ("What is compared, and why it differs, is under What to trust.",))
 
 
 TRUSTED = Question(
-    20, "Can I trust this for my broker version and my capture?", "all", (), (), trusted, (agreement_bars,),
+    20, "Can I trust this for my broker version and my capture?", "all", (), (), trusted, (),
     semantics_table,
 )  # fmt: skip

@@ -33,6 +33,7 @@ def test_bytes_have_few_ticks_at_round_binary_values(high: int) -> None:
     assert 2 <= len(ticks) <= 6
     assert ticks[0] == 0
     assert high * 0.6 < ticks[-1] <= high
+    assert ticks[1].hex().startswith("0x1.0000000000000p")
 
 
 def test_doublings_stay_within_their_reach_and_are_few() -> None:
