@@ -20,7 +20,8 @@ from jobs.progress import stage
 from jobs.replays.limit_answers import answer_lines
 from jobs.replays.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.run import Run
-from jobs.scenarios.cluster_file import Cluster, read_cluster
+from jobs.scenarios.cluster import Cluster
+from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario import Scenario
 from jobs.target import Target
 from jobs.version import replayer

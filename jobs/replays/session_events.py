@@ -46,7 +46,7 @@ def fetch_events(exchanges: DataFrame) -> DataFrame:
     is_told = F.col(x.error_code).isNotNull()  # of a response that is cut nothing is known, its session neither
 
     def if_whole(column: Column) -> Column:
-        return F.when((F.col(x.missing_bytes) == 0) & (column > 0), column)
+        return F.when((F.col(x.missing_bytes) + F.col(x.unsent_bytes) == 0) & (column > 0), column)
 
     return asked.select(
         t.broker, t.connection_id, t.exchange_no, t.client_address, t.api_version, t.throttle_time_ms,

@@ -44,7 +44,7 @@ class LocatedYaml:
     """A YAML file: `data` with every scalar as written (null is None), `lines` by address, `faults` of form.
 
     Of a key that is given several times it has the first value.
-    others: the file as it reads with the others; each value is in one of them.
+    others: for each further value the file with that value alone; within lists there are none.
     """
 
     name: str
@@ -81,29 +81,9 @@ def read_located_yaml(path: str, kind: str) -> LocatedYaml:
     for alias in aliases:
         line = alias.start_mark.line + 1 if alias.start_mark else 1
         raise _refused(path, line, f"alias *{alias.anchor} is not taken here; write the value out")
-    located, *located.others = [_reading(path, root, turn) for turn in range(_turns(root))]
-    return located
-
-
-def _turns(node: yaml.Node | None) -> int:
-    """How often a file has to be read for every value of keys that are given several times: once where none is."""
-    if isinstance(node, yaml.MappingNode):
-        return max((sum(_turns(value) for _, value in values) for values in _values(node).values()), default=1)
-    return max(map(_turns, node.value), default=1) if isinstance(node, yaml.SequenceNode) else 1
-
-
-def _values(node: yaml.MappingNode) -> dict[str, list[tuple[int, yaml.Node]]]:
-    """The values of each key, with the key's line."""
-    values: dict[str, list[tuple[int, yaml.Node]]] = {}
-    for key, value in node.value:
-        values.setdefault(str(key.value), []).append((key.start_mark.line + 1, value))
-    return values
-
-
-def _reading(path: str, root: yaml.Node | None, turn: int) -> LocatedYaml:
     located = LocatedYaml(path)
     if root is not None:
-        located.data = _plain(located, root, (), turn)
+        located.data = _plain(located, root, ())
     return located
 
 
@@ -111,27 +91,37 @@ def _refused(path: str, line: int, text: str) -> ScenarioError:
     return ScenarioError(path, (str(Fault(Place(line, path), text)),))
 
 
-def _plain(located: LocatedYaml, node: yaml.Node, address: Address, turn: int) -> Plain:
+def _plain(located: LocatedYaml, node: yaml.Node, address: Address) -> Plain:
     """The node as plain text values; on the way, the lines and the keys given twice are noted in `located`."""
     located.lines.setdefault(address, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
-        return _mapping(located, node, address, turn)
+        return _mapping(located, node, address)
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(located, item, (*address, i), turn) for i, item in enumerate(node.value)]
+        return [_plain(located, item, (*address, i)) for i, item in enumerate(node.value)]
     return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
 
 
-def _mapping(located: LocatedYaml, node: yaml.MappingNode, address: Address, turn: int) -> dict[str, Plain]:
-    """As `_plain`. In the first turns a key has its first value, as many turns as that takes, then its second one."""
+def _mapping(located: LocatedYaml, node: yaml.MappingNode, address: Address) -> dict[str, Plain]:
+    """As `_plain`."""
     plain: dict[str, Plain] = {}
-    for key, values in _values(node).items():
-        again = (Place(line, located.name) for line, _ in values[1:])
-        located.faults += [Fault(place, f"key `{key}` is given twice") for place in again]
-        spot, left = (*address, key), turn
-        for line, value in values:
-            located.lines[spot], taken, own = line, value, left
-            left -= _turns(value)
-            if left < 0:
-                break
-        plain[key] = _plain(located, taken, spot, own)
+    for key, value in node.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in plain:
+            other = _alone(located, value, (*address, name), line)
+            located.faults += [Fault(Place(line, located.name), f"key `{name}` is given twice"), *other.faults]
+            located.others += [] if other.data is None else [other, *other.others]
+        else:
+            located.lines[(*address, name)] = line
+            plain[name] = _plain(located, value, (*address, name))
     return plain
+
+
+def _alone(located: LocatedYaml, node: yaml.Node, address: Address, line: int) -> LocatedYaml:
+    """The file with one value alone, in the mappings around it; without data where a list is around it, too."""
+    around = {address[:n]: located.at(address[:n]).line for n in range(len(address))}
+    other = LocatedYaml(located.name, lines=around | {address: line})
+    plain = _plain(other, node, address)
+    for step in reversed(address):
+        plain = {str(step): plain}
+    other.data = plain if all(isinstance(step, str) for step in address) else None
+    return other

@@ -66,13 +66,13 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
     Raises ScenarioError with all faults of file and flags.
     """
     located = read_located_yaml(path, "a scenario file") if path else LocatedYaml("scenario")
-    faults: list[Fault] = []
+    faults = list(located.faults)
     for other in located.others:
         _resolved(other, (), (), faults)
     text, captured, replay = _resolved(located, sets, stated, faults)
     if faults:
         in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
-        # A flag's value is parsed for each replay that takes it, and a file read again for keys that are given twice.
+        # A flag's value is parsed for each replay that takes it.
         raise ScenarioError(path or "arguments", tuple(dict.fromkeys(map(str, in_order))))
     folder = Path(path).parent if path else Path()
     concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(replay)}
@@ -92,7 +92,6 @@ def _resolved(
     located: LocatedYaml, sets: Iterable[str], stated: Iterable[str], faults: list[Fault]
 ) -> tuple[ScenarioText, dict[str, Value], dict[str, dict[str, tuple[Value, ...]]]]:
     """The file's text, the captured settings and the grid of each algorithm."""
-    faults += located.faults
     text = _scenario_text(located, faults)
     captured = _captured(located, text, list(flag_entries("--captured", stated, faults)), faults)
     return text, captured, _replay(located, text, list(flag_entries("--set", sets, faults)), captured, faults)

@@ -26,6 +26,12 @@ QUARANTINE = FaultReasons(
         "cut_at_end": Reason("The connection or the capture ended within a frame's size.", NOTHING),
         "sasl_tokens": Reason("Authentication as before KIP-152: passed over, and never read.", NOTHING),
         "cut_frame": Reason("Some of the frame's bytes are not in the capture.", WHOLE),
+        "unfinished_frame": Reason(
+            "The side that sends the frame ended the connection within it, by a FIN or an RST: what was sent is in the "
+            "capture, whole.",
+            "Nothing here: a client or broker that is killed leaves such frames. `exchanges.unsent_bytes` has how much "
+            "was not sent.",
+        ),
         "undecodable": Reason(
             "The body is not what its API and version say; `exchanges.decode_fault` says what is wrong.", REPORT
         ),

@@ -118,6 +118,8 @@ EXCHANGES = table(
     response_bytes=C("bigint", "The response's bytes in the capture, its 4-byte size included; 0 in a request log",
                      "bytes"),
     missing_bytes=C("bigint", "Bytes of both that the capture does not have", "bytes"),
+    unsent_bytes=C("bigint", "Bytes of both that were never sent: the side that sends them ended the connection within "
+                             "its frame", "bytes"),
     status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
     error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition; the top-level "
                  "one alone of Fetch, and in a request log of what no other table is made of", nullable=True),
@@ -271,7 +273,7 @@ QUARANTINE = table(
     reason=C("string", "Why: docs/reasons.md has the words; of a row that a gate refused, the names of its rules"),
     bytes=C("bigint", "Bytes in hand that the reason concerns; 0 for a refused row of another table than exchanges",
             "bytes"),
-    missing_bytes=C("bigint", "Bytes of the frame that the capture does not have", "bytes"),
+    missing_bytes=C("bigint", "Bytes of the frame that were sent and that the capture does not have", "bytes"),
     time=C("timestamp", "When the first of the bytes was captured; null for a line that does not tell", "UTC",
            nullable=True),
     packet=C("bigint", "The packet that brought it, or the line from 0: file_no << 40 | number; null for a refused "

@@ -1,10 +1,10 @@
-"""Which packets are of one connection: where it ends, and where the same endpoints open another one."""
+"""Which packets are of one connection, and where it ends: what each side sent, and where the endpoints open another."""
 
 from __future__ import annotations
 
-from udfs.capture.conversation import KAFKA, NEVER
-from udfs.capture.segments import UNKNOWN, Packets, signed_distance
-from udfs.capture.tcp_headers import ACK, SYN
+from udfs.capture.conversation import KAFKA
+from udfs.capture.segments import JUMP_BYTES, NEVER, UNKNOWN, Packets, signed_distance
+from udfs.capture.tcp_headers import ACK, FIN, RST, SYN
 from udfs.wire.arrays import Record, Records
 from udfs.wire.kernel import kernel
 
@@ -26,6 +26,7 @@ def new_connection(connections: Records, directions: Records, index: int, run: i
     conn.first_open = requests
     for side in (2 * index, 2 * index + 1):
         directions[side].lost_from = UNKNOWN
+        directions[side].fin = directions[side].rst = UNKNOWN
         directions[side].outlier = UNKNOWN
         directions[side].split = UNKNOWN
         directions[side].point = NEVER
@@ -94,3 +95,40 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
             conn.packets += 1
         row += 1
     return row
+
+
+@kernel
+def farther(sequence: int, known: int) -> int:
+    """Of two sequence numbers, the second of which may be UNKNOWN, the one that is ahead."""
+    return sequence if known == UNKNOWN or signed_distance(sequence, known) > 0 else known
+
+
+@kernel
+def note_end(direction: Record, flags: int, sequence: int, wire_bytes: int) -> None:
+    """Keep where a side's packet says that its stream ends; sequence: of the packet's first payload byte."""
+    if flags & FIN != 0:
+        direction.fin = farther((sequence + wire_bytes) & 0xFFFFFFFF, direction.fin)
+    if flags & RST != 0:
+        direction.rst = farther(sequence, direction.rst)
+
+
+@kernel
+def ahead_of_stream(direction: Record, sequence: int) -> int:
+    """How far a sequence number is behind the last byte seen of a side, or UNKNOWN where that is too far to be its."""
+    if sequence == UNKNOWN or direction.is_started == 0:
+        return UNKNOWN
+    ahead: int = direction.offset + signed_distance(sequence, direction.sequence) - direction.highest
+    return ahead if abs(ahead) <= JUMP_BYTES else UNKNOWN
+
+
+@kernel
+def sent_bytes(direction: Record) -> int:
+    """Stream offset behind all that a side sent before it ended its stream, or NEVER where no packet tells.
+
+    Nothing lies behind a FIN (RFC 9293, 3.6): one before bytes that were captured is not this stream's. An RST may
+    bear the number that the other side had acknowledged (3.5.2), so that one before them ends the stream as well.
+    """
+    fin, rst = ahead_of_stream(direction, direction.fin), ahead_of_stream(direction, direction.rst)
+    if fin >= 0:
+        return int(direction.highest + fin)
+    return NEVER if rst == UNKNOWN else int(direction.highest + max(rst, 0))

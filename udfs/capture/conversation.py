@@ -27,7 +27,7 @@ from udfs.capture.framing import (
     take,
 )
 from udfs.capture.sasl import begins_tokens, pass_broker_token, pass_client_token
-from udfs.capture.segments import UNKNOWN
+from udfs.capture.segments import NEVER, UNKNOWN
 from udfs.capture.sync import (
     HEADER_BYTES,
     OpenRequests,
@@ -45,7 +45,6 @@ from udfs.wire.primitives import signed
 from udfs.wire.produce_start import expects_response
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
-NEVER = (1 << 62) - 1
 # Why bytes are in no frame, beside SASL_TOKENS; `udfs.facts.reasons` has the words.
 BEFORE_FIRST_FRAME, BEHIND_GAP, IMPLAUSIBLE_HEADER, CUT_AT_END = 0, 1, 2, 3
 # A first request is looked for in this much of a direction before the connection is called not Kafka.
@@ -187,7 +186,8 @@ def reason_of(state: int, stream: Stream, position: int) -> int:
         return IMPLAUSIBLE_HEADER
     last = len(stream.extents) - 1
     is_at_end = extent_holding(stream, position) == last and stream.extents[last, 0] <= position
-    return CUT_AT_END if is_at_end else BEHIND_GAP
+    more_was_sent = stream_end(stream) < stream.sent < NEVER
+    return CUT_AT_END if is_at_end and not more_was_sent else BEHIND_GAP
 
 
 @kernel

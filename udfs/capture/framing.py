@@ -33,7 +33,8 @@ FRAME = np.dtype(
             "start",  # arena position of the byte after the size
             "size",  # declared: bytes after the size
             "prefix",  # bytes from `start` on that are there without a hole
-            "missing",  # bytes of the frame, its size included, that are not there
+            "missing",  # bytes of the frame, its size included, that were sent and are not there
+            "unsent",  # bytes of the frame that were never sent: the stream ended before them
             "first_time",  # ns: packet that brought the first byte
             "last_time",  # ns: packet by which all that is there had come
             "first_packet",  # number of the packet that brought the first byte
@@ -66,6 +67,7 @@ class Stream(NamedTuple):
     packets: Ints  # by packet row, the packet's number
     barrier: int  # place of the first packet not settled
     is_final: bool  # no more packets will come
+    sent: int  # stream offset behind all that was ever sent; NEVER until the connection has ended, or if nothing tells
     near: Ints  # [1] a piece by which others may be found
     split: int  # stream offset where a piece begins but no segment, or UNKNOWN
 
@@ -144,7 +146,7 @@ def bytes_between(stream: Stream, first: int, end: int) -> int:
 
 @kernel
 def measure(stream: Stream, offset: int, frame: Record) -> int:
-    """Fill in place, size, prefix and missing bytes of the frame at a stream offset, and return its state.
+    """Fill in place, size, prefix, missing and unsent bytes of the frame at a stream offset, and return its state.
 
     COMPLETE; CUT: some of it will never be there; WAIT: it may still come; HOLE: its size is not in hand;
     IMPLAUSIBLE: its size is not one that a peer would send. WAIT fills in what is known once the size is.
@@ -165,12 +167,13 @@ def measure(stream: Stream, offset: int, frame: Record) -> int:
     frame.stream_offset, frame.size = offset, size
     frame.start = start + offset - begin + SIZE_BYTES
     frame.prefix = min(end, frame_end) - offset - SIZE_BYTES
-    frame.missing = 0
+    frame.missing = frame.unsent = 0
     if frame_end <= end:
         return COMPLETE
     if not stream.is_final and frame_end > stream_end(stream):
         return WAIT
-    frame.missing = SIZE_BYTES + size - bytes_between(stream, offset, frame_end)
+    frame.unsent = max(frame_end - stream.sent, 0)
+    frame.missing = SIZE_BYTES + size - frame.unsent - bytes_between(stream, offset, frame_end)
     return CUT
 
 
@@ -196,5 +199,5 @@ def date(stream: Stream, frame: Record) -> None:
 def take(frame: Record, direction: Record) -> None:
     """Move the direction's position behind a measured frame and count its bytes."""
     direction.position = frame.stream_offset + SIZE_BYTES + frame.size
-    direction.framed_bytes += SIZE_BYTES + frame.size - frame.missing
+    direction.framed_bytes += SIZE_BYTES + frame.size - frame.missing - frame.unsent
     direction.missing_bytes += frame.missing

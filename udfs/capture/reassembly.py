@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.connection_ends import IS_FRAME, connection_end, new_connection
-from udfs.capture.conversation import CUT_AT_END, KAFKA, NEVER, UNDECIDED, frame_requests, frame_responses, recognise
+from udfs.capture.connection_ends import IS_FRAME, connection_end, new_connection, note_end, sent_bytes
+from udfs.capture.conversation import CUT_AT_END, KAFKA, UNDECIDED, frame_requests, frame_responses, recognise
 from udfs.capture.found import REQUESTS, Found, close_requests, is_full, report_loss, with_room
 from udfs.capture.framing import (
     MAX_FRAME_BYTES,
@@ -21,6 +21,7 @@ from udfs.capture.framing import (
     stream_end,
 )
 from udfs.capture.segments import (
+    NEVER,
     UNKNOWN,
     Arena,
     Packets,
@@ -56,6 +57,8 @@ def place_packets(packets: Packets, first: int, end: int, side: int, direction: 
         if direction.is_started == 0 and (is_syn or packets.wire[row] > 0):
             start_direction(direction, sequence)
             direction.is_synced = is_syn or is_frame
+        if not is_frame:
+            note_end(direction, packets.flags[row], sequence, packets.wire[row])
         if packets.wire[row] == 0:
             continue
         if packets.offset[row] == UNKNOWN:
@@ -116,7 +119,7 @@ def open_stream(
     barrier = first_unsettled(packets, pieces, extents, settled)
     return Stream(
         arena.data, extents[:settled], pieces, packets.time, packets.place, packets.number, barrier, is_final,
-        np.zeros(1, np.int64), direction.split,
+        sent_bytes(direction) if is_final else NEVER, np.zeros(1, np.int64), direction.split,
     )  # fmt: skip
 
 
@@ -182,11 +185,16 @@ def rest_of(packets: Packets, streams: tuple[Stream, Stream], sides: Records) ->
 
 @allocating_kernel
 def close(conn: Record, sides: Records, streams: tuple[Stream, Stream], first_request: int, found: Found) -> Found:
-    """End a connection: what waits for an answer gets none, what was being skipped is a loss, the rest is cut off."""
+    """End a connection: what waits for an answer gets none, what was being skipped is a loss, the rest is cut off.
+
+    What was sent behind all that was captured is missing.
+    """
     for side in range(2):
         direction = sides[side]
         if stream_end(streams[side]) > direction.position:
             skip_to(streams[side], direction, stream_end(streams[side]), CUT_AT_END)
+        if conn.protocol == KAFKA and streams[side].sent < NEVER:
+            direction.missing_bytes += max(streams[side].sent - direction.position, 0)
         if is_full(found):
             found = with_room(found)
         report_loss(found, conn, side, direction)

@@ -21,6 +21,7 @@ from udfs.wire.kernel import allocating_kernel, kernel
 from udfs.wire.primitives import copy_bytes
 
 UNKNOWN = -(1 << 62)
+NEVER = (1 << 62) - 1
 
 # A segment that arrives when the stream is already this far ahead comes too late to fill a gap, and a gap with this
 # much stream behind it stays one: far above the reordering of real networks, bounded enough to hold.
@@ -36,6 +37,8 @@ DIRECTION = np.dtype(
             "sequence",  # a sequence number ...
             "offset",  # ... and its stream offset, the reference by which others are unwrapped
             "highest",  # end of the stream as far as seen
+            "fin",  # sequence number behind the last byte, as a FIN says, or UNKNOWN
+            "rst",  # sequence number of the RST that is farthest ahead, or UNKNOWN
             "outlier",  # the sequence number that would follow a segment that was too far away, or UNKNOWN
             "position",  # stream offset of the first byte that is not framed yet
             "is_synced",  # `position` is the start of a frame

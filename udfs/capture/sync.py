@@ -237,7 +237,7 @@ def skip_to(stream: Stream, direction: Record, offset: int, reason: int) -> None
         direction.lost_time, direction.lost_packet = stream.times[row], stream.packets[row]
     if direction.lost_from != UNKNOWN:
         direction.lost_bytes += lost
-    direction.missing_bytes += offset - direction.position - lost
+    direction.missing_bytes += max(min(offset, stream.sent) - direction.position, 0) - lost
     direction.unframed_bytes += lost
     direction.position = offset
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from schemas.tables.silver import CONNECTIONS, QUARANTINE
 from udfs.arrow import array_of, repeated
 from udfs.capture.conversation import KAFKA
-from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import rows_of, timestamps
+from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.names import ABSENT
 from udfs.facts.not_refused import not_refused
@@ -104,21 +104,24 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
 
 
 def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
-    """A row a frame whose bytes are in an exchange but could not be decoded."""
+    """A row a frame whose bytes are in an exchange but could not be decoded, with the first reason that it has."""
     is_request = side == "request"
     of = exchanges.of_request if is_request else exchanges.of_response
     is_there, missing = of("size") != UNKNOWN, of("missing", 0)
-    is_orphan = (exchanges.request == UNKNOWN) & is_there
-    cut = is_there & (missing > 0)
-    code = np.select([cut, is_orphan, is_there & (exchanges.fault != 0)], [1, 2, 3], default=0)
-    rows = np.flatnonzero(code)
+    reasons = {
+        Reason.CUT_FRAME: missing > 0,
+        Reason.UNFINISHED_FRAME: of("unsent", 0) > 0,
+        Reason.ORPHAN_RESPONSE: exchanges.request == UNKNOWN,
+        Reason.UNDECODABLE: exchanges.fault != 0,
+    }
+    is_faulty = np.stack(list(reasons.values())) & is_there
+    rows = np.flatnonzero(is_faulty.any(axis=0))
     frames, of_exchange = (
         (exchanges.frames.requests, exchanges.request)
         if is_request
         else (exchanges.frames.responses, exchanges.response)
     )
     found = frames[of_exchange[rows]]
-    reasons = pa.array([None, Reason.CUT_FRAME.value, Reason.ORPHAN_RESPONSE.value, Reason.UNDECODABLE.value])
     t = QUARANTINE
     return rows_of(
         t,
@@ -128,8 +131,8 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
             t.direction: repeated(side, len(rows)),
             t.stream_offset: found["stream_offset"],
             t.exchange_no: array_of(exchanges.number[rows], np.ones(len(rows), np.bool_)),
-            t.reason: reasons.take(code[rows]),
-            t.bytes: (of("size") + SIZE_BYTES - missing)[rows],
+            t.reason: pa.array([reason.value for reason in reasons]).take(is_faulty[:, rows].argmax(axis=0)),
+            t.bytes: present_bytes(of)[rows],
             t.missing_bytes: missing[rows],
             t.time: timestamps(found["first_time"]),
             t.packet: found["first_packet"],

@@ -14,7 +14,7 @@ from udfs.arrow import array_of, coded
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.facts.exchanges import Exchanges, known_times, shared_columns
+from udfs.facts.exchanges import Exchanges, FrameField, known_times, lacking, shared_columns
 from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
 
@@ -33,9 +33,10 @@ FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() 
 """By DecodeFault code, null for none."""
 
 
-def present_bytes(size: Ints, missing: Ints) -> Ints:
-    """Bytes of a frame that the capture has, its size included; 0 where there is no frame (UNKNOWN)."""
-    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - missing)
+def present_bytes(of: FrameField) -> Ints:
+    """Bytes of a side's frames that the capture has, sizes included; 0 where there is no frame."""
+    size = of("size", UNKNOWN)
+    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - lacking(of))
     return present
 
 
@@ -51,7 +52,6 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
     keys, versions = exchanges.api_key, exchanges.api_version
     is_request = exchanges.request != UNKNOWN
     correlation = np.where(is_request, exchanges.of_request("correlation_id"), exchanges.of_response("correlation_id"))
-    request_missing, response_missing = exchanges.of_request("missing", 0), exchanges.of_response("missing", 0)
     return rows_of(
         EXCHANGES,
         shared_columns(exchanges, np.arange(len(exchanges)))
@@ -66,9 +66,10 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
             EXCHANGES.correlation_id: correlation,
             EXCHANGES.request_packet: array_of(exchanges.of_request("last_packet"), is_request),
             EXCHANGES.response_packet: array_of(exchanges.of_response("last_packet"), exchanges.response != UNKNOWN),
-            EXCHANGES.request_bytes: present_bytes(exchanges.of_request("size"), request_missing),
-            EXCHANGES.response_bytes: present_bytes(exchanges.of_response("size"), response_missing),
+            EXCHANGES.request_bytes: present_bytes(exchanges.of_request),
+            EXCHANGES.response_bytes: present_bytes(exchanges.of_response),
             EXCHANGES.missing_bytes: exchanges.missing_bytes,
+            EXCHANGES.unsent_bytes: exchanges.unsent_bytes,
             EXCHANGES.status: coded(STATUSES, exchanges.status),
             EXCHANGES.error_code: known(exchanges.error),
             EXCHANGES.throttle_time_ms: known(exchanges.throttle),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,11 +27,14 @@ ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
 """How an exchange ended. NO_RESPONSE: the request asks for none; UNANSWERED: it does, and the capture has none."""
 
 NUMBER_BYTES = 8
-RESPONSE_FIELDS = ("number", "start", "size", "missing", "first_time", "last_time", "last_packet", "correlation_id")
+RESPONSE_FIELDS = (
+    "number", "start", "size", "missing", "unsent", "first_time", "last_time", "last_packet", "correlation_id",
+)  # fmt: skip
 REQUEST_FIELDS = (
     *RESPONSE_FIELDS, "api_key", "api_version", "client_id_start", "client_id_length", "body_start", "awaits_response",
 )  # fmt: skip
 """Of FRAME, what rows are made of."""
+FrameField = Callable[[str, int], Ints]
 
 
 @dataclass
@@ -102,6 +105,16 @@ class Exchanges:
     def missing_bytes(self) -> Ints:
         """Bytes of both frames that the capture does not have, int64[n]."""
         return self.of_request("missing", 0) + self.of_response("missing", 0)
+
+    @cached_property
+    def unsent_bytes(self) -> Ints:
+        """Bytes of both frames that were never sent, int64[n]."""
+        return self.of_request("unsent", 0) + self.of_response("unsent", 0)
+
+
+def lacking(of: FrameField) -> Ints:
+    """Bytes of frames that are not there, missing from the capture or never sent; of: a side's field by its name."""
+    return of("missing", 0) + of("unsent", 0)
 
 
 def _instead(values: Ints, rows: Ints, missing: int) -> Ints:

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     CUT_AT_END = "cut_at_end"
     SASL_TOKENS = "sasl_tokens"
     CUT_FRAME = "cut_frame"
+    UNFINISHED_FRAME = "unfinished_frame"
     UNDECODABLE = "undecodable"
     ORPHAN_RESPONSE = "orphan_response"
     NO_REQUEST_LINE = "no_request_line"

@@ -157,6 +157,8 @@ class Exchange:
     status: str
     request_missing: int = 0
     response_missing: int = 0
+    request_unsent: int = 0
+    response_unsent: int = 0
     times: tuple[int, ...] = ()
 
 
@@ -205,9 +207,9 @@ def understand(batches: Iterable[pa.RecordBatch], **chunk_size: int) -> Conversa
                     None,
                     content(chunk.arena, row),
                     "orphan",
-                    0,
-                    int(row["missing"]),
-                    times,
+                    response_missing=int(row["missing"]),
+                    response_unsent=int(row["unsent"]),
+                    times=times,
                 )
             )
         for loss in chunk.losses:
@@ -234,6 +236,8 @@ def exchange_of(chunk: Any, keys: list[tuple[bytes, int]], row: Any) -> Exchange
         "answered" if reply is not None else "unanswered" if row["awaits_response"] else "no_response",
         int(row["missing"]),
         0 if reply is None else int(reply["missing"]),
+        int(row["unsent"]),
+        0 if reply is None else int(reply["unsent"]),
         tuple(int(end[name]) for end in ends for name in names),
     )
 

@@ -32,6 +32,7 @@ from tests.unit.capture.conversations import (
     response,
     understand,
 )
+from tests.unit.capture.packet_builders import FIN, RST
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.capture.segments import REORDER_BYTES
@@ -131,7 +132,7 @@ def damaged(draw: st.DrawFn) -> list[dict[str, Any]]:
     segments = placed(draw(talks()))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(segments) - 1))
-        one, kind = segments[at], draw(st.sampled_from(["drop", "double", "swap", "cut", "overlap", "garbage"]))
+        one, kind = segments[at], draw(st.sampled_from(["drop", "double", "swap", "cut", "overlap", "garbage", "end"]))
         if kind == "drop":
             segments[at : at + 1] = [Segment(one.side, one.payload, one.flags, one.at, is_lost=True)]
         elif kind == "double":
@@ -146,6 +147,9 @@ def damaged(draw: st.DrawFn) -> list[dict[str, Any]]:
         elif kind == "overlap" and at + 1 < len(segments) and segments[at + 1].side == one.side:
             both = Segment(one.side, one.payload + segments[at + 1].payload, one.flags, one.at)
             segments.insert(draw(st.integers(at + 1, len(segments))), both)
+        elif kind == "end":
+            how = draw(st.sampled_from([FIN, RST]))
+            segments.insert(draw(st.integers(0, len(segments))), Segment(one.side, b"", how, one.at))
         elif kind == "garbage":
             segments[at] = Segment(
                 one.side, draw(st.binary(min_size=1, max_size=len(one.payload) or 1)), one.flags, one.at

@@ -16,6 +16,8 @@ from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.metadata import METADATA_RESPONSE
 from tests.unit.capture.conversations import OPENING, Segment, answers, asks, batch, frame, packets, request, response
 from tests.unit.capture.packet_builders import (
+    ACK,
+    FIN,
     enhanced,
     ethernet,
     index,
@@ -109,6 +111,12 @@ STREAMS: dict[str, Damage] = {
         (asks(LONG[900:]), answers(response(0)), answers(response(1)), *turn(2, 3, 4)), {2, 3, 4}, is_opened=False
     ),
     "a capture that ends within a frame": Damage((*turn(1, 2), asks(request(3, bytes(900))[:500])), {1, 2}),
+    "a connection that a side ends within its frame": Damage(
+        (*turn(1), asks(request(2)), answers(response(2, bytes(900))[:500]), answers(b"", flags=FIN | ACK)), {1}
+    ),
+    "a segment lost before a side ends the connection": Damage(
+        (*turn(1), asks(request(2)), answers(response(2), is_lost=True), answers(b"", flags=FIN | ACK)), {1}
+    ),
     "a capture of requests alone": Damage((asks(request(1)), asks(request(2))), set()),
     "a capture of responses alone": Damage((answers(response(1)), answers(response(2))), set()),
     "a frame of more than 100 MiB": Damage((*turn(1), asks(struct.pack(">i", 104_857_601)), *turn(2)), {1, 2}),
@@ -157,6 +165,8 @@ def outcomes(tables: Tables) -> set[str]:
     for row in tables["exchanges"]:
         if row["status"] in ("unanswered", "orphan_response"):
             found.add(f"`exchanges.status` {row['status']}")
+        if row["unsent_bytes"]:
+            found.add("`exchanges.unsent_bytes`")
         if row["decode_fault"]:
             found.add(f"`exchanges.decode_fault` {row['decode_fault']}")
     for row in tables["connections"]:
@@ -195,7 +205,9 @@ def test_damage_to_a_stream_is_named_as_the_page_says(name: str, repository: Pat
 
 
 def is_whole(row: dict[str, Any]) -> bool:
-    return row["status"] == "answered" and row["missing_bytes"] == 0 and row["decode_fault"] is None
+    return (
+        row["status"] == "answered" and row["missing_bytes"] + row["unsent_bytes"] == 0 and row["decode_fault"] is None
+    )
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -107,6 +107,67 @@ def test_a_cluster_that_cannot_be_is_refused(tmp_path: Path, text: str, told: st
     assert told in str(raised.value)
 
 
+def faults_of(folder: Path, text: str) -> list[str]:
+    """`LINE: FAULT` of a file."""
+    path = written(folder, text)
+    with pytest.raises(ScenarioError) as raised:
+        read_cluster(path)
+    return [fault.removeprefix(f"{path}:") for fault in raised.value.faults]
+
+
+def test_contradictions_of_what_is_well_formed_are_told_beside_faults_of_form(tmp_path: Path) -> None:
+    text = """\
+brokers:
+  - {id: 1}
+  - {id: 1, rak: a}
+  - {id: x}
+topics:
+  - {name: a, partitions: 1}
+  - {name: a, partitions: 1, replication.factor: 4}
+  - {partitions: 6000000, replication.factor: 3}
+growth: {days: -1}
+"""
+    assert faults_of(tmp_path, text) == [
+        "1: broker 1 is given twice",
+        "1: at least 6,000,002 partitions in the end; at most 5,000,000",
+        "3: unknown key `brokers.1.rak`; did you mean `rack`?",
+        "4: `brokers.2.id`: input should be a valid integer, unable to parse string as an integer",
+        "6: `topics.0.replication.factor` is missing",
+        "6: a is given twice",
+        "7: a: replication.factor 4 on 2 brokers",
+        "7: a is given twice",
+        "8: `topics.2.name` is missing",
+        "8: `topics.2`: replication.factor 3 on 2 brokers",
+        "9: `growth.days`: input should be greater than 0",
+        "9: `growth.topics` is missing",
+    ]
+
+
+LISTED = "1: `brokers` is a list of {id, rack}, or {count: N, racks: [a, b]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"brokers: {{racks: [a]}}\n{GROWTH}", [LISTED]),
+        (f"brokers: {{count: 9, racks: [[a]]}}\n{GROWTH}", [LISTED]),
+        (f"brokers: {{count: 0}}\n{GROWTH}", ["1: `brokers.count` is 0, and not from 1 to 10,000"]),
+        (f"brokers: 3\n{GROWTH}", ["1: `brokers`: input should be a valid list"]),
+        (GROWTH, ["1: `brokers` is missing"]),
+        ("brokers: {count: 2}\n", ["1: `growth` is missing"]),
+        ("", ["1: `brokers` is missing", "1: `growth` is missing"]),
+        ("- a\n", ["1: `the file`: input should be a valid dictionary or instance of cluster"]),
+        (f"brokers: [{{}}, {{}}]\n{GROWTH}", ["1: `brokers.0.id` is missing", "1: `brokers.1.id` is missing"]),
+        (
+            f"brokers: [1, {{id: 0}}]\n{GROWTH}",
+            ["1: `brokers.0`: input should be a valid dictionary or instance of broker"],
+        ),
+    ],
+)
+def test_what_is_not_known_contradicts_nothing(tmp_path: Path, text: str, told: list[str]) -> None:
+    assert faults_of(tmp_path, text) == told
+
+
 def test_a_file_that_is_not_there_is_told_with_what_it_is_to_be(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"gone\.yaml: cannot be read: No such .* path of a file that describes"):
         read_cluster(str(tmp_path / "gone.yaml"))

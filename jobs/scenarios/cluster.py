@@ -1,0 +1,60 @@
+"""A cluster on paper: its brokers, its topics, and what comes to be."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+MOST = 1_000_000_000
+"""Of anything that is counted: more is a slip of the pen."""
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+_Factor = Annotated[int, Field(ge=1, le=32767, alias="replication.factor")]
+
+
+class Broker(BaseModel):
+    """A broker by its node id."""
+
+    model_config = _STRICT
+    id: Annotated[int, Field(ge=0, le=(1 << 31) - 1)]
+    rack: str | None = None
+
+
+class Topics(BaseModel):
+    """Topics of the same size that are there; NAME, or NAME-0, NAME-1, ... where there are several."""
+
+    model_config = _STRICT
+    name: str
+    count: Annotated[int, Field(ge=1, le=MOST)] = 1
+    partitions: Annotated[int, Field(ge=1, le=MOST)]
+    replication_factor: _Factor
+
+
+class SizeClass(BaseModel):
+    """Topics of the same size that come to be, so many a day: NAME-0, NAME-1, ..."""
+
+    model_config = _STRICT
+    name: str
+    partitions: Annotated[int, Field(ge=1, le=MOST)]
+    replication_factor: _Factor
+    per_day: Annotated[float, Field(gt=0, le=MOST, alias="topics.per.day")]
+
+
+class Growth(BaseModel):
+    """What comes to be in so many days."""
+
+    model_config = _STRICT
+    start: Annotated[AwareDatetime, Field(alias="from")] = datetime(2026, 1, 1, tzinfo=UTC)
+    days: Annotated[float, Field(gt=0, le=36500)]
+    topics: Annotated[list[SizeClass], Field(min_length=1)]
+
+
+class Cluster(BaseModel):
+    """A described cluster."""
+
+    model_config = _STRICT
+    brokers: Annotated[list[Broker], Field(min_length=1)]
+    topics: list[Topics] = Field(default_factory=list)
+    growth: Growth
