@@ -108,7 +108,7 @@ def main(run: Run) -> None:
     """Run the job: replay a capture set of the lake, write the gold tables. Raises what `replay`, `pass_gold_gate` and
     `check_refused` do.
     """
-    spark = ready_session(run, "refetch replay", run.scenario.algorithms)
+    spark = ready_session(run, run.scenario.algorithms)
     check_rules(spark, run.gates.in_pipeline)
     capture_id = chosen_capture(spark, run.lake, run.capture)
     done = replay(spark, run, capture_id)

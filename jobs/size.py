@@ -86,6 +86,6 @@ def main(run: Run) -> None:
     cluster = read_cluster(run.cluster)
     cluster_id = hashlib.sha256(Path(run.cluster).read_bytes()).hexdigest()[:16]
     run = replace(run, scenario=own_part(run.scenario))
-    spark = ready_session(run, "refetch size", [ALGORITHM])
+    spark = ready_session(run, [ALGORITHM])
     run_name = size(spark, run, cluster, cluster_id)
     sys.stdout.write(summary(spark, run, cluster_id, run_name))
