@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.capture_sets import chosen_capture
-from jobs.captures.kafka_release import KAFKA, seen_release
+from jobs.captures.kafka_release import KAFKA_SETTING, seen_release
 from jobs.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
@@ -57,9 +57,9 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     if kept is not None:
         done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
         return Replayed(run_name, done, kept, None)
-    seen = None if KAFKA in run.scenario.captured else seen_release(spark, run.lake, capture_id)
+    seen = None if KAFKA_SETTING in run.scenario.captured else seen_release(spark, run.lake, capture_id)
     if seen:
-        run = replace(run, seen={KAFKA: seen.profile})
+        run = replace(run, seen={KAFKA_SETTING: seen.profile})
     kafka = seen.told if seen else None
     packed: dict[str, DataFrame] = {}
     refused: dict[str, str] = {}

@@ -16,13 +16,13 @@ from schemas.tables.steps import SENT
 from udfs.arrow import compute
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.accumulator import Log, Sizes, Topics
-from udfs.replay.splits.compression_estimate import HEADER_BYTES
 from udfs.replay.splits.recompression import costs
 from udfs.replay.splits.request_order import before_requests
 from udfs.replay.splits.resent import NONE, Rows, append_order, mark_resent
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Bools, Ints, edges, read_only
 from udfs.wire.compressed_sizes import CODEC_NAMES
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 TOO_LARGE = 10
 """MESSAGE_TOO_LARGE."""
@@ -148,7 +148,9 @@ def read_sent(batch: pa.RecordBatch, index: dict[str, int], expected: Sequences)
     return Sent(
         list(index), rows, topic, partition, before, first, batch_of, offset, is_whole, begin, log,
         Topics(places[0], is_sticky),
-        *costs(batch, rows.size[first] - HEADER_BYTES, codec[first], topic[first], first, begin, content[taken]),
+        *costs(
+            batch, rows.size[first] - RECORD_BATCH_OVERHEAD, codec[first], topic[first], first, begin, content[taken]
+        ),
         following(log, topic[first][log.batch], is_sticky),
     )  # fmt: skip
 
