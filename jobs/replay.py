@@ -60,27 +60,34 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     seen = None if KAFKA_SETTING in run.scenario.captured else seen_release(spark, run.lake, capture_id)
     if seen:
         run = replace(run, seen={KAFKA_SETTING: seen.profile})
-    kafka = seen.told if seen else None
-    packed: dict[str, DataFrame] = {}
-    refused: dict[str, str] = {}
     to = Target(run.lake, run_name, Watch(run.gates, lanes_of(run, asked(run.scenario))))
+    refused = write_replays(Source(spark, run, capture_id, run_name, {}), to)
+    done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in refused)
+    of_run = RunRows(run_name, capture_id, made_by, seen.told if seen else None, refused)
+    to.write_here(spark, run_rows(run, of_run, done), RUNS)
+    return Replayed(run_name, done, refused, to.watch.counts())
+
+
+def write_replays(source: Source, to: Target) -> dict[str, str]:
+    """Make the replays that are asked for, one after the other, and write their tables; why the others are refused, by
+    name. Raises LakeError, and CaptureError where all are.
+    """
+    spark, packed = source.spark, dict[str, DataFrame]()
+    refused: dict[str, str] = {}
     with ExitStack() as until_written:
-        for algorithm in asked(run.scenario):
+        for algorithm in asked(source.run.scenario):
             try:
                 with stage(f"replay {algorithm.name}", spark):
-                    rows = algorithm.replayed(Source(spark, run, capture_id, run_name, packed)).persist()
+                    rows = algorithm.replayed(replace(source, before=packed)).persist()
                     until_written.callback(rows.unpersist)
-                    packed[algorithm.name] = rows
                     write_packed(spark, rows, algorithm.tables, to)
+                    packed[algorithm.name] = rows
             except CaptureError as fault:
                 refused[algorithm.name] = str(fault)
         if not packed:
             raise CaptureError("\n".join(refused.values()))
-        done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name in packed)
         write_packed(spark, reduce(DataFrame.unionByName, packed.values()), [FIDELITY], to)
-    of_run = RunRows(run_name, capture_id, made_by, kafka, refused)
-    to.write_here(spark, run_rows(run, of_run, done), RUNS)
-    return Replayed(run_name, done, refused, to.watch.counts())
+    return refused
 
 
 def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
