@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.captures.kafka_release import releases
+from jobs.captures.kafka_release import KAFKA_SETTING, releases
 from jobs.finished_runs import RunRows, run_id, run_rows
 from jobs.gates.row_rules import Watch
 from jobs.kernels import ready_session
@@ -45,7 +45,7 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
     """Write the gold tables; returns the run id."""
     run_name = run_id(cluster_id, run.scenario)
     captured = run.scenario.captured
-    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get("kafka", releases()[0])))
+    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get(KAFKA_SETTING, releases()[0])))
     to = Target(run.lake, run_name, Watch())
     events = rows_here(spark, events_of(cluster, seed_of(cluster_id)))
     with stage("size", spark):

@@ -104,6 +104,7 @@ def _rules(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
 
 
 def _rule(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: list[Fault]) -> Rule | None:
+    """The rule that is written under this name; None where it is not well-formed, with what is wrong noted."""
     address = (gate, name)
     try:
         text = RuleText.model_validate(written)
