@@ -86,21 +86,19 @@ def enough(found: Findings) -> str:
     return f"{told}, {percent(refused_share(worst))} and {worst[c.evicted]:,} {lane_said(worst[c.scenario])}."
 
 
-def slots_curve(found: Findings) -> Plot:
+def slots_bars(found: Findings) -> Plot:
     """Full and refused shares by lane."""
     c = SESSION_CACHE
-    # The captured number of slots has its place among the others, where there are any.
     in_order = found.by_lane(lanes, ALGORITHM)
-    curve = in_order[1:] or in_order
     rows = [
         {"lane": lane_label(row[c.scenario]), "share": share, "of": of}
-        for row in curve[:MOST_LANES]
+        for row in in_order[:MOST_LANES]
         for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
     ]  # fmt: skip
     return Plot(
-        f"Full fetches and refusals by slots of a broker{first_lanes(MOST_LANES, len(curve))}",
-        "line", seen_in(rows, "no lane has a full fetch", "share"),
-        Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"), Axis("share", "share", "percent"),
+        f"Full fetches and refusals by slots of a broker{first_lanes(MOST_LANES, len(in_order))}",
+        "grouped", seen_in(rows, "no lane has a full fetch", "share"),
+        Axis("share", "share", "percent"), Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"),
         Axis("of", "fetches", "name"),
     )  # fmt: skip
 
@@ -232,7 +230,7 @@ def shards_table(found: Findings) -> Grid:
 
 ENOUGH = Question(
     9, "How many fetch-session slots do I need?", "KIP-227", (ALGORITHM,),
-    (lanes, slots), enough, (slots_curve,), slots_grid, DECISIONS,
+    (lanes, slots), enough, (slots_bars,), slots_grid, DECISIONS,
 )  # fmt: skip
 WHO = Question(
     10, "Who evicts whom?", "KIP-227", (ALGORITHM,), (lanes, evictions), who, (matrix,), evictions_table, DECISIONS,
