@@ -119,7 +119,10 @@ CLOSED_OBSTACLES = {
         "unknown",
     ),
     "log_content_unknown": FidelityReason(
-        "Closed loop: batches that the reader had to read are not in the capture.", WHAT_WAS_READ, "unknown"
+        "Closed loop: batches that the reader had to read are not in the capture, or the logs that its connection "
+        "reads have more than 4,194,304 batches, and none of them is kept.",
+        f"{WHAT_WAS_READ} Of so many batches replay a shorter capture.",
+        "unknown",
     ),
     "position_moved": FidelityReason(
         "Closed loop: the reader went on, as after a seek, from batches that are not in the capture.",
