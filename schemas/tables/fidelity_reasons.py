@@ -171,8 +171,15 @@ DRAINED = FidelityReasons(
     ("drained_partitions",),
     {
         "not_fetched_again": FidelityReason(
-            "The partition was not fetched again: it was paused or revoked, or the capture ends.",
-            "Let the capture run longer.",
+            "The partition was not fetched again: it was paused, revoked while no other member of the group fetches "
+            "it, or the capture ends.",
+            "Let the capture run longer, and capture all members of the group from before they join.",
+            "unknown",
+        ),
+        "taken_over": FidelityReason(
+            "Another member of the consumer group fetched the partition next: it was revoked, and what the consumer "
+            "had of it dropped.",
+            "Nothing: that memory is taken for held until later responses are drained, or the consumer's next fetch.",
             "unknown",
         ),
         "offsets_unknown": FidelityReason("No whole batch tells up to where the response went.", WHOLE, "unknown"),
