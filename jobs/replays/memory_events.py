@@ -8,10 +8,12 @@ from pyspark.sql import functions as F
 from jobs.replays.memory_releases import with_releases
 from jobs.replays.one_shuffle import shard
 from jobs.replays.sequence_numbers import sequence
+from jobs.replays.takeovers import BY, takeovers
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.capture.framing import SIZE_BYTES
-from udfs.replay.memory.memory_trace import BATCH, BROKER, CONSUMER, EXCHANGE, PARTITION, PRODUCER
+from udfs.replay.memory.drained import BATCH, EXCHANGE, PARTITION, TAKEN_OVER
+from udfs.replay.memory.memory_trace import BROKER, CONSUMER, PRODUCER
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD
 
 DELIVERY_TIMEOUT_MS = 120_000  # delivery.timeout.ms: no batch waits longer between its first record and its request
@@ -27,6 +29,7 @@ def memory_events(
     t = MEMORY_EVENTS
     parts = [
         response_events(exchanges), partition_events(fetches), fetched_batches(batches),
+        takeover_events(takeovers(exchanges, fetches)),
         request_events(with_releases(exchanges, batches)),
         produced_batches(batches), *([] if replayed is None else [replayed.drop(t.shard)]),
     ]  # fmt: skip
@@ -90,6 +93,23 @@ def partition_events(fetches: DataFrame) -> DataFrame:
         F.when(is_wanted, F.col(f.fetch_offset)).alias(t.fetch_offset),
         F.col(f.partition_max_bytes).alias(t.partition_max_bytes),
         F.col(f.returned_bytes).alias(t.returned_bytes),
+    )
+
+
+def takeover_events(found: DataFrame) -> DataFrame:
+    """That partitions were taken over, for those from whom they were: rows in time with the fetches of the others."""
+    t, f = MEMORY_EVENTS, FETCH_PARTITIONS
+    return found.select(
+        F.lit(CONSUMER).alias(t.side),
+        F.coalesce(f.client_id, F.lit("")).alias(t.unit),
+        F.col(f.client_address).alias(t.unit_address),
+        F.col(BY.connection_id).alias(t.connection_id),
+        F.col(BY.exchange_no).alias(t.exchange_no),
+        kind(TAKEN_OVER),
+        F.unix_micros(BY.time).alias(t.time),
+        F.unix_micros(BY.joins).alias(t.started),
+        F.unix_micros(BY.joined).alias(t.came),
+        partition_key(f.topic, f.partition),
     )
 
 

@@ -25,8 +25,8 @@ from jobs.units import parse_bytes
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
 from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
+from udfs.replay.memory.drained import Reason
 from udfs.replay.memory.memory_report import ALGORITHM
-from udfs.replay.memory.memory_trace import Reason
 
 CONSUMERS = "consumers"
 MOST_CONSUMERS, MOST_CURVES = 20, 5

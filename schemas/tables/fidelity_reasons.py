@@ -119,7 +119,10 @@ CLOSED_OBSTACLES = {
         "unknown",
     ),
     "log_content_unknown": FidelityReason(
-        "Closed loop: batches that the reader had to read are not in the capture.", WHAT_WAS_READ, "unknown"
+        "Closed loop: batches that the reader had to read are not in the capture, or the logs that its connection "
+        "reads have more than 4,194,304 batches, and none of them is kept.",
+        f"{WHAT_WAS_READ} Of so many batches replay a shorter capture.",
+        "unknown",
     ),
     "position_moved": FidelityReason(
         "Closed loop: the reader went on, as after a seek, from batches that are not in the capture.",
@@ -168,8 +171,15 @@ DRAINED = FidelityReasons(
     ("drained_partitions",),
     {
         "not_fetched_again": FidelityReason(
-            "The partition was not fetched again: it was paused or revoked, or the capture ends.",
-            "Let the capture run longer.",
+            "The partition was not fetched again: it was paused, revoked while no other member of the group fetches "
+            "it, or the capture ends.",
+            "Let the capture run longer, and capture all members of the group from before they join.",
+            "unknown",
+        ),
+        "taken_over": FidelityReason(
+            "Another member of the consumer group fetched the partition next: it was revoked, and what the consumer "
+            "had of it dropped.",
+            "Nothing: that memory is taken for held until later responses are drained, or the consumer's next fetch.",
             "unknown",
         ),
         "offsets_unknown": FidelityReason("No whole batch tells up to where the response went.", WHOLE, "unknown"),

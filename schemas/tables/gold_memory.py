@@ -72,7 +72,7 @@ CONSUMER_MEMORY = table(
     starved_connections=C("bigint", "Connections that saw others served, while waiting once, as often as there are "
                                     "connections"),
     pinned_responses=C("bigint", "Responses never given back: a partition of theirs was not fetched again (paused, "
-                                 "revoked, or the capture ends) while the process was there"),
+                                 "revoked without a sign of that, or the capture ends) while the process was there"),
     unpooled_responses=C("bigint", "Coordinators' responses that the pool refused and the heap took"),
     larger_than_pool=C("bigint", "Responses larger than the pool: the connection is closed"),
     stuck_connections=C("bigint", "Connections that wait when nothing is left that would free memory"),

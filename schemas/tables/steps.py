@@ -189,8 +189,8 @@ SESSION_EVENTS = table(
 MEMORY_EVENTS = table(
     "memory_events", "silver",
     "What held memory of a consumer, a broker or a producer: exchanges (kind 0), and of a consumer's fetches the "
-    "partitions (kind 1) and batches (kind 2), and what it would get under other fetch limits (kind 3); a producer has "
-    "batches alone.",
+    "partitions (kind 1) and batches (kind 2), what it would get under other fetch limits (kind 3), and the partitions "
+    "that another member of its group fetched next (kind 4, as of that fetch); a producer has batches alone.",
     ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind", "lane"), "unit",
     shard=C("int", "Spark partition that works on the unit"),
     side=C("string", "consumer, broker or producer"),
@@ -199,11 +199,13 @@ MEMORY_EVENTS = table(
     time=C("bigint", "When the request had come, or a producer's first record was appended", "us since 1970"),
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
-    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch, 3 a response of the closed loop"),
+    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch, 3 a response of the closed loop, 4 a partition that "
+                      "was taken over"),
     started=C("bigint", "When the first byte of that message was there, null where it is not known; a produced batch "
-                        "was sent", "us since 1970", nullable=True),
-    came=C("bigint", "When the message was there whose memory counts, or a produced batch answered; null without an "
-                     "answer", "us since 1970", nullable=True),
+                        "was sent; who took a partition over had last asked to join the group, null for never",
+              "us since 1970", nullable=True),
+    came=C("bigint", "When the message was there whose memory counts, a produced batch answered, or that request to "
+                     "join; null without an answer", "us since 1970", nullable=True),
     size=C("bigint", "Bytes of that message without its size field, or of a batch", "bytes", nullable=True),
     held=C("bigint", "How long its memory is held, where that depends on nothing else; of a request until its response",
            "us", nullable=True),

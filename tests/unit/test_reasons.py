@@ -28,7 +28,7 @@ from udfs.capture.packet_walk import CaptureFormat
 from udfs.facts import reasons as quarantine
 from udfs.replay.fetch import closed_fidelity, fidelity
 from udfs.replay.limits import captured_errors, limit_fidelity
-from udfs.replay.memory import memory_fidelity, memory_trace
+from udfs.replay.memory import drained, memory_fidelity
 from udfs.replay.memory.memory_report import SENT_LATER, WAITED
 from udfs.replay.sessions import session_fidelity
 from udfs.replay.splits import split_fidelity
@@ -42,10 +42,10 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
     "open loop": (fidelity_reasons.OPEN_FETCHES, fidelity.Reason),
     "closed loop": (fidelity_reasons.CLOSED_FETCHES, closed_fidelity.Drift),
     "sessions": (SESSIONS, session_fidelity.Reason),
-    "drained": (fidelity_reasons.DRAINED, memory_trace.Reason),
+    "drained": (fidelity_reasons.DRAINED, drained.Reason),
     "held": (
         fidelity_reasons.HELD,
-        [*closed_fidelity.UNCHECKED, memory_trace.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
+        [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
     ),
     "buffers": (fidelity_reasons.BUFFERS, [WAITED, SENT_LATER]),
     "splits": (fidelity_reasons.SPLITS, split_fidelity.Reason),
@@ -61,8 +61,8 @@ UNKNOWN: Mapping[str, Iterable[str]] = {
     "open loop": fidelity.UNKNOWN,
     "closed loop": closed_fidelity.UNCHECKED,
     "sessions": session_fidelity.UNKNOWN,
-    "drained": memory_trace.UNCHECKED,
-    "held": [*closed_fidelity.UNCHECKED, memory_trace.Reason.ANOTHER_CONNECTION],
+    "drained": drained.UNCHECKED,
+    "held": [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION],
     "buffers": [],
     "splits": split_fidelity.UNKNOWN,
     "changes": [*captured_errors.Reason, limit_fidelity.Verdict.NOT_SHOWN, limit_fidelity.Verdict.RACKS],

@@ -15,11 +15,11 @@ from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.memory import closed_traces
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
+from udfs.replay.memory.drained import RESPONSE
 from udfs.replay.memory.memory_fidelity import AGREED, PIECES, Drift, held_alike
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_report import Unit, closed_loop_row
 from udfs.replay.memory.memory_state import NEVER, Trace
-from udfs.replay.memory.memory_trace import RESPONSE
 
 
 def limits_of(*max_bytes: int) -> FetchLanes:

@@ -6,15 +6,13 @@ import numpy as np
 
 from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, batches, fetch, row
 from udfs.replay.memory import memory_trace
+from udfs.replay.memory.drained import AGREED, CODES, Reason
 from udfs.replay.memory.memory_state import NEVER, NONE
 from udfs.replay.memory.memory_trace import (
-    AGREED,
     BY_LOG,
     BY_REPLICATION,
-    CODES,
     GONE_US,
     Gathered,
-    Reason,
     releases,
     request_trace,
     response_trace,

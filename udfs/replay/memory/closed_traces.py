@@ -17,16 +17,9 @@ import pyarrow as pa
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.fetch.client_pace import line
 from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.memory.drained import FETCH, UNKNOWN, Exchanges
 from udfs.replay.memory.memory_state import NEVER, Trace
-from udfs.replay.memory.memory_trace import (
-    FETCH,
-    MOST_EXCHANGES,
-    UNKNOWN,
-    Exchanges,
-    Gathered,
-    answered,
-    trace_of_responses,
-)
+from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, answered, trace_of_responses
 from udfs.wire.arrays import Ints
 
 MOST_RESPONSES = 4 * MOST_EXCHANGES
@@ -110,7 +103,7 @@ def as_exchanges(found: Responses, captured: Exchanges, max_bytes: int) -> Excha
     return Exchanges(
         found.connection, found.asked, started, found.came, size, np.zeros(n, np.int64), found.records,
         np.full(n, max_bytes), np.full(n, FETCH), pinned.astype(np.int64),
-        np.where(pinned, UNKNOWN, found.came + found.held), unknown, unknown,
+        np.where(pinned, UNKNOWN, found.came + found.held), unknown, unknown, unknown, unknown,
         found.returned, found.partitions,
     )  # fmt: skip
 

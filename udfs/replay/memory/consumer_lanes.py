@@ -13,9 +13,10 @@ from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.closed_traces import ClosedLoop, closed_trace
+from udfs.replay.memory.drained import RESPONSE
 from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_state import Bounds, Sim, Trace
-from udfs.replay.memory.memory_trace import RESPONSE, Gathered, answered, response_trace
+from udfs.replay.memory.memory_trace import Gathered, answered, response_trace
 from udfs.replay.memory.producer_memory import Buffered
 from udfs.wire.arrays import Floats, Ints
 

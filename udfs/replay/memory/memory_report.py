@@ -34,9 +34,10 @@ from udfs.replay.memory.consumer_lanes import (
     span_us,
     speeds,
 )
+from udfs.replay.memory.drained import AGREED, CODES, UNCHECKED, Reason
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds, Sim
-from udfs.replay.memory.memory_trace import AGREED, CODES, UNCHECKED, Gathered, Reason, releases, response_trace
+from udfs.replay.memory.memory_trace import Gathered, releases, response_trace
 from udfs.replay.memory.produced import Sent
 from udfs.replay.memory.producer_lanes import Followed
 from udfs.replay.memory.producer_memory import BufferBounds, Buffered
@@ -293,6 +294,7 @@ def drained_rows(unit: Unit, gathered: Gathered) -> pa.RecordBatch:
     """The row of `fidelity` on the rule by which responses are given back."""
     reasons = {reason.value: int(gathered.verdicts[code]) for reason, code in CODES.items()}
     reasons[Reason.NOT_FETCHED_AGAIN] += gathered.not_fetched_again()
+    reasons[Reason.TAKEN_OVER] += gathered.taken_over()
     unknown = sum(reasons[reason] for reason in UNCHECKED)
     agreed = int(gathered.verdicts[AGREED])
     checked = agreed + sum(reasons.values()) - unknown

@@ -1,8 +1,8 @@
 """What a client or broker exchanged, gathered row by row: sizes, times, and how long each message held its memory.
 
-A response's memory is held until the client fetches again every partition of which the response had records: a
-consumer asks for more of a partition once it has taken what it got (AbstractFetch.fetchablePartitions, Kafka 4.4). One
-that is not asked for again (paused, taken away, or the capture ends) pins its response, until the process has no
+A response's memory is held until the client fetches again every partition of which the response had records, or drops
+what it got of it, having lost it to another member of its group (see `takeovers`). One of which neither is seen (it is
+paused, or revoked while nobody else fetches it, or the capture ends) pins its response, until the process has no
 connection any more: of one that ends and another that begins later under its name, the second holds nothing of it.
 
 Both take their memory when their size is known, which is the time of their first byte where packets tell it.
@@ -15,26 +15,33 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
-from schemas.wire.fetch import FETCH_REQUEST
 from udfs.replay.fetch.log_reads import numbers_of
+from udfs.replay.memory.drained import (
+    BATCH,
+    CODES,
+    EXCHANGE,
+    FETCH,
+    PARTITION,
+    TAKEN_OVER,
+    UNKNOWN,
+    Exchanges,
+    Partitions,
+    Rows,
+    follow_partitions,
+)
 from udfs.replay.memory.memory_state import NEVER, NONE, Trace
-from udfs.wire.arrays import Ints, read_only
-from udfs.wire.kernel import kernel
+from udfs.replay.memory.takeovers import Takeovers, after_takeovers, lost_by, only_taken_over
+from udfs.wire.arrays import Bools, Ints, read_only
 
 CONSUMER, BROKER, PRODUCER = "consumer", "broker", "producer"
-EXCHANGE, PARTITION, BATCH, RESPONSE = range(4)
 BY_RESPONSE, BY_REPLICATION, BY_LOG = range(3)
 """What tells when a request was handled."""
-UNKNOWN = -1
 MOST_EXCHANGES = 1 << 20  # of a unit: some 250 bytes of working memory each
-FETCH = FETCH_REQUEST.api_key
 GONE_US = 1_000_000
 """Without a connection for longer a process is gone; one that lost it comes again within reconnect.backoff.max.ms."""
 # OffsetCommit, OffsetFetch, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, ConsumerGroupHeartbeat
@@ -45,104 +52,6 @@ GROUP_APIS = (8, 9, 11, 12, 13, 14, 68)
 DELAYED_APIS = (
     0, 11, 14, 19, 20, 30, 31, 33, 36, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 58, 64, 67, 72, 80, 81, 94,
 )  # fmt: skip
-
-
-class Reason(StrEnum):
-    """Why it could not be checked that a partition was drained when it was fetched again, or what was found instead:
-    schemas.tables.fidelity_reasons.
-    """
-
-    NOT_FETCHED_AGAIN = "not_fetched_again"
-    OFFSETS_UNKNOWN = "offsets_unknown"
-    ANOTHER_CONNECTION = "another_connection"
-    FETCHED_BEFORE_END = "fetched_before_end"
-    FETCHED_BEYOND_END = "fetched_beyond_end"
-
-
-AGREED = 0
-CODES = {reason: code for code, reason in enumerate(Reason, 1)}
-UNCHECKED = (Reason.NOT_FETCHED_AGAIN, Reason.OFFSETS_UNKNOWN, Reason.ANOTHER_CONNECTION)
-_OFFSETS_UNKNOWN, _ANOTHER = CODES[Reason.OFFSETS_UNKNOWN], CODES[Reason.ANOTHER_CONNECTION]
-_BEFORE, _BEYOND = CODES[Reason.FETCHED_BEFORE_END], CODES[Reason.FETCHED_BEYOND_END]
-
-
-class Exchanges(NamedTuple):
-    """int64[room] a column, in the order of the requests."""
-
-    connection: Ints  # its id
-    asked: Ints
-    started: Ints  # when its size was known
-    came: Ints
-    size: Ints
-    held: Ints  # as the capture's times tell without any fetch
-    records: Ints
-    max_bytes: Ints
-    api_key: Ints
-    undrained: Ints  # partitions with records that were not fetched again
-    drained: Ints  # when the last of the others was, or UNKNOWN
-    released: Ints  # when a request was handled, or UNKNOWN
-    released_by: Ints
-    returned: Ints  # record bytes
-    served: Ints  # partitions with records
-
-
-class Partitions(NamedTuple):
-    """int64[room] a column."""
-
-    holder: Ints  # exchange whose records are not drained, or NONE
-    end: Ints  # offset behind its last whole batch, or UNKNOWN
-    cut_end: Ints  # offset behind the batch that was cut off, or UNKNOWN
-
-
-class Rows(NamedTuple):
-    """Rows of kinds PARTITION and BATCH, int64[rows] a column."""
-
-    kind: Ints
-    exchange: Ints
-    partition: Ints
-    fetch_offset: Ints  # UNKNOWN where the fetch did not want the partition
-    returned: Ints
-    end: Ints
-    cut_end: Ints
-    records: Ints
-
-
-@kernel
-def judge(fetch_offset: int, end: int, cut_end: int, is_same_connection: bool) -> int:
-    """Whether the next fetch of a partition begins where the response ended: behind its last whole batch, or within the
-    one that was cut off. Kafka's clients leave such a batch alone; kafka-go takes the records of it that came whole.
-    """
-    if end == UNKNOWN:
-        return _OFFSETS_UNKNOWN
-    if fetch_offset == end or end < fetch_offset < cut_end:
-        return AGREED
-    if not is_same_connection:
-        return _ANOTHER
-    return _BEFORE if fetch_offset < end else _BEYOND
-
-
-@kernel
-def follow_partitions(rows: Rows, exchanges: Exchanges, partitions: Partitions, verdicts: Ints) -> None:
-    """Have fetches drain what came before, and hold what they got. verdicts: int64[codes], counted up."""
-    for row in range(len(rows.kind)):
-        i, partition = rows.exchange[row], rows.partition[row]
-        if rows.kind[row] == BATCH:
-            exchanges.records[i] += rows.records[row]
-            if partitions.holder[partition] == i:
-                partitions.end[partition] = max(partitions.end[partition], rows.end[row])
-                partitions.cut_end[partition] = max(partitions.cut_end[partition], rows.cut_end[row])
-            continue
-        holder = partitions.holder[partition]
-        if rows.fetch_offset[row] != UNKNOWN and holder != NONE:
-            is_same = exchanges.connection[holder] == exchanges.connection[i]
-            end, cut_end = partitions.end[partition], partitions.cut_end[partition]
-            verdicts[judge(rows.fetch_offset[row], end, cut_end, is_same)] += 1
-            exchanges.undrained[holder] -= 1
-            exchanges.drained[holder] = max(exchanges.drained[holder], exchanges.asked[i])
-            partitions.holder[partition] = NONE
-        if rows.returned[row] > 0:
-            exchanges.undrained[i] += 1
-            partitions.holder[partition], partitions.end[partition], partitions.cut_end[partition] = i, UNKNOWN, UNKNOWN
 
 
 def with_room(columns: tuple[Ints, ...], used: int, more: int, fill: int) -> tuple[Ints, ...]:
@@ -169,7 +78,9 @@ class Gathered:
     exchanges: Exchanges = field(default_factory=lambda: Exchanges(*(np.zeros(0, np.int64) for _ in Exchanges._fields)))
     count: int = 0
     left_out: int = 0
-    partitions: Partitions = field(default_factory=lambda: Partitions(*(np.zeros(0, np.int64) for _ in range(3))))
+    partitions: Partitions = field(
+        default_factory=lambda: Partitions(*(np.zeros(0, np.int64) for _ in Partitions._fields))
+    )
     partition_index: dict[int, int] = field(default_factory=dict)
     brokers: set[int] = field(default_factory=set)
     verdicts: Ints = field(default_factory=lambda: np.zeros(len(CODES) + 1, np.int64))
@@ -183,7 +94,7 @@ class Gathered:
         kept = place < MOST_EXCHANGES
         self._add_exchanges(batch.filter(pa.array((kind == EXCHANGE) & kept)))
         self.left_out += int(((kind == EXCHANGE) & ~kept).sum())
-        parts = ((kind == PARTITION) | (kind == BATCH)) & kept
+        parts = ((kind == PARTITION) | (kind == BATCH) | (kind == TAKEN_OVER)) & kept
         if parts.any():
             self._add_parts(batch.filter(pa.array(parts)), place[parts])
 
@@ -201,7 +112,8 @@ class Gathered:
         e.started[rows] = np.where(started == UNKNOWN, came, started)
         e.size[rows], e.held[rows] = np.maximum(size, 0), np.maximum(held, 0)
         e.released[rows], e.released_by[rows] = released, released_by
-        e.max_bytes[rows], e.api_key[rows], e.drained[rows] = np.maximum(max_bytes, 0), api_key, UNKNOWN
+        e.max_bytes[rows], e.api_key[rows] = np.maximum(max_bytes, 0), api_key
+        e.drained[rows], e.lost[rows], e.taken_over[rows] = UNKNOWN, UNKNOWN, UNKNOWN
         self.count += n
 
     def _add_parts(self, batch: pa.RecordBatch, exchange: Ints) -> None:
@@ -218,12 +130,13 @@ class Gathered:
                 (t.records, 0), (t.partition_max_bytes, 0), (t.size, 0), (t.compressed, 0), (t.uncompressed, UNKNOWN),
             )
         )  # fmt: skip
-        rows = Rows(kind, exchange, partition, offset, returned, end, cut_end, records)
+        time, lost = numbers_of(batch, t.time, 0), self._lost(batch, kind == TAKEN_OVER)
+        rows = Rows(kind, time, lost, exchange, partition, offset, returned, end, cut_end, records)
         follow_partitions(Rows(*map(read_only, rows)), self.exchanges, self.partitions, self.verdicts)
-        is_batch = kind == BATCH
-        np.add.at(self.exchanges.returned, exchange[~is_batch], returned[~is_batch])
-        np.add.at(self.exchanges.served, exchange[~is_batch], returned[~is_batch] > 0)
-        self.brokers.update(np.unique(numbers_of(batch, t.broker_key, 0)[~is_batch]).tolist())
+        is_batch, is_read = kind == BATCH, kind == PARTITION
+        np.add.at(self.exchanges.returned, exchange[is_read], returned[is_read])
+        np.add.at(self.exchanges.served, exchange[is_read], returned[is_read] > 0)
+        self.brokers.update(np.unique(numbers_of(batch, t.broker_key, 0)[is_read]).tolist())
         self.numbers["partition_max_bytes"] = max(self.numbers["partition_max_bytes"], int(limit.max(initial=0)))
         self.numbers["record_bytes"] += int(returned.sum())
         is_compressed, is_measured = is_batch & (compressed == 1), uncompressed != UNKNOWN
@@ -231,19 +144,33 @@ class Gathered:
         self.numbers["unmeasured_batches"] += int((is_compressed & ~is_measured).sum())
         self.numbers["bytes_saved"] += int((uncompressed - size)[is_compressed & is_measured].sum())
 
+    def _lost(self, batch: pa.RecordBatch, taken_over: Bools) -> Ints:
+        """When partitions were lost that were taken over, UNKNOWN of other rows: int64[rows]."""
+        t, lost = MEMORY_EVENTS, np.full(batch.num_rows, UNKNOWN)
+        if taken_over.any():
+            names = (t.time, t.started, t.came)
+            rows = Takeovers(*(numbers_of(batch, name, UNKNOWN)[taken_over] for name in names))
+            lost[taken_over] = lost_by(rows, Exchanges(*(column[: self.count] for column in self.exchanges)))
+        return lost
+
     @property
     def max_bytes(self) -> int:
         """The largest fetch.max.bytes asked for."""
         return int(self.exchanges.max_bytes[: self.count].max(initial=0))
 
+    def taken_over(self) -> int:
+        """Partitions with records, of a response, that only another member of the group fetched from then on."""
+        return len(only_taken_over(self.partitions))
+
     def not_fetched_again(self) -> int:
-        """Partitions with records, of a response, that no fetch wanted any more."""
-        return int((self.partitions.holder != NONE).sum())
+        """Partitions with records, of a response, that neither wanted any more."""
+        return int((self.partitions.holder != NONE).sum()) - self.taken_over()
 
 
 def answered(gathered: Gathered) -> Exchanges:
     """The exchanges whose message is there."""
     rows = Exchanges(*(column[: gathered.count] for column in gathered.exchanges))
+    rows = after_takeovers(rows, gathered.partitions)
     return Exchanges(*(column[rows.came != UNKNOWN] for column in rows))
 
 
