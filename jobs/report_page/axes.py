@@ -7,14 +7,14 @@ from typing import Any
 
 from jobs.report_page.question import Axis, Plot
 
-LONGEST_LABEL = 220
+LONGEST_LABEL = 230
 """As measured in the font of vl-convert; what is longer is cut."""
 WIDEST_LABEL, CHARACTER = 290, 8.4
 """Width of the same label, and of a character, in the widest of the fonts that a browser may take."""
 WIDTH, ACROSS, PADDING = 560, 530, 10
 """Of a plot, and without what is empty at its sides; between a name and what it is of, which half a point may cover."""
 _OF_NUMBERS = 8
-_MOST_TICKS = 7
+MOST_TICKS, _MOST_DOUBLINGS = 5, 7
 _BYTES = " : ".join(
     f"datum.value >= {1 << shift} ? format(datum.value / {1 << shift}, ',.4~g') + ' {unit}'"
     for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB"))
@@ -57,13 +57,19 @@ def axis(plot: Plot, of: Axis) -> dict[str, Any]:
         few = {} if of is plot.y else {"labelLimit": room_below(plot)}
         shape = {"labelAngle": 0, "grid": False, "ticks": False, "domain": False, "labelPadding": PADDING}
         return {**shape, **few, **above(plot, of)}
-    shown: dict[str, Any] = {"labelExpr": LABELS[of.scale], "labelOverlap": True, "tickCount": 5, **above(plot, of)}
-    if of.scale == "count":
-        shown["tickCount"] = max(1, min(5, int(reach(plot, of)[1])))
+    ticks = few_ticks(plot, of)
+    shown: dict[str, Any] = {"labelExpr": LABELS[of.scale], "labelOverlap": True, "tickCount": ticks, **above(plot, of)}
     if of.scale == "bytes":
         low, high = reach(plot, of)
         shown |= {"values": doublings(low, high) if of.log else round_bytes(high), "grid": not of.log}
     return shown
+
+
+def few_ticks(plot: Plot, of: Axis) -> int:
+    """About how many ticks: as many as have room, of counts no more than there are numbers."""
+    room = (ACROSS - room_beside(plot)) / (_OF_NUMBERS * CHARACTER) if of is plot.x else MOST_TICKS
+    numbers = int(reach(plot, of)[1]) if of.scale == "count" else MOST_TICKS
+    return max(1, min(int(room), numbers, MOST_TICKS))
 
 
 def above(plot: Plot, of: Axis) -> dict[str, Any]:
@@ -90,7 +96,7 @@ def room_below(plot: Plot) -> float:
 def doublings(low: float, high: float) -> list[float]:
     """Powers of two within the reach, a constant number of doublings apart."""
     first, last = math.ceil(math.log2(max(low, 1)) - 1e-9), math.floor(math.log2(max(high, 1)) + 1e-9)
-    apart = max(1, math.ceil((last - first + 1) / _MOST_TICKS))
+    apart = max(1, math.ceil((last - first + 1) / _MOST_DOUBLINGS))
     return [float(2**power) for power in range(first, last + 1, apart)]
 
 

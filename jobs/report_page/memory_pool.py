@@ -127,7 +127,7 @@ def memory_curves(found: Findings) -> Plot:
     whose = name_of(found.of(memory_over_time)[0][t.client_id])
     pools = f" under {PROPOSED}" if any(pool_bytes(lane) is not None for lane in label.values()) else ""
     return Plot(
-        f"Bytes of responses that {whose}, the consumer that held most, holds{pools}",
+        f"Bytes of responses that {whose}, the consumer that held most, holds over time{pools}",
         "line", told_apart(rows, "it held something at one moment only", "since"),
         Axis("since", told, "time"), Axis("bytes", "bytes held", "bytes"),
         Axis("lane", lane_heading([*label.values()]), "name"),

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.report_page.axes import WIDTH, doublings, room_below, room_beside, round_bytes
-from jobs.report_page.charts import COLOURS, GRID, INK, MUTED, svg
+from jobs.report_page.axes import CHARACTER, WIDTH, doublings, room_below, room_beside, round_bytes
+from jobs.report_page.charts import COLOURS, GRID, INK, MUTED, SYMBOL, svg
 from jobs.report_page.page import TEMPLATES
 from jobs.report_page.question import Axis, Plot
 
@@ -62,6 +62,24 @@ def test_names_below_a_plot_leave_room_for_their_neighbours() -> None:
     plot = Plot("who", "heat", rows, Axis("victim", "", "name"), Axis("evictor", "", "name"), Axis("n", "n", "count"))
     # In the widest font that a browser may take, a quarter wider than what names are cut by.
     assert room_below(plot) * 1.25 * len(names) < WIDTH - room_beside(plot)
+
+
+def test_names_of_a_legend_end_before_the_next_symbol_in_whichever_font() -> None:
+    name = "orders-to-audit"
+    rows = [{"at": at, "n": at, "of": f"{name}-{of}"} for at in (1, 2) for of in ("1", "2")]
+    plot = Plot("p", "line", rows, Axis("at", "", "time"), Axis("n", "n", "count"), Axis("of", "of", "name"))
+    entries = svg(plot).partition("role-legend-entry")[2]
+    (second,) = {float(at) for at in re.findall(r'<g transform="translate\(([\d.]+),0\)"><path class', entries)} - {0.0}
+    assert second > SYMBOL + CHARACTER * len(f"{name}-1")
+
+
+def test_beside_long_names_there_are_fewer_ticks() -> None:
+    def ticks(name: str) -> int:
+        rows = [{"metric": name, "share": 1.0}]
+        drawn = svg(Plot("p", "bar", rows, Axis("share", "", "percent"), Axis("metric", "", "name")))
+        return sum(text.endswith("%") for text in texts(drawn))
+
+    assert (ticks("bytes"), ticks("bytes " * 6)) == (6, 3)
 
 
 def test_what_is_unknown_has_a_colour_of_none_of_the_findings() -> None:
