@@ -19,8 +19,9 @@ TITLE = "fetch.max.bytes (KIP-74)"
 OPEN = "  open loop: each captured fetch answered under other limits"
 OPEN_NOTES = (
     "  * reads that gave nothing though there was something. p99, largest: of record bytes in a response, the",
-    "    worst reader's; of fewer than 100 responses they are the same. bound: min(brokers x fetch.max.bytes,",
-    "    partitions x max.partition.fetch.bytes), the largest's.",
+    "    worst reader's; of fewer than 100 responses they are the same. Jain: the worst reader's index of fairness, 1",
+    "    where each partition gets the same share of what it had. bound: min(brokers x fetch.max.bytes, partitions x",
+    "    max.partition.fetch.bytes), the largest's. unknown: fetches that found what the capture does not show.",
 )
 OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
 CLOSED = "  closed loop: each reader goes on from what it was given, until all that the capture shows is read"

@@ -25,7 +25,7 @@ NOTES = (
     "    bound: KIP-74's. starved: connections passed over again and again. stuck: connections that nothing will free",
     "    memory for, or that are closed because a message is larger than the pool. counts: what a variant takes for",
     "    used where that is more than what is. A busy producer that waits is replayed in closed loop, with",
-    "    sending.threads threads: of one that has more, more wait, and for longer.",
+    "    sending.threads threads: of one that has more, more wait, and for longer. throughput: of the captured one.",
 )
 WHY = {
     "response_larger_than_pool": "larger than the pool",
@@ -86,7 +86,7 @@ def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     lane = row[CONSUMER_MEMORY.scenario].replace(f"{row['of'][:-1]}.", "").replace(",", "  ")
     depleted = "-" if row["depleted"] is None else f"{100 * row['depleted']:.1f} %"
-    ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
+    ratio = "-" if row["ratio"] is None else f"{100 * row['ratio']:.0f} %"
     smallest = "-" if row["waits"] or row["stuck"] else size(row["smallest"])
     return [
         row["of"], lane, size(row["p99"]), size(row["most"]), size(row["bound"]), smallest,

@@ -90,13 +90,21 @@ def notes(rows: Sequence[Row]) -> Iterable[str]:
         enough = f"{row[s.zero_harm_slots]:,} slots on ({kind})"
         yield f"  nobody in the capture is refused or evicted on any broker from {enough}"
         if row[s.slots] is not None:
-            yield from captured_slots(row)
+            yield f"  {captured_slots(row)}"
 
 
-def captured_slots(row: Row) -> Iterable[str]:
-    """The range that the capture allows, where it contradicts the setting that the replay took for the captured one."""
+def captured_slots(row: Row) -> str:
+    """The range that the capture allows, and whether the setting that the replay took for the captured one is in it."""
+    s = SESSION_SLOTS
+    least, most = row[s.slots_at_least], row[s.slots_at_most]
+    fits = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
+    verdict = "fits" if are_possible(row) else "does not fit: state it by --captured"
+    taken = f"{row[s.slots]:,}, which was taken for the captured one"
+    return f"the capture allows {fits} slots of a broker; {taken}, {verdict}"
+
+
+def are_possible(row: Row) -> bool:
+    """Whether the capture allows the number of slots that the replay took for the captured one."""
     s = SESSION_SLOTS
     least, most, taken = row[s.slots_at_least], row[s.slots_at_most], row[s.slots]
-    fits = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
-    verdict = "fits" if least <= taken and (most is None or taken <= most) else "does not fit: state it by --captured"
-    yield f"  the capture allows {fits} slots of a broker; {taken:,}, which was taken for the captured one, {verdict}"
+    return bool(least <= taken and (most is None or taken <= most))

@@ -102,7 +102,7 @@ lanes_table = partial(row_a_lane, HEAD, answer_row, NOTES)
 
 def share_of(share: float | None, digits: int) -> str:
     """A share in percent; - where there is nothing that it would be of, as a fill of batch.size=0."""
-    return "-" if share is None else f"{share:.{digits}%}"
+    return "-" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
@@ -117,7 +117,8 @@ def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
         return
     for others, largest in largest_safe(rows).items():
         told = f"{largest:,} bytes" if largest else "none of those replayed"
-        yield f"  largest batch.size with a split rate of {MOST_SPLIT_RATE:.0%} or less: {told}  {others}".rstrip()
+        few = f"a split rate of {share_of(MOST_SPLIT_RATE, 0)} or less"
+        yield f"  largest batch.size with {few}: {told}  {others}".rstrip()
 
 
 def told_lines(rows: Sequence[Row]) -> Iterable[str]:

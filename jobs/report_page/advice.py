@@ -10,8 +10,8 @@ from pyspark.sql import Row
 from jobs.replays.limit_answers import lanes as limit_lanes
 from jobs.replays.limit_answers import safe, safe_limits
 from jobs.replays.memory_answers import lanes as memory_lanes
+from jobs.replays.session_answers import are_possible, slots
 from jobs.replays.session_answers import lanes as session_lanes
-from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import is_safe, largest_safe
 from jobs.replays.split_answers import lanes as split_lanes
 from jobs.report_page.fairness import STARVING, own_in_closed_loop
@@ -188,7 +188,7 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
     zero, taken = need[s.zero_harm_slots], need[s.slots]
     most = max(rows, key=lambda row: row["live"])
     # What the capture contradicts was not in force.
-    keep = taken is not None and taken >= zero and (need[s.slots_at_most] is None or taken <= need[s.slots_at_most])
+    keep = taken is not None and taken >= zero and are_possible(need)
     is_given = captured[c.captured_refused] <= captured[c.refused]
     evicted_too = f"{captured[c.evicted]:,} evicted" if is_given else "which the replay of it does not give"
     kept = f"Keep {taken:,}: " + ("it is just enough" if taken == zero else f"{zero:,} would do") if keep else ""

@@ -16,7 +16,7 @@ from jobs.report_page.fairness import (
     own_in_closed_loop,
 )
 from jobs.report_page.own_lanes import own_labels
-from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
@@ -25,7 +25,7 @@ from schemas.tables.gold import FETCH_MEMORY, FETCH_TIMELINE
 from udfs.replay.fetch.fetch_report import ALGORITHM
 
 MOST_LANES, MOST_ROWS = 6, 20_000
-NO_LAG = "no consumer lagged for as long as a bucket of its time"
+NO_LAG = "no consumer lagged for longer than a bucket of its time"
 OWN_TIME = Axis("since", "time since its first fetch, without its long breaks", "ms")
 
 
@@ -85,7 +85,7 @@ def without(row: Row) -> str:
 def lag_curves(found: Findings) -> Plot:
     """A curve a lane: bytes at the end of each bucket."""
     t, names = FETCH_TIMELINE, list(found.lanes.get(ALGORITHM, ()))
-    spans = seen_in(found.of(backlog_over_time), NO_LAG, "lag")
+    spans = lagging_spans(found)
     lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
     known = {row[t.scenario] for row in spans}
     # A bucket in which there was nothing to read has no row.
@@ -104,7 +104,7 @@ def lag_curves(found: Findings) -> Plot:
 def held_curves(found: Findings) -> Plot:
     """A curve a lane: the most bytes held in each bucket, while there is a backlog."""
     m, names = FETCH_MEMORY, list(found.lanes.get(ALGORITHM, ()))
-    seen_in(found.of(backlog_over_time), NO_LAG, "lag")
+    lagging_spans(found)
     held = {row[m.scenario]: row for row in found.of(held_over_time)}
     end = last_lag(found) + 2
     curves = {lane: [*held[lane][m.held_bytes], *[0] * end][:end] for lane in names if lane in held}
@@ -116,6 +116,13 @@ def held_curves(found: Findings) -> Plot:
         "step", rows, OWN_TIME, Axis("bytes", "bytes held", "bytes"),
         Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip
+
+
+def lagging_spans(found: Findings) -> list[Row]:
+    """The rows of the backlog over time. Raises Unplotted where they are too few for a curve."""
+    if last_lag(found) < 1:
+        raise Unplotted(NO_LAG)
+    return found.of(backlog_over_time)
 
 
 def last_lag(found: Findings) -> int:

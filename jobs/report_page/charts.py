@@ -9,17 +9,20 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from jobs.report_page.axes import LONGEST_LABEL, encoding, reach
+from jobs.report_page.axes import ACROSS, CHARACTER, LONGEST_LABEL, WIDTH, encoding, reach, room_beside
 from jobs.report_page.question import Plot
 from jobs.report_page.wording import shown
 
 Layers = alt.LayerChart | alt.FacetChart
 Marks = Callable[[alt.Chart, Plot], alt.Chart | Layers]
-WIDTH, HEIGHT = 560, 240
+HEIGHT = 240
 ROW, NARROW_ROW, MANY_ROWS = 26, 19, 14
 MOST_POINTS = 60
-MOST_COLUMNS, LEGEND_CHARACTERS = 3, 60
-"""Of a legend: columns, and characters of their names side by side."""
+MOST_COLUMNS, SYMBOL, BETWEEN = 3, 20, 12
+"""Of a legend: columns, the width of a symbol with its room, and the room between columns."""
+MEASURED = 6.5
+"""Width of a character of a legend's names, about, as vl-convert measures; a browser's font may take CHARACTER."""
+UNKNOWN = "unknown"
 FONT = 14
 """Still legible where a phone shows the plot at two thirds of its width."""
 INK, MUTED, GRID = "#1f2430", "#5b6472", "#dde1e7"
@@ -39,7 +42,7 @@ _CONFIG = {
     "axis": {**_TEXT, "labelColor": MUTED, "labelLimit": LONGEST_LABEL, "labelFlush": False,
              "gridColor": GRID, "domainColor": GRID, "tickColor": GRID},
     "legend": {**_TEXT, "labelColor": INK, "labelLimit": LONGEST_LABEL, "orient": "top", "offset": 26,
-               "columnPadding": 20, "symbolStrokeWidth": 3},
+               "symbolStrokeWidth": 3},
 }  # fmt: skip
 
 
@@ -182,7 +185,11 @@ def coloured(plot: Plot) -> dict[str, Any]:
     if plot.colour is None:
         return {"color": {"value": COLOURS[0]}}
     names = list(dict.fromkeys(str(row[plot.colour.field]) for row in plot.rows))
-    columns = max(1, min(MOST_COLUMNS, LEGEND_CHARACTERS // max(map(len, names))))
-    legend = {"title": plot.colour.title, "columns": columns} if len(names) > 1 else None
-    scale = {"domain": names, "range": [COLOURS[i % len(COLOURS)] for i in range(len(names))]}
+    measured = min(max(map(len, names)) * MEASURED, LONGEST_LABEL)
+    apart = BETWEEN + measured * (CHARACTER / MEASURED - 1)
+    columns = max(1, min(MOST_COLUMNS, int((ACROSS - room_beside(plot)) / (SYMBOL + measured + apart))))
+    legend = {"title": plot.colour.title, "columns": columns, "columnPadding": apart} if len(names) > 1 else None
+    # What is not known is no finding, and is drawn like none.
+    colours = [MUTED if name == UNKNOWN else COLOURS[i % len(COLOURS)] for i, name in enumerate(names)]
+    scale = {"domain": names, "range": colours}
     return {"color": {"field": plot.colour.field, "type": "nominal", "legend": legend, "scale": scale}}

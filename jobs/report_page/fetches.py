@@ -19,7 +19,7 @@ from jobs.report_page.fairness import (
 )
 from jobs.report_page.most import and_more
 from jobs.report_page.own_lanes import own_lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.screen import Grid, size
@@ -30,6 +30,7 @@ FOLLOWER = "follower"
 HARD_LIMIT_BEFORE = 3
 """Fetch versions below take the limit of a partition for hard, and so never get a larger message (KIP-74)."""
 OF_RECORDS = ("fetches_with_records", "empty_fetches")
+NO_OTHER_LIMITS = "no other limits were replayed than the captured ones"
 
 
 def consumers_in_open_loop(found: Findings) -> list[Row]:
@@ -73,9 +74,10 @@ def overrides_by_lane(found: Findings) -> Plot:
         for row in found.of(open_lanes)
         if row["scenario"] == lane and row["reader"] == CONSUMER
     ]
+    seen = seen_in(rows, "no first batch is larger than a consumer's limits in any lane", "overrides")
     return Plot(
         f"Consumers' fetches whose first batch is larger than the limits, by lane of the open loop{room_for(found)}",
-        "bar", seen_in(rows, "no first batch is larger than a consumer's limits in any lane", "overrides"),
+        "bar", told_apart(seen, NO_OTHER_LIMITS, "lane"),
         Axis("overrides", "fetches", "count"), Axis("lane", lane_heading(lanes), "name"),
     )  # fmt: skip
 
@@ -153,8 +155,9 @@ def thrown_away(found: Findings) -> str:
     least = min(loop, key=lambda row: row["cut"])
     if most["cut"] == least["cut"]:
         return f"{told}; no lane changes that."
+    little = size(least["cut"]) if least["cut"] else "nothing"
     return (
-        f"{told}; to read it all would cut {size(least['cut'])} {lane_said(least['scenario'])} and "
+        f"{told}; to read it all would cut {little} {lane_said(least['scenario'])} and "
         f"{size(most['cut'])} {lane_said(most['scenario'])}."
     )
 
@@ -166,9 +169,10 @@ def cut_by_lane(found: Findings) -> Plot:
         for row in consumers_in_closed_loop(found)[:MOST_PLOTTED]
     ]
     heading = lane_heading(found.lanes[ALGORITHM])
+    seen = seen_in(rows, "no lane cuts a batch", "cut")
     return Plot(
         f"Bytes that consumers fetch and throw away until all is read, by lane of the closed loop{room_for(found)}",
-        "bar", seen_in(rows, "no lane cuts a batch", "cut"),
+        "bar", told_apart(seen, NO_OTHER_LIMITS, "lane"),
         Axis("cut", "bytes of cut batches", "bytes"), Axis("lane", heading, "name"),
     )  # fmt: skip
 
@@ -185,10 +189,11 @@ def followers(found: Findings) -> str:
         everyone = sum(other[field] for other in by_reader.values())
         return f"{percent(row[field] / everyone)}" if everyone else "none"
 
+    got = f"got {of_all('bytes')} of the record bytes ({size(row['bytes'])})" if row["bytes"] else "got no records"
     return (
-        f"Followers sent {of_all('fetches')} of the answered fetches, got {of_all('bytes')} of the record bytes "
-        f"({size(row['bytes'])}) and opened {of_all('sessions')} of the fetch sessions ({row['sessions']:,}), whose "
-        "slots a consumer takes only when they were idle for min.incremental.fetch.session.eviction.ms."
+        f"Followers sent {of_all('fetches')} of the answered fetches, {got} and opened {of_all('sessions')} of the "
+        f"fetch sessions ({row['sessions']:,}), whose slots a consumer takes only when they were idle for "
+        "min.incremental.fetch.session.eviction.ms."
     )
 
 
@@ -204,7 +209,7 @@ def shares_of_readers(found: Findings) -> Plot:
         ]
     return Plot(
         "What consumers and followers take, as captured",
-        "bar", seen_in(rows, "nothing was fetched"),
+        "bar", told_apart(seen_in(rows, "nothing was fetched"), "all was fetched by one kind of reader", "reader"),
         Axis("share", "share", "percent"), Axis("of", "", "name"), Axis("reader", "reader", "name"),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS, lanes, lanes_table, safe, safe_limits
 from jobs.report_page.most import first_of_each
 from jobs.report_page.own_lanes import own_name
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.trust import fidelity
 from jobs.report_page.wording import (
     begun,
@@ -192,7 +192,8 @@ def replicas_over_time(found: Findings) -> Plot:
     ]
     return Plot(
         "Replicas on each broker as captured, without those of internal topics",
-        "step", rows, Axis("since", told, "count"), Axis("replicas", "replicas", "count"),
+        "step", told_apart(rows, "all that changes does so at once", "since"),
+        Axis("since", told, "time"), Axis("replicas", "replicas", "count"),
         Axis("broker", "broker", "name"),
     )  # fmt: skip
 

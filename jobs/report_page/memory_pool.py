@@ -12,7 +12,7 @@ from jobs.report_page.catch_up import distinct
 from jobs.report_page.fairness import NO_CONSUMER, captured_of
 from jobs.report_page.memory import consumers_by_lane, hungry_consumers, pool_bytes
 from jobs.report_page.own_lanes import own_labels, own_lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.traffic import fetching_consumers
 from jobs.report_page.wording import (
     duration,
@@ -125,9 +125,11 @@ def memory_curves(found: Findings) -> Plot:
         for at, row in zip(since, slots, strict=True)
     ]
     whose = name_of(found.of(memory_over_time)[0][t.client_id])
+    pools = f" under {PROPOSED}" if any(pool_bytes(lane) is not None for lane in label.values()) else ""
     return Plot(
-        f"Bytes of responses that {whose}, the consumer that held most, holds under {PROPOSED}",
-        "line", rows, Axis("since", told, "count"), Axis("bytes", "bytes held", "bytes"),
+        f"Bytes of responses that {whose}, the consumer that held most, holds over time{pools}",
+        "line", told_apart(rows, "it held something at one moment only", "since"),
+        Axis("since", told, "time"), Axis("bytes", "bytes held", "bytes"),
         Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pyspark.sql import Row
 from jobs.report_page.advice import advice
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
+from jobs.report_page.markup import coded, lines, paragraphs
 from jobs.report_page.most import IN_ALL
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
@@ -28,7 +28,7 @@ from jobs.report_page.trust import (
     read_lines,
     trust_line,
 )
-from jobs.report_page.wording import duration, moment, percent, shown
+from jobs.report_page.wording import duration, lanes_said, moment, percent, shown
 from jobs.screen import Grid, printable, size
 from schemas.tables.gold import RUNS
 from schemas.tables.metrics import METRICS
@@ -37,9 +37,6 @@ from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 MOST_ROWS = 200
 """Of a table; the lake has all."""
 TEMPLATES = Path(__file__).parent
-_NO_BREAK = "\N{NO-BREAK SPACE}"
-_UNIT = re.compile(r"(?<=\d) (?=(?:%|B|[KMG]iB|ms|s|min|h)\b|%)")
-_CODE = re.compile(r"(`[^`]+`|--\w(?:[^\s;]*[^\s;:,.])?)")
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def page(lake: str, run: KnownRun, found: Findings) -> str:
         lstrip_blocks=True,
         finalize=shown,
     )
-    environment.filters["coded"] = coded
+    environment.filters |= {"coded": coded, "lines": lines, "paragraphs": paragraphs}
     environment.globals["most_rows"] = MOST_ROWS
     template = environment.get_template("page.html.j2")
     return template.render(
@@ -100,14 +97,6 @@ def page(lake: str, run: KnownRun, found: Findings) -> str:
     )  # fmt: skip
 
 
-def coded(sentence: str) -> Markup:
-    """A sentence with its flags and commands set as code, and numbers kept on a line with their units; all escaped."""
-    parts = _CODE.split(_UNIT.sub(_NO_BREAK, printable(sentence)))
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part.strip("`")) if i % 2 else part for i, part in enumerate(parts)
-    )
-
-
 def style() -> Markup:
     """The style sheet, which has no text from outside."""
     return Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
@@ -118,11 +107,17 @@ def part(found: Findings, question: Question) -> Part:
     told = answer(found, question)
     if not told.is_answered:
         # What is known beside it, as of brokers where no consumer is there, has its table all the same.
-        grid = question.table(found) if all(name in found.lanes for name in question.algorithms) else None
-        return Part(told, "", "", [], grid if grid and grid.rows else None)
+        grid = table(found, question) if all(name in found.lanes for name in question.algorithms) else None
+        return Part(told, "", "", [], grid)
     follows = "; ".join(semantics(found, name) for name in question.algorithms)
     figures = [figure(plotted, found) for plotted in question.plots]
-    return Part(told, follows, trust_line(found, question), figures, question.table(found))
+    return Part(told, follows, trust_line(found, question), list(dict.fromkeys(figures)), table(found, question))
+
+
+def table(found: Findings, question: Question) -> Grid | None:
+    """The table behind an answer; none where it has no rows."""
+    grid = question.table(found)
+    return grid if grid.rows else None
 
 
 def figure(plotted: Callable[[Findings], Plot], found: Findings) -> Figure:
@@ -131,7 +126,9 @@ def figure(plotted: Callable[[Findings], Plot], found: Findings) -> Figure:
         plot = plotted(found)
     except Unplotted as reason:
         return Figure("", Markup(), str(reason))
-    return Figure(plot.says, Markup(svg(plot)))  # noqa: S704 - Vega escapes its text
+    # A reader of screens is told of a picture, not of every tick; Vega escapes its text.
+    named = Markup('<svg role="img" aria-label="{}"').format(printable(plot.says))
+    return Figure(plot.says, named + Markup(svg(plot).removeprefix("<svg")))  # noqa: S704
 
 
 def tiles(found: Findings) -> Iterator[Tile]:
@@ -169,7 +166,7 @@ def described(run: KnownRun, found: Findings) -> dict[str, object]:
         "more_files": f" and {left_out:,} more" if left_out else "",
         "at": moment(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
         "assumed": run.assumed, "seen": run.seen, "stated": run.stated,
-        "lanes": {name: list(lanes) for name, lanes in found.lanes.items()},
+        "lanes": {name: lanes_said(lanes) for name, lanes in found.lanes.items()},
     }  # fmt: skip
 
 

@@ -17,8 +17,9 @@ Query = Callable[[OwnRows], DataFrame]
 """What to ask of the tables: a frame of so few rows that the driver can hold them, however large the capture."""
 
 Marked = TypeVar("Marked", bound=Row | Mapping[str, Any])
-Scale = Literal["bytes", "ms", "percent", "count", "ratio", "name"]
-"""What an axis measures, which says how its ticks are written. Percent values are shares from 0 to 1."""
+Scale = Literal["bytes", "ms", "time", "percent", "count", "ratio", "name"]
+"""What an axis measures, which says how its ticks are written. Percent values are shares from 0 to 1; a time is in the
+unit that the axis's title names; a count has whole ticks only."""
 
 
 @dataclass(frozen=True)
@@ -119,5 +120,12 @@ class Unplotted(Exception):  # noqa: N818 - it is no error: the report says why 
 def seen_in(rows: Sequence[Marked], why: str, field: str = "") -> Sequence[Marked]:
     """The rows of a plot. Raises Unplotted with `why` where there are none, or a field is nothing in all of them."""
     if not any(row[field] for row in rows) if field else not rows:
+        raise Unplotted(why)
+    return rows
+
+
+def told_apart(rows: Sequence[Marked], why: str, field: str) -> Sequence[Marked]:
+    """The rows of a plot that compares. Raises Unplotted with `why` where a field has less than two values."""
+    if len({row[field] for row in rows}) < 2:
         raise Unplotted(why)
     return rows

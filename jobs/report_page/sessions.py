@@ -6,9 +6,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.session_answers import lanes, lanes_table, slots
+from jobs.replays.session_answers import are_possible, captured_slots, lanes, lanes_table, slots
 from jobs.report_page.most import and_more, first_lanes, first_of_each
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in, told_apart
 from jobs.report_page.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
@@ -80,10 +80,17 @@ def enough(found: Findings) -> str:
     )
     if captured[c.captured_refused] != captured[c.refused]:
         told += f" ({percent(refused_share(captured))} in the replay of the captured settings)"
-    told += f", and in the replay {counted(captured[c.evicted], 'session')} evicted"
-    if worst[c.scenario] == CAPTURED_LANE or refused_share(worst) == refused_share(captured):
-        return f"{told}."
-    return f"{told}, {percent(refused_share(worst))} and {worst[c.evicted]:,} {lane_said(worst[c.scenario])}."
+    told += f", and in the replay {counted(captured[c.evicted], 'session is', 'sessions are')} evicted"
+    if worst[c.scenario] != CAPTURED_LANE and refused_share(worst) != refused_share(captured):
+        told += f"; {percent(refused_share(worst))} are refused and {counted(worst[c.evicted], 'session')} evicted "
+        told += lane_said(worst[c.scenario])
+    return f"{told}{doubt(needs)}."
+
+
+def doubt(needs: list[Row]) -> str:
+    """That the capture contradicts the number of slots that was taken for the captured one, where it does."""
+    taken = (row for row in needs if row[SESSION_SLOTS.slots] is not None)
+    return next((f"; {captured_slots(row)}" for row in taken if not are_possible(row)), "")
 
 
 def slots_bars(found: Findings) -> Plot:
@@ -95,9 +102,10 @@ def slots_bars(found: Findings) -> Plot:
         for row in in_order[:MOST_LANES]
         for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
     ]  # fmt: skip
+    compared = told_apart(rows, "no other number of slots was replayed than the captured one", "lane")
     return Plot(
         f"Full fetches and refusals by slots of a broker{first_lanes(MOST_LANES, len(in_order))}",
-        "grouped", seen_in(rows, "no lane has a full fetch", "share"),
+        "grouped", seen_in(compared, "no lane has a full fetch", "share"),
         Axis("share", "share", "percent"), Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"),
         Axis("of", "fetches", "name"),
     )  # fmt: skip

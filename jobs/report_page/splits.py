@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe, takes_all
 from jobs.report_page.most import IN_ALL, and_more, first_rows
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.traffic import produced_codecs
 from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -137,16 +137,23 @@ def batch_size(row: Row) -> int | None:
 def rates_by_size(found: Findings) -> Plot:
     """Split rate over batch.size, a curve a producer and topic."""
     t = BATCH_SPLIT
+    rates: dict[tuple[str, int], float] = {}
+    for row in found.of(splitting_producers):
+        if (size := batch_size(row)) is not None:
+            key = producer_of(row), size
+            rates[key] = max(rates.get(key, 0.0), row[t.split_rate] or 0.0)
+    most = list(dict.fromkeys(producer for producer, _ in rates))[:MOST_CURVES]
     rows = [
-        {"size": batch_size(row), "rate": row[t.split_rate] or 0.0, "producer": producer_of(row)}
-        for row in found.of(splitting_producers)
-        if batch_size(row) is not None
-    ]  # fmt: skip
-    most = list(dict.fromkeys(row["producer"] for row in rows))[:MOST_CURVES]
+        {"size": size, "rate": rate, "producer": producer}
+        for (producer, size), rate in rates.items()
+        if producer in most
+    ]
+    sizes = told_apart(rows, "fewer than two values of batch.size were replayed", "size")
+    beside = any(beside_size(row) for row in found.by_lane(lanes, ALGORITHM))
     return Plot(
-        "Batches that are split, of all of a producer to a topic, by batch.size",
-        "line", seen_in([row for row in rows if row["producer"] in most], "no lane of batch.size splits any", "rate"),
-        Axis("size", "batch.size", "bytes"),
+        "Batches that are split, of all of a producer to a topic, by batch.size"
+        f"{', the most with whatever else is set' if beside else ''}",
+        "line", seen_in(sizes, "no lane of batch.size splits any", "rate"), Axis("size", "batch.size", "bytes"),
         Axis("rate", "split", "percent"), Axis("producer", "producer and topic", "name"),
     )  # fmt: skip
 
@@ -192,9 +199,11 @@ def estimate_curves(found: Findings) -> Plot:
         for row in first
         for of, ratio in (("estimated", row[t.estimated_ratio]), ("of the batches", row[t.observed_ratio]))
     ]
+    few = "it sent too few batches for a curve"
     return Plot(
         f"Compression ratio (compressed of uncompressed) over the batches of {producer_of(first[0])}",
-        "line", rows, Axis("batch", "batches sent before", "count"), Axis("ratio", "compression ratio", "ratio"),
+        "line", told_apart(rows, few, "batch"),
+        Axis("batch", "batches sent before", "count"), Axis("ratio", "compression ratio", "ratio"),
         Axis("of", "ratio", "name"),
     )  # fmt: skip
 

@@ -330,6 +330,6 @@ def semantics_table(found: Findings) -> Grid:
 
 
 TRUSTED = Question(
-    20, "Can I trust this for my broker version and my capture?", "all", (), (), trusted, (),
+    20, "Can I trust this for my broker version and my capture?", "", (), (), trusted, (),
     semantics_table,
 )  # fmt: skip

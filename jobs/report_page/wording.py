@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from math import prod
 
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import find_setting, settings
@@ -27,7 +28,7 @@ def duration(ms: float | None) -> str:
     for unit, name, below in ((3_600_000, "h", 2), (60_000, "min", 2), (1000, "s", 1)):
         if ms >= below * unit:
             return f"{ms / unit:,.1f} {name}".replace(".0 ", " ")
-    return f"{ms:.1f} ms" if 0 < ms < 10 else f"{ms:.0f} ms"
+    return f"{ms:.1f} ms" if 0 < ms < 9.95 else f"{ms:.0f} ms"
 
 
 def elapsed(times: Sequence[datetime]) -> tuple[list[float], str]:
@@ -91,6 +92,21 @@ def lane_said(lane: str) -> str:
     if lane == CAPTURED_LANE:
         return "with the captured settings"
     return "with " + " and ".join(f"{key}={value}" for key, value in changed(lane).items())
+
+
+def lanes_said(lanes: Sequence[str]) -> str:
+    """The lanes of a replay: by setting the values tried, where the lanes are all combinations of these; else each."""
+    others = [lane for lane in lanes if lane != CAPTURED_LANE]
+    values: dict[str, dict[str, None]] = {}
+    for lane in others:
+        for part in lane.split(","):
+            key, _, value = part.partition("=")
+            values.setdefault(key, {})[value] = None
+    if len(others) != prod(map(len, values.values())):
+        return "; ".join(lanes)
+    tried = [f"{key}={','.join(of_key)}" for key, of_key in values.items()]
+    every = "every combination of " if len(tried) > 1 else ""
+    return "; ".join([*[CAPTURED_LANE] * (CAPTURED_LANE in lanes), *[every + " and ".join(tried)] * bool(tried)])
 
 
 def begun(text: str) -> str:

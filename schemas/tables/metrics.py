@@ -20,7 +20,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
     "session_cache": {
         "session_grants": "A full fetch gets a session, or is refused one",
         "session_shards": "... in the shard whose turn it is",
-        "session_errors": "The error of a fetch in a session: none, 70, 71 or 106",
+        "session_errors": "The error of a fetch in a session: none, FETCH_SESSION_ID_NOT_FOUND, "
+        "INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR",
         "session_partitions": "The partitions of a session",
         "incremental_responses": "The partitions of an incremental response",
         "session_requests": "Session, epoch and partitions of a request, by the client's rules",

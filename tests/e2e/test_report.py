@@ -125,6 +125,31 @@ def test_no_text_of_a_plot_leaves_its_plot(opened: Page) -> None:
 
 
 @SCREENS
+def test_no_text_of_a_plot_touches_another(opened: Page) -> None:
+    touching = """() => [...document.querySelectorAll("figure svg")].flatMap(svg => {
+      const texts = [...svg.querySelectorAll("text, .role-legend-symbol path")].filter(of => of.getBBox().width)
+        .map(of => [of.textContent, of.getBoundingClientRect()]);
+      return texts.flatMap(([name, a], i) => texts.slice(i + 1).filter(([, b]) =>
+        Math.min(a.right, b.right) - Math.max(a.left, b.left) > -a.height / 6
+        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > a.height / 2).map(([other]) => [name, other]));
+    })"""
+    assert opened.evaluate(touching) == []
+
+
+@SCREENS
+def test_a_table_that_is_wider_than_the_screen_is_moved_by_the_keyboard(opened: Page) -> None:
+    for details in opened.locator("summary").all():
+        details.click()
+    wide = [box for box in opened.get_by_role("region").all() if box.evaluate("of => of.scrollWidth > of.clientWidth")]
+    for box in wide:
+        box.focus()
+        opened.keyboard.press("ArrowRight")
+        opened.wait_for_function("of => of.scrollLeft > 0", arg=box.element_handle())
+        assert box.evaluate("of => of.getBoundingClientRect().right <= document.documentElement.clientWidth")
+    assert wide
+
+
+@SCREENS
 def test_text_stands_out_from_the_page(opened: Page) -> None:
     """Also in plots, and on a dark screen: WCAG's contrast of 4.5 to 1."""
     faint = """() => {

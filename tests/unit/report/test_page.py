@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 
 from pyspark.sql import Row
 
-from jobs.report_page.page import coded, page
+from jobs.report_page.markup import coded, lines, paragraphs
+from jobs.report_page.page import page
 from jobs.report_page.question import Query
 from jobs.report_page.questions import QUESTIONS
 from jobs.report_page.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
@@ -103,6 +104,25 @@ def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None
 
 def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:
     assert "No plot: the estimates of producers are not replayed here, <code>--set=" in written()
+
+
+def test_a_plot_and_a_table_have_names_for_those_who_do_not_see_them() -> None:
+    told = written()
+    assert re.findall(r"<svg (?!role=\"img\" aria-label=\"[^\"]+\")", told) == []
+    assert '<svg role="img" aria-label="Produced batches by their bytes on the wire"' in told
+    assert 'aria-label="Table: Are my fetches small and many (fetch.min.bytes, fetch.max.wait.ms)?"' in told
+    assert "<th>" not in told
+
+
+def test_notes_wrapped_for_a_screen_are_sentences() -> None:
+    assert paragraphs(("  * refused. headroom: of the limit", "    that is nearest", "  from 8 slots on")) == [
+        "* refused. headroom: of the limit that is nearest.",
+        "from 8 slots on.",
+    ]
+
+
+def test_each_setting_of_a_lane_has_a_line() -> None:
+    assert lines("fetch.max.bytes=1MiB  <b>=2") == "fetch.max.bytes=1MiB<br>&lt;b&gt;=2"
 
 
 def test_a_table_says_how_many_rows_it_leaves_out() -> None:

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.report_page.axes import doublings, round_bytes
-from jobs.report_page.charts import COLOURS, GRID, INK, MUTED, svg
+from jobs.report_page.axes import CHARACTER, WIDTH, doublings, room_below, room_beside, round_bytes
+from jobs.report_page.charts import COLOURS, GRID, INK, MUTED, SYMBOL, svg
 from jobs.report_page.page import TEMPLATES
 from jobs.report_page.question import Axis, Plot
 
@@ -47,6 +47,45 @@ def test_ticks_are_written_with_their_units() -> None:
     told = texts(svg(over_bytes(3 << 20)))
     assert {"1 MiB", "2 MiB", "3 MiB", "50 %"} <= set(told)
     assert [text for text in told if re.search(r"\d{5}", text)] == []
+
+
+def test_what_is_counted_has_no_tick_between_two_counts() -> None:
+    rows = [{"since": 0.0, "replicas": 0}, {"since": 1.2, "replicas": 2}]
+    told = texts(svg(Plot("replicas", "step", rows, Axis("since", "seconds", "time"), Axis("replicas", "n", "count"))))
+    assert told[told.index("seconds") + 1 : -1] == ["0", "1", "2"]
+    assert "0.4" in told
+
+
+def test_names_below_a_plot_leave_room_for_their_neighbours() -> None:
+    names = [f"a-consumer-with-a-long-name-{n}" for n in range(8)]
+    rows = [{"evictor": evictor, "victim": victim, "n": 1} for evictor in names for victim in names]
+    plot = Plot("who", "heat", rows, Axis("victim", "", "name"), Axis("evictor", "", "name"), Axis("n", "n", "count"))
+    # In the widest font that a browser may take, a quarter wider than what names are cut by.
+    assert room_below(plot) * 1.25 * len(names) < WIDTH - room_beside(plot)
+
+
+def test_names_of_a_legend_end_before_the_next_symbol_in_whichever_font() -> None:
+    name = "orders-to-audit"
+    rows = [{"at": at, "n": at, "of": f"{name}-{of}"} for at in (1, 2) for of in ("1", "2")]
+    plot = Plot("p", "line", rows, Axis("at", "", "time"), Axis("n", "n", "count"), Axis("of", "of", "name"))
+    entries = svg(plot).partition("role-legend-entry")[2]
+    (second,) = {float(at) for at in re.findall(r'<g transform="translate\(([\d.]+),0\)"><path class', entries)} - {0.0}
+    assert second > SYMBOL + CHARACTER * len(f"{name}-1")
+
+
+def test_beside_long_names_there_are_fewer_ticks() -> None:
+    def ticks(name: str) -> int:
+        rows = [{"metric": name, "share": 1.0}]
+        drawn = svg(Plot("p", "bar", rows, Axis("share", "", "percent"), Axis("metric", "", "name")))
+        return sum(text.endswith("%") for text in texts(drawn))
+
+    assert (ticks("bytes"), ticks("bytes " * 6)) == (6, 3)
+
+
+def test_what_is_unknown_has_a_colour_of_none_of_the_findings() -> None:
+    rows = [{"metric": "bytes", "share": 0.5, "verdict": verdict} for verdict in ("equal", "unknown")]
+    plot = Plot("f", "bar", rows, Axis("share", "", "percent"), Axis("metric", "", "name"), Axis("verdict", "", "name"))
+    assert re.findall(r'<path d="[^"]*" fill="(#\w+)"/>', svg(plot)) == [COLOURS[0], MUTED]
 
 
 def test_lanes_stand_in_their_own_order_under_what_they_change() -> None:

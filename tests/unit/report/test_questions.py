@@ -9,8 +9,10 @@ from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import HEAD, answer_row, safe_lines
 from jobs.replays.split_answers import lanes as split_lanes
 from jobs.report_page.advice import advice
+from jobs.report_page.catch_up import NO_LAG
 from jobs.report_page.fairness import waiting_partitions
 from jobs.report_page.own_lanes import NOT_SET
+from jobs.report_page.page import part
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import QUESTIONS, TRIES, answer, answers, queries_of
 from jobs.report_page.sessions import evictions
@@ -280,7 +282,7 @@ def test_full_fetches_that_the_replay_does_not_give_are_not_called_inevitable() 
 def evicting(*counts: int) -> Findings:
     c, e = SESSION_CACHE, SESSION_EVICTIONS
     pairs = [
-        Row(**{e.scenario: "captured", e.evictor: f"app-{n}", e.victim: "report", e.evictions: count})
+        one_of_one(Row(**{e.scenario: "captured", e.evictor: f"app-{n}", e.victim: "report", e.evictions: count}))
         for n, count in enumerate(counts)
     ]
     lane = row_of(c, scenario="captured", evicted=sum(counts))
@@ -300,7 +302,7 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
     other = findings({**found.rows, session_lanes: rows}, found.lanes)
     assert (
         "; as captured 75.0 % of the full fetches that want a session are refused "
-        "(0 % in the replay of the captured settings), and in the replay 0 sessions evicted"
+        "(0 % in the replay of the captured settings), and in the replay 0 sessions are evicted"
     ) in sentence(other, 9)
 
 
@@ -334,8 +336,14 @@ def test_slots_are_advised_for_the_shards_that_brokers_have() -> None:
 
 
 def test_slots_that_cannot_have_been_in_force_are_not_kept() -> None:
-    (told,) = advice(sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15))
+    found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
+    (told,) = advice(found)
     assert told.advice == "16: from there on nobody is refused or evicted"
+    assert sentence(found, 9).endswith(
+        "; the capture allows 0 to 15 slots of a broker; 1,000, which was taken for the captured one, does not fit: "
+        "state it by --captured."
+    )
+    assert "--captured" not in sentence(sessions(captured_refused=30, zero_harm=16, taken=1000), 9)
 
 
 def split_lane(name: str, rate: float) -> Row:
@@ -427,8 +435,8 @@ def test_a_lane_of_batches_has_what_decides_on_it() -> None:
     """Split rate, P(batch > limit), time to recover, and how far the sizes it rests on are off."""
     row = split_lane("producer.batch.size=30000", 0.005)
     told = dict(zip(HEAD, answer_row(row), strict=True))
-    assert (told["split rate*"], told["> limit*"], told["recovery*"]) == ("0.50%", "0.00%", "12 ms")
-    assert told["size error*"] == "3.1%"
+    assert (told["split rate*"], told["> limit*"], told["recovery*"]) == ("0.50 %", "0.00 %", "12 ms")
+    assert told["size error*"] == "3.1 %"
     unknown = Row(**{**row.asDict(), "recovery": None, "size_error": None})
     assert answer_row(unknown)[HEAD.index("recovery*")] == answer_row(unknown)[HEAD.index("size error*")] == "-"
 
@@ -454,6 +462,16 @@ def test_a_lane_of_batches_of_no_size_has_no_fill() -> None:
     told = dict(zip(HEAD, answer_row(rows[1]), strict=True))
     assert (told["fill"], told["> limit*"]) == ("-", "-")
     assert sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
+
+
+def test_why_two_plots_are_left_out_is_said_once() -> None:
+    found = fetch_limits(lane("captured", 0.0, 300.0, 1 << 20))
+    assert [figure.why_not for figure in part(found, BY_NUMBER[6]).figures] == [NO_LAG]
+
+
+def test_a_table_without_rows_is_left_out() -> None:
+    assert part(evicting(), BY_NUMBER[10]).grid is None
+    assert part(evicting(1), BY_NUMBER[10]).grid is not None
 
 
 def test_an_answer_says_how_far_its_replay_agrees_and_what_is_unknown() -> None:

@@ -15,6 +15,7 @@ from jobs.report_page.wording import (
     lane_heading,
     lane_label,
     lane_said,
+    lanes_said,
     percent,
 )
 
@@ -24,8 +25,8 @@ AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 
 @pytest.mark.parametrize(
     ("ms", "said"),
-    [(None, "-"), (0, "0 ms"), (0.4, "0.4 ms"), (105.2, "105 ms"), (1000, "1 s"), (2345, "2.3 s"), (150_000, "2.5 min"),
-     (10_800_000, "3 h"), (432_000_000, "5 days")],
+    [(None, "-"), (0, "0 ms"), (0.4, "0.4 ms"), (9.96, "10 ms"), (105.2, "105 ms"), (1000, "1 s"), (2345, "2.3 s"),
+     (150_000, "2.5 min"), (10_800_000, "3 h"), (432_000_000, "5 days")],
 )  # fmt: skip
 def test_a_time_has_the_unit_that_suits_it(ms: float | None, said: str) -> None:
     assert duration(ms) == said
@@ -77,3 +78,15 @@ def test_time_goes_by_in_the_unit_that_suits_the_span(seconds: int, unit: str) -
     assert told == f"{unit} since 2026-01-31 12:00:00 UTC"
     assert since[0] == 0
     assert 2 <= since[1] < 61
+
+
+def test_lanes_of_a_grid_are_told_by_the_values_tried() -> None:
+    grid = [
+        f"consumer.fetch.max.bytes={limit},order={order}" for limit in ("1MiB", "8MiB") for order in ("fixed", "any")
+    ]
+    assert lanes_said(["captured", *grid]) == (
+        "captured; every combination of consumer.fetch.max.bytes=1MiB,8MiB and order=fixed,any"
+    )
+    assert lanes_said(["captured", *grid[:3]]) == f"captured; {'; '.join(grid[:3])}"
+    assert lanes_said(["captured", "max.partitions=4", "max.partitions=9"]) == "captured; max.partitions=4,9"
+    assert lanes_said(["captured"]) == "captured"

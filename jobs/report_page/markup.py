@@ -1,0 +1,39 @@
+"""Texts as the page sets them: code, units and lines; all escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from jobs.screen import printable
+
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|B|[KMG]iB|ms|s|min|h)\b|%)")
+_CODE = re.compile(r"(`[^`]+`|--\w(?:[^\s;]*[^\s;:,.])?)")
+FARTHER_IN = " " * 4
+
+
+def coded(sentence: str) -> Markup:
+    """A sentence with its flags and commands set as code, and numbers kept on a line with their units; all escaped."""
+    parts = _CODE.split(_UNIT.sub(_NO_BREAK, printable(sentence)))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part.strip("`")) if i % 2 else part for i, part in enumerate(parts)
+    )
+
+
+def lines(cell: str) -> Markup:
+    """A cell with each setting of a lane, which two spaces divide, on a line of its own; all escaped."""
+    return Markup("<br>").join(map(printable, cell.split("  ")))
+
+
+def paragraphs(notes: Sequence[str]) -> list[str]:
+    """A table's notes, each whole, as a sentence; on a screen they are wrapped, and what goes on is farther in."""
+    told: list[str] = []
+    for note in notes:
+        if told and note.startswith(FARTHER_IN):
+            told[-1] += f" {note.strip()}"
+        else:
+            told.append(note.strip())
+    return [note if note.endswith(".") else f"{note}." for note in told]

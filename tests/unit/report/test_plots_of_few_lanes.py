@@ -1,0 +1,138 @@
+"""Plots that compare: each has something to compare, or is left out and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from pyspark.sql import Row
+
+from jobs.replays.fetch_answers import closed_lanes, open_lanes
+from jobs.report_page.batches import by_codec
+from jobs.report_page.fetches import cut_by_lane, overrides_by_lane, shares_of_readers
+from jobs.report_page.limits import brokers_over_time, replicas_over_time
+from jobs.report_page.memory_pool import PROPOSED, memory_curves, memory_over_time
+from jobs.report_page.question import Findings, Plot, Unplotted
+from jobs.report_page.sessions import lanes as session_lanes
+from jobs.report_page.sessions import slots_bars
+from jobs.report_page.splits import estimate_curves, estimates, rates_by_size, splitting_producers
+from jobs.report_page.splits import lanes as split_lanes
+from jobs.report_page.traffic import produced_codecs, readers
+from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
+from schemas.tables.gold_memory import CONSUMER_MEMORY_TIMELINE
+from schemas.tables.gold_sessions import SESSION_CACHE
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+from tests.unit.report.findings import AT, findings, row_of
+
+SLOTS = "broker.max.incremental.fetch.session.cache.slots="
+LIMIT = "consumer.fetch.max.bytes="
+POOL = "consumer.buffer.memory=16MiB"
+
+
+def slots(*lanes: str) -> Findings:
+    rows = [row_of(SESSION_CACHE, scenario=lane, fetches=9, full_fetches=3, created=3) for lane in lanes]
+    return findings({session_lanes: rows}, {"session_cache": lanes})
+
+
+def limits(*lanes: str) -> Findings:
+    rows = [Row(reader="consumer", scenario=lane, cut=5, overrides=5) for lane in lanes]
+    return findings({closed_lanes: rows, open_lanes: rows}, {"fetch_max_bytes": lanes})
+
+
+def sizes(*lanes: str) -> Findings:
+    rates = (0.2, 0.5, 0.1)
+    rows = [
+        row_of(BATCH_SPLIT, scenario=lane, client_id="app", topic="orders", split_rate=rate)
+        for lane, rate in zip(lanes, rates, strict=False)
+    ]
+    return findings({splitting_producers: rows, split_lanes: rows}, {"batch_split": lanes})
+
+
+def spans(*batches: int) -> Findings:
+    t = BATCH_SPLIT_TIMELINE
+    rows = [row_of(t, first_batch=batch, client_id="app", topic="orders") for batch in batches]
+    return findings({estimates: rows}, {"batch_split": ("captured",)})
+
+
+def held(lanes: tuple[str, ...], seconds: int) -> Findings:
+    t = CONSUMER_MEMORY_TIMELINE
+    rows = [
+        row_of(t, scenario=lane, client_id="app", slot_start=AT + timedelta(seconds=at), used_bytes_max=9 + i)
+        for i, lane in enumerate(lanes)
+        for at in range(seconds)
+    ]
+    return findings({memory_over_time: rows}, {"consumer_memory": lanes})
+
+
+def replicas(*seconds: int) -> Findings:
+    p = PARTITIONS_PER_BROKER
+    rows = [Row(**{p.broker: "1", p.at: AT + timedelta(seconds=at), p.partitions: 1}) for at in seconds]
+    return findings({brokers_over_time: rows}, {"partition_limits": ("captured",)})
+
+
+def fetching(*names: str) -> Findings:
+    rows = [Row(reader=name, fetches=4, empty=1, bytes=90, sessions=1, oldest=12) for name in names]
+    return findings({readers: rows})
+
+
+def codecs(uncompressed: int | None) -> Findings:
+    return findings({produced_codecs: [Row(codec="none", bytes=90, uncompressed=uncompressed)]})
+
+
+@pytest.mark.parametrize(
+    ("plotted", "found", "why"),
+    [
+        (slots_bars, slots("captured"), "no other number of slots was replayed"),
+        (cut_by_lane, limits("captured"), "no other limits were replayed"),
+        (overrides_by_lane, limits("captured"), "no other limits were replayed"),
+        (rates_by_size, sizes("captured", "producer.batch.size=16KiB"), "fewer than two values of batch.size"),
+        (estimate_curves, spans(0), "too few batches"),
+        (memory_curves, held(("captured",), seconds=1), "at one moment only"),
+        (replicas_over_time, replicas(0), "at once"),
+        (shares_of_readers, fetching("follower"), "one kind of reader"),
+        (by_codec, codecs(None), "one codec on the wire"),
+    ],
+)
+def test_a_plot_with_nothing_to_compare_is_left_out(
+    plotted: Callable[[Findings], Plot], found: Findings, why: str
+) -> None:
+    with pytest.raises(Unplotted, match=why):
+        plotted(found)
+
+
+@pytest.mark.parametrize(
+    ("plotted", "found", "marks"),
+    [
+        (cut_by_lane, limits("captured", f"{LIMIT}1MiB"), 2),
+        (overrides_by_lane, limits("captured", f"{LIMIT}1MiB"), 2),
+        (rates_by_size, sizes("producer.batch.size=16KiB", "producer.batch.size=64KiB"), 2),
+        (estimate_curves, spans(0, 9), 4),
+        (memory_curves, held(("captured",), seconds=2), 2),
+        (replicas_over_time, replicas(0, 4), 2),
+        (shares_of_readers, fetching("consumer", "follower"), 6),
+        (by_codec, codecs(180), 2),
+    ],
+)
+def test_a_plot_with_two_things_to_compare_is_drawn(
+    plotted: Callable[[Findings], Plot], found: Findings, marks: int
+) -> None:
+    assert len(plotted(found).rows) == marks
+
+
+def test_numbers_of_slots_are_compared_with_the_captured_one() -> None:
+    two, three = (slots_bars(slots("captured", *(f"{SLOTS}{n}" for n in tried))) for tried in ((64,), (8, 64)))
+    assert [row["lane"] for row in two.rows][::2] == ["captured", "64"]
+    assert [row["lane"] for row in three.rows][::2] == ["captured", "8", "64"]
+
+
+def test_a_batch_size_has_one_point_a_producer_whatever_is_set_beside_it() -> None:
+    small, large = "producer.batch.size=16KiB", "producer.batch.size=64KiB"
+    plot = rates_by_size(sizes(small, f"{small},split.profile=kip", large))
+    assert [(row["size"], row["rate"]) for row in plot.rows] == [(16 << 10, 0.5), (64 << 10, 0.1)]
+    assert plot.says.endswith("by batch.size, the most with whatever else is set")
+
+
+def test_only_lanes_with_a_pool_are_said_to_be_under_the_proposal() -> None:
+    assert PROPOSED not in memory_curves(held(("captured", f"{LIMIT}1MiB"), seconds=2)).says
+    assert PROPOSED in memory_curves(held(("captured", POOL), seconds=2)).says
