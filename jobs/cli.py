@@ -25,7 +25,6 @@ from jobs.flags import (
     PIPELINE,
     READ_CAPTURES,
     REPLAY,
-    REPLAYS,
     REPORT,
     SIZE,
     WRITE_A_PAGE,
@@ -170,6 +169,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         capture=told["capture"],
         strict=bool(told["strict"]),
         run_id=told["run"],
+        job=job,
     )
 
 
@@ -178,18 +178,18 @@ def _run_job(arguments: argparse.Namespace) -> None:
     from jobs.failures import spark_failures_told
 
     with spark_failures_told():
-        _job(arguments.job, run).main(run)
+        _job(run).main(run)
 
 
-def _job(name: str, run: Run) -> ModuleType:
+def _job(run: Run) -> ModuleType:
     """The job's module, loaded while Spark starts, which takes as long. `size` reads a file before it starts Spark."""
-    if name == SIZE:
-        return import_module(f"jobs.{name}")
+    if run.job == SIZE:
+        return import_module(f"jobs.{run.job}")
     from jobs.kernels import begun_session
 
     with ThreadPoolExecutor(max_workers=1) as beside:
-        loaded = beside.submit(import_module, f"jobs.{name}")
-        begun_session(run, f"refetch {name}", is_replayed=name in REPLAYS)
+        loaded = beside.submit(import_module, f"jobs.{run.job}")
+        begun_session(run)
     return loaded.result()
 
 

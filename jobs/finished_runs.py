@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.captures.kafka_release import KAFKA
+from jobs.captures.kafka_release import KAFKA_SETTING
 from jobs.gates.row_rules import Watch
 from jobs.lake import has_table, rows_of
 from jobs.replays.algorithm import Algorithm
@@ -78,7 +78,7 @@ def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Ta
 
 def assumed_of(scenario: Scenario, kafka: str | None) -> list[str]:
     """What nobody stated; with what the capture tells of it, where it does."""
-    told = ({KAFKA: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
+    told = ({KAFKA_SETTING: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
     return [f"{key}: {told[key]}" if key in told else key for key in scenario.assumed]
 
 
@@ -102,7 +102,7 @@ def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapp
     found = own.select(t.algorithm, t.refused, t.assumed, F.col(t.run_at) == F.lit(run.run_at)).collect()
     if not found:
         return None
-    seen = (told.removeprefix(f"{KAFKA}: ") for told in found[0][2] if told.startswith(f"{KAFKA}: "))
+    seen = (told.removeprefix(f"{KAFKA_SETTING}: ") for told in found[0][2] if told.startswith(f"{KAFKA_SETTING}: "))
     assumed = assumed_of(run.scenario, next(seen, None))
     if not all(is_now and before == assumed for *_, before, is_now in found):
         now = {t.run_at: F.lit(run.run_at), t.assumed: F.array(*map(F.lit, assumed)).cast(t.assumed.type)}

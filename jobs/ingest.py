@@ -175,6 +175,6 @@ def repeated_by_file(rows: DataFrame) -> dict[int, int]:
 def main(run: Run) -> None:
     """Run the job: read the captures, write the silver tables, print what was read and lost."""
     walks_records = [] if run.records is None else [BATCH_SPLIT]
-    spark = ready_session(run, "refetch ingest", walks_records)
+    spark = ready_session(run, walks_records)
     capture_id = ingest(spark, run)
     sys.stdout.write(captured_summary(run.lake, capture_id, look_up_captured(spark, run.lake, capture_id)))

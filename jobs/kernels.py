@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from pyspark.sql import SparkSession
 
+from jobs.flags import REPLAYS
 from jobs.lake_storage import check_reachable
 from jobs.paths import python_path
 from jobs.run import Run
@@ -20,12 +21,12 @@ from udfs.errors import SetupError
 from udfs.kernel_cache import DECODER, compiled
 
 
-def ready_session(run: Run, app: str, algorithms: Sequence[str] = (), *, is_replayed: bool = False) -> SparkSession:
+def ready_session(run: Run, algorithms: Sequence[str] = ()) -> SparkSession:
     """The session to work in, with the kernels of the decoder and these algorithms in this machine's cache where they
-    are used. is_replayed: as of `begun_session`. Raises SetupError, and what `begun_session` does.
+    are used. Raises SetupError, and what `begun_session` does.
     """
     with compiling_for(SparkSession.getActiveSession(), algorithms):
-        return begun_session(run, app, is_replayed=is_replayed)
+        return begun_session(run)
 
 
 def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> AbstractContextManager[None]:
@@ -34,13 +35,13 @@ def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> Abst
     return compiling(algorithms) if runs_here else nullcontext()
 
 
-def begun_session(run: Run, app: str, *, is_replayed: bool = False) -> SparkSession:
-    """The session to work in; one that is not there yet suits the size of the captures, and whether they are replayed
-    in it as well. Raises SetupError and SparkError, and LakeError where it does not reach the lake.
+def begun_session(run: Run) -> SparkSession:
+    """The session to work in; one that is not there yet suits the size of the captures, and whether the job replays
+    them as well. Raises SetupError and SparkError, and LakeError where it does not reach the lake.
     """
     captures = () if SparkSession.getActiveSession() is not None else run.captures
-    work = Work(sum(unpacked_bytes(str(path)) for path in captures), is_replayed)
-    spark = spark_session(run.master, app, run.spark_conf, work)
+    work = Work(sum(unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS)
+    spark = spark_session(run.master, f"refetch {run.job}", run.spark_conf, work)
     check_reachable(spark, run.lake)
     return spark
 

@@ -21,8 +21,8 @@ from deltalake.transaction import AddAction, Transaction, create_table_with_add_
 from pyspark.sql.types import StructType
 
 from udfs.errors import LakeError
+from udfs.time_units import NS_PER_MS
 
-NS_PER_MS = 1_000_000
 _PLAIN = 1, 2
 """Reader and writer version of a table that has all rows of its files, by the names that they have there, and asks
 nothing of those who write (protocol, "Requirements for Readers", "Requirements for Writers")."""

@@ -16,7 +16,7 @@ from jobs.summary import summary
 def main(run: Run) -> None:
     """Run the jobs one after the other, print the summary to stdout and write the page. Raises GateError where a gate
     refuses, and CaptureError where a replay is refused that --strict asks for."""
-    spark = ready_session(run, "refetch pipeline", run.scenario.algorithms, is_replayed=True)
+    spark = ready_session(run, run.scenario.algorithms)
     capture_id = ingest(spark, run, keep=True)
     done = replay(spark, run, capture_id, keep=True)
     known = known_run(spark, run.lake, done.run_id)

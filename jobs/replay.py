@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.capture_sets import chosen_capture
-from jobs.captures.kafka_release import KAFKA, seen_release
+from jobs.captures.kafka_release import KAFKA_SETTING, seen_release
 from jobs.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
@@ -57,30 +57,37 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     if kept is not None:
         done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
         return Replayed(run_name, done, kept, None)
-    seen = None if KAFKA in run.scenario.captured else seen_release(spark, run.lake, capture_id)
+    seen = None if KAFKA_SETTING in run.scenario.captured else seen_release(spark, run.lake, capture_id)
     if seen:
-        run = replace(run, seen={KAFKA: seen.profile})
-    kafka = seen.told if seen else None
-    packed: dict[str, DataFrame] = {}
-    refused: dict[str, str] = {}
+        run = replace(run, seen={KAFKA_SETTING: seen.profile})
     to = Target(run.lake, run_name, Watch(run.gates, lanes_of(run, asked(run.scenario))))
+    refused = write_replays(Source(spark, run, capture_id, run_name, {}), to)
+    done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in refused)
+    of_run = RunRows(run_name, capture_id, made_by, seen.told if seen else None, refused)
+    to.write_here(spark, run_rows(run, of_run, done), RUNS)
+    return Replayed(run_name, done, refused, to.watch.counts())
+
+
+def write_replays(source: Source, to: Target) -> dict[str, str]:
+    """Make the replays that are asked for, one after the other, and write their tables; why the others are refused, by
+    name. Raises LakeError, and CaptureError where all are.
+    """
+    spark, packed = source.spark, dict[str, DataFrame]()
+    refused: dict[str, str] = {}
     with ExitStack() as until_written:
-        for algorithm in asked(run.scenario):
+        for algorithm in asked(source.run.scenario):
             try:
                 with stage(f"replay {algorithm.name}", spark):
-                    rows = algorithm.replayed(Source(spark, run, capture_id, run_name, packed)).persist()
+                    rows = algorithm.replayed(replace(source, before=packed)).persist()
                     until_written.callback(rows.unpersist)
-                    packed[algorithm.name] = rows
                     write_packed(spark, rows, algorithm.tables, to)
+                    packed[algorithm.name] = rows
             except CaptureError as fault:
                 refused[algorithm.name] = str(fault)
         if not packed:
             raise CaptureError("\n".join(refused.values()))
-        done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name in packed)
         write_packed(spark, reduce(DataFrame.unionByName, packed.values()), [FIDELITY], to)
-    of_run = RunRows(run_name, capture_id, made_by, kafka, refused)
-    to.write_here(spark, run_rows(run, of_run, done), RUNS)
-    return Replayed(run_name, done, refused, to.watch.counts())
+    return refused
 
 
 def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
@@ -108,7 +115,7 @@ def main(run: Run) -> None:
     """Run the job: replay a capture set of the lake, write the gold tables. Raises what `replay`, `pass_gold_gate` and
     `check_refused` do.
     """
-    spark = ready_session(run, "refetch replay", run.scenario.algorithms)
+    spark = ready_session(run, run.scenario.algorithms)
     check_rules(spark, run.gates.in_pipeline)
     capture_id = chosen_capture(spark, run.lake, run.capture)
     done = replay(spark, run, capture_id)

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from jobs.flags import PIPELINE
 from jobs.gates.rule_files import default_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.scenarios.scenario import Scenario
@@ -43,6 +44,7 @@ class Run:
     capture: the id of the capture set to replay or to check; None for the one written last.
     strict: a replay that is refused fails the job even where others were made.
     run_id: the run to report on or to check; None for the newest.
+    job: its name on the command line.
     """
 
     scenario: Scenario
@@ -62,6 +64,7 @@ class Run:
     capture: str | None = None
     strict: bool = False
     run_id: str | None = None
+    job: str = PIPELINE
 
     @property
     def in_force(self) -> Mapping[str, Value]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.captures.kafka_release import releases
+from jobs.captures.kafka_release import KAFKA_SETTING, releases
 from jobs.finished_runs import RunRows, run_id, run_rows
 from jobs.gates.row_rules import Watch
 from jobs.kernels import ready_session
@@ -46,7 +46,7 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
     """Write the gold tables; returns the run id."""
     run_name = run_id(cluster_id, run.scenario)
     captured = run.scenario.captured
-    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get("kafka", releases()[0])))
+    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get(KAFKA_SETTING, releases()[0])))
     to = Target(run.lake, run_name, Watch())
     events = rows_here(spark, events_of(cluster, seed_of(cluster_id)))
     with stage("size", spark):
@@ -87,6 +87,6 @@ def main(run: Run) -> None:
     cluster = read_cluster(run.cluster)
     cluster_id = hashlib.sha256(Path(run.cluster).read_bytes()).hexdigest()[:16]
     run = replace(run, scenario=own_part(run.scenario))
-    spark = ready_session(run, "refetch size", [ALGORITHM])
+    spark = ready_session(run, [ALGORITHM])
     run_name = size(spark, run, cluster, cluster_id)
     sys.stdout.write(summary(spark, run, cluster_id, run_name))

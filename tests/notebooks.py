@@ -143,7 +143,7 @@ def main() -> None:
     """Run every notebook and write it, with its outputs, beside its script."""
     with tempfile.TemporaryDirectory() as folder:
         runs = {False: sample_run(Path(folder) / "samples"), True: producers_run(Path(folder) / "producers")}
-        spark = ready_session(runs[False], "refetch notebooks", runs[True].scenario.algorithms)
+        spark = ready_session(runs[False], runs[True].scenario.algorithms)
         for run in runs.values():
             replay(spark, run, ingest(spark, run))
         for path in NOTEBOOKS:

@@ -5,7 +5,7 @@ The stubs allow neither plain values nor numpy arrays as arguments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,11 @@ def array_of(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.
         found: pa.Array[Any] = make(values, mask=None if known is None else ~known)
         return found
     return array_over(pa.from_numpy_dtype(values.dtype), len(values), values, known=known)
+
+
+def quotients(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
+    """part / whole as float64[n], null where the whole, a count, is 0."""
+    return array_of(part / np.maximum(whole, 1), whole > 0)
 
 
 def array_over(
@@ -81,6 +86,14 @@ def valid(column: pa.Array[Any]) -> Bools:
     return flags(column.is_valid())
 
 
+def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of one batch after the other, of which there is at least one; all have the same schema."""
+    if len(batches) == 1:
+        return batches[0]
+    columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
+
+
 def gathered_batches(batches: Iterable[pa.RecordBatch], rows: int, size: int | None = None) -> Iterator[pa.RecordBatch]:
     """Batches gathered until they hold `rows` rows or `size` bytes; none of those that come out is empty."""
     held: list[pa.RecordBatch] = []
@@ -89,7 +102,7 @@ def gathered_batches(batches: Iterable[pa.RecordBatch], rows: int, size: int | N
         held.append(batch)
         n, held_bytes = n + batch.num_rows, held_bytes + batch.nbytes
         if n >= rows or (size is not None and held_bytes >= size):
-            yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+            yield concatenated(held)
             held, n, held_bytes = [], 0, 0
     if n:
-        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+        yield concatenated(held)

@@ -74,8 +74,8 @@ from udfs.wire.compressed_sizes import encode_records
 from udfs.wire.message_sets import walk_messages
 from udfs.wire.records import sizes_of
 
-FETCH, VERSION, CORRELATION_ID = 1, 4, 7
-HEADER_BYTES = 11  # key, version, correlation id and a client id of one byte
+FETCH, VERSION, CORRELATION_ID = FETCH_MESSAGES.request.api_key, 4, 7
+REQUEST_HEADER_BYTES = 11  # key, version, correlation id and a client id of one byte
 CLIENT, SERVER = (49152, b"\x7f\0\0\x01"), (9092, b"\x7f\0\0\x02")
 SYN, PUSH_ACK = 2, 24
 
@@ -244,7 +244,7 @@ def decode() -> None:
     arena = np.frombuffer(request + response, np.uint8).copy()
     asked, answered = np.zeros(1, FRAME), np.zeros(1, FRAME)
     asked["start"], asked["size"] = SIZE_BYTES, len(request) - SIZE_BYTES
-    asked["body_start"] = SIZE_BYTES + HEADER_BYTES
+    asked["body_start"] = SIZE_BYTES + REQUEST_HEADER_BYTES
     asked["api_key"], asked["api_version"], asked["client_id_length"] = FETCH, VERSION, -1
     answered["start"], answered["size"] = len(request) + SIZE_BYTES, len(response) - SIZE_BYTES
     connections = np.zeros(1, CONNECTION)

@@ -7,7 +7,8 @@ from pyspark.sql import functions as F
 
 from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
 
-KAFKA = "kafka"
+KAFKA_PROTOCOL = "kafka"
+"""The protocol of connections that are Kafka's."""
 WHOLE_SET = "capture set"
 
 
@@ -42,7 +43,7 @@ def only_of_connection(column: str) -> Column:
 def connection_counts(connections: DataFrame) -> DataFrame:
     """A row a connection: whose it is, and what became of its bytes."""
     c, t = CONNECTIONS, CAPTURE_QUALITY
-    is_kafka = F.col(c.protocol) == KAFKA
+    is_kafka = F.col(c.protocol) == KAFKA_PROTOCOL
     return connections.select(
         c.connection_id, c.protocol, c.broker, c.client,
         F.lit(1).alias(t.connections),

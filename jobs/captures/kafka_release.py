@@ -16,7 +16,8 @@ from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.releases import FETCHES, MARKS
 from udfs.facts.releases import ENTRY
 
-KAFKA = "kafka"
+KAFKA_SETTING = "kafka"
+"""The setting that says which release is followed."""
 PROPOSAL = "kip"
 FOLLOWER = r"^broker-\d+-fetcher-\d+$"
 BY_APIS, BY_FOLLOWERS = "the versions of APIs that brokers offer", "what followers say of themselves"
@@ -54,7 +55,7 @@ class SeenRelease:
 
 def releases() -> list[str]:
     """The releases that can be followed, newest first."""
-    return [choice for choice in settings()[KAFKA].choices if choice != PROPOSAL]
+    return [choice for choice in settings()[KAFKA_SETTING].choices if choice != PROPOSAL]
 
 
 def seen_release(spark: SparkSession, lake: str, capture_id: str) -> SeenRelease | None:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from jobs.gates.rules import (
@@ -29,7 +29,7 @@ from jobs.gates.rules import (
     Severity,
 )
 from jobs.paths import CONF
-from jobs.scenarios.located_yaml import Address, Fault, LocatedYaml, Place, Plain, read_located_yaml
+from jobs.scenarios.located_yaml import Address, Fault, LocatedYaml, Place, Plain, Texts, read_located_yaml
 from jobs.scenarios.settings import did_you_mean
 from schemas.tables.silver import QUARANTINE
 from schemas.tables.table import Table
@@ -39,17 +39,13 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _FORMS = ("expression", "query", "expectation")
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 class RuleText(BaseModel):
     """The shape of a rule before tables are looked up."""
 
     model_config = ConfigDict(extra="forbid")
 
-    table: Annotated[list[str] | None, BeforeValidator(_listed)] = None
-    every_table_with: Annotated[list[str] | None, BeforeValidator(_listed)] = None
+    table: Texts | None = None
+    every_table_with: Texts | None = None
     expression: str | None = None
     query: str | None = None
     expectation: dict[str, dict[str, Any] | None] | None = None
@@ -108,6 +104,7 @@ def _rules(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
 
 
 def _rule(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: list[Fault]) -> Rule | None:
+    """The rule that is written under this name; None where it is not well-formed, with what is wrong noted."""
     address = (gate, name)
     try:
         text = RuleText.model_validate(written)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.captures.kafka_release import KAFKA_SETTING, PROPOSAL
 from jobs.captures.told_by_packets import check_packets
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.one_shuffle import packed_in_order, shards_of
@@ -33,6 +34,7 @@ from udfs.replay.splits.replay_with_records import IS_SENT, PACKET_ORDER, replay
 from udfs.replay.splits.split_replay import CLIENT, SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM
 from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
+from udfs.time_units import US_PER_MS
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 HALVES_SINCE = (4, 2)
@@ -63,25 +65,30 @@ def split_lanes(scenario: Scenario) -> SplitLanes:
     ]
     sizes = values("recut.sizes")
     every = 1 if captured.get("recompress") == "all" else SAMPLE_EVERY
-    releases = values("kafka")
+    releases = values(KAFKA_SETTING)
     profiles = [PROFILES.index(str(name)) for name in values("split.profile")]
     texts = [
-        KIP_TEXT if release == "kip" and of == TODAY else of for release, of in zip(releases, profiles, strict=True)
+        KIP_TEXT if release == PROPOSAL and of == TODAY else of for release, of in zip(releases, profiles, strict=True)
     ]
-    halves = [BY_CLIENT if release in (None, "kip") else int(is_halving(str(release))) for release in releases]
+    halves = [BY_CLIENT if release in (None, PROPOSAL) else int(is_halving(str(release))) for release in releases]
     return SplitLanes(
         tuple(lane.name for lane in lanes),
         Producers(
-            np.array(batch_sizes, np.int64), np.zeros((len(lanes), 0), np.int64), whole("producer.linger.ms", 1000),
-            np.array(codecs, np.int64), np.array(texts, np.int64), np.array(halves, np.int64),
-            np.array([mode == "fitted" for mode in sizes]).astype(np.int64),
-            np.array([every if mode == EXACT else 0 for mode in sizes], np.int64),
-            single("compression.ratio.improving.step"), single("compression.ratio.deteriorate.step"),
-            single("compression.ratio.estimation.factor"),
+            batch_size=np.array(batch_sizes, np.int64),
+            max_message_bytes=np.zeros((len(lanes), 0), np.int64),
+            linger_us=whole("producer.linger.ms", US_PER_MS),
+            codec=np.array(codecs, np.int64),
+            profile=np.array(texts, np.int64),
+            halves=np.array(halves, np.int64),
+            is_fitted=np.array([mode == "fitted" for mode in sizes]).astype(np.int64),
+            measured_every=np.array([every if mode == EXACT else 0 for mode in sizes], np.int64),
+            improving_step=single("compression.ratio.improving.step"),
+            deteriorate_step=single("compression.ratio.deteriorate.step"),
+            estimation_factor=single("compression.ratio.estimation.factor"),
         ),
         topic_limits(scenario),
         default,
-    )  # fmt: skip
+    )
 
 
 def stated(scenario: Scenario, key: str, unsaid: int) -> int:

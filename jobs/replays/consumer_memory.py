@@ -28,6 +28,7 @@ from udfs.replay.memory.memory_replay import replay_memory
 from udfs.replay.memory.memory_report import ALGORITHM, VARIANTS, MemoryLanes
 from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds
 from udfs.replay.memory.producer_memory import BufferBounds
+from udfs.time_units import US_PER_MS
 from udfs.wire.arrays import Ints
 
 MOST_CONSUMER_ALLOCATION = (1 << 31) - 1  # the prototype's min(buffer.memory, Integer.MAX_VALUE)
@@ -48,23 +49,28 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
     buffer, requests = column("consumer.buffer.memory", UNBOUNDED), column("broker.queued.max.request.bytes", UNBOUNDED)
     most_request = column("broker.socket.request.max.bytes")
     consumer = Bounds(
-        buffer,
-        np.where(buffer == UNBOUNDED, UNBOUNDED, np.minimum(buffer, MOST_CONSUMER_ALLOCATION)),
-        np.array([value == "strict" for value in values("memory.pool")]).astype(np.int64),
-        np.array([VARIANTS.index(str(value)) for value in values("memory.variant")], np.int64),
-        column(PROCESSING, AS_CAPTURED),
-        column(MAX_POLL_RECORDS),
-        none,
+        size=buffer,
+        max_single=np.where(buffer == UNBOUNDED, UNBOUNDED, np.minimum(buffer, MOST_CONSUMER_ALLOCATION)),
+        strict=np.array([value == "strict" for value in values("memory.pool")]).astype(np.int64),
+        variant=np.array([VARIANTS.index(str(value)) for value in values("memory.variant")], np.int64),
+        record_us=column(PROCESSING, AS_CAPTURED),
+        most_records=column(MAX_POLL_RECORDS),
+        seed=none,
     )
     broker = Bounds(
-        requests, most_request, none, np.full(len(lanes), MEMORY_POOL), as_captured,
-        np.ones(len(lanes), np.int64), none,
-    )  # fmt: skip
+        size=requests,
+        max_single=most_request,
+        strict=none,
+        variant=np.full(len(lanes), MEMORY_POOL),
+        record_us=as_captured,
+        most_records=np.ones(len(lanes), np.int64),
+        seed=none,
+    )
     producer = BufferBounds(
-        column("producer.buffer.memory"),
-        np.maximum(column("producer.batch.size"), 1),
-        np.minimum(column("producer.max.block.ms"), MOST_BLOCK_MS) * 1000,
-        column(SENDING_THREADS),
+        total=column("producer.buffer.memory"),
+        poolable=np.maximum(column("producer.batch.size"), 1),
+        block_us=np.minimum(column("producer.max.block.ms"), MOST_BLOCK_MS) * US_PER_MS,
+        threads=column(SENDING_THREADS),
     )
     numbers, limits = fetch_limits(lanes, captured)
     return MemoryLanes(tuple(lane.name for lane in lanes), consumer, broker, producer, numbers, limits)

@@ -15,15 +15,14 @@ from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.fetch_replay import READER
 from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS, reads
+from udfs.wire.record_batches import MAGIC_VALUE_V2
 
 # A partition with lanes that ask for more gets no more batch sizes than these bytes: the replay counts it as unknown.
-MOST_BYTES = 64 << 20
+MOST_BYTES_KNOWN = 64 << 20
 READER_ORDER = (*READER, READS.request_time, READS.connection_id, READS.exchange_no, READS.read_position)
 """In which order rows of READS come to what replays a reader."""
 MOST_BATCH_BYTES = (1 << 31) - 1
 """Kafka's sizes are an INT; bytes that say more are no batch of a log."""
-FIRST_RECORD_BATCH = 2
-"""The format from Kafka 0.11 on."""
 
 
 def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:
@@ -62,7 +61,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
     in_log = (F.col(b.size_bytes) <= MOST_BATCH_BYTES) & last.isNotNull()
     appended = ~is_produced | (F.coalesce(b.error_code, F.lit(0)) == 0)
     # A producer leaves out no offset of a batch; the log cleaner keeps a batch's offsets and not all of its records.
-    is_sparse = (F.col(b.magic) >= FIRST_RECORD_BATCH) & (F.col(b.record_count) <= F.col(b.last_offset_delta))
+    is_sparse = (F.col(b.magic) >= MAGIC_VALUE_V2) & (F.col(b.record_count) <= F.col(b.last_offset_delta))
     return batches.where(in_log & appended).select(
         F.col(b.topic).alias(t.topic),
         F.coalesce(b.topic_id, b.topic).alias(t.topic_key),
@@ -74,7 +73,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
         F.col(b.base_offset).alias(t.position),
         last.alias(t.last_offset),
         F.col(b.size_bytes).alias(t.size_bytes),
-        (F.col(b.magic) < FIRST_RECORD_BATCH).alias(t.is_old_format),
+        (F.col(b.magic) < MAGIC_VALUE_V2).alias(t.is_old_format),
         is_sparse.alias(t.is_sparse),
         F.when(is_produced, F.unix_micros(b.request_time)).alias(t.append_after),
         F.unix_micros(b.response_time).alias(t.append_before),
@@ -129,7 +128,7 @@ def known_reads(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFram
     t = LOG_EVENTS
 
     def read_logs(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from reads(rows, MOST_BYTES)
+        yield from reads(rows, MOST_BYTES_KNOWN)
 
     found = (
         log_events(fetches, batches, shards)

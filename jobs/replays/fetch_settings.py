@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jobs.captures.kafka_release import KAFKA_SETTING, PROPOSAL
 from jobs.scenarios.scenario import Lane, number_of, values_in
 from jobs.scenarios.settings import Value
 from udfs.replay.fetch.client_order import ORDERS, PROFILES
@@ -42,12 +43,12 @@ def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes
     def of(reader: str) -> Lanes:
         max_bytes, partition_max_bytes = SETTINGS[reader]
         most = column(BROKER_MAX_BYTES, int(captured[BROKER_MAX_BYTES]))
-        profiles = [lane.settings.get("kafka", captured.get("kafka")) for lane in lanes]
+        profiles = [lane.settings.get(KAFKA_SETTING, captured.get(KAFKA_SETTING)) for lane in lanes]
         return Lanes(
-            column(max_bytes, AS_CAPTURED),
-            column(partition_max_bytes, AS_CAPTURED),
-            np.minimum(most, quota) if reader == "consumer" else most,
-            np.array([profile == "kip" for profile in profiles]).astype(np.int64),
+            max_bytes=column(max_bytes, AS_CAPTURED),
+            partition_max_bytes=column(partition_max_bytes, AS_CAPTURED),
+            broker_max_bytes=np.minimum(most, quota) if reader == "consumer" else most,
+            only_first=np.array([profile == PROPOSAL for profile in profiles]).astype(np.int64),
         )
 
     def client(reader: str) -> ClientLanes:
@@ -58,12 +59,12 @@ def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes
             for key, known in named.items()
         }
         return ClientLanes(
-            column(min_bytes, AS_CAPTURED),
-            column(max_wait, AS_CAPTURED),
-            column(MAX_POLL_RECORDS, int(captured[MAX_POLL_RECORDS])),
-            column(PROCESSING, AS_CAPTURED),
-            codes.get("profile", np.full(len(lanes), AS_CAPTURED)),
-            codes["order"],
+            min_bytes=column(min_bytes, AS_CAPTURED),
+            max_wait_ms=column(max_wait, AS_CAPTURED),
+            max_poll_records=column(MAX_POLL_RECORDS, int(captured[MAX_POLL_RECORDS])),
+            us_per_record=column(PROCESSING, AS_CAPTURED),
+            profile=codes.get("profile", np.full(len(lanes), AS_CAPTURED)),
+            order=codes["order"],
         )
 
     names = tuple(lane.name for lane in lanes)

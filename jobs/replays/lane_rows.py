@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pyspark.sql import Row
 
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.screen import Grid
 from schemas.tables.gold import FETCH_FAIRNESS
 
 SCENARIO = str(FETCH_FAIRNESS.scenario)
@@ -27,6 +28,14 @@ def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
     """The rows by lane, each lane's in the order that they came in; without any row no lane need be known."""
     place = {name: at for at, name in enumerate(lane_names)}
     return sorted(rows, key=lambda row: place[row[SCENARIO]])
+
+
+def row_a_lane(
+    head: Sequence[str], cells_of: Callable[[Row], list[str]], notes: Sequence[str],
+    rows: Iterable[Row], lane_names: Sequence[str],
+) -> Grid:  # fmt: skip
+    """A table for people: a row a lane, in their order, under `head` as `cells_of` writes it."""
+    return Grid(head, [cells_of(row) for row in in_lane_order(rows, lane_names)], ("lane",), notes)
 
 
 def distinct_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -66,10 +75,8 @@ def needed(subject: str, lane: str, same: Collection[str], lanes: Sequence[str])
 
 
 def any_of(part: str, lanes: Sequence[str]) -> str:
-    """A setting with each value that these lanes have of it, `a=1|2`; with the first and the last of more than two."""
+    """A setting with the values that these lanes have of it: `a=1`, `a=1|2`, of more the first and last, `a=1..8`."""
     key = part.partition("=")[0] + "="
-    values = dict.fromkeys(
-        other.removeprefix(key) for lane in lanes for other in lane.split(BETWEEN) if other.startswith(key)
-    )
-    first, *_, last = values
-    return f"{key}{first}{'..' if len(values) > 2 else '|'}{last}"
+    parts = (other for lane in lanes for other in lane.split(BETWEEN))
+    values = list(dict.fromkeys(other.removeprefix(key) for other in parts if other.startswith(key)))
+    return key + (f"{values[0]}..{values[-1]}" if len(values) > 2 else "|".join(values))

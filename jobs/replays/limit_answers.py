@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import in_lane_order
-from jobs.screen import Grid, grid_lines
+from jobs.replays.lane_rows import row_a_lane
+from jobs.screen import grid_lines
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
     PARTITION_LIMIT_HEADROOM,
@@ -61,11 +62,6 @@ def safe(own_rows: OwnRows) -> DataFrame:
 QUERIES = {"lanes": lanes, "safe": safe}
 
 
-def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
-    """A row per lane, in their order."""
-    return Grid(HEAD, [answer_row(row) for row in in_lane_order(rows, lane_names)], ("lane",), NOTES)
-
-
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """A line per lane in their order, and one on the smallest limits that refuse nothing."""
     if not found["lanes"]:
@@ -87,3 +83,7 @@ def answer_row(row: Row) -> list[str]:
     room = "-" if row[h.headroom] is None else f"{row[h.headroom]:,}"
     counts = (f"{row[name]:,}" for name in COUNTED)
     return [row[t.scenario].replace(",", "  "), *counts, room, row[h.breach_at] or "-"]
+
+
+lanes_table = partial(row_a_lane, HEAD, answer_row, NOTES)
+"""Of rows of `lanes` and the lanes' names in order, the table with a row a lane."""

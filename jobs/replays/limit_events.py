@@ -8,10 +8,13 @@ from pyspark.sql import functions as F
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
+from schemas.wire.fetch import FETCH_REQUEST
+from schemas.wire.metadata import METADATA_REQUEST
+from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
 
 BEGINS, ENDS, AT, API, REQUEST = "begins", "ends", "at", "api", "request"
-PRODUCE, FETCH, METADATA = 0, 1, 3
+PRODUCE, FETCH, METADATA = PRODUCE_REQUEST.api_key, FETCH_REQUEST.api_key, METADATA_REQUEST.api_key
 
 
 def topic_events(

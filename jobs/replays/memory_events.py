@@ -10,11 +10,10 @@ from jobs.replays.one_shuffle import shard
 from jobs.replays.sequence_numbers import sequence
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
+from udfs.capture.framing import SIZE_BYTES
 from udfs.replay.memory.memory_trace import BATCH, BROKER, CONSUMER, EXCHANGE, PARTITION, PRODUCER
-from udfs.wire.records import HEADER_BYTES
+from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD
 
-SIZE_BYTES = 4  # the size field of a message, which no pool counts
-MAGIC = 2  # the format of batches that have a header; in wrappers before it, every message has its own
 DELIVERY_TIMEOUT_MS = 120_000  # delivery.timeout.ms: no batch waits longer between its first record and its request
 
 
@@ -99,7 +98,8 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
     t, b = MEMORY_EVENTS, RECORD_BATCHES
     is_whole = ~F.col(b.is_cut)
     is_compressed = is_whole & (F.col(b.codec) != "none")
-    header = F.when(F.col(b.magic) == MAGIC, HEADER_BYTES).otherwise(0)
+    # In wrappers of the formats before, every message has a header of its own.
+    header = F.when(F.col(b.magic) == MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD).otherwise(0)
     behind = F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta).cast("bigint") + 1)
     fetched = batches.where((F.col(b.source) == "fetch") & F.col(b.request_time).isNotNull())
     return fetched.select(

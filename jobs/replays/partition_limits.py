@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.captures.kafka_release import releases
+from jobs.captures.kafka_release import KAFKA_SETTING, releases
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.limit_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.limit_events import topic_events
@@ -40,7 +40,7 @@ def limit_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value], kafka: str
             lane.name,
             parse_schedule(str(value("max.broker.partitions", NONE))),
             parse_schedule(str(value("max.partitions", NONE))),
-            str(value("kafka", kafka)),
+            str(value(KAFKA_SETTING, kafka)),
             0.0 if rate == NONE else float(rate),
         )
 

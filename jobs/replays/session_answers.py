@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import in_lane_order
+from jobs.replays.lane_rows import row_a_lane
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, grid_lines, share, size
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
@@ -61,7 +61,7 @@ QUERIES = {"lanes": lanes, "slots": slots}
 
 def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
     """A row per lane, in their order; the notes say how many slots would be enough."""
-    return Grid(HEAD, [answer_row(row) for row in in_lane_order(rows, lane_names)], ("lane",), [*notes(of_slots)])
+    return row_a_lane(HEAD, answer_row, [*notes(of_slots)], rows, lane_names)
 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:

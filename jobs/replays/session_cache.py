@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.captures.kafka_release import KAFKA_SETTING, PROPOSAL
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.replays.session_answers import QUERIES, TITLE, answer_lines
@@ -32,7 +33,7 @@ CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
 PROFILES: Mapping[Value | None, tuple[int, int]] = {
     "3.7": (1, CURRENT),  # before KAFKA-9401
     "2.4": (1, OLDEST_CREATED),  # before KAFKA-9137
-    "kip": (1, KIP_TEXT),
+    PROPOSAL: (1, KIP_TEXT),
 }
 """(shards, rules of eviction) where they are not today's."""
 
@@ -43,13 +44,13 @@ def session_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Sessi
     def value(lane: Lane, key: str) -> Value | None:
         return lane.settings.get(key, captured.get(key))
 
-    profiles = [PROFILES.get(value(lane, "kafka"), (SHARDS, CURRENT)) for lane in lanes]
-    shards = [int(value(lane, CACHE_SHARDS) or of) for lane, (of, _) in zip(lanes, profiles, strict=True)]
-    slots = [int(value(lane, SLOTS) or 0) // of for lane, of in zip(lanes, shards, strict=True)]
-    eviction_ms = [int(value(lane, EVICTION_MS) or 0) for lane in lanes]
-    rules = [rule for _, rule in profiles]
-    columns = (np.array(column, np.int64) for column in (slots, shards, eviction_ms, rules))
-    return SessionLanes(tuple(lane.name for lane in lanes), CacheSettings(*columns))
+    profiles = [PROFILES.get(value(lane, KAFKA_SETTING), (SHARDS, CURRENT)) for lane in lanes]
+    shards, rules = np.array(profiles, np.int64).T
+    shards = np.array([int(value(lane, CACHE_SHARDS) or of) for lane, of in zip(lanes, shards, strict=True)], np.int64)
+    slots = np.array([int(value(lane, SLOTS) or 0) for lane in lanes], np.int64) // shards
+    eviction_ms = np.array([int(value(lane, EVICTION_MS) or 0) for lane in lanes], np.int64)
+    settings = CacheSettings(slots=slots, shards=shards, eviction_ms=eviction_ms, rules=rules)
+    return SessionLanes(tuple(lane.name for lane in lanes), settings)
 
 
 def replay(source: Source) -> DataFrame:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import in_lane_order
+from jobs.replays.lane_rows import row_a_lane
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import Grid, grid_lines, size
+from jobs.screen import grid_lines, size
 from jobs.units import parse_bytes
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
@@ -78,11 +78,6 @@ def refused_unlike(own_rows: OwnRows) -> DataFrame:
 QUERIES = {"lanes": lanes, "told": told_settings, "unlike": refused_unlike}
 
 
-def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
-    """A row per lane, in their order."""
-    return Grid(HEAD, [answer_row(row) for row in in_lane_order(rows, lane_names)], ("lane",), NOTES)
-
-
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """The table as lines, then the largest batch.size that is safe."""
     yield from grid_lines(lanes_table(found["lanes"], lane_names))
@@ -99,6 +94,10 @@ def answer_row(row: Row) -> list[str]:
         size(row["sent"]), size(row["resent"]), share_of(row["fill"], 0), f"{row['failed']:,}",
         share_of(row["size_error"], 1),
     ]  # fmt: skip
+
+
+lanes_table = partial(row_a_lane, HEAD, answer_row, NOTES)
+"""Of rows of `lanes` and the lanes' names in order, the table with a row a lane."""
 
 
 def share_of(share: float | None, digits: int) -> str:

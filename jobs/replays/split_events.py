@@ -12,6 +12,7 @@ from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from udfs.errors import CaptureError
 from udfs.replay.splits.topic_limits import TopicLimits
+from udfs.wire.record_batches import MAGIC_VALUE_V2
 
 IS_NAMELESS = "is_nameless"
 JAVA = "apache-kafka-java"
@@ -74,7 +75,9 @@ def sent_batches(
         (is_java & F.coalesce(release >= 4002, F.lit(True))).alias(t.halves),
         F.col(c.began_before_capture).alias(t.began_before),
     )
-    produced = batches.where((F.col(b.source) == "produce") & F.col(b.size_bytes).isNotNull() & (F.col(b.magic) == 2))
+    produced = batches.where(
+        (F.col(b.source) == "produce") & F.col(b.size_bytes).isNotNull() & (F.col(b.magic) == MAGIC_VALUE_V2)
+    )
     requested = F.unix_micros(b.request_time)
     # A client writes what it likes there: what overflows is no time.
     made = F.try_multiply(F.col(b.base_timestamp), F.lit(1000))

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import Row
 
-from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.limit_answers import lanes as limit_lanes
 from jobs.replays.limit_answers import safe, safe_limits
 from jobs.replays.memory_answers import lanes as memory_lanes
 from jobs.replays.session_answers import are_possible, slots
+from jobs.replays.session_answers import lanes as session_lanes
 from jobs.replays.split_answers import is_safe, largest_safe
+from jobs.replays.split_answers import lanes as split_lanes
 from jobs.report_page.fairness import STARVING, own_in_closed_loop
 from jobs.report_page.limits import WHOSE
 from jobs.report_page.memory import but_for_larger
@@ -20,9 +21,7 @@ from jobs.report_page.memory_pool import BOUNDED, unless_refused
 from jobs.report_page.own_lanes import Subject, can_be_set, own_lanes
 from jobs.report_page.question import Findings
 from jobs.report_page.sessions import ENOUGH, captured_refused_share
-from jobs.report_page.sessions import in_order as session_lanes_in_order
 from jobs.report_page.splits import SAFE, batch_size, beside_size, unlike_captured
-from jobs.report_page.splits import in_order as split_lanes_in_order
 from jobs.report_page.wording import changed, counted, duration, lane_said, percent
 from jobs.scenarios.settings import settings
 from jobs.screen import size
@@ -133,7 +132,7 @@ LARGEST_REQUEST = "broker.socket.request.max.bytes"
 def pools(found: Findings) -> Iterable[Advice]:
     """The smallest pool in which nobody waits, of each side that the capture shows."""
     for side, (setting, holder, is_proposal) in POOLS.items():
-        of_side = in_lane_order((row for row in found.of(memory_lanes) if row["of"] == side), found.lanes[MEMORY])
+        of_side = [row for row in found.by_lane(memory_lanes, MEMORY) if row["of"] == side]
         rows = own_lanes(found, of_side, side)
         if not rows or not rows[0]["most"]:
             continue
@@ -181,7 +180,7 @@ def said_of(row: Row) -> str:
 
 def cache_slots(found: Findings) -> Iterable[Advice]:
     """The number of slots that harms nobody, against the partitions that a broker then keeps."""
-    c, s, rows, needs = SESSION_CACHE, SESSION_SLOTS, session_lanes_in_order(found), found.of(slots)
+    c, s, rows, needs = SESSION_CACHE, SESSION_SLOTS, found.by_lane(session_lanes, SESSIONS), found.of(slots)
     if not rows or not needs:
         return
     # Of the captured number of shards; others are nobody's to set.
@@ -206,7 +205,7 @@ def batches(found: Findings) -> Iterable[Advice]:
     """The largest batch.size with few splits, against how full its batches are; none where the replay of the captured
     settings lacks the refused batches.
     """
-    rows = [row for row in split_lanes_in_order(found) if can_be_set(row)]
+    rows = [row for row in found.by_lane(split_lanes, SPLITS) if can_be_set(row)]
     largest = max(largest_safe(rows).values(), default=0)
     if not rows or not largest or unlike_captured(found):
         return

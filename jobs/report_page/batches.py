@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.replays.split_answers import lanes
 from jobs.report_page.most import and_more
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.splits import BATCHES, NO_PRODUCER, captured_limits, estimates, in_order
+from jobs.report_page.splits import BATCHES, NO_PRODUCER, captured_limits, estimates
 from jobs.report_page.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
 from jobs.report_page.wording import counted, name_of
 from jobs.screen import Grid, size
@@ -164,11 +164,10 @@ def checks_table(found: Findings) -> Grid:
     """Which setting is checked where, with what the capture shows of it."""
     rows = found.of(produced_codecs)
     answered, count = (sum(row[name] for row in rows) for name in ("answered", "refused"))
+    replayed = found.by_lane(lanes, ALGORITHM)
     shown = {
         "max.message.bytes": f"{answered - count:,} batches within, {count:,} above",
-        "batch.size": f"{counted(sum(row['splits'] for row in in_order(found)[:1]), 'split')} in the captured lane"
-        if in_order(found)
-        else "not replayed",
+        "batch.size": f"{counted(replayed[0]['splits'], 'split')} in the captured lane" if replayed else "not replayed",
     }
     cells = [[*check, shown.get(check[0], "-")] for check in CHECKS]
     return Grid(

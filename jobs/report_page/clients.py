@@ -7,7 +7,7 @@ from pyspark.sql import Row
 from jobs.replays.session_answers import lanes
 from jobs.report_page.most import and_more
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.sessions import DECISIONS, MOST_CLIENTS, NO_FETCH, full_share, in_order
+from jobs.report_page.sessions import DECISIONS, MOST_CLIENTS, NO_FETCH, full_share
 from jobs.report_page.traffic import fetching_clients, fetching_software
 from jobs.report_page.wording import LEAST_CASES, counted, lane_said, name_of, percent
 from jobs.screen import Grid, size
@@ -34,7 +34,7 @@ def harm(found: Findings, as_captured: float) -> str:
     """What full fetches of the captured lane cost, beside the lane that has fewest. as_captured: the share of fetches
     that were full ones in the capture.
     """
-    c, rows = SESSION_CACHE, in_order(found)
+    c, rows = SESSION_CACHE, found.by_lane(lanes, ALGORITHM)
     if not rows:
         return ""
     captured, best = rows[0], min(rows, key=full_share)

@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
-from jobs.replays.lane_rows import in_lane_order
 from jobs.report_page.most import and_more, first_lanes, first_rows
 from jobs.report_page.own_lanes import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
@@ -39,9 +38,7 @@ def waiting_partitions(own_rows: OwnRows) -> DataFrame:
 
 def consumers_in_closed_loop(found: Findings) -> list[Row]:
     """A row a lane, in the order of the lanes."""
-    lanes = found.lanes.get(ALGORITHM, ())
-    rows = [row for row in found.of(closed_lanes) if row["reader"] == CONSUMER]
-    return in_lane_order(rows, lanes)
+    return [row for row in found.by_lane(closed_lanes, ALGORITHM) if row["reader"] == CONSUMER]
 
 
 def own_in_closed_loop(found: Findings) -> list[Row]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import closed_lanes, closed_table, open_lanes, open_table
-from jobs.replays.lane_rows import in_lane_order
 from jobs.report_page.fairness import (
     CONSUMER,
     MOST_PLOTTED,
@@ -20,7 +19,7 @@ from jobs.report_page.fairness import (
 )
 from jobs.report_page.most import and_more
 from jobs.report_page.own_lanes import own_lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in, told_apart
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.screen import Grid, size
@@ -36,8 +35,8 @@ NO_OTHER_LIMITS = "no other limits were replayed than the captured ones"
 
 def consumers_in_open_loop(found: Findings) -> list[Row]:
     """A row for all lanes that differ in settings of others than consumers, in the order of the lanes."""
-    rows = [row for row in found.of(open_lanes) if row["reader"] == CONSUMER]
-    return own_lanes(found, in_lane_order(rows, found.lanes.get(ALGORITHM, ())), "consumers")
+    rows = [row for row in found.by_lane(open_lanes, ALGORITHM) if row["reader"] == CONSUMER]
+    return own_lanes(found, rows, "consumers")
 
 
 def too_large(found: Findings) -> str:
@@ -227,19 +226,9 @@ def readers_table(found: Findings) -> Grid:
     return Grid(("reader", "fetches", "empty", "record bytes", "sessions opened"), cells, ("reader",))
 
 
-def open_grid(found: Findings) -> Grid:
-    """The lanes of the open loop."""
-    return open_table(found.of(open_lanes), found.lanes[ALGORITHM])
-
-
-def closed_grid(found: Findings) -> Grid:
-    """The lanes of the closed loop."""
-    return closed_table(found.of(closed_lanes), found.lanes[ALGORITHM])
-
-
 TOO_LARGE = Question(
     11, "A message is larger than max.partition.fetch.bytes: stuck, skipped or delivered?", "KIP-74", (ALGORITHM,),
-    (open_lanes, readers), too_large, (overrides_by_lane,), open_grid, OF_RECORDS,
+    (open_lanes, readers), too_large, (overrides_by_lane,), lanes_of(ALGORITHM, open_lanes, open_table), OF_RECORDS,
 )  # fmt: skip
 
 
@@ -251,7 +240,8 @@ SMALL_AND_MANY = Question(
 
 THROWN_AWAY = Question(
     17, "How many bytes are fetched and thrown away?", "KIP-74", (ALGORITHM,),
-    (open_lanes, closed_lanes), thrown_away, (cut_by_lane,), closed_grid, (*OF_RECORDS, *OF_LOOP),
+    (open_lanes, closed_lanes), thrown_away, (cut_by_lane,), lanes_of(ALGORITHM, closed_lanes, closed_table),
+    (*OF_RECORDS, *OF_LOOP),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.captures.kafka_release import KAFKA, releases
+from jobs.captures.kafka_release import KAFKA_SETTING, releases
 from jobs.lake import read_table, rows_of, side_by_side
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
@@ -75,9 +75,9 @@ class KnownRun:
     @property
     def kafka(self) -> str:
         """The release whose semantics the replays follow, and how it is known."""
-        if KAFKA in self.captured:
-            return f"{self.captured[KAFKA]}, as stated"
-        told = (told.removeprefix(f"{KAFKA}: ") for told in self.seen if told.startswith(f"{KAFKA}: "))
+        if KAFKA_SETTING in self.captured:
+            return f"{self.captured[KAFKA_SETTING]}, as stated"
+        told = (told.removeprefix(f"{KAFKA_SETTING}: ") for told in self.seen if told.startswith(f"{KAFKA_SETTING}: "))
         return next(told, f"{releases()[0]}, the newest that is followed, for the capture shows none")
 
 

@@ -12,7 +12,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.limit_answers import SPAN_FOR_A_DATE_MS, lanes, lanes_table, safe, safe_limits
 from jobs.report_page.most import first_of_each
 from jobs.report_page.own_lanes import own_name
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in, told_apart
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.trust import fidelity
 from jobs.report_page.wording import (
     begun,
@@ -301,11 +301,6 @@ def refused_by_lane(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def lanes_grid(found: Findings) -> Grid:
-    """The lanes of the replay."""
-    return lanes_table(found.of(lanes), found.lanes[ALGORITHM])
-
-
 HOW_MANY = Question(
     3, "How many partitions can I have per broker and cluster?", "KIP-578", (ALGORITHM,),
     (brokers_over_time, cluster, headroom, lanes), how_many, (replicas_over_time,), headroom_table, TRUST,
@@ -313,5 +308,6 @@ HOW_MANY = Question(
 )  # fmt: skip
 WHOSE = Question(
     15, "If I cap partitions at N, which teams' creates fail?", "KIP-578", (ALGORITHM,),
-    (lanes, safe, refusals), whose, (refused_by_lane,), lanes_grid, TRUST, is_proposal=True,
+    (lanes, safe, refusals), whose, (refused_by_lane,), lanes_of(ALGORITHM, lanes, lanes_table), TRUST,
+    is_proposal=True,
 )  # fmt: skip

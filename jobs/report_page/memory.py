@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import closed_lanes
-from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.limit_schedule import NONE
 from jobs.replays.memory_answers import lanes
 from jobs.report_page.fairness import NO_CONSUMER, own_in_closed_loop
@@ -59,8 +58,8 @@ def exceedance(own_rows: OwnRows) -> DataFrame:
 
 def consumers_by_lane(found: Findings) -> list[Row]:
     """What the worst consumer comes to, in the order of the lanes: a row for all that differ in settings of others."""
-    rows = [row for row in found.of(lanes) if row["of"] == CONSUMERS]
-    return own_lanes(found, in_lane_order(rows, found.lanes.get(ALGORITHM, ())), "consumers")
+    rows = [row for row in found.by_lane(lanes, ALGORITHM) if row["of"] == CONSUMERS]
+    return own_lanes(found, rows, "consumers")
 
 
 def needed(found: Findings) -> str:

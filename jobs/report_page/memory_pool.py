@@ -12,7 +12,7 @@ from jobs.report_page.catch_up import distinct
 from jobs.report_page.fairness import NO_CONSUMER, captured_of
 from jobs.report_page.memory import consumers_by_lane, hungry_consumers, pool_bytes
 from jobs.report_page.own_lanes import own_labels, own_lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in, told_apart
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.traffic import fetching_consumers
 from jobs.report_page.wording import (
     duration,
@@ -24,7 +24,7 @@ from jobs.report_page.wording import (
     percent,
 )
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import Grid, size
+from jobs.screen import size
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
 from schemas.tables.silver import FETCH_PARTITIONS
 from udfs.replay.memory.memory_report import ALGORITHM
@@ -134,15 +134,10 @@ def memory_curves(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def memory_grid(found: Findings) -> Grid:
-    """The lanes of the replay."""
-    return lanes_table(found.of(lanes), found.lanes[ALGORITHM])
-
-
 BOUNDED = Question(
     12, "Would a bounded buffer (buffer.memory of consumers) cost throughput?", "KIP-81", (ALGORITHM,),
     (lanes, hungry_consumers, slowed_consumers, memory_over_time, fetching_consumers),
-    bounded, (memory_curves,), memory_grid,
+    bounded, (memory_curves,), lanes_of(ALGORITHM, lanes, lanes_table),
     ("drained_partitions", "closed_loop_held"),
     is_proposal=True,
 )  # fmt: skip

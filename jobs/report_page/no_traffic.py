@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from pyspark.sql import Row
 
+from jobs.captures.capture_quality import KAFKA_PROTOCOL
 from jobs.report_page.most import IN_ALL
 from jobs.report_page.wording import counted
 from schemas.tables.silver import CAPTURES, CONNECTIONS
@@ -24,7 +25,7 @@ def no_traffic(captures: Sequence[Row], apis: Sequence[Row], connections: Sequen
     captures, apis, connections: rows of these queries of `jobs.report_page.trust`.
     """
     protocols = {row[CONNECTIONS.protocol]: row["connections"] for row in connections}
-    if apis or "kafka" in protocols:
+    if apis or KAFKA_PROTOCOL in protocols:
         return None
     plaintext = PLAINTEXT if "tls" in protocols else ""
     told = ", ".join(f"{count:,} {protocol}" for protocol, count in protocols.items()) or "none"

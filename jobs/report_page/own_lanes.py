@@ -7,6 +7,7 @@ from typing import Literal
 
 from pyspark.sql import Row
 
+from jobs.captures.kafka_release import KAFKA_SETTING
 from jobs.replays.lane_rows import SCENARIO
 from jobs.replays.limit_schedule import NONE
 from jobs.report_page.question import Findings
@@ -16,7 +17,7 @@ from jobs.scenarios.settings import Setting, setting_of
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
 NOT_SET = (
-    "kafka", "profile", "order", "processing.us.per.record", "memory.pool", "memory.variant",
+    KAFKA_SETTING, "profile", "order", "processing.us.per.record", "memory.pool", "memory.variant",
     "broker.min.incremental.fetch.session.eviction.ms", "broker.NumFetchSessionCacheShards",
     "compression.ratio.improving.step", "compression.ratio.deteriorate.step", "compression.ratio.estimation.factor",
     "split.profile", "recut.sizes",

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 from pyspark.sql import DataFrame, Row
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.lane_rows import in_lane_order
 from jobs.scenarios.settings import Value
 from jobs.screen import Grid
 
@@ -71,6 +72,10 @@ class Findings:
         """The rows of a query; none where it was not asked, for its replay was not made."""
         return self.rows.get(query, [])
 
+    def by_lane(self, query: Query, algorithm: str) -> list[Row]:
+        """The same of a query whose rows are each a lane's, in the order of that replay's lanes."""
+        return in_lane_order(self.of(query), self.lanes.get(algorithm, ()))
+
 
 @dataclass(frozen=True)
 class Question:
@@ -95,6 +100,13 @@ class Question:
     trust: tuple[str, ...] = ()
     beside: Mapping[str, tuple[Query, ...]] = field(default_factory=dict)
     is_proposal: bool = False
+
+
+def lanes_of(
+    algorithm: str, query: Query, table: Callable[[list[Row], Sequence[str]], Grid]
+) -> Callable[[Findings], Grid]:
+    """An answer's table: the lanes of a replay, as the summary has them. table: of the rows and the lanes in order."""
+    return lambda found: table(found.of(query), found.lanes[algorithm])
 
 
 class Unanswered(Exception):  # noqa: N818 - it is no error: the report says why there is no answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.captures.kafka_release import KAFKA
+from jobs.captures.kafka_release import KAFKA_SETTING
 from jobs.report_page.question import Findings
 from jobs.report_page.wording import changed
 from jobs.scenarios.settings import Setting, settings
@@ -26,8 +26,8 @@ def decides(setting: Setting, algorithm: str) -> bool:
 
 def followed(found: Findings, algorithm: str, setting: Setting) -> str:
     """The value of such a setting in the captured lane, and those that other lanes try."""
-    if setting.key == KAFKA:
-        told = f"{KAFKA}={found.kafka.partition(', ')[0]}"
+    if setting.key == KAFKA_SETTING:
+        told = f"{KAFKA_SETTING}={found.kafka.partition(', ')[0]}"
     else:
         value = found.captured.get(setting.key, setting.default_value)
         told = f"{setting.name} {AS_SEEN[setting.name]}" if value is None else f"{setting.name}={value}"

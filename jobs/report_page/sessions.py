@@ -6,10 +6,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.session_answers import are_possible, captured_slots, lanes, lanes_table, slots
 from jobs.report_page.most import and_more, first_lanes, first_of_each
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in, told_apart
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
@@ -43,11 +42,6 @@ def shards(own_rows: OwnRows) -> DataFrame:
     return of_shards.orderBy(F.length(c.broker), c.broker, "shard")
 
 
-def in_order(found: Findings) -> list[Row]:
-    """A row a lane, in the order of the lanes."""
-    return in_lane_order(found.of(lanes), found.lanes.get(ALGORITHM, ()))
-
-
 def full_share(row: Row) -> float:
     """Full fetches, of all of a lane."""
     c = SESSION_CACHE
@@ -70,7 +64,7 @@ def captured_refused_share(row: Row) -> float:
 
 def enough(found: Findings) -> str:
     """Question 9: the number of slots from which on nobody is refused or evicted, and what fewer do."""
-    c, s, rows = SESSION_CACHE, SESSION_SLOTS, in_order(found)
+    c, s, rows = SESSION_CACHE, SESSION_SLOTS, found.by_lane(lanes, ALGORITHM)
     needs = found.of(slots)
     if not rows or not needs:
         raise Unanswered(NO_FETCH)
@@ -99,22 +93,19 @@ def doubt(needs: list[Row]) -> str:
     return next((f"; {captured_slots(row)}" for row in taken if not are_possible(row)), "")
 
 
-def slots_curve(found: Findings) -> Plot:
+def slots_bars(found: Findings) -> Plot:
     """Full and refused shares by lane."""
     c = SESSION_CACHE
-    # The captured number of slots has its place among the others, where these make a curve.
-    rows_of_lanes = in_order(found)
-    curve = rows_of_lanes[1:] if len(rows_of_lanes) > 2 else rows_of_lanes
+    in_order = found.by_lane(lanes, ALGORITHM)
     rows = [
         {"lane": lane_label(row[c.scenario]), "share": share, "of": of}
-        for row in curve[:MOST_LANES]
+        for row in in_order[:MOST_LANES]
         for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
     ]  # fmt: skip
-    compared = told_apart(rows, "no other number of slots was replayed than the captured one", "lane")
     return Plot(
-        f"Full fetches and refusals by slots of a broker{first_lanes(MOST_LANES, len(curve))}",
-        "line", seen_in(compared, "no lane has a full fetch", "share"),
-        Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"), Axis("share", "share", "percent"),
+        f"Full fetches and refusals by slots of a broker{first_lanes(MOST_LANES, len(in_order))}",
+        "grouped", seen_in(rows, "no lane has a full fetch", "share"),
+        Axis("share", "share", "percent"), Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"),
         Axis("of", "fetches", "name"),
     )  # fmt: skip
 
@@ -127,7 +118,7 @@ def slots_grid(found: Findings) -> Grid:
 def evicting_lane(found: Findings) -> str:
     """The captured lane where somebody is evicted in it, else the lane with most evictions; else nothing."""
     c = SESSION_CACHE
-    rows = [row for row in in_order(found) if row[c.evicted]]
+    rows = [row for row in found.by_lane(lanes, ALGORITHM) if row[c.evicted]]
     if not rows:
         return ""
     is_captured = rows[0][c.scenario] == CAPTURED_LANE
@@ -148,7 +139,8 @@ def who(found: Findings) -> str:
     if not rows:
         return f"Nobody evicts anybody, in the captured lane and every other replayed{unlike_captured(found)}."
     lane = evicting_lane(found)
-    everyone = next(row[SESSION_CACHE.evicted] for row in in_order(found) if row[SESSION_CACHE.scenario] == lane)
+    c = SESSION_CACHE
+    everyone = next(row[c.evicted] for row in found.of(lanes) if row[c.scenario] == lane)
     first = rows[0]
     itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
     alike = sum(row[e.evictions] == first[e.evictions] for row in rows)
@@ -210,7 +202,7 @@ def while_room(found: Findings) -> str:
 def unlike_captured(found: Findings) -> str:
     """That more was refused in the capture than the replay of the captured settings refuses, where that is so."""
     c = SESSION_CACHE
-    lane = next((row for row in in_order(found) if row[c.scenario] == CAPTURED_LANE), None)
+    lane = next((row for row in found.of(lanes) if row[c.scenario] == CAPTURED_LANE), None)
     if lane is None or lane[c.captured_refused] <= lane[c.refused]:
         return ""
     return f", though the capture has {counted(lane[c.captured_refused], 'refusal')}"
@@ -245,7 +237,7 @@ def shards_table(found: Findings) -> Grid:
 
 ENOUGH = Question(
     9, "How many fetch-session slots do I need?", "KIP-227", (ALGORITHM,),
-    (lanes, slots), enough, (slots_curve,), slots_grid, DECISIONS,
+    (lanes, slots), enough, (slots_bars,), slots_grid, DECISIONS,
 )  # fmt: skip
 WHO = Question(
     10, "Who evicts whom?", "KIP-227", (ALGORITHM,), (lanes, evictions), who, (matrix,), evictions_table, DECISIONS,

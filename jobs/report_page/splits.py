@@ -8,10 +8,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import in_lane_order
 from jobs.replays.split_answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe, takes_all
 from jobs.report_page.most import IN_ALL, and_more, first_rows
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in, told_apart
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.traffic import produced_codecs
 from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -72,11 +71,6 @@ def captured_limits(own_rows: OwnRows) -> DataFrame:
     return own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE).select(t.max_message_bytes).distinct().limit(2)
 
 
-def in_order(found: Findings) -> list[Row]:
-    """A row a lane, in the order of the lanes."""
-    return in_lane_order(found.of(lanes), found.lanes.get(ALGORITHM, ()))
-
-
 def captured_producers(found: Findings) -> list[Row]:
     """The worst producers and topics in the captured lane."""
     return [row for row in found.of(splitting_producers) if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]
@@ -84,7 +78,7 @@ def captured_producers(found: Findings) -> list[Row]:
 
 def safe(found: Findings) -> str:
     """Question 4: the largest batch.size of the grid with few splits, and what it does to batches."""
-    rows = in_order(found)
+    rows = found.by_lane(lanes, ALGORITHM)
     if not rows:
         raise Unanswered(NONE_REPLAYED)
     captured, safest, unlike = rows[0], largest_safe(rows), unlike_captured(found)
@@ -114,7 +108,7 @@ def safe(found: Findings) -> str:
 def unlike_captured(found: Findings) -> str:
     """That brokers refused batches in the capture and the replay of the captured settings splits none."""
     refused = sum(row["refused"] for row in found.of(produced_codecs))
-    if not refused or not takes_all(in_order(found)[:1]):
+    if not refused or not takes_all(found.by_lane(lanes, ALGORITHM)[:1]):
         return ""
     return (
         f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state what was in "
@@ -155,18 +149,13 @@ def rates_by_size(found: Findings) -> Plot:
         if producer in most
     ]
     sizes = told_apart(rows, "fewer than two values of batch.size were replayed", "size")
-    beside = any(beside_size(row) for row in in_order(found))
+    beside = any(beside_size(row) for row in found.by_lane(lanes, ALGORITHM))
     return Plot(
         "Batches that are split, of all of a producer to a topic, by batch.size"
         f"{', the most with whatever else is set' if beside else ''}",
         "line", seen_in(sizes, "no lane of batch.size splits any", "rate"), Axis("size", "batch.size", "bytes"),
         Axis("rate", "split", "percent"), Axis("producer", "producer and topic", "name"),
     )  # fmt: skip
-
-
-def lanes_grid(found: Findings) -> Grid:
-    """The lanes of the replay."""
-    return lanes_table(found.of(lanes), found.lanes[ALGORITHM])
 
 
 def estimate_right(found: Findings) -> str:
@@ -248,7 +237,8 @@ def estimates_table(found: Findings) -> Grid:
 
 SAFE = Question(
     4, "What batch.size is safe for this topic's max.message.bytes?", "KIP-126", (ALGORITHM,),
-    (lanes, splitting_producers, produced_codecs), safe, (rates_by_size,), lanes_grid, BATCHES,
+    (lanes, splitting_producers, produced_codecs), safe, (rates_by_size,), lanes_of(ALGORITHM, lanes, lanes_table),
+    BATCHES,
 )  # fmt: skip
 ESTIMATE = Question(
     13, "Is my compression estimate right when topics with different data share a producer?", "KIP-126", (ALGORITHM,),

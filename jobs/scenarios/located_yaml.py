@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import yaml
+from pydantic import BeforeValidator
 
 from udfs.errors import ScenarioError
 
@@ -17,6 +18,14 @@ MALFORMED = "\0"
 """What stands in the place of a value that is told to be malformed, so that those around it are still checked; no YAML
 has this character.
 """
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Texts = Annotated[list[str], BeforeValidator(_listed)]
+"""A list of texts in a model of what a file says; one text alone is a list of it."""
 
 
 class Place(NamedTuple):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from jobs.replays.limit_schedule import NONE
-from jobs.scenarios.located_yaml import MALFORMED, Fault, LocatedYaml, Plain, read_located_yaml
+from jobs.scenarios.located_yaml import MALFORMED, Fault, LocatedYaml, Plain, Texts, read_located_yaml
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
 from jobs.scenarios.settings import (
@@ -27,15 +27,10 @@ from udfs.capture.locations import is_uri
 from udfs.errors import ScenarioError
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 def _given(value: object) -> object:
     return {} if value is None else value
 
 
-Texts = Annotated[list[str], BeforeValidator(_listed)]
 Grid = Annotated[dict[str, Texts], BeforeValidator(_given)]
 
 

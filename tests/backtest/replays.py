@@ -59,4 +59,4 @@ def replayed(
     scenario = resolve_scenario(None, settings, captured)
     scenario = replace(scenario, replay={algorithm: scenario.replay.get(algorithm, {})})
     run = Run(scenario, (capture, *logs), str(capture.with_suffix(".lake")), RUN_AT, master="local[2]")
-    return Replayed(ready_session(run, "refetch backtest", scenario.algorithms), run, algorithm)
+    return Replayed(ready_session(run, scenario.algorithms), run, algorithm)

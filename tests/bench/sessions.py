@@ -18,6 +18,7 @@ from udfs.replay.sessions.session_cache import GREATEST_ID, SHARDS, CacheSetting
 from udfs.replay.sessions.session_clients import FETCH
 from udfs.replay.sessions.session_entries import Partitions
 from udfs.replay.sessions.session_replay import SessionLanes, go_on, new_broker, take
+from udfs.time_units import US_PER_MS
 from udfs.wire.arrays import Ints, Records, read_only
 
 KAFKA = "4.3.1"
@@ -27,7 +28,6 @@ ARTIFACTS = (
     SLF4J,
 )
 CLIENTS, SLOTS, VERSION, JAVA_WARM_UP = 200, 800, 18, 5
-US_PER_MS = 1000
 
 
 def events(partitions: int, rounds: int) -> tuple[Records, Partitions]:

@@ -10,7 +10,7 @@ from tests.oracle.conftest import Jars, RunJava
 from tests.oracle.test_batch_split import CODECS
 from tests.unit.wire.encoding import record
 from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
-from udfs.wire.records import HEADER_BYTES
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 OFF_BY = {"none": 0.0, "gzip": 0.002, "snappy": 0.015, "lz4": 0.002, "zstd": 0.002}
 """Of a batch's size: the codecs of the JVM and of Python are of other versions, snappy's of another hash table."""
@@ -37,5 +37,5 @@ def batches(jars: Jars, run_java: RunJava) -> list[tuple[str, list[bytes], int]]
 def test_a_batch_takes_what_kafkas_producer_makes_of_its_records(batches: list[tuple[str, list[bytes], int]]) -> None:
     for codec, of, size in batches:
         records = b"".join(record(at, at, None, value) for at, value in enumerate(of))
-        found = HEADER_BYTES + compressed_size(CODEC_NAMES.index(codec), records)
+        found = RECORD_BATCH_OVERHEAD + compressed_size(CODEC_NAMES.index(codec), records)
         assert abs(found - size) <= OFF_BY[codec] * size, (codec, len(of))

@@ -107,7 +107,7 @@ def test_a_small_capture_changes_nothing_of_a_session_that_is_there(spark: Spark
     run = Run(resolve_scenario(None), (capture,), str(tmp_path), datetime(2026, 1, 31, tzinfo=UTC))
     before = spark.conf.get(SHUFFLE_PARTITIONS)
     assert before != properties(CONF / SMALL)[SHUFFLE_PARTITIONS]
-    assert begun_session(run, "another") is spark
+    assert begun_session(run) is spark
     assert spark.conf.get(SHUFFLE_PARTITIONS) == before
 
 

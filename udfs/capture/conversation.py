@@ -29,7 +29,7 @@ from udfs.capture.framing import (
 from udfs.capture.sasl import begins_tokens, pass_broker_token, pass_client_token
 from udfs.capture.segments import NEVER, UNKNOWN
 from udfs.capture.sync import (
-    HEADER_BYTES,
+    ENOUGH_OF_HEADER,
     OpenRequests,
     find_request,
     find_response,
@@ -95,7 +95,7 @@ def tls_packet(stream: Stream) -> int:
 def request_place(stream: Stream, offset: int) -> int:
     """Place of the packet that brought the end of the header of the request that begins at `offset`."""
     extent = extent_holding(stream, offset)
-    needed = SIZE_BYTES + min(size_at(stream, extent, offset), HEADER_BYTES)
+    needed = SIZE_BYTES + min(size_at(stream, extent, offset), ENOUGH_OF_HEADER)
     last = min(offset + needed, stream.extents[extent, 1]) - 1
     return int(stream.places[stream.pieces[piece_holding(stream, last), 2]])
 
@@ -150,7 +150,7 @@ def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bo
     end = frame.start + frame.prefix
     fault, key, version, _, client_id, length, _ = request_header(stream.arena, frame.start, end, apis)
     if fault != OK and fault != UNKNOWN_API:
-        is_cut = state != COMPLETE and frame.prefix < HEADER_BYTES  # a length may lead out of what is in hand
+        is_cut = state != COMPLETE and frame.prefix < ENOUGH_OF_HEADER  # a length may lead out of what is in hand
         return is_cut and (fault == TRUNCATED or (key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION))
     return key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION and is_printable(stream.arena, client_id, length)
 

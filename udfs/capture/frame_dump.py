@@ -174,7 +174,7 @@ class Indexed:
         counts = PacketCounts(self._rows, self._rows - self._wrong, 0, 0, 0, self._wrong, 0, 0, 0)
         first, last = self._times or (None, None)
         return CaptureIndex(
-            path=self._path, sha256=sha256, size_bytes=size_bytes, stream_bytes=size_bytes, header_bytes=0, format=kind,
+            path=self._path, sha256=sha256, size_bytes=size_bytes, format=kind,
             compression="none", link_types=(), snaplen=0, first_ts_ns=first, last_ts_ns=last, counts=counts,
             tcp_payload_captured=self._captured, tcp_payload_on_wire=self._on_wire,
             bucket_payload_bytes=self._bucket_bytes, doubled_packets=0, sample=NO_SAMPLE, ranges=self._ranges,

@@ -20,6 +20,7 @@ from udfs.capture.faults import FaultReason
 from udfs.capture.framing import MAX_FRAME_BYTES, MIN_FRAME_BYTES, SIZE_BYTES
 from udfs.capture.packets import LAST_NS, PACKETS
 from udfs.capture.tcp_headers import bucket_of
+from udfs.time_units import NS_PER_MS, NS_PER_S, NS_PER_US
 from udfs.wire.arrays import Bools, Ints
 
 TEXT, BINARY, TIME = "string", "binary", "timestamp or int64 (ns)"
@@ -34,7 +35,7 @@ EXPECTED: Mapping[str, tuple[str, ...]] = {
 """The columns of a dump and what each may be."""
 OPTIONAL = ("client_address", "broker")
 NEEDED = tuple(name for name in EXPECTED if name not in OPTIONAL)
-NS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+NS_PER_UNIT = {"s": NS_PER_S, "ms": NS_PER_MS, "us": NS_PER_US, "ns": 1}
 # Stands for an address that a dump does not tell: packets to it are thrown away (RFC 6666).
 NOWHERE = IPv6Address("100::").packed
 

@@ -25,8 +25,6 @@ class CaptureIndex:
     """What one capture file holds.
 
     sha256, size_bytes:      of the file as stored
-    stream_bytes:            once uncompressed: `header_bytes`, the ranges' lengths and the `bytes_not_read` of every
-                             fault but the `compression_*` ones add up to it
     link_types:              LINKTYPE_ numbers of the packets, ascending
     snaplen:                 largest declared, in bytes; 0 where none was
     first_ts_ns, last_ts_ns: earliest and latest packet, ns since 1970-01-01 UTC; None where no packet has a time
@@ -35,6 +33,8 @@ class CaptureIndex:
     bucket_payload_bytes:    int64[buckets], `tcp_payload_captured` by bucket of the connection
     doubled_packets:         packets with payload that the file has twice, as `-i any` sees them on two interfaces
     sample:                  of the packets, by which files are compared
+    ranges, faults:          between them they have every byte of the uncompressed stream but those of its header;
+                             `compression_*` faults are of the file as stored
     log_lines:               of a request log: lines that are not blank
     forwarded_lines:         ... of which so many are of requests that another broker had forwarded
     """
@@ -42,8 +42,6 @@ class CaptureIndex:
     path: str
     sha256: str
     size_bytes: int
-    stream_bytes: int
-    header_bytes: int
     format: str
     compression: str
     link_types: tuple[int, ...]
@@ -107,8 +105,6 @@ def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int) -> Cap
         path=path,
         sha256=stored.sha256,
         size_bytes=stored.size_bytes,
-        stream_bytes=stopped_at + not_read,
-        header_bytes=header.first_byte,
         format=header.format.value,
         compression=compression.value,
         link_types=tally.link_types,

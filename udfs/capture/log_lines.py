@@ -16,6 +16,7 @@ from udfs.arrow import array_of, flags, strings_of
 from udfs.arrow import compute as pc
 from udfs.capture.request_log_head import MARKER, UTC
 from udfs.capture.timestamps import LAST_SECOND
+from udfs.time_units import NS_PER_S
 from udfs.wire.arrays import Bools, Bytes, Ints
 
 # A layout may put thread and logger before the message; what is further away is not looked for.
@@ -26,7 +27,6 @@ PREFIX = (
     r'.*?Completed request:\{(?P<forwarded>"isForwarded":true)?'
 )
 NEWLINE, CARRIAGE_RETURN, BRACE, SPACE = b"\n\r}\x20"
-NS_PER_SECOND = 1_000_000_000
 # What is wrong with a line; `udfs.facts.reasons` has the words.
 FINE, NO_REQUEST, NO_TIME, NO_JSON = range(4)
 
@@ -109,7 +109,7 @@ def _told_before(prefix: pa.Array[Any], zone: str) -> tuple[Ints, Bools, Bools]:
     second = np.where(is_local, pc.fill_null(instant.cast(pa.int64()), -1).to_numpy(), stated)
     nanos = pc.utf8_rpad(fraction, 9, "0").cast(pa.int64()).to_numpy()
     is_there = (second >= 0) & (second < LAST_SECOND)
-    return np.where(is_there, second * NS_PER_SECOND + nanos, 0), is_there, flags(pc.not_equal(forwarded, ""))
+    return np.where(is_there, second * NS_PER_S + nanos, 0), is_there, flags(pc.not_equal(forwarded, ""))
 
 
 def _offset_seconds(offsets: pa.Array[Any]) -> Ints:

@@ -18,10 +18,10 @@ from udfs.capture.packets import open_range
 from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import UTC
 from udfs.capture.storage import open_stored
+from udfs.time_units import NS_PER_MS
 from udfs.wire.arrays import Bools, Ints
 
 MOST_TAKEN_MS = 1e12
-NS_PER_MS = 1e6
 
 _REQUEST: list[tuple[str, pa.DataType]] = [
     ("connection", pa.string()),

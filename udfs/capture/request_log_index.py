@@ -68,7 +68,7 @@ def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int, zone: 
             last = max(int(times.max()), last or 0)
     ends = [at for at, _ in starts[1:]] + [end]
     return CaptureIndex(
-        path=path, sha256=stored.sha256, size_bytes=stored.size_bytes, stream_bytes=end, header_bytes=0,
+        path=path, sha256=stored.sha256, size_bytes=stored.size_bytes,
         format=REQUEST_LOG, compression=compression.value, link_types=(), snaplen=0,
         first_ts_ns=first, last_ts_ns=last, counts=NO_PACKETS, tcp_payload_captured=0, tcp_payload_on_wire=0,
         bucket_payload_bytes=np.full(buckets, end // buckets, np.int64),

@@ -37,7 +37,7 @@ from udfs.wire.produce_start import begins_produce
 CHAIN_BYTES = 1 << 20
 CHAIN_LENGTH = 3
 # A header with a long client id fits in this much; a shorter start of a frame is no ground to judge it.
-HEADER_BYTES = 512
+ENOUGH_OF_HEADER = 512
 
 
 @kernel
@@ -67,7 +67,7 @@ def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
         return IMPLAUSIBLE
     in_hand, end = stream.extents[extent, 1], offset + SIZE_BYTES + size
     may_grow = extent == len(stream.extents) - 1 and not stream.is_final
-    if may_grow and end > in_hand and in_hand - offset < HEADER_BYTES:
+    if may_grow and end > in_hand and in_hand - offset < ENOUGH_OF_HEADER:
         return WAIT
     if not is_request(stream, extent, offset, size, apis):
         return IMPLAUSIBLE
@@ -77,7 +77,7 @@ def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
         return WAIT if may_grow and size <= CHAIN_BYTES else IMPLAUSIBLE
     if end == in_hand or begins_piece(stream, end):
         return COMPLETE
-    if may_grow and in_hand - end < SIZE_BYTES + HEADER_BYTES:
+    if may_grow and in_hand - end < SIZE_BYTES + ENOUGH_OF_HEADER:
         return WAIT
     next_size = size_at(stream, extent, end)
     return COMPLETE if next_size >= 0 and is_request(stream, extent, end, next_size, apis) else IMPLAUSIBLE
@@ -95,7 +95,7 @@ def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
     last_id = -(1 << 32)
     for _ in range(CHAIN_LENGTH):
         size = size_at(stream, extent, offset)
-        is_cut = in_hand - offset - SIZE_BYTES < min(size, HEADER_BYTES)
+        is_cut = in_hand - offset - SIZE_BYTES < min(size, ENOUGH_OF_HEADER)
         if may_grow and (is_cut or in_hand - offset < SIZE_BYTES):
             return WAIT
         if size < 0 or not is_request(stream, extent, offset, size, apis):

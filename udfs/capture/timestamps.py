@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from udfs.time_units import NS_PER_S
 from udfs.wire.kernel import kernel
 
 POWERS_OF_TEN = np.array([10**n for n in range(20)], dtype=np.uint64)
-NS_PER_SECOND = np.uint64(1_000_000_000)
+SECOND_NS = np.uint64(NS_PER_S)
 LOW_32 = np.uint64(0xFFFF_FFFF)
 LAST_SECOND = 9_223_372_035
 """The last whole second whose nanoseconds all fit an int64 (year 2262)."""
@@ -37,8 +38,8 @@ def _binary(ticks: np.uint64, bits: int) -> tuple[int, int]:
     if bits < 64:
         seconds = ticks >> np.uint64(bits)
         fraction = ticks - (seconds << np.uint64(bits))
-    low = (fraction & LOW_32) * NS_PER_SECOND
-    high = (fraction >> np.uint64(32)) * NS_PER_SECOND
+    low = (fraction & LOW_32) * SECOND_NS
+    high = (fraction >> np.uint64(32)) * SECOND_NS
     if bits < 32:  # then the fraction has no high half
         return _signed(seconds), _signed(low >> np.uint64(bits))
     # fraction * 10**9 may need 94 bits: drop the low 32 first, which floors to the same value.

@@ -7,7 +7,7 @@ each table travel as Arrow IPC messages in a binary column, and are unpacked whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.table import Table
-from udfs.arrow import array_of
+from udfs.arrow import array_of, concatenated
+from udfs.time_units import NS_PER_US
 from udfs.wire.arrays import Bools, Ints
 
 TYPES: Mapping[str, pa.DataType] = {
@@ -55,7 +56,7 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 def timestamps(ns: Ints, known: Bools | None = None) -> pa.Array[Any]:
     """Nanoseconds since 1970 as timestamp[us, UTC], cut to microseconds; null where not `known`."""
-    return array_of(ns // 1000, known).cast(TYPES["timestamp"])
+    return array_of(ns // NS_PER_US, known).cast(TYPES["timestamp"])
 
 
 def rows_of(table: Table, columns: Mapping[str, pa.Array[Any] | npt.NDArray[np.generic]]) -> pa.RecordBatch:
@@ -118,14 +119,6 @@ def packed_together(
             of_table[:] = [concatenated(of_table)]
     for table, of_table in held.items():
         yield from pack(table, concatenated(of_table))
-
-
-def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of one batch after the other, of which there is at least one; all have the same schema."""
-    if len(batches) == 1:
-        return batches[0]
-    columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:

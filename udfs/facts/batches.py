@@ -22,7 +22,7 @@ from udfs.facts.record_sizes import record_columns
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.message_sets import unwrapped
 from udfs.wire.messages import decode
-from udfs.wire.record_batches import RecordBatches, walk
+from udfs.wire.record_batches import MAGIC_VALUE_V2, RecordBatches, walk
 from udfs.wire.records import Budget
 
 NOT_ASSIGNED = -1  # the base offset of a produced batch that is not in the log
@@ -182,7 +182,7 @@ def header_columns(found: RecordBatches, source: str) -> dict[str, pa.Array[Any]
     """The columns that a batch's header gives as they are; null where it is cut, or of a format that has none such."""
     has_header = found.record_count >= 0
     # A broker gives the messages of a produced set offsets of its own, one after the other (LogValidator).
-    is_produced_set = (found.magic < 2) & (source == "produce")
+    is_produced_set = (found.magic < MAGIC_VALUE_V2) & (source == "produce")
     t = RECORD_BATCHES
     columns: dict[str, Ints] = {
         t.last_offset_delta: np.where(is_produced_set, found.record_count - 1, found.last_offset_delta),

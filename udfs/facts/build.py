@@ -11,7 +11,7 @@ from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUAR
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import EXCHANGE_COUNTS
 from schemas.tables.table import Table
-from schemas.wire.declared import API_VERSIONS, METADATA
+from schemas.wire.declared import API_VERSIONS, FETCH, METADATA, PRODUCE
 from udfs.capture.chunks import Frames, frames
 from udfs.facts.arrow_tables import pack
 from udfs.facts.asked_records import Asked
@@ -27,8 +27,6 @@ from udfs.facts.names import Names
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.releases import release_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
-
-PRODUCE, FETCH = 0, 1
 
 
 @dataclass
@@ -69,11 +67,11 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
     versions = decode_both(exchanges, API_VERSIONS, exchanges.of_api(API_VERSIONS.request.api_key))
     learn_software(exchanges, versions, carried.software)
     yield CLUSTER_METADATA, release_rows(exchanges, versions)
-    messages = decode_fetches(exchanges, exchanges.of_api(FETCH))
+    messages = decode_fetches(exchanges, exchanges.of_api(FETCH.request.api_key))
     for rows in fetch_rows(exchanges, messages, carried.session):
         yield FETCH_PARTITIONS, rows
     yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), "fetch", carried.records)
-    if len(produces := exchanges.of_api(PRODUCE)):
+    if len(produces := exchanges.of_api(PRODUCE.request.api_key)):
         fields = produced_fields(exchanges, produces)
         yield RECORD_BATCHES, batch_rows(exchanges, fields, "produce", carried.records)
     if len(which := exchanges.of_api(METADATA.request.api_key)):

@@ -8,11 +8,10 @@ import numpy as np
 
 from udfs.wire.arrays import Ints, Records
 from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.wire.partition_hash import partition_hash
 
 NOWHERE = -1
 NO_HIGH_WATERMARK = -1
-# Odd 64-bit constants of splitmix64 and xorshift64*, as int64: they spread a key over the hash table.
-MIX_PARTITION, MIX_BOTH = -7046029254386353131, 2685821657736338717
 
 ENTRY = np.dtype(
     [
@@ -75,8 +74,7 @@ def forget_all(session: Session) -> None:
 def find_slot(session: Session, topic: int, partition: int) -> int:
     """The slot of a partition, or the empty one where it would go."""
     mask = len(session.slots) - 1
-    mixed = (topic ^ (partition * MIX_PARTITION)) * MIX_BOTH
-    slot = (mixed >> 20) & mask
+    slot = partition_hash(topic, partition) & mask
     while session.stamps[slot] == session.state[GENERATION]:
         entry = session.entries[session.slots[slot]]
         if entry.topic == topic and entry.partition == partition:

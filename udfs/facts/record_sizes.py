@@ -17,20 +17,10 @@ from udfs.facts.asked_records import Asked
 from udfs.wire.arrays import Bools, Bytes
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
-from udfs.wire.record_batches import UNKNOWN, RecordBatches
-from udfs.wire.records import (
-    HEADER_BYTES,
-    Budget,
-    RecordsError,
-    RecordsFault,
-    RecordSizes,
-    sizes_of,
-    uncompressed,
-)
+from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD, UNKNOWN, RecordBatches
+from udfs.wire.records import Budget, RecordsError, RecordsFault, RecordSizes, sizes_of, uncompressed
 
 CRC_AT = 17
-MAGIC = 2
-
 
 COLUMNS = (
     RECORD_BATCHES.uncompressed_bytes, RECORD_BATCHES.keyless_records, RECORD_BATCHES.record_sizes,
@@ -76,7 +66,7 @@ def asked_columns(
 def learnt(found: RecordBatches, source: str, is_learnt: Bools) -> list[int]:
     """The batches to learn of; a consumer decompresses what is compressed and not cut."""
     if source == "fetch":
-        is_learnt = is_learnt & (found.codec > 0) & (found.is_cut == 0) & (found.magic == MAGIC)
+        is_learnt = is_learnt & (found.codec > 0) & (found.is_cut == 0) & (found.magic == MAGIC_VALUE_V2)
     rows: list[int] = np.flatnonzero(is_learnt).tolist()
     return rows
 
@@ -119,14 +109,14 @@ def read_bytes(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> 
     """A batch's records without compression. Raises RecordsError."""
     _check(found, row)
     start, size = int(found.start[row]), int(found.size[row])
-    return uncompressed(int(found.codec[row]), arena[start + HEADER_BYTES : start + size].tobytes(), budget)
+    return uncompressed(int(found.codec[row]), arena[start + RECORD_BATCH_OVERHEAD : start + size].tobytes(), budget)
 
 
 def _check(found: RecordBatches, row: int) -> None:
     """Raises RecordsError where the batch is not whole, or not of magic 2."""
     if found.fault[row] != 0 or found.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)
-    if found.magic[row] != MAGIC:
+    if found.magic[row] != MAGIC_VALUE_V2:
         raise RecordsError(RecordsFault.OLD_FORMAT)
     if found.crc_valid[row] != 1:
         raise RecordsError(RecordsFault.CORRUPT)

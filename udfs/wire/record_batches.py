@@ -63,8 +63,12 @@ HEADER_UP_TO_MAGIC = 17
 MAGIC_AT = 16
 # The least size Kafka's stream takes for a record of any format (LegacyRecord.RECORD_OVERHEAD_V0).
 LEAST_BATCH_LENGTH = 14
+MAGIC_VALUE_V2 = 2
+"""Of record batches, the format since Kafka 0.11 (RecordBatch.MAGIC_VALUE_V2); message sets have 0 or 1."""
+RECORD_BATCH_OVERHEAD = 61
+"""Bytes of a record batch before its records (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
 # A whole header by magic.
-HEADERS = (26, 34, 61)
+HEADERS = (26, 34, RECORD_BATCH_OVERHEAD)
 
 # Record batch, magic 2: column, offset, width.
 _NUMBERS = (
@@ -111,7 +115,7 @@ def extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
     if remaining < HEADER_UP_TO_MAGIC:
         return _OK, size, remaining
     magic = signed(arena, at + MAGIC_AT, 1)
-    if magic < 0 or magic > 2:
+    if magic < 0 or magic > MAGIC_VALUE_V2:
         return _BAD_MAGIC, size, remaining
     if size < HEADERS[magic]:
         return _BAD_BATCH_SIZE, size, remaining
@@ -187,7 +191,7 @@ def _batch(arena: Bytes, at: int, end: int, row: int, crc32: Table, crc32c: Tabl
         rows[BASE_OFFSET, row] = signed(arena, at, 8)
     if available >= HEADER_UP_TO_MAGIC:
         rows[MAGIC, row] = signed(arena, at + MAGIC_AT, 1)
-    if fault == _OK and rows[MAGIC, row] == 2:
+    if fault == _OK and rows[MAGIC, row] == MAGIC_VALUE_V2:
         _record_batch(arena, at, available, row, crc32c, rows)
     elif fault == _OK and rows[MAGIC, row] >= 0:
         _message(arena, at, available, row, crc32, rows)

@@ -20,10 +20,7 @@ from udfs.wire.compressed_sizes import CODEC_NAMES, XERIAL_HEADER
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import cell
 
-HEADER_BYTES = 61
-"""Of a record batch (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
-
-MOST_BYTES = 64 << 20
+MOST_BYTES_A_BATCH = 64 << 20
 """Most uncompressed bytes of one batch; brokers take batches of 1 MiB unless they are told otherwise."""
 MOST_BYTES_A_CHUNK = 1 << 30
 """Most uncompressed bytes of all batches of a chunk, which has some 16 MiB of frames; batches beyond are refused."""
@@ -87,7 +84,7 @@ def uncompressed(codec: int, stored: bytes, budget: Budget) -> bytes:
         return stored
     if codec >= len(CODEC_NAMES):
         raise RecordsError(RecordsFault.UNKNOWN_CODEC)
-    limit = min(budget.left, MOST_BYTES, max(LEAST_LIMIT, MOST_EXPANSION * len(stored)))
+    limit = min(budget.left, MOST_BYTES_A_BATCH, max(LEAST_LIMIT, MOST_EXPANSION * len(stored)))
     if limit <= 0:
         raise RecordsError(RecordsFault.EXCESSIVE)
     parts, total = [], 0

@@ -126,6 +126,16 @@ def simple(packet: bytes, order: str = "<", *, original: int | None = None) -> b
     return block(3, struct.pack(order + "I", len(packet) if original is None else original) + packet, order)
 
 
+def header_bytes(read: CaptureIndex) -> int:
+    """Of the file; a pcapng file has none, for its sections are blocks as all are."""
+    return 24 if read.format == "pcap" else 0
+
+
+def read_bytes(read: CaptureIndex) -> int:
+    """How many bytes of the uncompressed stream the header and the ranges have."""
+    return header_bytes(read) + sum(part.length for part in read.ranges)
+
+
 def index(path: Path, *, range_bytes: int = 1 << 30, buckets: int = 8) -> CaptureIndex:
     return index_capture(str(path), range_bytes=range_bytes, buckets=buckets)
 

@@ -22,6 +22,7 @@ from tests.unit.capture.packet_builders import (
     packets_of,
     payloads_of,
     pcap,
+    read_bytes,
     rows_of,
     section,
     simple,
@@ -153,7 +154,7 @@ def test_compression_is_told_by_content_and_may_come_in_pieces(
     assert payloads_of(tmp_path, content) == [b"one", b"two", b"three"]
     read = index(tmp_path / "capture", range_bytes=1)
     assert (read.compression, read.format, len(read.ranges)) == (compression, format_, 1)
-    assert (read.size_bytes, read.stream_bytes, read.faults) == (len(content), len(plain), [])
+    assert (read.size_bytes, read_bytes(read), read.faults) == (len(content), len(plain), [])
 
 
 def test_a_skippable_zstd_frame_may_come_first(tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_an_index_tells_what_the_file_holds(tmp_path: Path) -> None:
     assert (read.first_ts_ns, read.last_ts_ns) == (SECONDS * 10**9 + 3000, SECONDS * 10**9 + 9000)
     assert (read.counts.packets, read.counts.tcp, read.snaplen, read.link_types) == (3, 3, 96, (1,))
     assert (read.tcp_payload_captured, read.tcp_payload_on_wire) == (8, 10)
-    assert (read.size_bytes, read.header_bytes, read.faults) == (len(content), 24, [])
+    assert (read.size_bytes, read_bytes(read), read.faults) == (len(content), len(content), [])
 
 
 def test_a_capture_without_packets_is_no_fault(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.unit.capture.packet_builders import (
     column,
     enhanced,
     ethernet,
+    header_bytes,
     index,
     interface,
     ipv4,
@@ -70,7 +71,7 @@ def test_any_batch_size_gives_the_same_rows(tmp_path: Path, content: bytes, batc
 @pytest.mark.parametrize("content", [CAPTURES["pcap"], CAPTURES["pcapng"]], ids=["pcap", "pcapng"])
 def test_ranges_follow_each_other_over_the_whole_file(tmp_path: Path, content: bytes, range_bytes: int) -> None:
     read = index(store(tmp_path, content), range_bytes=range_bytes)
-    ends = [read.header_bytes, *(r.first_byte + r.length for r in read.ranges)]
+    ends = [header_bytes(read), *(r.first_byte + r.length for r in read.ranges)]
     assert [r.first_byte for r in read.ranges] == ends[:-1]
     assert ends[-1] == read.size_bytes == len(content)
     assert all(r.length < range_bytes + 1_600 for r in read.ranges)

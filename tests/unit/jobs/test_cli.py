@@ -43,7 +43,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
             if fault:
                 raise fault
 
-        monkeypatch.setattr("jobs.kernels.begun_session", lambda run, app, is_replayed: None)
+        monkeypatch.setattr("jobs.kernels.begun_session", lambda run: None)
         monkeypatch.setattr(jobs.cli, "import_module", lambda name: SimpleNamespace(main=main))
         code = run_command(argv)
         return code, told[0] if told else None
@@ -72,6 +72,13 @@ def test_a_job_is_told_everything_resolved(run: Ran, folder: Path) -> None:
     assert told.scenario.captured["broker.fetch.max.bytes"] == 30 * 1024 * 1024
     assert (told.master, told.spark_conf) == ("local[2]", {"spark.driver.memory": "4g"})
     assert (told.run_at, told.run_at.tzinfo) == (datetime(2026, 1, 31, 12, tzinfo=UTC), UTC)
+
+
+@pytest.mark.parametrize("job", [("ingest", "--captures=a.pcap"), ("replay",), ("report",)])
+def test_a_run_knows_its_job(run: Ran, job: tuple[str, ...]) -> None:
+    _, told = run(*job)
+    assert told is not None
+    assert told.job == job[0]
 
 
 def test_a_flag_is_given_with_or_without_an_equals_sign(run: Ran) -> None:

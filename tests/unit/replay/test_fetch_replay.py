@@ -17,7 +17,8 @@ from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.fetch.client_pace import as_captured_clients
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch.fetch_replay import replay_fetches, whole_fetches
+from udfs.replay.fetch.fetch_replay import replay_fetches
+from udfs.replay.rows_by_key import whole_fetches
 
 Rows = list[dict[str, Any]]
 

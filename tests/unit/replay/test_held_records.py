@@ -10,7 +10,8 @@ from udfs.replay.splits.accumulator import Log
 from udfs.replay.splits.held_records import Held, HeldRecords, Recompressed
 from udfs.replay.splits.sender_events import MODELLED
 from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
-from udfs.wire.records import HEADER_BYTES, sizes_of
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+from udfs.wire.records import sizes_of
 
 SECRET = b"a-card-number-4111"
 VALUES = [SECRET * (at % 7) + bytes([at]) * 30 for at in range(12)]
@@ -44,7 +45,7 @@ def measured(held: HeldRecords) -> Recompressed:
 @pytest.mark.parametrize("codec", range(len(CODEC_NAMES)), ids=CODEC_NAMES)
 @pytest.mark.parametrize(("first", "end"), [(0, 5), (5, 9), (1, 4), (3, 7), (4, 12), (0, 12), (8, 9)])
 def test_a_batch_takes_what_its_records_take_in_it(measured: Recompressed, first: int, end: int, codec: int) -> None:
-    assert measured.size(first, end, codec) == HEADER_BYTES + compressed_size(codec, batch(first, end))
+    assert measured.size(first, end, codec) == RECORD_BATCH_OVERHEAD + compressed_size(codec, batch(first, end))
 
 
 def test_a_batch_with_a_record_that_is_not_held_is_left_to_the_model(measured: Recompressed) -> None:

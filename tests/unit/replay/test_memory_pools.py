@@ -25,7 +25,7 @@ from udfs.replay.memory.memory_usage import SLOT_US, SLOTS, USAGE, advance, begi
     ],
 )
 def test_a_pool_of_100_that_gives_60_at_once(strict: int, sizes: list[int], outcomes: list[int], left: int) -> None:
-    """What shared/reference/oracle-drivers/LogReadAndPool.java prints of SimpleMemoryPool."""
+    """As org.apache.kafka.common.memory.SimpleMemoryPool of kafka-clients does, strict or not."""
     pool = np.zeros(1, POOL)
     memory_pool.fill_pool(pool[0], 100, 60, strict)
     assert [memory_pool.try_allocate(pool[0], size, 0) for size in sizes] == outcomes

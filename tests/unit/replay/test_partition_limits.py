@@ -24,10 +24,10 @@ from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_replay import LimitLane, replay_topics
 from udfs.replay.limits.schedule import UNLIMITED, Schedule
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
+from udfs.time_units import US_PER_DAY
 
 Rows = list[dict[str, Any]]
 T, R = TOPIC_EVENTS, PARTITION_LIMIT_REFUSALS
-DAY_US = 86_400_000_000
 BROKERS: Rows = [{"entry": BROKER, "node_id": node} for node in (1, 2, 3)]
 
 
@@ -270,11 +270,11 @@ def test_placements_that_metadata_shows_are_held_against_the_placer() -> None:
 
 
 def test_the_limit_is_reached_at_the_growth_of_the_run() -> None:
-    rows = [created(1 + day * DAY_US, f"t{day}", 1, 1) for day in range(11)]
+    rows = [created(1 + day * US_PER_DAY, f"t{day}", 1, 1) for day in range(11)]
     (row,) = replay(rows, LimitLane("x", total=limit(31)))[PARTITION_LIMIT_HEADROOM]
     assert (row["partitions"], row["headroom"]) == (11, 20)
     assert row["growth_per_day"] == pytest.approx(1.1)
-    days = (row["breach_at"].timestamp() * 1_000_000 - 1) / DAY_US
+    days = (row["breach_at"].timestamp() * 1_000_000 - 1) / US_PER_DAY
     assert days == pytest.approx(10 + 20 / 1.1, abs=0.01)
 
 

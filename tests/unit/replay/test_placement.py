@@ -10,14 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udfs.replay.limits.brokers import Brokers, brokers_of, hash_map_order
-from udfs.replay.limits.java_random import java_random, mock_random
+from udfs.replay.limits.java_random import java_random
 from udfs.replay.limits.limited_placer import DRAWN, arranged_for, place_limited
 from udfs.replay.limits.placement_check import can_tell, possible_rounds
 from udfs.replay.limits.schedule import UNLIMITED
 from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR, place_striped, stripes_for
+from udfs.wire.arrays import Ints
 
 RACKS_OF_ADMIN_RACK_AWARE_TEST = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 Placed = list[list[int]]
+
+
+def mock_random() -> Ints:
+    """`org.apache.kafka.server.util.MockRandom`, as a generator of `udfs.replay.limits.java_random`."""
+    return np.array([17, 2862933555777941757, 3037000493, -1, 64], np.int64)
 
 
 def cluster(racks: dict[int, str | None], fenced: Sequence[int] = ()) -> Brokers:

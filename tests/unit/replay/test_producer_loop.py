@@ -11,10 +11,10 @@ from udfs.replay.memory.loop_state import Loop
 from udfs.replay.memory.producer_loop import replay_sends
 from udfs.replay.memory.producer_memory import BufferBounds
 from udfs.replay.memory.sends import Pieces, Requests, Routes, Sends, Served
-from udfs.wire.records import HEADER_BYTES
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 BATCH = 100  # batch.size
-FULL = BATCH - HEADER_BYTES  # bytes of records that fill a batch
+FULL = BATCH - RECORD_BATCH_OVERHEAD  # bytes of records that fill a batch
 LATER = 1 << 40
 Batch = tuple[int, int, int]  # us of its first record, its stream, us that its captured request is served
 
@@ -28,7 +28,7 @@ def looped(
     n = len(time)
     sizes = np.broadcast_to(np.array(size, np.int64), n)
     own = np.arange(n)
-    served = Served(stream, sizes + HEADER_BYTES, np.full(n, after), np.full(n, LATER))
+    served = Served(stream, sizes + RECORD_BATCH_OVERHEAD, np.full(n, after), np.full(n, LATER))
     line = np.array(connections, np.int64)[stream]
     order = np.argsort(line, kind="stable")
     bounds_of = np.searchsorted(line[order], np.arange(max(connections) + 2)).astype(np.int64)

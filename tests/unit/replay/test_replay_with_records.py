@@ -23,7 +23,8 @@ from udfs.replay.splits.records_in_packets import read_held
 from udfs.replay.splits.replay_with_records import IS_SENT, replay_with_records
 from udfs.replay.splits.split_replay import SplitLanes
 from udfs.wire.compressed_sizes import compressed_size
-from udfs.wire.records import HEADER_BYTES, sizes_of
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+from udfs.wire.records import sizes_of
 
 SECRET = b"pin-0000-of-the-safe"
 VALUES = [SECRET + bytes([at * 10]) * 40 for at in range(24)]
@@ -57,7 +58,7 @@ def sent(number: int, place: tuple[int, int, int]) -> dict[str, Any]:
         SENT.topic: "t", SENT.codec: "gzip", SENT.base_sequence: 8 * number, SENT.append_from: at * 1000,
         SENT.request_time: (at + 9) * 1000, SENT.response_time: (at + 10) * 1000, SENT.began_before: False,
         SENT.connection_id: connection_id, SENT.exchange_no: exchange_no, SENT.position: position,
-        SENT.size_bytes: HEADER_BYTES + compressed_size(1, records), SENT.uncompressed_bytes: len(records),
+        SENT.size_bytes: RECORD_BATCH_OVERHEAD + compressed_size(1, records), SENT.uncompressed_bytes: len(records),
         SENT.record_sizes: sizes.content.tolist(), SENT.create_times: [at + delta for delta in range(8)],
         SENT.recompressed_bytes: None, IS_SENT: True,
     }  # fmt: skip

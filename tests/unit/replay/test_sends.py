@@ -6,7 +6,7 @@ import numpy as np
 
 from udfs.replay.memory.sends import lingered, pieces_of, requests_of, share_behind
 from udfs.wire.arrays import Ints
-from udfs.wire.records import HEADER_BYTES
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
 def ints(*values: int) -> Ints:
@@ -42,7 +42,9 @@ def test_requests_that_five_in_flight_held_back_do_not_tell_how_long_batches_lin
 
 
 def test_a_batch_is_as_many_pieces_as_records_evenly_in_time_and_size() -> None:
-    pieces = pieces_of(ints(0, 1000), ints(9000, 2000), ints(HEADER_BYTES + 50, HEADER_BYTES + 7), ints(5, 1))
+    pieces = pieces_of(
+        ints(0, 1000), ints(9000, 2000), ints(RECORD_BATCH_OVERHEAD + 50, RECORD_BATCH_OVERHEAD + 7), ints(5, 1)
+    )
     assert pieces.batch.tolist() == [0, 1, 0, 0, 0, 0]
     assert pieces.time.tolist() == [0, 1000, 2000, 4000, 6000, 8000]
     assert pieces.size.tolist() == [10, 7, 10, 10, 10, 10]
@@ -50,5 +52,5 @@ def test_a_batch_is_as_many_pieces_as_records_evenly_in_time_and_size() -> None:
 
 
 def test_a_batch_of_many_records_is_64_pieces_that_have_all_its_bytes() -> None:
-    pieces = pieces_of(ints(0), ints(1000), ints(HEADER_BYTES + 999), ints(500))
+    pieces = pieces_of(ints(0), ints(1000), ints(RECORD_BATCH_OVERHEAD + 999), ints(500))
     assert (len(pieces.size), int(pieces.size.sum()), set(pieces.size.tolist())) == (64, 999, {15, 16})

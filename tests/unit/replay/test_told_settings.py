@@ -16,9 +16,10 @@ from tests.unit.replay.producers import KAFKA_LIMIT, KAFKA_SIZE, Producer, lanes
 from tests.unit.replay.test_batch_split import sent
 from tests.unit.replay.test_close_order import SETTINGS, produced
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.splits.compression_estimate import BY_CLIENT, HEADER_BYTES, has_room, record_bytes
+from udfs.replay.splits.compression_estimate import BY_CLIENT, has_room, record_bytes
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits
 from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 Row = dict[str, Any]
 LATER_MS = 100_000
@@ -44,7 +45,7 @@ def filled(batch_size: int) -> Iterator[list[int]]:
     batch, uncompressed = list[int](), 0
     for content in np.random.default_rng(1).integers(50, 500, 4000).tolist():
         size = record_bytes(content, len(batch), len(batch))
-        if not has_room(len(batch), HEADER_BYTES + uncompressed, batch_size, size):
+        if not has_room(len(batch), RECORD_BATCH_OVERHEAD + uncompressed, batch_size, size):
             yield batch
             batch, uncompressed = [], 0
             size = record_bytes(content, 0, 0)
@@ -60,8 +61,8 @@ def plain(batches: list[list[int]], *, at_once: bool = False, **more: Any) -> li
         size = sum(record_bytes(content, at, at) for at, content in enumerate(contents))
         request = made + pause + len(contents) if at_once else LATER_MS + number
         rows.append(
-            sent(made + pause, len(contents), HEADER_BYTES + size, request, 0, codec="none", base_sequence=made,
-                 record_sizes=contents, uncompressed_bytes=size, **more)
+            sent(made + pause, len(contents), RECORD_BATCH_OVERHEAD + size, request, 0, codec="none",
+                 base_sequence=made, record_sizes=contents, uncompressed_bytes=size, **more)
         )  # fmt: skip
         made += len(contents)
     return rows

@@ -49,3 +49,10 @@ def test_subjects_are_not_mixed() -> None:
     assert named(("a", "captured", "1"), ("b", "captured", "1"), ("b", "x=1", "2"), ("a", "x=1", "1")) == [
         ("captured", "1"), ("captured", "1"), ("x=1", "2")
     ]  # fmt: skip
+
+
+def test_a_setting_that_some_lanes_leave_as_captured_is_told_with_its_only_value() -> None:
+    rows = [("consumers", "a=1  b=7", "x"), ("consumers", "a=1", "x"), ("consumers", "b=7", "y")]
+    assert named(("consumers", "captured", "0"), *rows) == [
+        ("captured", "0"), ("a=1  b=7", "x"), ("a=1", "x"), ("b=7", "y"),
+    ]  # fmt: skip

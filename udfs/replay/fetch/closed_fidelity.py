@@ -20,7 +20,7 @@ from udfs.replay.fetch.partition_log import NEVER
 from udfs.wire.arrays import Bools, Ints, edges
 
 PIECES = 32
-"""The captured time is cut into so many pieces to compare bytes over time."""
+"""The captured time is cut into so many pieces to compare it with the closed loop over time."""
 BYTES_TOLERANCE, SPAN_TOLERANCE, TIME_TOLERANCE, REQUESTS_TOLERANCE = 0.01, 0.02, 0.2, 0.1
 LEAST_TIME_US, LEAST_REQUESTS = 100_000, 3
 

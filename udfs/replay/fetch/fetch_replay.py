@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,13 +23,11 @@ from udfs.replay.fetch.fetch_report import Reader, reader_rows
 from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN, Known, judge
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
+from udfs.replay.rows_by_key import FETCH, boundaries, by_key, whole_fetches
 from udfs.wire.arrays import Bools, Ints, edges
 
 READER = (READS.client_id, READS.client_address, READS.reader)
-FETCH = (READS.connection_id, READS.exchange_no)
 
-Key = tuple[Any, ...]
-"""What rows have in the columns by which they belong together."""
 RowsOf = Callable[[Ready], Iterable[tuple[Table, pa.RecordBatch]]]
 """Rows of tables that somebody else makes of a reader."""
 
@@ -46,30 +42,6 @@ def captured_lane(lanes: Lanes) -> Lanes:
     return Lanes(*(column[:1] for column in lanes))
 
 
-def boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
-    """Where a row differs from the one before in any of the columns; 0 and the number of rows at the ends."""
-    changed = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
-    for name in columns:
-        values = batch[name]
-        codes = values.dictionary_encode().indices if pa.types.is_string(values.type) else values
-        changed |= np.diff(codes.to_numpy(zero_copy_only=False)) != 0
-    inner: Ints = np.flatnonzero(changed) + 1
-    return np.concatenate([np.zeros(1, np.int64), inner, np.full(1, batch.num_rows)])
-
-
-def by_key(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[tuple[Key, Iterator[pa.RecordBatch]]]:
-    """Rows that lie together and are alike in these columns: what they have there, and the rows in parts."""
-
-    def parts() -> Iterator[tuple[Key, pa.RecordBatch]]:
-        for batch in batches:
-            if batch.num_rows:
-                for first, end in pairwise(boundaries(batch, columns).tolist()):
-                    yield tuple(batch[name][first].as_py() for name in columns), batch.slice(first, end - first)
-
-    for key, alike in groupby(parts(), key=itemgetter(0)):
-        yield key, (part for _, part in alike)
-
-
 def logs_and_reads(part: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """The rows of a reader that have logs, which come first, and those of its reads."""
     logs = int(np.count_nonzero(part[READS.exchange_no].to_numpy() < 0))
@@ -82,20 +54,6 @@ def answered_reads(returned: Ints, fetch_from: Ints) -> tuple[Bools, Ints]:
     """
     answered, lengths = returned[fetch_from[:-1]] != NO_RECORDS_KNOWN, np.diff(fetch_from)
     return np.repeat(answered, lengths), edges(lengths[answered])
-
-
-def whole_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, cut so that no fetch is in two batches."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        if batch.num_rows == 0:
-            continue
-        joined = pa.Table.from_batches([*held, batch]).combine_chunks().to_batches()[0]
-        last = int(boundaries(joined, FETCH)[-2])
-        if last:
-            yield joined.slice(0, last)
-        held = [joined.slice(last)]
-    yield from held
 
 
 @dataclass

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
-from udfs.arrow import array_of
+from udfs.arrow import array_of, concatenated
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
 from udfs.replay.fetch.partition_log import ALWAYS, NEVER, PartitionLog
 from udfs.wire.arrays import Ints, edges
@@ -62,7 +62,7 @@ def log_rows(log: PartitionLog, read_by: ReadBy, most: int = BATCHES_A_ROW) -> I
     """
     if not len(log.base) or not read_by.named:
         return
-    named = pa.Table.from_batches(read_by.named).combine_chunks().to_batches()[0]
+    named = concatenated(read_by.named)
     first = np.searchsorted(log.last, read_by.lowest)
     pieces = -(-(len(log.base) - first) // most)
     reader = np.repeat(np.arange(len(first)), pieces)

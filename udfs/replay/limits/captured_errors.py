@@ -7,11 +7,9 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from udfs.replay.limits.limit_lane import MOST_PER_REQUEST
+from udfs.replay.limits.limit_lane import MOST_PER_REQUEST, POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED
 from udfs.replay.limits.topic_state import CREATE
 from udfs.wire.arrays import Ints
-
-POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED = 44, 89
 
 
 class Reason(StrEnum):

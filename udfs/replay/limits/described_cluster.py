@@ -16,9 +16,8 @@ from udfs.replay.limits.brokers import Brokers, brokers_of
 from udfs.replay.limits.java_random import java_random
 from udfs.replay.limits.striped_placer import place_striped, stripes_for
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
+from udfs.time_units import US_PER_DAY
 from udfs.wire.arrays import Ints
-
-DAY_US = 86_400_000_000
 
 
 class SizedTopics(NamedTuple):
@@ -89,7 +88,7 @@ def there_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int) 
 def coming_times(per_day: float, days: float, start_us: int) -> Ints:
     """When each topic of a size class comes: evenly, the first after half of what lies between two."""
     nth = np.arange(int(per_day * days))
-    times: Ints = (start_us + (nth + 0.5) / per_day * DAY_US).astype(np.int64)
+    times: Ints = (start_us + (nth + 0.5) / per_day * US_PER_DAY).astype(np.int64)
     return times
 
 

@@ -23,11 +23,6 @@ def java_random(seed: int) -> Ints:
     return np.array([state, JAVA_MULTIPLIER, JAVA_INCREMENT, JAVA_MASK, JAVA_WIDTH], np.int64)
 
 
-def mock_random(state: int = 17) -> Ints:
-    """`org.apache.kafka.server.util.MockRandom`."""
-    return np.array([state, 2862933555777941757, 3037000493, -1, 64], np.int64)
-
-
 @kernel
 def reseed(rng: Ints, seed: int) -> None:
     """Make a generator of java.util.Random start anew, as `java_random` does."""

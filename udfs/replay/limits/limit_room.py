@@ -15,12 +15,12 @@ from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 from udfs.replay.limits.limit_report import LIMIT_NAMES
 from udfs.replay.limits.schedule import UNLIMITED
+from udfs.time_units import US_PER_DAY
 from udfs.wire.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from udfs.replay.limits.limit_replay import Replayed
 
-DAY_US = 86_400_000_000
 MOST_DAYS = 36_525
 """A breach that is farther away than a hundred years is none."""
 
@@ -90,7 +90,7 @@ def growth_per_day(counts: Ints, times: Ints) -> Floats:
     """Replicas a day from the first time to the last; 0 where no time passes. counts: int64[times, of what]."""
     if len(times) < 2:
         return np.zeros(counts.shape[1])
-    found: Floats = (counts[-1] - counts[0]) * (DAY_US / (times[-1] - times[0]))
+    found: Floats = (counts[-1] - counts[0]) * (US_PER_DAY / (times[-1] - times[0]))
     return found
 
 
@@ -101,6 +101,6 @@ def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints
     reached = counts >= limit
     within = times[np.argmax(reached, axis=0)]
     days = np.divide(limit - counts[-1], growth, out=np.full(len(limit), np.inf), where=growth > 0)
-    after = times[-1] + np.minimum(days, MOST_DAYS) * DAY_US
+    after = times[-1] + np.minimum(days, MOST_DAYS) * US_PER_DAY
     later = np.where((days >= 0) & (days < MOST_DAYS), after, 0).astype(np.int64)
     return np.where(reached.any(axis=0), within, later)

@@ -11,7 +11,6 @@ from udfs.replay.limits.java_random import reseed
 from udfs.replay.limits.limit_lane import (
     AS_CAPTURED,
     INVALID_REPLICA_ASSIGNMENT,
-    INVALID_REPLICATION_FACTOR,
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MUTATION_QUOTA,
@@ -30,7 +29,7 @@ from udfs.replay.limits.limit_lane import (
 from udfs.replay.limits.limited_placer import DRAWN, place_limited
 from udfs.replay.limits.request_limits import additional, invalid, limited_by_request, start_request, within_quota
 from udfs.replay.limits.schedule import UNLIMITED
-from udfs.replay.limits.striped_placer import place_striped
+from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR, place_striped
 from udfs.replay.limits.topic_state import (
     APPEAR,
     AUTO,

@@ -7,7 +7,6 @@ from __future__ import annotations
 from udfs.replay.limits.brokers import Brokers, are_known
 from udfs.replay.limits.limit_lane import (
     INVALID_PARTITIONS,
-    INVALID_REPLICATION_FACTOR,
     MOST_PER_REQUEST,
     MUTATION_QUOTA,
     NO_LIMIT,
@@ -23,6 +22,7 @@ from udfs.replay.limits.limit_lane import (
     Workspace,
     refuse,
 )
+from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR
 from udfs.replay.limits.topic_state import AUTO, GROW, Changes, Topics
 from udfs.wire.kernel import kernel
 

@@ -7,6 +7,15 @@ from typing import NamedTuple
 from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
 
+INDEX_BITS = 40
+INDEX = (1 << INDEX_BITS) - 1
+"""The bits of a code by which it says what an event is of; its kind stands above them."""
+
+
+def kinds(how_many: int) -> tuple[int, ...]:
+    """So many kinds of events, as codes have them: `kind | index`. Of one time the first kind comes first."""
+    return tuple(kind << INDEX_BITS for kind in range(how_many))
+
 
 class Heap(NamedTuple):
     """time, code: int64[room], the first `events[0]` are there. Earlier ones come first, of one time the lower code."""

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.histogram import bucket_of
-from udfs.replay.memory.event_heap import pop, push
+from udfs.replay.memory.event_heap import INDEX, pop, push
 from udfs.replay.memory.memory_pool import GRANTED, ILLEGAL, UNBOUNDED, end_dry_spell, fill_pool, release, try_allocate
 from udfs.replay.memory.memory_requests import (
-    INDEX,
     POLL,
     READ,
     RELEASE,

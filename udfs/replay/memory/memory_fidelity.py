@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.replay.fetch.closed_fidelity import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
 from udfs.replay.memory.memory_state import NEVER, Trace
 from udfs.wire.arrays import Bools, Ints
 
-PIECES = 32
-"""The captured time is cut into so many pieces."""
-TOLERANCE, SMALL, SPAN_TOLERANCE, LEAST_TIME_US = 0.1, 0.01, 0.02, 100_000
+TOLERANCE, SMALL = 0.1, 0.01
 
 
 class Drift(StrEnum):

@@ -11,7 +11,6 @@ import pyarrow as pa
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import packed_together
-from udfs.replay.fetch.fetch_replay import by_key
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
 from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_report import (
@@ -26,6 +25,7 @@ from udfs.replay.memory.memory_state import Bounds
 from udfs.replay.memory.memory_trace import BROKER, CONSUMER, PRODUCER, Gathered, request_trace
 from udfs.replay.memory.produced import Produced
 from udfs.replay.memory.producer_lanes import followed
+from udfs.replay.rows_by_key import by_key
 from udfs.wire.arrays import Ints
 
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)

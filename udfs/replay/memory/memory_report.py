@@ -21,6 +21,7 @@ from schemas.tables.gold_memory import (
 from schemas.tables.table import Table
 from udfs.arrow import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.replay.fetch.closed_fidelity import PIECES
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_report import within
 from udfs.replay.memory import memory_fidelity
@@ -282,8 +283,7 @@ def closed_loop_row(unit: Unit, consumed: Consumed, limits: FetchLanes) -> pa.Re
     if consumed.captured.verdicts[CODES[Reason.ANOTHER_CONNECTION]]:
         obstacles.append(Reason.ANOTHER_CONNECTION)
     if obstacles:
-        pieces = memory_fidelity.PIECES
-        return fidelity_row(unit, metric, 0, 0, pieces, {obstacles[0]: pieces})
+        return fidelity_row(unit, metric, 0, 0, PIECES, {obstacles[0]: PIECES})
     found = memory_fidelity.held_alike(response_trace(consumed.captured), closed_as_captured(consumed, limits))
     agreed = found.pop(memory_fidelity.AGREED, 0)
     return fidelity_row(unit, metric, found.total() + agreed, agreed, 0, found)

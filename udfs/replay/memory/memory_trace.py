@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
+from schemas.wire.fetch import FETCH_REQUEST
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.memory_state import NEVER, NONE, Trace
 from udfs.wire.arrays import Ints, read_only
@@ -33,7 +34,7 @@ BY_RESPONSE, BY_REPLICATION, BY_LOG = range(3)
 """What tells when a request was handled."""
 UNKNOWN = -1
 MOST_EXCHANGES = 1 << 20  # of a unit: some 250 bytes of working memory each
-FETCH = 1
+FETCH = FETCH_REQUEST.api_key
 GONE_US = 1_000_000
 """Without a connection for longer a process is gone; one that lost it comes again within reconnect.backoff.max.ms."""
 # OffsetCommit, OffsetFetch, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, ConsumerGroupHeartbeat

@@ -21,10 +21,9 @@ from udfs.replay.memory.producer_memory import Batches
 from udfs.replay.memory.sends import Routes, Sends, Served, lingered, pieces_of, requests_of
 from udfs.replay.splits.resent import NONE, Rows, mark_resent
 from udfs.replay.splits.sent_batches import TOO_LARGE
+from udfs.time_units import US_PER_MS
 from udfs.wire.arrays import Bools, Ints, read_only
-from udfs.wire.records import HEADER_BYTES
-
-US_PER_MS = 1000
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
 class Sendings(NamedTuple):
@@ -107,7 +106,7 @@ def sends_of(rows: Sendings, own: Bools, end: Ints, batches: Batches) -> Sends:
     requests, request = requests_of(connection.astype(np.int64), rows.request, rows.sent, answered)
     mine = Sendings(*(column[own] for column in rows))
     streams, stream = np.unique(np.stack([connection[own], mine.stream]), axis=1, return_inverse=True)
-    first = np.maximum(mine.size - HEADER_BYTES, 1) // np.maximum(mine.records, 1) + HEADER_BYTES
+    first = np.maximum(mine.size - RECORD_BATCH_OVERHEAD, 1) // np.maximum(mine.records, 1) + RECORD_BATCH_OVERHEAD
     alone = np.where(mine.records > 1, np.minimum(first, mine.size), mine.size)
     after = np.maximum(end[own] - answered[own], 0)
     bounds = np.searchsorted(streams[0], np.arange(len(connections) + 1)).astype(np.int64)

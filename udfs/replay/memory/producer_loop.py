@@ -8,14 +8,14 @@ smaller where the sender drains sooner, and larger where it does so later (Recor
 from __future__ import annotations
 
 from udfs.replay.memory.buffer_pool import GRANTED, ILLEGAL, WAITING, allocate, expire, fill_buffers
-from udfs.replay.memory.event_heap import pop, push
-from udfs.replay.memory.loop_state import ANSWER, DUE, EXPIRE, INDEX, LINGER, NONE, RETURN, Loop, loop_of
+from udfs.replay.memory.event_heap import INDEX, pop, push
+from udfs.replay.memory.loop_state import ANSWER, DUE, EXPIRE, LINGER, NONE, RETURN, Loop, loop_of
 from udfs.replay.memory.memory_usage import advance, begin, use
 from udfs.replay.memory.producer_memory import BufferBounds, note_wait
 from udfs.replay.memory.sender import give_back, look, on_answer
 from udfs.replay.memory.sends import Sends
 from udfs.wire.kernel import kernel
-from udfs.wire.records import HEADER_BYTES
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 TOLERANCE_US = 100_000
 
@@ -31,7 +31,7 @@ def build(sim: Loop, lane: int, piece: int, time: int) -> None:
     connection = sim.routes.connection[stream]
     built.begun[number], built.of[number], built.behind[number], built.sealed[number] = time, of, NONE, 0
     built.held[number] = sim.waiters.size[piece]
-    built.size[number] = HEADER_BYTES + sim.pieces.size[piece]
+    built.size[number] = RECORD_BATCH_OVERHEAD + sim.pieces.size[piece]
     if sim.lines.head[stream] == NONE:
         sim.lines.head[stream] = number
     else:

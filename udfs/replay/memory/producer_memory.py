@@ -25,13 +25,12 @@ from udfs.replay.memory.buffer_pool import (
     expire,
     fill_buffers,
 )
-from udfs.replay.memory.event_heap import Heap, pop, push
+from udfs.replay.memory.event_heap import INDEX, Heap, kinds, pop, push
 from udfs.replay.memory.memory_usage import USAGE, Spent, advance, begin, nothing_spent, use
 from udfs.wire.arrays import Ints, Record, Records, read_only
 from udfs.wire.kernel import kernel
 
-RELEASE, EXPIRE, ALLOCATE, SEND = (kind << 40 for kind in range(4))  # beside the index of a batch in a code
-INDEX = (1 << 40) - 1
+RELEASE, EXPIRE, ALLOCATE, SEND = kinds(4)  # beside the index of a batch
 GONE = -1
 
 

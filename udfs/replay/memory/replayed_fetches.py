@@ -9,18 +9,11 @@ import pyarrow as pa
 from schemas.tables.steps import READS
 from udfs.replay.fetch.closed_reader import ClosedReader, ready
 from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_replay import (
-    FETCH,
-    READER,
-    answered_reads,
-    boundaries,
-    by_key,
-    logs_and_reads,
-    whole_fetches,
-)
+from udfs.replay.fetch.fetch_replay import READER, answered_reads, logs_and_reads
 from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.response_events import response_events
+from udfs.replay.rows_by_key import FETCH, boundaries, by_key, whole_fetches
 
 
 def replayed_fetches(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ from udfs.replay.memory.buffer_pool import deallocate
 from udfs.replay.memory.event_heap import push
 from udfs.replay.memory.loop_state import ANSWER, NONE, RETURN, Loop
 from udfs.replay.memory.memory_usage import use
-from udfs.replay.memory.sends import IN_FLIGHT
+from udfs.replay.splits.request_order import MAX_IN_FLIGHT
 from udfs.wire.kernel import kernel
 
 ABOUT = 16
@@ -88,7 +88,7 @@ def drain(sim: Loop, connection: int, time: int) -> None:
 def look(sim: Loop, lane: int, time: int) -> None:
     """The sender looks what there is to be sent."""
     for connection in range(len(sim.lines.queued)):
-        while sim.lines.in_flight[connection] < IN_FLIGHT and is_ready(sim, lane, connection, time):
+        while sim.lines.in_flight[connection] < MAX_IN_FLIGHT and is_ready(sim, lane, connection, time):
             drain(sim, connection, time)
 
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.replay.fetch.partition_log import NEVER
+from udfs.replay.splits.request_order import MAX_IN_FLIGHT
+from udfs.time_units import US_PER_MS
 from udfs.wire.arrays import Ints, edges
-from udfs.wire.records import HEADER_BYTES
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
-IN_FLIGHT = 5
-"""max.in.flight.requests.per.connection by default, and the most with idempotence."""
 MOST_PIECES, MOST_PIECES_OF_BATCH = 1 << 20, 64
 
 
@@ -84,7 +84,7 @@ def requests_of(connection: Ints, request: Ints, sent: Ints, answered: Ints) -> 
     for start, end in itertools.pairwise(bounds.tolist()):
         answers = np.maximum.accumulate(done[start:end])
         before[start + 1 : end] = answers[:-1]
-        free[start + IN_FLIGHT : end] = answers[:-IN_FLIGHT]
+        free[start + MAX_IN_FLIGHT : end] = answers[:-MAX_IN_FLIGHT]
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     behind = np.clip(before - begun, 0, np.maximum(done - begun, 0))
@@ -118,10 +118,10 @@ def pieces_of(time: Ints, filled: Ints, size: Ints, records: Ints) -> Pieces:
     count = np.clip(records, 1, most)
     start, batch = edges(count), np.repeat(np.arange(n), count)
     place = np.arange(start[-1]) - start[batch]
-    last = np.maximum(filled - 1000, time)
+    last = np.maximum(filled - US_PER_MS, time)
     gaps = np.maximum(count - 1, 1)
     at = time[batch] + (last - time)[batch] * place // gaps[batch]
-    whole = np.maximum(size - HEADER_BYTES, 1)
+    whole = np.maximum(size - RECORD_BATCH_OVERHEAD, 1)
     share = whole[batch] * (place + 1) // count[batch] - whole[batch] * place // count[batch]
     order = np.argsort(at, kind="stable")
     return Pieces(at[order], share[order], batch[order], (place == 0).astype(np.int64)[order])

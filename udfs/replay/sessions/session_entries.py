@@ -14,11 +14,10 @@ from udfs.replay.sessions.int_map import IntMap, new_map, roomy
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.fetch_sizes import TALLY
 from udfs.wire.kernel import kernel
+from udfs.wire.partition_hash import partition_hash
 
 NOWHERE = -1
 NOT_TOLD = -1
-# Odd 64-bit constants of splitmix64 and xorshift64*, as int64: they spread a key over the hash table.
-MIX_PARTITION, MIX_BOTH = -7046029254386353131, 2685821657736338717
 LEAST_ROOM = 4
 
 ENTRY = np.dtype(
@@ -106,7 +105,7 @@ def larger_memory(memory: Memory) -> Memory:
 def slot_for(memory: Memory, client: Record, topic: int, partition: int) -> int:
     """The slot of a partition in its client's hash table, or the empty one where it would go."""
     base, mask = 2 * client.first, 2 * client.room - 1
-    slot = (((topic ^ (partition * MIX_PARTITION)) * MIX_BOTH) >> 20) & mask
+    slot = partition_hash(topic, partition) & mask
     while memory.slots[base + slot] != NOWHERE:
         entry = memory.entries[memory.slots[base + slot]]
         if entry.topic == topic and entry.partition == partition:

@@ -35,8 +35,8 @@ from udfs.replay.sessions.session_clients import (
     is_session_error,
     uses_topic_ids,
 )
-from udfs.replay.sessions.session_lanes import US_PER_MS
 from udfs.replay.sessions.session_order import OVERLAP_US, UNKNOWN_PHASE, issued_shard, steps_counter
+from udfs.time_units import US_PER_MS
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 

@@ -44,11 +44,11 @@ from udfs.replay.sessions.session_clients import (
     take_response,
     uses_topic_ids,
 )
+from udfs.time_units import US_PER_MS
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 
 FULL, INCREMENTAL, SESSIONLESS = range(3)
-US_PER_MS = 1000
 
 LANE_CLIENT = np.dtype(
     [

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.tables.table import Table
+from udfs.arrow import gathered_batches
 from udfs.facts.arrow_tables import packed_together
-from udfs.replay.fetch.fetch_replay import boundaries, whole_fetches
+from udfs.replay.rows_by_key import by_key, whole_fetches
 from udfs.replay.sessions.session_cache import (
     GREATEST_ID,
     INITIAL_EPOCH,
@@ -51,6 +52,7 @@ PHASE_WITHIN_US = (10_000_000, 60_000_000)
 """The ids of the first 10 s tell whose turn it is, else those of the first 60."""
 EVICTIONS_AT_ONCE = 4096
 ROWS_AT_A_TIME = 100_000
+"""So many that the work by batch does not count."""
 
 
 @dataclass(frozen=True)
@@ -140,39 +142,16 @@ def rows_of_brokers(
     batches: Iterable[pa.RecordBatch], lanes: SessionLanes, run_id: str, seed: str
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one broker after the other, each as soon as it is final."""
-    now: BrokerReplay | None = None
-    for batch in whole_fetches(larger_batches(batches)):
-        starts = boundaries(batch, (SESSION_EVENTS.broker, SESSION_EVENTS.life))
-        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            broker = batch[SESSION_EVENTS.broker][first].as_py()
-            if now is None or now.broker != broker:
-                if now is not None:
-                    yield from finished(now, lanes, run_id)
-                now = new_broker(broker, lanes, seed)
-            begin_life(now, batch[SESSION_EVENTS.life][first].as_py())
-            part = batch.slice(first, end - first)
-            take(now, *events_of(part, now.names, now.number))
-            yield from broker_rows(now, lanes, run_id, is_done=False)
-    if now is not None:
-        yield from finished(now, lanes, run_id)
-
-
-def larger_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, so many at a time that the work by batch does not count."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(part.num_rows for part in held) >= ROWS_AT_A_TIME:
-            yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
-            held = []
-    if sum(part.num_rows for part in held):
-        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
-
-
-def finished(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The last rows of a broker."""
-    go_on(now, None)
-    yield from broker_rows(now, lanes, run_id, is_done=True)
+    t = SESSION_EVENTS
+    for (broker,), of_broker in by_key(whole_fetches(gathered_batches(batches, ROWS_AT_A_TIME)), (t.broker,)):
+        now = new_broker(broker, lanes, seed)
+        for (life,), parts in by_key(of_broker, (t.life,)):
+            begin_life(now, life)
+            for part in parts:
+                take(now, *events_of(part, now.names, now.number))
+                yield from broker_rows(now, lanes, run_id, is_done=False)
+        go_on(now, None)
+        yield from broker_rows(now, lanes, run_id, is_done=True)
 
 
 def begin_life(now: BrokerReplay, life: int) -> None:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.table import Table
-from udfs.arrow import array_of, repeated
+from udfs.arrow import quotients, repeated
 from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
 from udfs.replay.key_numbers import client_of
 from udfs.replay.sessions.session_fidelity import AGREEMENTS, CODES, METRICS, UNKNOWN
-from udfs.replay.sessions.session_lanes import US_PER_MS
 from udfs.replay.sessions.session_spans import slots_range
+from udfs.time_units import NS_PER_US, US_PER_MS, US_PER_S
 from udfs.wire.arrays import Ints, Records
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 ALGORITHM = "session_cache"
 BUCKET_US = 10_000_000
-NS_PER_US, US_PER_S = 1000, 1_000_000
 READERS = ("consumer", "follower")
 SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "evicted_despite_room",
         "not_found", "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
@@ -63,11 +61,6 @@ def broker_rows(
         yield FIDELITY, fidelity_rows(now, run_id)
 
 
-def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
-    """part / whole, null where there is nothing."""
-    return array_of(part / np.maximum(whole, 1), whole > 0)
-
-
 def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
     """Rows of `session_cache`: one a lane and bucket."""
     n, t = len(lanes.names), SESSION_CACHE
@@ -90,8 +83,8 @@ def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_
             t.follower_sessions: np.concatenate([bucket.followers[:n] for bucket in buckets]),
             t.cached_partitions: np.concatenate([bucket.cached[:n] for bucket in buckets]),
             t.shard_sessions: pa.array(occupied, TYPES["array<int>"]),
-            t.full_fetch_share: ratio(sums["full_fetches"], sums["fetches"]),
-            t.refused_share: ratio(sums["refused"], sums["created"] + sums["refused"]),
+            t.full_fetch_share: quotients(sums["full_fetches"], sums["fetches"]),
+            t.refused_share: quotients(sums["refused"], sums["created"] + sums["refused"]),
             t.evictions_per_s: sums["evicted"] / (BUCKET_US / US_PER_S),
             t.unknown_fetches: captured("unknown"),
             **sums,

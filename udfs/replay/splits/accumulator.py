@@ -14,7 +14,6 @@ import numpy as np
 from udfs.replay.splits.compression_estimate import (
     AS_CAPTURED,
     DAMPED,
-    HEADER_BYTES,
     KIP_TEXT,
     SPLIT_AT_BATCH_SIZE,
     UNCOMPRESSED,
@@ -56,6 +55,7 @@ from udfs.replay.splits.sender_events import (
 from udfs.replay.splits.split_outcomes import MICRO, NEVER, Sums, Timeline, end_span, note_span, recovered
 from udfs.wire.arrays import Floats, Ints, Singles
 from udfs.wire.kernel import kernel
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
 class Log(NamedTuple):
@@ -110,9 +110,9 @@ def codec_of(first: int, log: Log, batches: Batches, lanes: Producers, lane: int
 def size_of(first: int, end: int, uncompressed: int, codec: int, sizes: Sizes) -> int:
     """Bytes of a closed batch of these records."""
     if codec == 0:
-        return HEADER_BYTES + uncompressed
+        return RECORD_BATCH_OVERHEAD + uncompressed
     inside = sizes.fixed[codec, first] + sizes.cost[codec, end] - sizes.cost[codec, first]
-    return HEADER_BYTES + max(1, int(np.rint(inside)))
+    return RECORD_BATCH_OVERHEAD + max(1, int(np.rint(inside)))
 
 
 @kernel

@@ -11,12 +11,13 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.close_states import UNTOLD, Closes, Splits
-from udfs.replay.splits.compression_estimate import HEADER_BYTES, INITIAL_RATIO
+from udfs.replay.splits.compression_estimate import INITIAL_RATIO
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
 from udfs.replay.splits.split_fidelity import EARLY, LINGERED, NOT_CUT, Made
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Bools, Ints, Singles
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
 class Captured(NamedTuple):
@@ -87,7 +88,7 @@ def closes_of(sent: Sent, closed: Ints, splits: Ints, place: Ints) -> Closes:
 
 def ratios(size: Ints, uncompressed: Ints) -> Singles:
     """Compression ratios as clients see them: float32."""
-    inside: Singles = (size - HEADER_BYTES).astype(np.float32)
+    inside: Singles = (size - RECORD_BATCH_OVERHEAD).astype(np.float32)
     return np.divide(inside, np.maximum(uncompressed, 1).astype(np.float32), dtype=np.float32)
 
 

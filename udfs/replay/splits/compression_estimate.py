@@ -12,9 +12,8 @@ import numpy as np
 
 from udfs.wire.arrays import Ints, Singles
 from udfs.wire.kernel import kernel
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
-HEADER_BYTES = 61
-"""Of a record batch (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
 MAX_RECORD_OVERHEAD = 21
 """A record's length, attributes and deltas at most (DefaultRecord.MAX_RECORD_OVERHEAD)."""
 
@@ -78,8 +77,8 @@ def by_text(estimate: np.float32, observed: np.float32, lanes: Producers, lane: 
 def estimated_bytes(uncompressed: int, ratio: np.float32, factor: np.float32, is_compressed: bool) -> int:
     """Size of a batch with so many bytes of records (estimatedBytesWritten)."""
     if not is_compressed:
-        return HEADER_BYTES + uncompressed
-    return HEADER_BYTES + int(np.float32(np.float32(np.float32(uncompressed) * ratio) * factor))
+        return RECORD_BATCH_OVERHEAD + uncompressed
+    return RECORD_BATCH_OVERHEAD + int(np.float32(np.float32(np.float32(uncompressed) * ratio) * factor))
 
 
 @kernel
@@ -109,7 +108,7 @@ def record_bytes(content: int, offset_delta: int, timestamp_delta: int) -> int:
 @kernel
 def upper_bound(content: int) -> int:
     """What a batch of one record takes at most (AbstractRecords.estimateSizeInBytesUpperBound)."""
-    return HEADER_BYTES + MAX_RECORD_OVERHEAD + content
+    return RECORD_BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + content
 
 
 @kernel
@@ -117,7 +116,7 @@ def ratio_of(size: int, uncompressed: int) -> np.float32:
     """A closed batch's compression ratio, header left out (MemoryRecordsBuilder.close)."""
     if uncompressed == 0:
         return np.float32(1)
-    return np.float32(np.float32(size - HEADER_BYTES) / np.float32(uncompressed))
+    return np.float32(np.float32(size - RECORD_BATCH_OVERHEAD) / np.float32(uncompressed))
 
 
 @kernel

@@ -14,10 +14,11 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.accumulator import Log
-from udfs.replay.splits.compression_estimate import HEADER_BYTES, MAX_RECORD_OVERHEAD
+from udfs.replay.splits.compression_estimate import MAX_RECORD_OVERHEAD
 from udfs.replay.splits.sender_events import MODELLED
 from udfs.wire.arrays import Bytes, Ints, read_only
 from udfs.wire.compressed_sizes import compressed_size, encode_records
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 from udfs.wire.records import Budget
 
 MOST_HELD = 256 << 20
@@ -73,7 +74,7 @@ class Recompressed:
                 part.records, part.ends[inside], read_only(content[rows]),
                 read_only(timestamp[rows] - timestamp[0]), begin - first, out, at,
             )  # fmt: skip
-        return HEADER_BYTES + compressed_size(codec, out[:at].tobytes())
+        return RECORD_BATCH_OVERHEAD + compressed_size(codec, out[:at].tobytes())
 
 
 def places_of(rows: pa.RecordBatch) -> list[Place]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.chunks import Frames, frames
 from udfs.facts.batches import produced_fields
-from udfs.facts.build import PRODUCE
 from udfs.facts.exchanges import exchanges_of
 from udfs.facts.names import Names
 from udfs.facts.record_sizes import read_records
@@ -30,7 +30,7 @@ def read_held(packets: Iterable[pa.RecordBatch]) -> HeldRecords:
 def hold(chunk: Frames, names: Names, held: HeldRecords) -> None:
     """Hold what the chunk's produce requests have, batch by batch; what cannot be read is left out."""
     exchanges = exchanges_of(chunk, "", names)
-    fields = produced_fields(exchanges, exchanges.of_api(PRODUCE))
+    fields = produced_fields(exchanges, exchanges.of_api(PRODUCE_REQUEST.api_key))
     there = fields.lengths > 0
     found = walk(chunk.arena, fields.starts[there], fields.lengths[there])
     position = np.arange(len(found.parent)) - np.searchsorted(found.parent, found.parent)

@@ -7,7 +7,7 @@ import numpy as np
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Ints
 
-IN_FLIGHT = 5
+MAX_IN_FLIGHT = 5
 """max.in.flight.requests.per.connection by default, and at most with idempotence."""
 
 
@@ -22,7 +22,7 @@ def before_requests(time: Ints, response: Ints, connection: Ints) -> Ints:
     answered = np.zeros(told.shape[1], np.int64)
     answered[request.reshape(-1)] = np.where(response == NEVER, 0, response)
     before = earlier(told[0], told[1], 1)
-    in_flight = earlier(told[0], answered, IN_FLIGHT)
+    in_flight = earlier(told[0], answered, MAX_IN_FLIGHT)
     if (in_flight < told[1]).all():  # else this client may have more in flight
         before = np.maximum(before, in_flight)
     return before[request.reshape(-1)]

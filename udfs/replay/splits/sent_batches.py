@@ -16,13 +16,13 @@ from schemas.tables.steps import SENT
 from udfs.arrow import compute
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.accumulator import Log, Sizes, Topics
-from udfs.replay.splits.compression_estimate import HEADER_BYTES
 from udfs.replay.splits.recompression import costs
 from udfs.replay.splits.request_order import before_requests
 from udfs.replay.splits.resent import NONE, Rows, append_order, mark_resent
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Bools, Ints, edges, read_only
 from udfs.wire.compressed_sizes import CODEC_NAMES
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 TOO_LARGE = 10
 """MESSAGE_TOO_LARGE."""
@@ -122,35 +122,47 @@ def read_sent(batch: pa.RecordBatch, index: dict[str, int], expected: Sequences)
     rows = rows_of_sent(batch, codec, offsets, times)
     producer = numbers_of(batch, SENT.producer_id, NONE), numbers_of(batch, SENT.producer_epoch, NONE)
     stream, streams = unique_numbers(topic, number, *producer)
-    parent, offset = np.zeros(len(topic), np.int64), np.zeros(len(topic), np.int64)
-    memory = np.zeros(len(topic), np.int64), np.full(streams.shape[1], NONE)
-    mark_resent(read_only(stream), Rows(*map(read_only, rows)), *memory, parent, offset)
+    parent, offset = resendings(rows, stream)
     is_first = (parent == NONE) & (rows.records > 0) & ~were_sent(streams, stream, rows, expected)
     # In the log, a partition's batches stand together, in the order in which they were filled.
     first = np.flatnonzero(is_first)[np.argsort(partition[is_first], kind="stable")]
-    batch_of = np.full(len(topic), NONE)
-    batch_of[first] = np.arange(len(first))
-    batch_of = np.where(parent == NONE, batch_of, batch_of[np.maximum(parent, 0)])
+    batch_of = numbers_of_batches(first, parent)
     begin = edges(rows.records[first])
     taken = np.repeat(offsets[first] - begin[:-1], rows.records[first]) + np.arange(begin[-1])
-    is_whole = (
-        (offset == 0) & (rows.records == rows.records[first[np.maximum(batch_of, 0)]]) if len(first) else is_first
-    )
-    log = log_of(
-        batch, rows, first, begin, content[taken], times[taken], partition[first], len(index), topic
-    )  # fmt: skip
+    sent_first = rows.records[first[np.maximum(batch_of, 0)]] if len(first) else 0
+    is_whole = (offset == 0) & (rows.records == sent_first) & (len(first) > 0)
+    log = log_of(batch, rows, first, begin, content[taken], times[taken], partition[first], len(index), topic)
     connection = numbers_of(batch, SENT.connection_id, 0)
     before = before_requests(rows.request_time, rows.response_time, connection)
-    sticky = np.bincount(
-        topic[first], numbers_of(batch, SENT.keyless_records, 0)[first] - rows.records[first], len(index)
-    )
-    is_sticky = (sticky == 0).astype(np.int64)
+    keyed = rows.records[first] - numbers_of(batch, SENT.keyless_records, 0)[first]
+    is_sticky = (np.bincount(topic[first], keyed, len(index)) == 0).astype(np.int64)
     return Sent(
         list(index), rows, topic, partition, before, first, batch_of, offset, is_whole, begin, log,
         Topics(places[0], is_sticky),
-        *costs(batch, rows.size[first] - HEADER_BYTES, codec[first], topic[first], first, begin, content[taken]),
+        *costs(
+            batch, rows.size[first] - RECORD_BATCH_OVERHEAD, codec[first], topic[first], first, begin, content[taken]
+        ),
         following(log, topic[first][log.batch], is_sticky),
     )  # fmt: skip
+
+
+def resendings(rows: Rows, stream: Ints) -> tuple[Ints, Ints]:
+    """(the row whose records each row sends again, NONE for none; from which of its records on): int64[rows] each.
+
+    stream: int64[rows], rows of the same topic, partition, producer id and epoch have the same number, from 0 on.
+    """
+    n = len(stream)
+    parent, offset = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    memory = np.zeros(n, np.int64), np.full(int(stream.max(initial=-1)) + 1, NONE)
+    mark_resent(read_only(stream), Rows(*map(read_only, rows)), *memory, parent, offset)
+    return parent, offset
+
+
+def numbers_of_batches(first: Ints, parent: Ints) -> Ints:
+    """int64[rows], the batch that each row sends first or again, NONE where not known. first: int64[batches], rows."""
+    batch = np.full(len(parent), NONE)
+    batch[first] = np.arange(len(first))
+    return np.where(parent == NONE, batch, batch[np.maximum(parent, 0)])
 
 
 def codec_index() -> dict[str, int]:

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.replay.splits.accumulator import Sizes
-from udfs.replay.splits.compression_estimate import HEADER_BYTES
 from udfs.replay.splits.lane_run import Measure
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
 from udfs.wire.arrays import Floats, Ints
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 RECUT = "recut_bytes_recompressed", "recut_bytes_fitted"
 """Metrics of `fidelity`: batches that splits made, with sizes from parts of captured batches and by the fit alone."""
@@ -78,7 +78,7 @@ def modelled(sent: Sent, spans: Spans, sizes: Sizes) -> Sized:
     """Batches with the sizes that the model gives them."""
     row, first, end, codec = spans
     inside = sizes.fixed[codec, first] + sizes.cost[codec, end] - sizes.cost[codec, first]
-    return Sized(sent.topic[row], HEADER_BYTES + inside, sent.rows.size[row])
+    return Sized(sent.topic[row], RECORD_BATCH_OVERHEAD + inside, sent.rows.size[row])
 
 
 def measured(sent: Sent, spans: Spans, measure: Measure) -> Sized:

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
+from udfs.arrow import concatenated
 from udfs.facts.arrow_tables import pack
-from udfs.replay.fetch.fetch_replay import boundaries
+from udfs.replay.rows_by_key import by_key
 from udfs.replay.splits.captured_closes import groups_of
 from udfs.replay.splits.captured_times import batches_of, soonest, timed_log
 from udfs.replay.splits.close_order import Times, times_in
@@ -91,28 +92,16 @@ class Client:
         return np.where(said == BY_CLIENT, self.lanes.default_batch_size if told is None else told, said)
 
 
-def whole_stretches(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """The same rows in stretches of one client with at least `most` records, or all it has; and whether it is the last.
-
-    The stretches do not depend on how the rows are cut.
-    """
-    held: pa.RecordBatch | None = None
-    for batch in batches:
-        if batch.num_rows == 0:
-            continue
-        held = batch if held is None else pa.Table.from_batches([held, batch]).combine_chunks().to_batches()[0]
-        starts = boundaries(held, CLIENT)
-        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            rows = held.slice(first, end - first)
-            is_open = end == held.num_rows
-            while (cut := cut_at(rows, most)) < rows.num_rows:
-                yield rows.slice(0, cut), False
-                rows = rows.slice(cut)
-            if not is_open:
-                yield rows, True
-        held = rows
-    if held is not None and held.num_rows:
-        yield held, True
+def stretches(parts: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """A client's rows in stretches of at least `most` records, but for the last, however they were cut."""
+    held: list[pa.RecordBatch] = []
+    for part in parts:
+        rows = concatenated([*held, part])
+        while (cut := cut_at(rows, most)) < rows.num_rows:
+            yield rows.slice(0, cut)
+            rows = rows.slice(cut)
+        held = [rows]
+    yield from held
 
 
 def cut_at(rows: pa.RecordBatch, most: int) -> int:
@@ -132,17 +121,13 @@ def replay_splits(
     """
     from udfs.replay.splits.split_report import client_rows  # the report knows what a client is
 
-    now: Client | None = None
-    for rows, is_last in whole_stretches(batches, most):
-        if now is None:
-            client_id, client_address = (rows[name][0].as_py() for name in CLIENT)
-            now = Client(client_id, client_address, lanes)
-        replay_stretch(now, rows, held)
-        if is_last:
-            end_spans(now)
-            for table, found in client_rows(now, run_id):
-                yield from pack(table, found)
-            now = None
+    for (client_id, client_address), parts in by_key(batches, CLIENT):
+        now = Client(client_id, client_address, lanes)
+        for rows in stretches(parts, most):
+            replay_stretch(now, rows, held)
+        end_spans(now)
+        for table, found in client_rows(now, run_id):
+            yield from pack(table, found)
 
 
 def end_spans(now: Client) -> None:

@@ -12,14 +12,15 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Table
-from udfs.arrow import array_of, repeated
+from udfs.arrow import array_of, quotients, repeated
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of, timestamps
-from udfs.replay.splits.compression_estimate import BY_CLIENT, DAMPED, HEADER_BYTES
+from udfs.replay.splits.compression_estimate import BY_CLIENT, DAMPED
 from udfs.replay.splits.size_errors import RECUT, STATED_ERRORS, Sized
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNKNOWN, Reason
 from udfs.replay.splits.split_outcomes import MICRO, NEVER, SPAN_COLUMNS, Sums
 from udfs.replay.splits.split_verdicts import SPLITS, SPLITS_REPLAYED, replayed_verdicts
 from udfs.wire.arrays import Floats, Ints
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:
     from udfs.replay.splits.split_replay import Client
@@ -95,11 +96,6 @@ def client_columns(done: Client, run_id: str, lane: Ints, topic: Ints) -> dict[s
     }
 
 
-def share(part: Ints, whole: Ints) -> pa.Array[Any]:
-    """part / whole, null where there is nothing."""
-    return array_of(part / np.maximum(whole, 1), whole > 0)
-
-
 def outcome_rows(done: Client, run_id: str) -> pa.RecordBatch:
     """Rows of `batch_split`: one a lane and topic."""
     topics, lanes = len(done.topics), len(done.lanes.names)
@@ -116,19 +112,19 @@ def outcome_rows(done: Client, run_id: str) -> pa.RecordBatch:
             t.records: sums.records,
             t.batches: sums.batches,
             t.over_limit: sums.over_limit,
-            t.over_limit_share: share(sums.over_limit, sums.batches),
+            t.over_limit_share: quotients(sums.over_limit, sums.batches),
             t.splits: sums.splits,
-            t.split_rate: share(sums.splits, sums.batches),
+            t.split_rate: quotients(sums.splits, sums.batches),
             t.split_batches: sums.split_batches,
             t.failed_batches: sums.failed,
             t.bytes_sent: sums.bytes_sent,
             t.bytes_resent: sums.bytes_resent,
-            t.fill: share(sums.size, sums.limit),
-            t.compression_ratio: share(sums.size - HEADER_BYTES * sums.batches, sums.uncompressed),
+            t.fill: quotients(sums.size, sums.limit),
+            t.compression_ratio: quotients(sums.size - RECORD_BATCH_OVERHEAD * sums.batches, sums.uncompressed),
             t.batch_bytes_max: sums.largest,
             t.final_estimate: final_estimates(done, lane, topic),
             t.recoveries: sums.recoveries,
-            t.recovery_ms_mean: share(sums.recovery_us // 1000, sums.recoveries),
+            t.recovery_ms_mean: quotients(sums.recovery_us // 1000, sums.recoveries),
             t.recovery_ms_max: array_of(sums.recovery_longest / 1000, sums.recoveries > 0),
             t.is_recovering: sums.since_split != NEVER,
             t.measured_batches: sums.measured,

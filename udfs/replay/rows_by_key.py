@@ -1,0 +1,59 @@
+"""Rows that come sorted, in batches cut anywhere: taken by what they have in some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import READS
+from udfs.arrow import concatenated
+from udfs.wire.arrays import Ints
+
+FETCH = (READS.connection_id, READS.exchange_no)
+"""What tells fetches apart in READS, and in other tables of what fetches ask for."""
+
+Key = tuple[Any, ...]
+"""What rows have in the columns by which they belong together."""
+
+
+def boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
+    """Where a row differs from the one before in any of the columns; 0 and the number of rows at the ends."""
+    changed = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
+    for name in columns:
+        values = batch[name]
+        codes = values.dictionary_encode().indices if pa.types.is_string(values.type) else values
+        changed |= np.diff(codes.to_numpy(zero_copy_only=False)) != 0
+    inner: Ints = np.flatnonzero(changed) + 1
+    return np.concatenate([np.zeros(1, np.int64), inner, np.full(1, batch.num_rows)])
+
+
+def by_key(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[tuple[Key, Iterator[pa.RecordBatch]]]:
+    """Rows that lie together and are alike in these columns: what they have there, and the rows in parts."""
+
+    def parts() -> Iterator[tuple[Key, pa.RecordBatch]]:
+        for batch in batches:
+            if batch.num_rows:
+                for first, end in pairwise(boundaries(batch, columns).tolist()):
+                    yield tuple(batch[name][first].as_py() for name in columns), batch.slice(first, end - first)
+
+    for key, alike in groupby(parts(), key=itemgetter(0)):
+        yield key, (part for _, part in alike)
+
+
+def whole_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, cut so that no fetch is in two batches."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        joined = concatenated([*held, batch])
+        last = int(boundaries(joined, FETCH)[-2])
+        if last:
+            yield joined.slice(0, last)
+        held = [joined.slice(last)]
+    yield from held

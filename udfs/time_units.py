@@ -1,0 +1,10 @@
+"""How many of a unit of time another one is."""
+
+from __future__ import annotations
+
+NS_PER_US = 1_000
+NS_PER_MS = 1_000_000
+NS_PER_S = 1_000_000_000
+US_PER_MS = 1_000
+US_PER_S = 1_000_000
+US_PER_DAY = 86_400 * US_PER_S

@@ -1,0 +1,14 @@
+"""Where a partition goes in a hash table of a kernel."""
+
+from __future__ import annotations
+
+from udfs.wire.kernel import kernel
+
+# Odd 64-bit constants of splitmix64 and xorshift64*, as int64: they spread a key over the table.
+MIX_PARTITION, MIX_BOTH = -7046029254386353131, 2685821657736338717
+
+
+@kernel
+def partition_hash(topic: int, partition: int) -> int:
+    """A number whose low bits depend on all bits of a topic's hash or number, and on the partition."""
+    return ((topic ^ (partition * MIX_PARTITION)) * MIX_BOTH) >> 20
