@@ -14,25 +14,16 @@ from jobs.report_page.fetches import cut_by_lane, overrides_by_lane, shares_of_r
 from jobs.report_page.limits import brokers_over_time, replicas_over_time
 from jobs.report_page.memory_pool import PROPOSED, memory_curves, memory_over_time
 from jobs.report_page.question import Findings, Plot, Unplotted
-from jobs.report_page.sessions import lanes as session_lanes
-from jobs.report_page.sessions import slots_bars
 from jobs.report_page.splits import estimate_curves, estimates, rates_by_size, splitting_producers
 from jobs.report_page.splits import lanes as split_lanes
 from jobs.report_page.traffic import produced_codecs, readers
 from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
 from schemas.tables.gold_memory import CONSUMER_MEMORY_TIMELINE
-from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from tests.unit.report.findings import AT, findings, row_of
 
-SLOTS = "broker.max.incremental.fetch.session.cache.slots="
 LIMIT = "consumer.fetch.max.bytes="
 POOL = "consumer.buffer.memory=16MiB"
-
-
-def slots(*lanes: str) -> Findings:
-    rows = [row_of(SESSION_CACHE, scenario=lane, fetches=9, full_fetches=3, created=3) for lane in lanes]
-    return findings({session_lanes: rows}, {"session_cache": lanes})
 
 
 def limits(*lanes: str) -> Findings:
@@ -83,7 +74,6 @@ def codecs(uncompressed: int | None) -> Findings:
 @pytest.mark.parametrize(
     ("plotted", "found", "why"),
     [
-        (slots_bars, slots("captured"), "no other number of slots was replayed"),
         (cut_by_lane, limits("captured"), "no other limits were replayed"),
         (overrides_by_lane, limits("captured"), "no other limits were replayed"),
         (rates_by_size, sizes("captured", "producer.batch.size=16KiB"), "fewer than two values of batch.size"),
@@ -118,12 +108,6 @@ def test_a_plot_with_two_things_to_compare_is_drawn(
     plotted: Callable[[Findings], Plot], found: Findings, marks: int
 ) -> None:
     assert len(plotted(found).rows) == marks
-
-
-def test_numbers_of_slots_are_compared_with_the_captured_one() -> None:
-    two, three = (slots_bars(slots("captured", *(f"{SLOTS}{n}" for n in tried))) for tried in ((64,), (8, 64)))
-    assert [row["lane"] for row in two.rows][::2] == ["captured", "64"]
-    assert [row["lane"] for row in three.rows][::2] == ["captured", "8", "64"]
 
 
 def test_a_batch_size_has_one_point_a_producer_whatever_is_set_beside_it() -> None:
