@@ -30,7 +30,7 @@ NOTES = (
 WHY = {
     "response_larger_than_pool": "larger than the pool",
     "buffer_below_fetch_max_bytes": "pool below fetch.max.bytes",
-    "pinned_responses": "pinned by paused partitions",
+    "pinned_responses": "pinned by partitions not fetched again",
 }
 """The column `deadlock` in words."""
 

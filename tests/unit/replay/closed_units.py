@@ -62,6 +62,7 @@ class Part:
     records: int = 1  # in each batch
     node: int = 0
     moves: Sequence[tuple[int, int]] = ()  # (time, batch it is read from then)
+    gone_at: int = NEVER  # what was buffered when it leaves or moves
     segments: Sequence[int] = ()  # batches with which segments begin
 
 
@@ -84,14 +85,17 @@ class Client:
     record_us: float = 0.0
 
 
-def changes_of(parts: Sequence[Part], first: Sequence[int], reopens: Sequence[int]) -> list[tuple[int, int, int, int]]:
-    """(node, time, what, to) of all that changes, in order."""
-    found = [(0, time, REOPEN, 0) for time in reopens]
+def changes_of(
+    parts: Sequence[Part], first: Sequence[int], reopens: Sequence[int]
+) -> list[tuple[int, int, int, int, int]]:
+    """(node, time, what, to, until) of all that changes, in order."""
+    found = [(0, time, REOPEN, 0, time) for time in reopens]
     place = [sum(other.node == part.node for other in parts[:p]) for p, part in enumerate(parts)]
     for part, at, begin in zip(parts, place, first, strict=True):
-        found.append((part.node, part.joins, at, begin))
-        found += [(part.node, time, at, begin + batch if batch >= 0 else batch) for time, batch in part.moves]
-        found += [(part.node, part.leaves, at, LEAVE)] if part.leaves != NEVER else []
+        moves = [(time, begin + batch if batch >= 0 else batch) for time, batch in part.moves]
+        found.append((part.node, part.joins, at, begin, part.joins))
+        found += [(part.node, time, at, to, part.gone_at) for time, to in moves]
+        found += [(part.node, part.leaves, at, LEAVE, part.gone_at)] if part.leaves != NEVER else []
     return sorted(found, key=lambda change: change[:2])
 
 
@@ -119,7 +123,7 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int]) -> tuple[Unit, list[i
         np.ones(len(parts), np.int64),
         np.full(len(parts), -1),
         np.zeros(len(parts), np.int64),
-        *(np.array([change[i] for change in changes], np.int64) for i in (1, 2, 3)),
+        *(np.array([change[i] for change in changes], np.int64) for i in (1, 2, 3, 4)),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         np.concatenate([[0], np.cumsum(records)]).astype(np.int64),
         np.array([time for times in visible for time in times], np.int64),

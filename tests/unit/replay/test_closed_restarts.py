@@ -94,7 +94,17 @@ def test_only_a_client_that_never_leaves_a_wanted_partition_out_gives_it_up_in_o
     surely = changes_of(times, moves, placed, [3], since, stays, names_all=True)
     assert surely.time.tolist() == [0, 10 * MS, 20 * MS + 1]
     assert surely.to.tolist() == [4, LEAVE, GO_ON]
+    assert surely.until[1] == 30 * MS, "what it had then is gone when it asks again"
     assert changes_of(times, moves, placed, [3], since, stays, names_all=False).to.tolist() == [4]
+
+
+def test_of_a_partition_that_is_given_up_for_good_nothing_tells_when_what_is_buffered_is_gone() -> None:
+    request = np.array([0, 10, 20]) * MS
+    times = Times(request, request + 2 * MS, *np.zeros((2, 3), np.bool_))
+    moves = Moves(*(np.array(column) for column in ([0], [0], [-1], [7], [-1], [0])))
+    placed = Placed(np.zeros(1, np.int64), np.array([4]), np.array([4]))
+    found = changes_of(times, moves, placed, [0], np.zeros(1, np.int64), np.full(1, NEVER), names_all=True)
+    assert (found.to.tolist(), found.until.tolist()) == ([4, LEAVE], [0, NEVER])
 
 
 @pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])

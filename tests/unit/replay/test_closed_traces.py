@@ -8,7 +8,7 @@ import pytest
 from tests.unit.replay.closed_units import Client, Part, replayed
 from tests.unit.replay.memory_events import HEARTBEAT, Row, batches, fetch, row
 from tests.unit.replay.memory_traces import bounds_of, trace_of
-from udfs.replay.fetch.client_order import JAVA_3
+from udfs.replay.fetch.client_order import JAVA_3, JAVA_4
 from udfs.replay.fetch.client_pace import as_captured_clients
 from udfs.replay.fetch.closed_responses import Kept
 from udfs.replay.fetch.fetch_lanes import FetchLanes
@@ -130,6 +130,20 @@ def test_a_response_of_a_partition_that_is_given_up_is_pinned() -> None:
     part = Part([100], records=10, leaves=5000)
     assert kept_of([part], Client(record_us=1000.0, profile=JAVA_3))["drained"] == [NEVER_DRAINED]
     assert kept_of([part], Client(record_us=10.0, profile=JAVA_3))["drained"] == [2101]
+
+
+@pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])
+@pytest.mark.parametrize("seeks", [500, 5000])
+def test_what_came_before_the_client_seeks_is_gone_when_it_asks_from_there(profile: int, seeks: int) -> None:
+    """It seeks while the first response is on its way, or while it works on that."""
+    part = Part([100, 100], records=10, moves=[(seeks, 1)], gone_at=seeks + 1)
+    kept = kept_of([part], Client(record_us=1000.0, profile=profile))
+    assert kept["drained"][0] == kept["asked"][1]
+
+
+def test_a_response_of_a_partition_that_is_given_up_is_held_until_that_is_gone() -> None:
+    part = Part([100], records=10, leaves=5000, gone_at=90_000)
+    assert kept_of([part], Client(record_us=1000.0, profile=JAVA_3))["drained"] == [90_000]
 
 
 NEVER_DRAINED = 1 << 62

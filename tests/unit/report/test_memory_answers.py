@@ -40,7 +40,7 @@ def test_it_says_why_connections_are_stuck() -> None:
         row("consumers", LANES[2], stuck=2, starved=1, why="pinned_responses"),
     )
     assert (small["stuck"], small["remarks"], small["starved"]) == ("1", "larger than the pool", "0")
-    assert (other["stuck"], other["remarks"], other["starved"]) == ("2", "pinned by paused partitions", "1")
+    assert (other["stuck"], other["remarks"], other["starved"]) == ("2", "pinned by partitions not fetched again", "1")
     assert other["lane"] == "fetch.max.bytes=1MiB  buffer.memory=1KiB"
     assert small["bound"] == "4.0 KiB"
     assert {small["no wait from*"], other["no wait from*"]} == {"-"}, "what is stuck asks for no more"

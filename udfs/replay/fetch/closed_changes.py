@@ -64,6 +64,7 @@ class Changes(NamedTuple):
     time: Ints
     what: Ints
     to: Ints
+    until: Ints
     read_to: Ints
     lost: int
 
@@ -93,6 +94,7 @@ class Group(NamedTuple):
     time: Ints
     what: Ints
     to: Ints
+    until: Ints
     read_to: Ints
 
 
@@ -111,7 +113,7 @@ def changes_of(
     sought = ~joins & ~lost & (placed.begin != placed.expected)
     p, jumps = placed.partition, sought & ~absent
     gone = given_up(times, np.asarray(last, np.int64), names_all)
-    opened = np.flatnonzero(times.opens)
+    opened, again = np.flatnonzero(times.opens), times.request[moves.fetch]
     since_before = just_after(times.request, times, moves.fetch)
     answered = just_after(times.response, times, moves.fetch)
     stops = silences(times, np.concatenate([moves.fetch[absent | sought | joins], left[absent], gone[1], opened]))
@@ -121,24 +123,26 @@ def changes_of(
         group(just_after(times.response, times, stops), STOP, times.request[stops]),
         group(just_after(times.response, times, held), STOP, times.request[held + 1]),
         group(just_after(times.response, times, opened), REOPEN, 0),
-        group(times.request[left[absent]], p[absent], LEAVE, placed.expected[absent]),
-        group(times.request[gone[1]], gone[0], LEAVE),
+        group(times.request[left[absent]], p[absent], LEAVE, placed.expected[absent], again[absent]),
+        group(times.request[gone[1]], gone[0], LEAVE, until=NEVER),
         group(away[moved], moved, LEAVE),
-        group(answered[lost], p[lost], LEAVE),
+        group(answered[lost], p[lost], LEAVE, until=again[lost]),
         group(since[p[joins]], p[joins], placed.begin[joins]),
         group(since_before[absent], p[absent], np.where(sought, placed.begin, GO_ON)[absent]),
-        group(answered[jumps], p[jumps], placed.begin[jumps], placed.expected[jumps]),
+        group(answered[jumps], p[jumps], placed.begin[jumps], placed.expected[jumps], again[jumps]),
     )
     columns = [np.concatenate(parts) for parts in zip(*groups, strict=True)]
     order = np.argsort(columns[0], kind="stable")
-    time, what, to, read_to = (column[order] for column in columns)
-    return Changes(time, what, to, read_to, int(lost.sum()))
+    time, what, to, until, read_to = (column[order] for column in columns)
+    return Changes(time, what, to, until, read_to, int(lost.sum()))
 
 
-def group(time: Ints, what: Ints | int, to: Ints | int, read_to: Ints | int = UNCHECKED) -> Group:
-    """Changes whose columns may be one value for all."""
-    what, to, read_to = (np.broadcast_to(np.asarray(column, np.int64), time.shape) for column in (what, to, read_to))
-    return Group(time, what, to, read_to)
+def group(
+    time: Ints, what: Ints | int, to: Ints | int, read_to: Ints | int = UNCHECKED, until: Ints | int | None = None
+) -> Group:  # fmt: skip
+    """Changes whose columns may be one value for all. until: by default their time."""
+    columns = (what, to, time if until is None else until, read_to)
+    return Group(time, *(np.broadcast_to(np.asarray(column, np.int64), time.shape) for column in columns))
 
 
 def just_after(column: Ints, times: Times, fetches: Ints) -> Ints:

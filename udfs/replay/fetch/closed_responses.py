@@ -8,7 +8,7 @@ import numpy as np
 
 from udfs.replay.fetch.closed_changes import GO_ON
 from udfs.replay.fetch.closed_unit import Unit, Work, first_above
-from udfs.replay.fetch.partition_log import NEVER
+from udfs.replay.fetch.partition_log import ALWAYS
 from udfs.wire.arrays import Ints, Record
 from udfs.wire.kernel import kernel
 
@@ -17,9 +17,9 @@ class Kept(NamedTuple):
     """Responses by lane, int64[lanes, room] each, those of a connection in time order.
 
     connection: its number. asked, came: when the fetch was sent and its response was there (us). drained: when the
-    client had taken all of it and could ask again for the last of its partitions, or NEVER where it gave one of them
-    up. bytes: of records. records: that the client got on by. partitions: with records. total: int64[lanes],
-    responses, also those that there was no room for.
+    client had taken all of it and could ask again for the last of its partitions, or what it gave up of it was gone;
+    NEVER where nothing tells that. bytes: of records. records: that the client got on by. partitions: with records.
+    total: int64[lanes], responses, also those that there was no room for.
     """
 
     connection: Ints
@@ -58,14 +58,20 @@ def keep(kept: Kept, unit: Unit, lane: int, work: Work, state: Record, connectio
 
 
 @kernel
-def leaves_before(unit: Unit, work: Work, state: Record, partition: int, time: int) -> bool:
-    """Whether the client gives the partition up, or seeks elsewhere, before it has taken what came of it by then."""
-    gone: bool = work.moved[partition] == 1
+def gone_by(unit: Unit, work: Work, state: Record, partition: int, time: int) -> int:
+    """When what came of the partition is gone by which the client gives it up, or seeks elsewhere, before it has taken
+    that; ALWAYS where it does not by the time.
+    """
+    if work.moved[partition] == 1:
+        for at in range(state.changed - 1, -1, -1):
+            if unit.change_what[at] == partition and unit.change_to[at] != GO_ON:
+                return int(unit.change_until[at])
     for at in range(state.changed, len(unit.change_time)):
-        if gone or unit.change_time[at] >= time:
+        if unit.change_time[at] >= time:
             break
-        gone = unit.change_what[at] == partition and unit.change_to[at] != GO_ON
-    return gone
+        if unit.change_what[at] == partition and unit.change_to[at] != GO_ON:
+            return int(unit.change_until[at])
+    return ALWAYS
 
 
 @kernel
@@ -78,6 +84,6 @@ def keep_drained(kept: Kept, unit: Unit, lane: int, work: Work, state: Record, f
     for i in range(state.asked):
         p = work.request[i]
         if work.got[i] > 0:
-            is_pinned = leaves_before(unit, work, state, p, work.taken_at[p])
-            drained = NEVER if is_pinned else max(drained, work.taken_at[p])
+            gone = gone_by(unit, work, state, p, work.taken_at[p])
+            drained = max(drained, work.taken_at[p] if gone == ALWAYS else gone)
     kept.drained[lane, at] = drained

@@ -34,6 +34,7 @@ class Unit(NamedTuple):
     change_time: Ints
     change_what: Ints
     change_to: Ints
+    change_until: Ints  # when what was buffered is gone at the latest: it is asked for again; NEVER where it is not
     starts: Ints  # int64[batches + 1], bytes before it
     records: Ints  # int64[batches + 1], records before it
     visible: Ints  # when it can be read (us); rises within a partition
@@ -102,7 +103,8 @@ def unit_of_node(unit: Unit, course: Course, node: int) -> Unit:
     return Unit(
         unit.number[a:b], unit.partition_max_bytes[a:b], unit.first[a:b], unit.start[a:b], unit.end[a:b],
         unit.backlog_end[a:b], unit.is_known[a:b], unit.follows[a:b], unit.shift[a:b], unit.change_time[c:d],
-        unit.change_what[c:d], unit.change_to[c:d], unit.starts, unit.records, unit.visible, unit.segment_end,
+        unit.change_what[c:d], unit.change_to[c:d], unit.change_until[c:d], unit.starts, unit.records, unit.visible,
+        unit.segment_end,
     )  # fmt: skip
 
 
