@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import distinct_lanes, in_lane_order
+from jobs.replays.lane_rows import BETWEEN, distinct_lanes, in_lane_order
 from jobs.screen import Grid, grid_lines, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch.fetch_report import CLOSED_LOOP, OPEN_LOOP
@@ -105,7 +105,7 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
 
 def lane_of(row: Row) -> str:
     """The lane's name: the reader's own settings without saying again whose they are."""
-    lane: str = row["scenario"].replace(f"{row['reader']}.", "").replace(",", "  ")
+    lane: str = row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
     return lane
 
 

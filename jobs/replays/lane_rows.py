@@ -24,6 +24,11 @@ OF_OTHERS: Mapping[str, tuple[str, ...]] = {
 """By subject how the settings that are not its own begin, as its tables write them: there its own have no prefix."""
 
 
+def settings_of(lane: str) -> dict[str, str]:
+    """The settings that a lane changes, by key, with their values as its name has them; of the captured lane none."""
+    return dict(part.split("=", 1) for part in lane.split(",") if "=" in part)
+
+
 def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
     """The rows by lane, each lane's in the order that they came in; without any row no lane need be known."""
     place = {name: at for at, name in enumerate(lane_names)}

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import row_a_lane
+from jobs.replays.lane_rows import BETWEEN, row_a_lane
 from jobs.screen import grid_lines
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
@@ -82,7 +82,7 @@ def answer_row(row: Row) -> list[str]:
     t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
     room = "-" if row[h.headroom] is None else f"{row[h.headroom]:,}"
     counts = (f"{row[name]:,}" for name in COUNTED)
-    return [row[t.scenario].replace(",", "  "), *counts, room, row[h.breach_at] or "-"]
+    return [row[t.scenario].replace(",", BETWEEN), *counts, room, row[h.breach_at] or "-"]
 
 
 lanes_table = partial(row_a_lane, HEAD, answer_row, NOTES)

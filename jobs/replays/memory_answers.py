@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import distinct_lanes, in_lane_order
+from jobs.replays.lane_rows import BETWEEN, distinct_lanes, in_lane_order
 from jobs.screen import Grid, grid_lines, size
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
 from schemas.tables.table import Table
@@ -84,7 +84,7 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
 
 def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
-    lane = row[CONSUMER_MEMORY.scenario].replace(f"{row['of'][:-1]}.", "").replace(",", "  ")
+    lane = row[CONSUMER_MEMORY.scenario].replace(f"{row['of'][:-1]}.", "").replace(",", BETWEEN)
     depleted = "-" if row["depleted"] is None else f"{100 * row['depleted']:.1f} %"
     ratio = "-" if row["ratio"] is None else f"{100 * row['ratio']:.0f} %"
     smallest = "-" if row["waits"] or row["stuck"] else size(row["smallest"])

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import row_a_lane
+from jobs.replays.lane_rows import BETWEEN, row_a_lane
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid, grid_lines, share, size
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
@@ -73,7 +73,8 @@ def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     c = SESSION_CACHE
     return [
-        row[c.scenario].replace("broker.", "").replace(",", "  "), f"{row['live']:,}", f"{row[c.follower_sessions]:,}",
+        row[c.scenario].replace("broker.", "").replace(",", BETWEEN), f"{row['live']:,}",
+        f"{row[c.follower_sessions]:,}",
         share(row[c.refused], row[c.refused] + row[c.created]), share(row[c.refused_despite_room], row[c.refused]),
         f"{row[c.evicted]:,}", f"{row[c.not_found]:,}",
         share(row[c.full_fetches], row[c.fetches]), size(row[c.request_bytes]), size(row[c.response_bytes]),

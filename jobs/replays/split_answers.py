@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import row_a_lane
+from jobs.replays.lane_rows import BETWEEN, row_a_lane, settings_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import grid_lines, size
 from jobs.units import parse_bytes
@@ -88,7 +88,7 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
 def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     return [
-        row[BATCH_SPLIT.scenario].replace(",", "  "), f"{row['batches']:,}", f"{row['splits']:,}",
+        row[BATCH_SPLIT.scenario].replace(",", BETWEEN), f"{row['batches']:,}", f"{row['splits']:,}",
         share_of(row["rate"], 2), share_of(row["over"], 2),
         "-" if row["recovery"] is None else f"{row['recovery']:,.0f} ms",
         size(row["sent"]), size(row["resent"]), share_of(row["fill"], 0), f"{row['failed']:,}",
@@ -138,9 +138,9 @@ def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
     """By combination of the other settings the largest batch.size of the grid with few splits; 0 where none is."""
     best: dict[str, int] = {}
     for row in rows:
-        changed = dict(part.split("=") for part in row[BATCH_SPLIT.scenario].split(",") if "=" in part)
+        changed = settings_of(row[BATCH_SPLIT.scenario])
         if BATCH_SIZE in changed:
-            others = "  ".join(f"{key}={value}" for key, value in sorted(changed.items()) if key != BATCH_SIZE)
+            others = BETWEEN.join(f"{key}={value}" for key, value in sorted(changed.items()) if key != BATCH_SIZE)
             best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if is_safe(row) else 0)
     return dict(sorted(best.items()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.replays.lane_rows import BETWEEN
 from jobs.replays.split_answers import lanes
 from jobs.report_page.most import and_more
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
@@ -106,7 +107,7 @@ def topics_table(found: Findings) -> Grid:
 
 
 CHECKS = (
-    ("fetch.max.bytes  max.partition.fetch.bytes", "broker, as it reads", "compressed, as in the log"),
+    (f"fetch.max.bytes{BETWEEN}max.partition.fetch.bytes", "broker, as it reads", "compressed, as in the log"),
     ("max.message.bytes", "broker, as it appends", "compressed, the whole batch with its header"),
     ("batch.size", "producer, as it fills", "compressed, as the producer estimates it"),
     ("max.request.size", "producer, as it takes a record", "uncompressed, one record"),

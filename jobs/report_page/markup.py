@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from jobs.replays.lane_rows import BETWEEN
 from jobs.screen import printable
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -24,8 +25,8 @@ def coded(sentence: str) -> Markup:
 
 
 def lines(cell: str) -> Markup:
-    """A cell with each setting of a lane, which two spaces divide, on a line of its own; all escaped."""
-    return Markup("<br>").join(map(printable, cell.split("  ")))
+    """A cell with each setting of a lane on a line of its own; all escaped."""
+    return Markup("<br>").join(map(printable, cell.split(BETWEEN)))
 
 
 def paragraphs(notes: Sequence[str]) -> list[str]:

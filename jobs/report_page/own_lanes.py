@@ -8,7 +8,7 @@ from typing import Literal
 from pyspark.sql import Row
 
 from jobs.captures.kafka_release import KAFKA_SETTING
-from jobs.replays.lane_rows import SCENARIO
+from jobs.replays.lane_rows import SCENARIO, settings_of
 from jobs.replays.limit_schedule import NONE
 from jobs.report_page.question import Findings
 from jobs.report_page.wording import changed
@@ -40,8 +40,8 @@ def own_lanes(found: Findings, rows: Iterable[Row], subject: Subject) -> list[Ro
 
 def own_name(found: Findings, lane: str, subject: Subject = "anyone") -> str:
     """A lane by its settings that concern the subject and change something; `captured` where none does."""
-    parts = [part for part in lane.split(",") if "=" in part and _is_told(found, part, subject)]
-    return ",".join(parts) or CAPTURED_LANE
+    told = [f"{key}={value}" for key, value in settings_of(lane).items() if _is_told(found, key, value, subject)]
+    return ",".join(told) or CAPTURED_LANE
 
 
 def own_labels(found: Findings, lanes: Sequence[str], subject: Subject) -> dict[str, str]:
@@ -49,19 +49,18 @@ def own_labels(found: Findings, lanes: Sequence[str], subject: Subject) -> dict[
     and all change the same; else the lane's whole name.
     """
     own = {lane: own_name(found, lane, subject) for lane in lanes}
-    settings_of = {tuple(changed(name)) for lane, name in own.items() if lane != CAPTURED_LANE}
-    tells = len(set(own.values())) == len(own) and len(settings_of) <= 1
+    keys = {tuple(changed(name)) for lane, name in own.items() if lane != CAPTURED_LANE}
+    tells = len(set(own.values())) == len(own) and len(keys) <= 1
     return own if tells else {lane: lane for lane in lanes}
 
 
 def can_be_set(row: Row) -> bool:
     """Whether a lane changes nothing but what somebody can set, so that it may be advised."""
-    return all(part.partition("=")[0] not in NOT_SET for part in row[SCENARIO].split(","))
+    return settings_of(row[SCENARIO]).keys().isdisjoint(NOT_SET)
 
 
-def _is_told(found: Findings, part: str, subject: Subject) -> bool:
-    """Whether a KEY=VALUE of a lane concerns the subject, and lifts no bound where there was none."""
-    key, _, value = part.partition("=")
+def _is_told(found: Findings, key: str, value: str, subject: Subject) -> bool:
+    """Whether a setting of a lane concerns the subject, and lifts no bound where there was none."""
     lifts_nothing = value == NONE and setting_of(key).is_optional and key not in found.captured
     return subject in ("anyone", _whose(setting_of(key))) and not lifts_nothing
 

@@ -9,10 +9,10 @@ from jobs.replays.algorithm import OwnRows
 from jobs.report_page.most import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.wire.fetch import ID_NOT_FOUND
+from schemas.wire.produce import MESSAGE_TOO_LARGE
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
 
 FETCH = "FETCH"
-MESSAGE_TOO_LARGE = 10
 SESSIONLESS = -1
 """Epoch of a fetch that wants no session, and closes the one it names."""
 MOST_ROWS = 50

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import prod
 
+from jobs.replays.lane_rows import settings_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import find_setting, settings
 from jobs.screen import printable
@@ -73,8 +74,7 @@ def name_of(client_id: str | None) -> str:
 
 def changed(lane: str) -> dict[str, str]:
     """The settings that a lane changes, by Kafka's own name, with their values as people write them."""
-    pairs = (part.partition("=") for part in lane.split(",") if "=" in part)
-    return {_bare(key): _NUMBER_AND_UNIT.sub(r" \1", value) for key, _, value in pairs}
+    return {_bare(key): _NUMBER_AND_UNIT.sub(r" \1", value) for key, value in settings_of(lane).items()}
 
 
 def lane_label(lane: str) -> str:
@@ -99,10 +99,10 @@ def lanes_said(lanes: Sequence[str]) -> str:
     others = [lane for lane in lanes if lane != CAPTURED_LANE]
     values: dict[str, dict[str, None]] = {}
     for lane in others:
-        for part in lane.split(","):
-            key, _, value = part.partition("=")
+        for key, value in settings_of(lane).items():
             values.setdefault(key, {})[value] = None
-    if len(others) != prod(map(len, values.values())):
+    is_grid = all(settings_of(lane).keys() == values.keys() for lane in others)
+    if not is_grid or len(others) != prod(map(len, values.values())):
         return "; ".join(lanes)
     tried = [f"{key}={','.join(of_key)}" for key, of_key in values.items()]
     every = "every combination of " if len(tried) > 1 else ""

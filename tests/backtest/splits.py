@@ -10,6 +10,7 @@ from typing import Any
 
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.silver import RECORD_BATCHES
+from schemas.wire.produce import MESSAGE_TOO_LARGE
 from tests.backtest.figures import Figures
 from tests.backtest.replays import Replayed, replayed
 from tests.backtest.split_traffic import BASE, CHANGES, PAIRS
@@ -19,8 +20,6 @@ SIZES = ("recompressed", "exact")
 """Where the replay takes the sizes of batches from that were not captured."""
 KEYS = {"batch.size": "producer.batch.size", "linger.ms": "producer.linger.ms",
         "compression.type": "producer.compression.type", "max.message.bytes": "topic.max.message.bytes"}  # fmt: skip
-TOO_LARGE = 10
-"""MESSAGE_TOO_LARGE."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
@@ -78,9 +77,9 @@ def seen(work: Path, name: str, replay: Replayed, client: str) -> Mapping[str, A
         numbers = refused.setdefault(row[t.partition], set())
         if row[t.base_sequence] in numbers:
             parts.append(row)
-        if row[t.error_code] == TOO_LARGE:
+        if row[t.error_code] == MESSAGE_TOO_LARGE:
             numbers.update(range(row[t.base_sequence], row[t.base_sequence] + row[t.record_count]))
-    splits = sum(row[t.error_code] == TOO_LARGE for row in rows)
+    splits = sum(row[t.error_code] == MESSAGE_TOO_LARGE for row in rows)
     told = json.loads((work / f"split-{name}.json").read_text())[client]
     if told != splits:
         raise ValueError(f"{client}: {splits} batches refused in the capture, batch-split-total is {told}")

@@ -18,11 +18,10 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
+from schemas.wire.produce import MESSAGE_TOO_LARGE
 from tests.e2e.conftest import IN_FORCE, RUN_AT, CapturedLake
 from udfs.replay.splits.size_errors import FIRST_EXACT, RECUT, RECUT_EXACT
 from udfs.replay.splits.split_fidelity import UNKNOWN
-
-TOO_LARGE = 10
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +80,7 @@ def test_splits_are_as_many_as_brokers_refused_and_clients_counted(
     lake: CapturedLake, counted: dict[str, int]
 ) -> None:  # fmt: skip
     b, f = RECORD_BATCHES, FIDELITY
-    refused = Counter(row[b.client_id] for row in lake.rows(b) if row[b.error_code] == TOO_LARGE)
+    refused = Counter(row[b.client_id] for row in lake.rows(b) if row[b.error_code] == MESSAGE_TOO_LARGE)
     assert dict(refused) == counted
     splits = verdicts(lake, "splits")
     assert {client: (row[f.checked], row[f.agreed]) for client, row in splits.items()} == {

@@ -90,3 +90,6 @@ def test_lanes_of_a_grid_are_told_by_the_values_tried() -> None:
     assert lanes_said(["captured", *grid[:3]]) == f"captured; {'; '.join(grid[:3])}"
     assert lanes_said(["captured", "max.partitions=4", "max.partitions=9"]) == "captured; max.partitions=4,9"
     assert lanes_said(["captured"]) == "captured"
+    assert (
+        lanes_said(["max.partitions=4", "max.partitions=9,kafka=kip"]) == "max.partitions=4; max.partitions=9,kafka=kip"
+    )

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
+from schemas.wire.produce import MESSAGE_TOO_LARGE
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.memory.memory_trace import MOST_EXCHANGES
 from udfs.replay.memory.producer_memory import Batches
 from udfs.replay.memory.sends import Routes, Sends, Served, lingered, pieces_of, requests_of
 from udfs.replay.splits.resent import NONE, Rows, mark_resent
-from udfs.replay.splits.sent_batches import TOO_LARGE
 from udfs.time_units import US_PER_MS
 from udfs.wire.arrays import Bools, Ints, read_only
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
@@ -123,7 +123,7 @@ def held_until(rows: Sendings, parent: Ints, offset: Ints) -> tuple[Bools, Ints]
     """(whether each sending is that of a whole batch again, until when a batch holds its memory, us)."""
     is_again, original = parent != NONE, np.where(parent != NONE, parent, np.arange(len(parent)))
     is_whole = is_again & (offset == 0) & (rows.records == rows.records[original])
-    is_split = (rows.error == TOO_LARGE) & (rows.records > 1) & (is_whole | ~is_again)
+    is_split = (rows.error == MESSAGE_TOO_LARGE) & (rows.records > 1) & (is_whole | ~is_again)
     split_at = np.full(len(parent), NEVER)
     np.minimum.at(split_at, original[is_split], rows.answered[is_split])
     is_whole &= rows.sent < split_at[original]

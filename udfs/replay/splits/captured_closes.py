@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
+from schemas.wire.produce import MESSAGE_TOO_LARGE
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.close_states import UNTOLD, Closes, Splits
 from udfs.replay.splits.compression_estimate import INITIAL_RATIO
 from udfs.replay.splits.resent import NONE
-from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
+from udfs.replay.splits.sent_batches import Sent
 from udfs.replay.splits.split_fidelity import EARLY, LINGERED, NOT_CUT, Made
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Bools, Ints, Singles
@@ -60,7 +61,7 @@ def captured(sent: Sent, mine: Bools, place: Ints, linger_us: int) -> Captured:
     rows = sent.rows
     by_request = np.argsort(rows.request_time, kind="stable")
     closed = by_request[mine[by_request] & (rows.uncompressed[by_request] > 0)]
-    refused = np.flatnonzero(mine & (rows.error == TOO_LARGE) & (rows.records > 1))
+    refused = np.flatnonzero(mine & (rows.error == MESSAGE_TOO_LARGE) & (rows.records > 1))
     refused = refused[np.argsort(rows.response_time[refused], kind="stable")]
     splits = Splits(
         rows.response_time[refused], first_part(sent, refused), ratios(rows.size[refused], rows.uncompressed[refused])

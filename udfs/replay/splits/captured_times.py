@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from schemas.wire.produce import MESSAGE_TOO_LARGE
 from udfs.replay.splits.accumulator import Batches, Log
 from udfs.replay.splits.captured_closes import is_part
 from udfs.replay.splits.close_order import Times
 from udfs.replay.splits.resent import NONE
-from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
+from udfs.replay.splits.sent_batches import Sent
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Ints
 
@@ -44,7 +45,7 @@ def batches_of(sent: Sent, times: Times, linger_us: int) -> Batches:
     """What the capture tells of each batch when it was sent first."""
     rows, first = sent.rows, sent.first
     ready, closed = ready_times(sent, times, linger_us), times.close[first]
-    answered = np.where(rows.error[first] == TOO_LARGE, times.split[first], rows.response_time[first])
+    answered = np.where(rows.error[first] == MESSAGE_TOO_LARGE, times.split[first], rows.response_time[first])
     is_again = sent.is_whole & (sent.batch_of != NONE)
     is_again[first] = False
     again = np.flatnonzero(is_again)

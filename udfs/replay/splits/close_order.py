@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.produce import MESSAGE_TOO_LARGE
 from udfs.replay.splits.captured_closes import Captured, first_part
 from udfs.replay.splits.close_states import MS
 from udfs.replay.splits.resent import NONE
-from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
+from udfs.replay.splits.sent_batches import Sent
 from udfs.replay.splits.split_outcomes import NEVER
 from udfs.wire.arrays import Ints
 
@@ -74,7 +75,7 @@ def times_in(order: Order, sent: Sent) -> Times:
 
 def split_until(sent: Sent) -> Ints:
     """int64[rows], us: when each refused batch was split at the latest; NEVER for others."""
-    refused = np.flatnonzero(sent.rows.error == TOO_LARGE)
+    refused = np.flatnonzero(sent.rows.error == MESSAGE_TOO_LARGE)
     found, part = np.full(len(sent.topic), NEVER), first_part(sent, refused)
     found[refused] = np.where(part == NEVER, sent.rows.response_time[refused], part)
     return found

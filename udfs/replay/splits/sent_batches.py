@@ -24,9 +24,6 @@ from udfs.wire.arrays import Bools, Ints, edges, read_only
 from udfs.wire.compressed_sizes import CODEC_NAMES
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
-TOO_LARGE = 10
-"""MESSAGE_TOO_LARGE."""
-
 
 @dataclass(frozen=True)
 class Sent:

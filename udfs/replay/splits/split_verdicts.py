@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from schemas.wire.produce import MESSAGE_TOO_LARGE
 from udfs.replay.splits.captured_closes import Group, groups_of
 from udfs.replay.splits.close_order import Order, no_order
 from udfs.replay.splits.compression_estimate import Producers
 from udfs.replay.splits.resent import NONE, Rows
-from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
+from udfs.replay.splits.sent_batches import Sent
 from udfs.replay.splits.split_fidelity import AGREED, CODES, Reason, in_one_order, judge
 from udfs.wire.arrays import Ints
 
@@ -71,7 +72,7 @@ def note_splits(sent: Sent, lanes: Producers, verdicts: Counter[tuple[str, int]]
     """Compare the batches refused as too large with those that are larger than max.message.bytes."""
     rows = sent.rows
     answered = (rows.error != NONE) & (rows.records > 1)
-    refused = answered & (rows.error == TOO_LARGE)
+    refused = answered & (rows.error == MESSAGE_TOO_LARGE)
     larger = answered & (rows.size > lanes.max_message_bytes[0, sent.topic])
     verdicts[SPLITS, AGREED] += int((refused & larger).sum())
     verdicts[SPLITS, CODES[Reason.SPLIT_NOT_CAPTURED]] += int((larger & ~refused).sum())
@@ -89,7 +90,7 @@ def near_limit(sent: Sent, lanes: Producers) -> NearLimit:
     """How many batches of a stretch are within their mean record of the limit, by what the broker said."""
     rows = Rows(*(column[sent.first] for column in sent.rows))
     is_near = np.abs(rows.size - lanes.max_message_bytes[0, sent.topic[sent.first]]) * rows.records <= rows.size
-    is_refused = rows.error == TOO_LARGE
+    is_refused = rows.error == MESSAGE_TOO_LARGE
     is_taken = (rows.error != NONE) & ~is_refused
     return NearLimit(int((is_near & is_taken).sum()), int((is_near & is_refused).sum()))
 

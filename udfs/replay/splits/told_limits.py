@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from schemas.wire.produce import MESSAGE_TOO_LARGE
 from udfs.replay.splits.roundest import UNBOUNDED, roundest
-from udfs.replay.splits.sent_batches import TOO_LARGE, Sent
+from udfs.replay.splits.sent_batches import Sent
 from udfs.wire.arrays import Ints
 
 _NO_ERROR = 0
@@ -26,7 +27,7 @@ class AnswersSeen:
         rows, new = sent.rows, len(sent.topics) - len(self.taken)
         self.taken = np.pad(self.taken, (0, new))
         self.refused = np.pad(self.refused, (0, new), constant_values=UNBOUNDED)
-        for error, note, sizes in ((_NO_ERROR, np.maximum, self.taken), (TOO_LARGE, np.minimum, self.refused)):
+        for error, note, sizes in ((_NO_ERROR, np.maximum, self.taken), (MESSAGE_TOO_LARGE, np.minimum, self.refused)):
             note.at(sizes, sent.topic[rows.error == error], rows.size[rows.error == error])
 
     def limits(self, topics: Iterable[str], default: int) -> dict[str, int]:
