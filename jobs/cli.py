@@ -167,6 +167,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         data_docs=docs_folder(told["data_docs"]),
         page=page,
         capture=told["capture"],
+        cluster_id=told["cluster_id"],
         strict=bool(told["strict"]),
         run_id=told["run"],
         job=job,

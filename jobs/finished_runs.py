@@ -34,9 +34,10 @@ TOLD_BY_BATCHES = {
 """What is taken of settings that nobody states where producers are replayed."""
 
 
-def run_id(capture_id: str, scenario: Scenario) -> str:
-    """The identity of a run: what was captured, and what is asked of it."""
-    return hashlib.sha256(f"{capture_id}:{scenario.scenario_id}".encode()).hexdigest()[:16]
+def run_id(capture_id: str, scenario: Scenario, cluster_id: str | None = None) -> str:
+    """The identity of a run: what was captured, what is asked of it, and of which cluster, where there are several."""
+    of_cluster = "" if cluster_id is None else f":{cluster_id}"
+    return hashlib.sha256(f"{capture_id}:{scenario.scenario_id}{of_cluster}".encode()).hexdigest()[:16]
 
 
 class RunRows(NamedTuple):
@@ -61,6 +62,7 @@ def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Ta
         {
             t.run_id: known.run_id,
             t.capture_id: known.capture_id,
+            t.cluster_id: run.cluster_id,
             t.scenario_id: run.scenario.scenario_id,
             t.scenario_json: run.scenario.to_json(),
             t.assumed: assumed,

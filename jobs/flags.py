@@ -47,6 +47,9 @@ FLAGS: Mapping[str, Flag] = {
     "--capture": Flag(
         (REPLAY, GATE), "ID", "the capture set of the lake to work on (default: the one that was written last)"
     ),
+    "--cluster-id": Flag(
+        REPLAYS, "ID", "the cluster to replay, of those that the capture set shows (default: that with most requests)"
+    ),
     "--lake": Flag(EVERY_JOB, "PATH", "folder or URI of the Delta tables (default: the scenario's, else ./lake)"),
     "--scenario": Flag(
         EVERY_JOB,

@@ -11,6 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.capture_sets import chosen_capture
+from jobs.captures.clusters import chosen_cluster
 from jobs.captures.kafka_release import KAFKA_SETTING, seen_release
 from jobs.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows
 from jobs.gates.gate import pass_gate
@@ -46,18 +47,21 @@ class Replayed:
 
 
 def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> Replayed:
-    """Write the gold tables of one capture set. Raises LakeError, and CaptureError where no algorithm that is asked for
-    can be replayed, since the captures do not tell what they need.
+    """Write the gold tables of one capture set. Raises LakeError, ArgumentError where the capture set does not show the
+    cluster that is named, and CaptureError where no algorithm that is asked for can be replayed, since the captures do
+    not tell what they need.
 
     keep: leave them as they are where the same code has written them from the same silver rows before.
     """
-    run_name = run_id(capture_id, run.scenario)
+    run = replace(run, cluster_id=chosen_cluster(spark, run.lake, capture_id, run.cluster_id))
+    run_name = run_id(capture_id, run.scenario, run.cluster_id)
     made_by = replayer(decoded_by(spark, run.lake, capture_id))
     kept = kept_run(spark, run, run_name, made_by) if keep else None
     if kept is not None:
         done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
         return Replayed(run_name, done, kept, None)
-    seen = None if KAFKA_SETTING in run.scenario.captured else seen_release(spark, run.lake, capture_id)
+    is_stated = KAFKA_SETTING in run.scenario.captured
+    seen = None if is_stated else seen_release(spark, run.lake, capture_id, run.cluster_id)
     if seen:
         run = replace(run, seen={KAFKA_SETTING: seen.profile})
     to = Target(run.lake, run_name, Watch(run.gates, lanes_of(run, asked(run.scenario))))

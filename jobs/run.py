@@ -42,6 +42,7 @@ class Run:
     data_docs: the folder where that puts Data Docs, absolute; None beside the tables of the lake.
     page: the file of the report to write; None for no report.
     capture: the id of the capture set to replay or to check; None for the one written last.
+    cluster_id: the cluster to replay; None for the only one of the capture set, else that with most requests.
     strict: a replay that is refused fails the job even where others were made.
     run_id: the run to report on or to check; None for the newest.
     job: its name on the command line.
@@ -62,6 +63,7 @@ class Run:
     data_docs: str | None = None
     page: Path | None = None
     capture: str | None = None
+    cluster_id: str | None = None
     strict: bool = False
     run_id: str | None = None
     job: str = PIPELINE

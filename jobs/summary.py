@@ -22,7 +22,7 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
     """The screen as text."""
     read, lost = captured_parts(found)
     parts = [
-        [*read, *(f"  {told}" for told in run.seen)],
+        [*read, *of_cluster(run), *(f"  {told}" for told in run.seen)],
         lost,
         [
             "Fidelity: the replay of the captured settings against the capture",
@@ -39,6 +39,13 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
     layers = (table_path(lake, table).rpartition("/")[0] for table in (CAPTURES, RUNS))
     parts.append(["Tables", *(f"  {folder}" for folder in layers), f"  run {run.run_id}, capture {run.capture_id}"])
     return screen(parts)
+
+
+def of_cluster(run: KnownRun) -> list[str]:
+    """Which cluster is replayed, where the captures show several."""
+    if run.cluster_id is None:
+        return []
+    return [f"  cluster {run.cluster_id} is replayed alone, one of several that the captures show"]
 
 
 def captured_summary(lake: str, capture_id: str, found: Findings) -> str:

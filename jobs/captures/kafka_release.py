@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake import rows_of
+from jobs.captures.clusters import rows_of_cluster
 from jobs.scenarios.settings import followed_for, release_number, settings
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA
@@ -58,15 +58,17 @@ def releases() -> list[str]:
     return [choice for choice in settings()[KAFKA_SETTING].choices if choice != PROPOSAL]
 
 
-def seen_release(spark: SparkSession, lake: str, capture_id: str) -> SeenRelease | None:
-    """What a capture set shows of its brokers' release; None where it shows nothing.
+def seen_release(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> SeenRelease | None:
+    """What a capture set shows of the release of a cluster's brokers, of all where none is named; None where it shows
+    nothing.
 
     A response to ApiVersions tells what its broker is; a follower tells what the broker is that it fetches for. Where
     nobody asked and nobody said, as before 2.4 and where connections are older than the capture, the version by which
     followers fetch is that of inter.broker.protocol.version: brokers are of its release, or of a later one.
     """
     metadata, connections, exchanges = (
-        rows_of(spark, lake, table, capture_id) for table in (CLUSTER_METADATA, CONNECTIONS, EXCHANGES)
+        rows_of_cluster(spark, lake, table, capture_id, cluster_id)
+        for table in (CLUSTER_METADATA, CONNECTIONS, EXCHANGES)
     )
     ways = {
         BY_APIS: by_broker(metadata, connections),

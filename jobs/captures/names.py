@@ -1,19 +1,23 @@
-"""Names that only the whole capture set tells: of topics by id, and of brokers by the addresses they listen on."""
+"""Names that only the whole capture set tells: of topics by id, of brokers by the addresses they listen on, and of the
+clusters that these are of.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from jobs.captures.cluster_names import Advertised, name_clusters
 from jobs.captures.topic_ids import ids_in_force
 from jobs.packed_tables import of_tables
-from udfs.facts.known_names import Names
+from udfs.facts.known_names import Names, topic_of_cluster
 from udfs.facts.table_files import unpacked_rows
-from udfs.facts.told_names import BROKER, CHANGE, SERVER, SHOWN_ID, TOLD, TOLD_BY, distinct, told_names
+from udfs.facts.told_names import BROKER, CHANGE, CLUSTER, SERVER, SHOWN_ID, TOLD, TOLD_BY, distinct, told_names
 
 
 def names_in(packed: DataFrame) -> Names:
@@ -25,36 +29,56 @@ def names_in(packed: DataFrame) -> Names:
     return learn_names(of_tables(packed, TOLD_BY).mapInArrow(gather, from_arrow_schema(TOLD)).toArrow())
 
 
+class Said(NamedTuple):
+    """A row of TOLD, without what it is; server: empty where it is not known."""
+
+    server: str
+    name: str
+    told: str
+    first: int | None
+    last: int | None
+
+
 def learn_names(told: pa.Table) -> Names:
     """What Metadata, CreateTopics and DeleteTopics responses and connections say: rows of TOLD, in any order."""
     rows = distinct(told.cast(TOLD)).sort_by([(name, "ascending") for name in TOLD.names])
-    found: dict[str, list[tuple[str, str, int | None, int | None]]] = defaultdict(list)
-    for what, *row in zip(*(rows[name].to_pylist() for name in TOLD.names), strict=True):
-        found[what].append((row[0], row[1], row[2], row[3]))
+    found: dict[str, list[Said]] = defaultdict(list)
+    for what, *said in zip(*(rows[name].to_pylist() for name in TOLD.names), strict=True):
+        found[what].append(Said(said[0] or "", *said[1:]))
+    servers = [said.name for said in found[SERVER]]
+    brokers = [
+        Advertised(said.server, said.name, int(said.told), said.first)
+        for said in found[BROKER]
+        if said.first is not None
+    ]
+    clusters = name_clusters([(said.server, said.name) for said in found[CLUSTER]], brokers, servers)
+    has_several = len(set(clusters.values())) > 1
+
+    def key(said: Said) -> str:
+        return topic_of_cluster(clusters.get(said.server, ""), said.name) if has_several else said.name
+
     return Names(
-        {topic_id: name for name, topic_id, _, _ in found[SHOWN_ID]},
+        {said.told: said.name for said in found[SHOWN_ID]},
         ids_in_force(
-            [(name, topic_id, first or 0, last or 0) for name, topic_id, first, last in found[SHOWN_ID]],
-            [(name, kind, at) for name, kind, at, _ in found[CHANGE] if at is not None],
+            [(key(said), said.told, said.first or 0, said.last or 0) for said in found[SHOWN_ID]],
+            [(key(said), said.told, said.first) for said in found[CHANGE] if said.first is not None],
         ),
-        name_brokers(
-            [(host, int(port), node) for host, port, node, _ in found[BROKER] if node is not None],
-            [server for server, *_ in found[SERVER]],
-        ),
+        name_brokers(brokers, servers),
+        clusters,
     )
 
 
-def name_brokers(brokers: list[tuple[str, int, int]], servers: list[str]) -> dict[str, str]:
-    """Node id by server (address:port) from what brokers advertise: (host, port, node id).
+def name_brokers(brokers: Sequence[Advertised], servers: Sequence[str]) -> dict[str, str]:
+    """Node id by server (address:port) from what brokers advertise.
 
     A host that is an address is compared as it is; one that is a name can only be told by a port that one broker alone
     advertises and one server alone has.
     """
-    exact = {f"[{host}]:{port}" if ":" in host else f"{host}:{port}": node for host, port, node in brokers}
+    exact = {broker.endpoint: broker.node_id for broker in brokers}
     nodes_by_port: dict[int, set[int]] = defaultdict(set)
     servers_by_port: dict[int, set[str]] = defaultdict(set)
-    for _, port, node in brokers:
-        nodes_by_port[port].add(node)
+    for broker in brokers:
+        nodes_by_port[broker.port].add(broker.node_id)
     for server in servers:
         servers_by_port[int(server.rpartition(":")[2])].add(server)
     named = {server: str(exact[server]) for server in servers if server in exact}

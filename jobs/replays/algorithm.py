@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from jobs.lake import rows_of
+from jobs.captures.clusters import rows_of_cluster
 from jobs.run import Run
 from schemas.tables.table import Table
 
@@ -29,8 +29,8 @@ class Source:
     before: Mapping[str, DataFrame]
 
     def rows(self, table: Table) -> DataFrame:
-        """The capture set's rows of a silver table."""
-        return rows_of(self.spark, self.run.lake, table, self.capture_id)
+        """The capture set's rows of a silver table: those of the run's cluster."""
+        return rows_of_cluster(self.spark, self.run.lake, table, self.capture_id, self.run.cluster_id)
 
 
 @dataclass(frozen=True)

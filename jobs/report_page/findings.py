@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.captures.clusters import rows_of_cluster
 from jobs.captures.kafka_release import KAFKA_SETTING, releases
 from jobs.lake import read_table, rows_of, side_by_side
 from jobs.replays.algorithm import OwnRows
@@ -58,6 +59,12 @@ class KnownRun:
     def seen(self) -> list[str]:
         """Settings that the captures tell, each with its value and by what it is known."""
         return sorted(told for told in self.rows[0][RUNS.assumed] if ": " in told)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that is replayed; None where the captures do not show several."""
+        found: str | None = self.rows[0][RUNS.cluster_id]
+        return found
 
     @property
     def stated(self) -> list[str]:
@@ -112,26 +119,33 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     lanes = {row[t.algorithm]: tuple(row[t.lanes]) for row in run.rows}
 
     @cache
-    def own_rows(table: Table) -> DataFrame:
+    def of_captures(table: Table) -> DataFrame:
         return rows_of(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
 
+    @cache
+    def of_cluster(table: Table) -> DataFrame:
+        if table.layer == "gold":
+            return of_captures(table)
+        return rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id)
+
     of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
-    wanted = list(dict.fromkeys([*ALWAYS, *of_replays, *queries_of(lanes)]))
-    return Findings(asked(spark, wanted, own_rows), lanes, run.refused, run.captured, run.kafka)
+    wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *queries_of(lanes)], of_cluster)
+    wanted |= dict.fromkeys(ALWAYS, of_captures)
+    return Findings(asked(spark, wanted), lanes, run.refused, run.captured, run.kafka)
 
 
 def look_up_captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:
     """Ask the silver tables of a capture set what was read and lost."""
     own_rows = cache(partial(rows_of, spark, lake, identity=capture_id))
-    wanted = [query for query in ALWAYS if query is not fidelity]
-    return Findings(asked(spark, wanted, own_rows), {}, {}, {}, "")
+    wanted: dict[Query, OwnRows] = {query: own_rows for query in ALWAYS if query is not fidelity}
+    return Findings(asked(spark, wanted), {}, {}, {}, "")
 
 
-def asked(spark: SparkSession, queries: Sequence[Query], own_rows: OwnRows) -> dict[Query, list[Row]]:
-    """The rows of each query, all made side by side."""
+def asked(spark: SparkSession, queries: Mapping[Query, OwnRows]) -> dict[Query, list[Row]]:
+    """The rows of each query of the tables that it is to see, all made side by side."""
 
-    def rows(query: Query) -> list[Row]:
+    def rows(query: Query, own_rows: OwnRows) -> list[Row]:
         return query(own_rows).collect()
 
-    tasks: list[Callable[[], list[Row]]] = [partial(rows, query) for query in queries]
+    tasks: list[Callable[[], list[Row]]] = [partial(rows, *query) for query in queries.items()]
     return dict(zip(queries, side_by_side(spark, tasks), strict=True))

@@ -165,7 +165,7 @@ def described(run: KnownRun, found: Findings) -> dict[str, object]:
         "id": run.run_id, "capture": run.capture_id, "files": [Path(row[t.path]).name for row in rows], "span": span,
         "more_files": f" and {left_out:,} more" if left_out else "",
         "at": moment(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
-        "assumed": run.assumed, "seen": run.seen, "stated": run.stated,
+        "assumed": run.assumed, "seen": run.seen, "cluster": run.cluster_id, "stated": run.stated,
         "lanes": {name: lanes_said(lanes) for name, lanes in found.lanes.items()},
     }  # fmt: skip
 

@@ -16,6 +16,7 @@ RUNS = table(
     ("run_id", "algorithm"), "run_id",
     run_id=RUN_ID,
     capture_id=C("string", "The capture set, as in the silver tables"),
+    cluster_id=C("string", "The cluster that is replayed, where the capture set shows several", nullable=True),
     scenario_id=C("string", "SHA-256 of the resolved scenario"),
     scenario_json=C("string", "The resolved scenario"),
     assumed=C("array<string>", "Captured settings that nobody stated: Kafka's default was taken; of `kafka`, what "

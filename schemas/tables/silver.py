@@ -64,6 +64,10 @@ CONNECTIONS = table(
     protocol=C("string", "kafka, tls, other, or unknown where no payload tells"),
     broker=C("string", "The broker as in exchanges; null where the connection is not Kafka's", nullable=True,
              names="endpoint"),
+    cluster_id=C("string", "The cluster of the broker: as its Metadata responses say, or those in which the others of "
+                           "its cluster list its address; where the capture set shows one cluster, that. Null where "
+                           "nothing tells, and where the connection is not Kafka's",
+                 nullable=True),
     server=C("string", "Address and port of the side that was connected to", nullable=True, names="endpoint"),
     client=C("string", "Address and port of the side that connected", nullable=True, names="endpoint"),
     client_software_name=C("string", "As the client's ApiVersions request says (KIP-511)", nullable=True),

@@ -28,6 +28,8 @@ CLUSTER_METADATA = table(
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
     exchange_no=EXCHANGE_NO,
+    broker=BROKER,
+    cluster_id=C("string", "The cluster's id; null of a response that does not tell it", nullable=True),
     request_time=REQUEST_TIME,
     response_time=RESPONSE_TIME,
     entry=C("string", "broker or partition; topic for a topic without partitions; release"),

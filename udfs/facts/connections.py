@@ -42,6 +42,7 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
             t.connection_id: exchanges.connection_ids[:n],
             t.protocol: PROTOCOLS.take(connections["protocol"]),
             t.broker: pa.compute.if_else(pa.array(is_kafka), server, None),
+            t.cluster_id: pa.nulls(n, pa.string()),
             t.server: server,
             t.client: client,
             t.client_software_name: exchanges.names.texts_of(software[0][:n]),

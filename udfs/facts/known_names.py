@@ -1,4 +1,4 @@
-"""Brokers and topics in rows are called by the names that only the whole capture set tells."""
+"""Brokers, topics and clusters in rows are called by the names that only the whole capture set tells."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from udfs.arrow import array_of
@@ -19,6 +20,12 @@ from udfs.wire.arrays import Ints
 
 BROKER, TOPIC, TOPIC_ID, REQUEST_TIME = "broker", "topic", "topic_id", "request_time"
 ALWAYS, FOREVER = -(1 << 62), 1 << 62
+OF_CLUSTER = "/"
+
+
+def topic_of_cluster(cluster_id: str, topic: str) -> str:
+    """The key of a topic where there are several clusters; no topic's name has the sign between both."""
+    return f"{cluster_id}{OF_CLUSTER}{topic}"
 
 
 class InForce(NamedTuple):
@@ -31,13 +38,19 @@ class InForce(NamedTuple):
 
 @dataclass(frozen=True)
 class Names:
-    """topic_of: name by topic id; ids_of: by topic name the ids it stands for, in the order of time; broker_of: node id
-    by server.
+    """topic_of: name by topic id; ids_of: by topic name the ids it stands for, in the order of time, by
+    `topic_of_cluster` where there are several clusters; broker_of: node id by server; cluster_of: cluster id by server.
     """
 
     topic_of: Mapping[str, str] = field(default_factory=dict)
     ids_of: Mapping[str, Sequence[InForce]] = field(default_factory=dict)
     broker_of: Mapping[str, str] = field(default_factory=dict)
+    cluster_of: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def has_several_clusters(self) -> bool:
+        """Whether the capture set shows more than one cluster, so that a topic's name may stand for two topics."""
+        return len(set(self.cluster_of.values())) > 1
 
     @cached_property
     def _in_force(self) -> tuple[pa.Array[Any], Ints, pa.Array[Any]]:
@@ -47,11 +60,14 @@ class Names:
         texts = [topic_id for _, topic_id, _, _ in spans]
         return pa.array(self.ids_of, pa.string()), np.ascontiguousarray(times), pa.array(texts, pa.string())
 
-    def id_at(self, topic: pa.Array[Any], time: pa.Array[Any]) -> pa.Array[Any]:
-        """The id that each name stands for at its time, string[n], null where that is not known; a row without a time
-        has one if its name never stands for another.
+    def id_at(self, server: pa.Array[Any], topic: pa.Array[Any], time: pa.Array[Any]) -> pa.Array[Any]:
+        """The id that each name stands for on its server at its time, string[n], null where that is not known; a row
+        without a time has one if its name never stands for another.
         """
         names, (of, since, until), ids = self._in_force
+        if self.has_several_clusters:
+            parts: list[Any] = [looked_up(server, self.cluster_of).fill_null(""), topic.cast(pa.string()), OF_CLUSTER]
+            topic = pc.binary_join_element_wise(*parts)
         number = pc.index_in(topic, value_set=names).fill_null(-1).to_numpy().astype(np.int64)
         from_us, to_us = (time.cast(pa.int64()).fill_null(end).to_numpy() for end in (ALWAYS, FOREVER))
         place = behind(of, since, np.maximum(number, 0), from_us) - 1
@@ -61,13 +77,17 @@ class Names:
 
 
 def with_names(rows: pa.RecordBatch, table: Table, names: Names) -> pa.RecordBatch:
-    """The table's rows with brokers and topics called by name where it is known; a topic without one by its id."""
+    """The table's rows with brokers, their clusters and topics called by name where it is known; a topic without one by
+    its id.
+    """
     named: dict[str, pa.Array[Any]] = {}
     if BROKER in table.columns:
         named[BROKER] = _first(looked_up(rows[BROKER], names.broker_of), rows[BROKER])
-    if table is not CLUSTER_METADATA and TOPIC_ID in table.columns:
+    if table == CONNECTIONS:  # of Kafka's alone, the others have no broker
+        named[CONNECTIONS.cluster_id] = looked_up(rows[BROKER], names.cluster_of)
+    if table != CLUSTER_METADATA and TOPIC_ID in table.columns:
         topic, topic_id = rows[TOPIC], rows[TOPIC_ID]
-        named[TOPIC_ID] = _first(topic_id, names.id_at(topic, rows[REQUEST_TIME]))
+        named[TOPIC_ID] = _first(topic_id, names.id_at(rows[BROKER], topic, rows[REQUEST_TIME]))
         named[TOPIC] = _first(topic, looked_up(topic_id, names.topic_of), named[TOPIC_ID])
     columns = [named.get(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ SHARED = (
     CLUSTER_METADATA.capture_id,
     CLUSTER_METADATA.connection_id,
     CLUSTER_METADATA.exchange_no,
+    CLUSTER_METADATA.broker,
     CLUSTER_METADATA.request_time,
     CLUSTER_METADATA.response_time,
 )
@@ -32,10 +33,19 @@ SHARED = (
 
 def metadata_rows(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
     """Rows of `cluster_metadata` for decoded Metadata exchanges."""
-    named = naming(exchanges, messages)
-    yield broker_rows(exchanges, messages.answered, messages.response)
-    yield topic_rows(exchanges, messages.answered, messages.response, named)
-    yield partition_rows(exchanges, messages.answered, messages.response, named)
+    said = Said(naming(exchanges, messages), clusters_of(exchanges, messages))
+    yield broker_rows(exchanges, messages.answered, messages.response, said)
+    yield topic_rows(exchanges, messages.answered, messages.response, said)
+    yield partition_rows(exchanges, messages.answered, messages.response, said)
+
+
+class Said(NamedTuple):
+    """What Metadata messages say as a whole, by exchange: whether the request names topics, bool[exchanges]; the hash
+    of the cluster's id in the response, int64[exchanges], ABSENT where it has none.
+    """
+
+    named: Bools
+    cluster: Ints
 
 
 def naming(exchanges: Exchanges, messages: Messages) -> Bools:
@@ -43,6 +53,15 @@ def naming(exchanges: Exchanges, messages: Messages) -> Bools:
     asked = messages.asked[messages.request.levels["topics"].parent]
     found: Bools = np.bincount(asked, minlength=len(exchanges)) > 0
     return found
+
+
+def clusters_of(exchanges: Exchanges, messages: Messages) -> Ints:
+    """By exchange, the hash of the cluster's id as its response has it, or ABSENT: int64[exchanges]."""
+    by_exchange = np.full(len(exchanges), ABSENT)
+    starts, lengths = messages.response.levels[""].span("cluster_id")
+    told = np.flatnonzero(lengths > 0)
+    by_exchange[messages.answered[told]] = exchanges.names.learn(exchanges.frames.arena, starts[told], lengths[told])
+    return by_exchange
 
 
 def entry_rows(
@@ -59,14 +78,16 @@ def entry_rows(
     return rows_of(CLUSTER_METADATA, {**given, **nulls_besides(CLUSTER_METADATA, given, len(exchange))})
 
 
-def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.RecordBatch:
+def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said: Said) -> pa.RecordBatch:
     """A row a broker."""
     level = decoded.levels["brokers"]
+    exchange = answered[level.parent]
     text = {name: span_texts(exchanges, level, name) for name in ("host", "rack")}
     t = CLUSTER_METADATA
     return entry_rows(
-        exchanges, "broker", answered[level.parent], position_among(level.parent),
-        {t.node_id: level.column("node_id"), t.host: text["host"], t.port: level.column("port"), t.rack: text["rack"]},
+        exchanges, "broker", exchange, position_among(level.parent),
+        {t.cluster_id: exchanges.names.texts_of(said.cluster[exchange]), t.node_id: level.column("node_id"),
+         t.host: text["host"], t.port: level.column("port"), t.rack: text["rack"]},
     )  # fmt: skip
 
 
@@ -82,25 +103,28 @@ def topic_columns(exchanges: Exchanges, topics: Level, rows: Ints) -> dict[Colum
     }
 
 
-def topic_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named: Bools) -> pa.RecordBatch:
+def topic_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said: Said) -> pa.RecordBatch:
     """A row a topic that has no partitions in the response: errors, mostly."""
     level = decoded.levels["topics"]
     rows = np.flatnonzero(level.column("partitions.count") <= 0)
     exchange = answered[level.parent[rows]]
     columns = topic_columns(exchanges, level, rows) | {
-        CLUSTER_METADATA.is_named: pa.array(named[exchange]),
+        CLUSTER_METADATA.cluster_id: exchanges.names.texts_of(said.cluster[exchange]),
+        CLUSTER_METADATA.is_named: pa.array(said.named[exchange]),
         CLUSTER_METADATA.error_code: level.column("error_code")[rows],
     }
     return entry_rows(exchanges, "topic", exchange, position_among(level.parent)[rows], columns)
 
 
-def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named: Bools) -> pa.RecordBatch:
+def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said: Said) -> pa.RecordBatch:
     """A row a partition."""
     topics, level = decoded.levels["topics"], decoded.levels["topics.partitions"]
     frame = topics.parent[level.parent]
+    exchange = answered[frame]
     t = CLUSTER_METADATA
     columns = topic_columns(exchanges, topics, level.parent) | {
-        t.is_named: pa.array(named[answered[frame]]),
+        t.cluster_id: exchanges.names.texts_of(said.cluster[exchange]),
+        t.is_named: pa.array(said.named[exchange]),
         t.partition: level.column("partition_index"),
         t.leader_id: level.column("leader_id"),
         t.leader_epoch: level.column("leader_epoch"),
@@ -108,7 +132,7 @@ def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named
         t.isr_nodes: node_lists(decoded, level, "isr_nodes"),
         t.error_code: level.column("error_code"),
     }
-    return entry_rows(exchanges, "partition", answered[frame], position_among(frame), columns)
+    return entry_rows(exchanges, "partition", exchange, position_among(frame), columns)
 
 
 def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array[Any]:

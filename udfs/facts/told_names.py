@@ -1,4 +1,4 @@
-"""What rows tell of the names of topics and brokers, gathered by the workers that have the rows.
+"""What rows tell of the names of topics, brokers and clusters, gathered by the workers that have the rows.
 
 That grows with the cluster, not with the traffic.
 """
@@ -15,20 +15,22 @@ from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 
-SHOWN_ID, CHANGE, BROKER, SERVER = "id", "change", "broker", "server"
+SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", "cluster"
 CREATION, DELETION = "create_topic", "delete_topic"
 """Of `topic_changes.kind`, what gives a name another id, or none."""
 TOLD_BY = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)
 _COLUMNS: list[pa.Field[Any]] = [
     pa.field("what", pa.string()),
+    pa.field("server", pa.string()),
     pa.field("name", pa.string()),
     pa.field("told", pa.string()),
     pa.field("first", pa.int64()),
     pa.field("last", pa.int64()),
 ]
 TOLD = pa.schema(_COLUMNS)
-"""SHOWN_ID: a topic, its id, when it was first told and last asked for; CHANGE: a topic, CREATION or DELETION, when
-that was asked for; BROKER: a host, its port, the node id; SERVER: address:port. Times in us since 1970.
+"""Each by the server, address:port, that says so. SHOWN_ID: a topic, its id, when it was first told and last asked for;
+CHANGE: a topic, CREATION or DELETION, when that was asked for; BROKER: a host, its port, the node id; CLUSTER: the
+cluster's id; SERVER: its own address:port, of one that says nothing, too. Times in us since 1970.
 """
 
 
@@ -42,14 +44,16 @@ def told_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
 
 def _told(table: Table, rows: pa.Table) -> list[pa.Table]:
     if table == CONNECTIONS:
-        return [_rows(SERVER, rows[CONNECTIONS.server])]
+        return [_rows(SERVER, rows[CONNECTIONS.server], rows[CONNECTIONS.server])]
     if table == TOPIC_CHANGES:
         return _told_by_changes(rows)
     m = CLUSTER_METADATA
+    server = rows[m.broker]
     asked, answered = (_us(rows[column]) for column in (m.request_time, m.response_time))
     return [
-        _rows(BROKER, rows[m.host], rows[m.port].cast(pa.string()), rows[m.node_id].cast(pa.int64())),
-        _rows(SHOWN_ID, rows[m.topic], rows[m.topic_id], answered, asked),
+        _rows(CLUSTER, server, rows[m.cluster_id]),
+        _rows(BROKER, server, rows[m.host], rows[m.port].cast(pa.string()), rows[m.node_id].cast(pa.int64())),
+        _rows(SHOWN_ID, server, rows[m.topic], rows[m.topic_id], answered, asked),
     ]
 
 
@@ -59,19 +63,20 @@ def _told_by_changes(rows: pa.Table) -> list[pa.Table]:
     done = rows.filter((pc.field(t.error_code) == 0) & (is_checked_only.is_null() | ~is_checked_only))
     asked = _us(done[t.request_time])
     made = done.filter(pc.field(t.kind).isin([CREATION, DELETION]))
-    changes = _rows(CHANGE, made[t.topic], made[t.kind], _us(made[t.request_time]))
-    return [_rows(SHOWN_ID, done[t.topic], done[t.topic_id], asked, asked), changes]
+    changes = _rows(CHANGE, made[t.broker], made[t.topic], made[t.kind], _us(made[t.request_time]))
+    return [_rows(SHOWN_ID, done[t.broker], done[t.topic], done[t.topic_id], asked, asked), changes]
 
 
 def _us(times: Any) -> Any:
     return times.cast(pa.int64())
 
 
-def _rows(what: str, name: Any, told: Any = None, first: Any = None, last: Any = None) -> pa.Table:
+def _rows(what: str, server: Any, name: Any, told: Any = None, first: Any = None, last: Any = None) -> pa.Table:
     """Rows of TOLD; what is not given is empty, and of no time."""
     n = len(name)
     columns = [
         pa.array([what] * n, pa.string()),
+        server,
         name,
         pa.array([""] * n, pa.string()) if told is None else told,
         pa.nulls(n, pa.int64()) if first is None else first,
@@ -85,7 +90,7 @@ def distinct(rows: pa.Table) -> pa.Table:
     texts = rows.filter(pc.is_valid(rows["name"]))
     whole = texts.filter(pc.is_valid(texts["told"]))
     what = pc.field("what")
-    ids = whole.filter(what.isin([SHOWN_ID])).group_by(["what", "name", "told"])
+    ids = whole.filter(what.isin([SHOWN_ID])).group_by(["what", "server", "name", "told"])
     told = ids.aggregate([("first", "min"), ("last", "max")]).rename_columns(TOLD.names)
     others = whole.filter(~what.isin([SHOWN_ID])).group_by(TOLD.names).aggregate([])
     return pa.concat_tables([told, others.select(TOLD.names)]).cast(TOLD)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 
-from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
@@ -75,3 +76,24 @@ def test_what_metadata_itself_says_is_not_rewritten() -> None:
 def test_where_nothing_is_known_rows_stay_as_they_are() -> None:
     rows = rows_of(FETCH_PARTITIONS, {"broker": "10.0.0.1:9092", "topic": "orders"})
     assert with_names(rows, FETCH_PARTITIONS, Names()) == rows
+
+
+def test_a_name_gets_the_id_that_it_stands_for_on_its_cluster() -> None:
+    servers = {"10.0.0.1:9092": "cluster-1", "10.0.1.1:9092": "cluster-2"}
+    ids = {"cluster-1/orders": [InForce("id-a")], "cluster-2/orders": [InForce("id-b")]}
+    names = Names({}, ids, {}, servers)
+    rows: list[Row] = [{"broker": server, "topic": "orders"} for server in (*servers, "10.0.2.1:9092")]
+    given: list[Row] = [row | {"topic_id": id_} for row, id_ in zip(rows, ("id-a", "id-b", None), strict=True)]
+    assert with_names(rows_of(FETCH_PARTITIONS, *rows), FETCH_PARTITIONS, names) == rows_of(FETCH_PARTITIONS, *given)
+
+
+def test_a_connection_is_of_its_brokers_cluster_in_a_worker_as_well() -> None:
+    """There a table is a copy of the one that is declared."""
+    table = deepcopy(CONNECTIONS)
+    server = {"server": "10.0.0.1:9092"}
+    names = Names({}, {}, {}, {"10.0.0.1:9092": "cluster-1"})
+    rows: list[Row] = [server | {"broker": "10.0.0.1:9092"}, server | {"broker": None}]
+    named: list[Row] = [rows[0] | {"cluster_id": "cluster-1"}, rows[1]]
+    assert with_names(rows_of(CONNECTIONS, *rows), table, names) == rows_of(CONNECTIONS, *named)
+    told = rows_of(CLUSTER_METADATA, {"topic": "orders", "topic_id": None})
+    assert with_names(told, deepcopy(CLUSTER_METADATA), KNOWN) == told

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
+from jobs.captures.cluster_names import Advertised, name_clusters
 from jobs.captures.names import learn_names, name_brokers
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
@@ -30,17 +31,21 @@ def learnt(*parts: tuple[Table, pa.RecordBatch]) -> Names:
     return names
 
 
+def advertised(*brokers: tuple[str, int, int]) -> list[Advertised]:
+    """Brokers that a server lists: (host, port, node id)."""
+    return [Advertised("10.0.0.1:9092", *broker) for broker in brokers]
+
+
 def test_a_broker_is_told_by_the_address_it_advertises() -> None:
-    brokers = [("10.0.0.1", 9092, 1), ("10.0.0.2", 9092, 2), ("2001:db8::1", 9092, 3)]
+    brokers = advertised(("10.0.0.1", 9092, 1), ("10.0.0.2", 9092, 2), ("2001:db8::1", 9092, 3))
     servers = ["10.0.0.1:9092", "10.0.0.2:9092", "[2001:db8::1]:9092"]
     assert name_brokers(brokers, servers) == dict(zip(servers, "123", strict=True))
 
 
 def test_a_broker_that_advertises_a_name_is_told_by_a_port_of_its_own() -> None:
-    assert name_brokers([("kafka-1", 9092, 1), ("kafka-2", 9093, 2)], ["10.0.0.1:9092", "10.0.0.2:9093"]) == {
-        "10.0.0.1:9092": "1",
-        "10.0.0.2:9093": "2",
-    }
+    brokers = advertised(("kafka-1", 9092, 1), ("kafka-2", 9093, 2))
+    servers = ["10.0.0.1:9092", "10.0.0.2:9093"]
+    assert name_brokers(brokers, servers) == dict(zip(servers, "12", strict=True))
 
 
 @pytest.mark.parametrize(
@@ -53,12 +58,13 @@ def test_a_broker_that_advertises_a_name_is_told_by_a_port_of_its_own() -> None:
     ],
 )
 def test_a_broker_is_not_guessed(brokers: list[tuple[str, int, int]], servers: list[str]) -> None:
-    assert name_brokers(brokers, servers) == {}
+    assert name_brokers(advertised(*brokers), servers) == {}
 
 
 def test_an_address_goes_before_a_port() -> None:
     """Broker 2 advertises a port that only broker 1's server was seen with."""
-    assert name_brokers([("10.0.0.1", 9092, 1), ("kafka-2", 9092, 2)], ["10.0.0.1:9092"]) == {"10.0.0.1:9092": "1"}
+    brokers = advertised(("10.0.0.1", 9092, 1), ("kafka-2", 9092, 2))
+    assert name_brokers(brokers, ["10.0.0.1:9092"]) == {"10.0.0.1:9092": "1"}
 
 
 def test_names_are_learnt_from_metadata_anywhere_in_the_capture_set() -> None:
@@ -101,3 +107,57 @@ def test_a_topic_is_also_known_from_the_answer_to_its_creation() -> None:
     changes = rows_of(TOPIC_CHANGES, orders, {"topic": "refused", "error_code": 36})
     names = learnt(changes)
     assert (names.topic_of, names.ids_of) == ({"id-1": "orders"}, {"orders": [InForce("id-1")]})
+
+
+A, B = "10.0.0.1:9092", "10.0.1.1:9092"
+
+
+def test_where_one_cluster_is_told_all_servers_are_of_it() -> None:
+    """Followers ask their leaders for no Metadata."""
+    assert name_clusters([(A, "cluster-1")], [], [A, B]) == {A: "cluster-1", B: "cluster-1"}
+    assert name_clusters([], advertised(("10.0.0.1", 9092, 1)), [A, B]) == {}
+
+
+def test_a_server_that_tells_no_cluster_is_of_the_one_that_lists_its_address() -> None:
+    told = [(A, "cluster-1"), (B, "cluster-2")]
+    brokers = [
+        Advertised(A, "10.0.0.2", 9092, 2),
+        Advertised(A, "10.0.0.9", 9092, 3),
+        Advertised(B, "10.0.0.9", 9192, 3),
+        Advertised(B, "2001:db8::1", 9092, 2),
+    ]
+    of = {
+        A: "cluster-1",
+        B: "cluster-2",
+        "10.0.0.2:9091": "cluster-1",  # another listener of a host of one cluster
+        "10.0.0.9:9092": "cluster-1",
+        "10.0.0.9:9192": "cluster-2",
+        "[2001:db8::1]:9091": "cluster-2",
+    }
+    assert name_clusters(told, brokers, [*of, "10.0.0.9:9091", "10.0.7.7:9092"]) == of
+
+
+def test_a_server_that_was_set_up_anew_is_of_one_cluster() -> None:
+    """Connections to it cannot be told apart by its address; what is learnt does not depend on their order."""
+    told = [(A, "cluster-2"), (A, "cluster-1"), (B, "cluster-2")]
+    assert name_clusters(told, [], [A, B]) == name_clusters(reversed(told), [], [A, B]) == {
+        A: "cluster-1", B: "cluster-2",
+    }  # fmt: skip
+
+
+def test_topics_of_two_clusters_may_have_one_name() -> None:
+    """Each has its own ids, and what becomes of one says nothing of the other."""
+    of_a, of_b = ({"broker": A, "cluster_id": "cluster-1"}, {"broker": B, "cluster_id": "cluster-2"})
+    orders = {"topic": "orders", "request_time": AT[1], "response_time": AT[2]}
+    metadata = rows_of(
+        CLUSTER_METADATA, of_a | orders | {"topic_id": "id-a"}, of_b | orders | {"topic_id": "id-b"}
+    )  # fmt: skip
+    deleted = {"kind": "delete_topic", "topic": "orders", "error_code": 0, "request_time": AT[5]}
+    connections = rows_of(CONNECTIONS, {"server": A}, {"server": B})
+    names = learnt(metadata, rows_of(TOPIC_CHANGES, {"broker": B} | deleted), connections)
+    assert names.cluster_of == {A: "cluster-1", B: "cluster-2"}
+    assert names.topic_of == {"id-a": "orders", "id-b": "orders"}
+    assert names.ids_of == {
+        "cluster-1/orders": [InForce("id-a")],
+        "cluster-2/orders": [InForce("id-b", until=5 * SECOND)],
+    }

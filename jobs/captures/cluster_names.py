@@ -1,0 +1,55 @@
+"""Which cluster each server of a capture set is of, where it shows several: what Metadata responses say of themselves,
+and the addresses that they list.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+
+class Advertised(NamedTuple):
+    """A broker that a server lists: the server, and the broker's host, port and node id."""
+
+    server: str
+    host: str
+    port: int
+    node_id: int
+
+    @property
+    def endpoint(self) -> str:
+        """host:port, as servers are written where the host is an address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def name_clusters(
+    told: Iterable[tuple[str, str]], brokers: Sequence[Advertised], servers: Iterable[str]
+) -> dict[str, str]:
+    """Cluster id by server (address:port). told: (server, cluster id that its responses have).
+
+    Where one cluster is told, all servers are of it. Else a server that told none, as one that followers alone fetch
+    from, is of the cluster whose servers list its endpoint, or any port of its address, if it is one cluster. Of a
+    server that told several, as where a cluster was set up anew, the first in the order of ids.
+    """
+    own = {server: min(ids) for server, ids in _grouped(told).items()}
+    if len(set(own.values())) <= 1:
+        return dict.fromkeys(servers, next(iter(own.values()))) if own else {}
+    listed = [(broker, own[broker.server]) for broker in brokers if broker.server in own]
+    by_endpoint = _alone((broker.endpoint, cluster) for broker, cluster in listed)
+    by_address = _alone((broker.endpoint.rpartition(":")[0], cluster) for broker, cluster in listed)
+    ways = (own.get, by_endpoint.get, lambda server: by_address.get(server.rpartition(":")[0]))
+    named = {server: next(filter(None, (way(server) for way in ways)), None) for server in servers}
+    return {server: cluster for server, cluster in named.items() if cluster is not None}
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for key, value in pairs:
+        found[key].add(value)
+    return found
+
+
+def _alone(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The value of each key that has one alone."""
+    return {key: next(iter(values)) for key, values in _grouped(pairs).items() if len(values) == 1}

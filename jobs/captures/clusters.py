@@ -1,0 +1,79 @@
+"""The clusters that a capture set shows, and the one that is replayed: topics of two clusters may have one name, and
+brokers one node id.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.lake import rows_of
+from jobs.report_page.wording import counted
+from jobs.screen import printable, with_rest
+from schemas.tables.silver import CONNECTIONS
+from schemas.tables.table import Table
+from udfs.errors import ArgumentError
+
+BY_FLAG = "--cluster-id=ID"
+"""How a command line names a cluster."""
+MOST_SHOWN = 20
+
+
+class SeenCluster(NamedTuple):
+    """A cluster: its id, how many of its brokers' addresses were seen, and the requests that they got."""
+
+    cluster_id: str
+    servers: int
+    requests: int
+
+    def __str__(self) -> str:
+        return f"{printable(self.cluster_id)} ({counted(self.servers, 'server')}, {counted(self.requests, 'request')})"
+
+
+def seen_clusters(spark: SparkSession, lake: str, capture_id: str) -> list[SeenCluster]:
+    """The clusters of a capture set, those with most requests first."""
+    c = CONNECTIONS
+    named = rows_of(spark, lake, c, capture_id).where(F.col(c.cluster_id).isNotNull())
+    columns = (F.count_distinct(c.server).alias("servers"), F.sum(c.requests).alias("requests"))
+    by_cluster = named.groupBy(c.cluster_id).agg(*columns).orderBy(F.desc("requests"), c.cluster_id)
+    return [SeenCluster(*row) for row in by_cluster.collect()]
+
+
+def chosen_cluster(spark: SparkSession, lake: str, capture_id: str, named: str | None) -> str | None:
+    """The cluster to replay where the capture set shows several: the one named, else that with most requests; None
+    where it shows one, or none. Raises ArgumentError where it does not show the one named.
+
+    stderr tells which it is, and which others there are.
+    """
+    clusters = seen_clusters(spark, lake, capture_id)
+    chosen = next((one for one in clusters if named in (None, one.cluster_id)), None)
+    if named is not None and chosen is None:
+        told = [f"{lake}: capture set {capture_id} shows no cluster {printable(named)}; it has", *_listed(clusters)]
+        raise ArgumentError("\n  ".join(told if clusters else [f"{told[0]} no response that tells a cluster's id"]))
+    if chosen is None or len(clusters) == 1:
+        return None
+    why = "the one with most requests" if named is None else "as named"
+    others = ", ".join(_listed([one for one in clusters if one is not chosen]))
+    sys.stderr.write(
+        f"refetch: capture set {capture_id} shows several clusters; {printable(chosen.cluster_id)} is replayed, {why}; "
+        f"{BY_FLAG} names another: {others}\n"
+    )
+    return chosen.cluster_id
+
+
+def _listed(clusters: Sequence[SeenCluster]) -> list[str]:
+    return with_rest(map(str, clusters[:MOST_SHOWN]), len(clusters))
+
+
+def rows_of_cluster(spark: SparkSession, lake: str, table: Table, capture_id: str, cluster_id: str | None) -> DataFrame:
+    """The capture set's rows of a silver table: those of a cluster's connections, where one is named."""
+    c = CONNECTIONS
+    rows = rows_of(spark, lake, table, capture_id)
+    if cluster_id is None or c.connection_id not in table.columns:
+        return rows
+    own = rows_of(spark, lake, c, capture_id).where(F.col(c.cluster_id) == cluster_id).select(c.connection_id)
+    return rows.join(F.broadcast(own), str(c.connection_id), "left_semi")
