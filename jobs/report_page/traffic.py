@@ -8,8 +8,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.most import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.wire.fetch import ID_NOT_FOUND
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
 
 FETCH = "FETCH"
@@ -31,7 +30,7 @@ def of_fetches() -> list[Column]:
     return [
         F.count("*").alias("fetches"),
         F.count_if(F.col(x.fetch_session_epoch) <= 0).alias("full"),
-        F.count_if(F.col(x.error_code) == ID_NOT_FOUND).alias("not_found"),
+        F.count_if(F.col(x.error_code) == FETCH_SESSION_ID_NOT_FOUND).alias("not_found"),
         F.sum(x.request_bytes).alias("request_bytes"),
         F.sum(x.response_bytes).alias("response_bytes"),
         F.min(x.api_version).alias("oldest"),

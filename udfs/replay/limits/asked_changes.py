@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
+from schemas.wire.errors import TOPIC_ALREADY_EXISTS
 from udfs.arrow import compute as pc
 from udfs.replay.limits.assignments import Assigned
 from udfs.replay.limits.captured_errors import Reason, request_records, taken_as_captured
@@ -89,7 +90,7 @@ def unseen_before(told: Told, kind: Ints, captured: Ints, ids: TopicIds) -> Bool
     known = (about != NONE) | is_created | ids.has_no_id(told)
     is_before = np.append(ids.maker == NONE, False)[about] & (np.append(ids.first, ALWAYS)[about] >= told.time)
     needs = np.isin(kind, (GROW, MOVE, DELETE)) & (captured == 0)
-    exists = (kind == CREATE) & (captured == 36)
+    exists = (kind == CREATE) & (captured == TOPIC_ALREADY_EXISTS)
     untold: Bools = ((needs | exists) & ~known) | ((kind == GROW) & is_before & (captured == 0))
     return untold
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.errors import INVALID_REPLICATION_FACTOR
 from udfs.replay.limits.brokers import Brokers, are_known
 from udfs.replay.limits.limit_lane import (
     MAX_BROKER_PARTITIONS,
@@ -27,7 +28,6 @@ from udfs.replay.limits.limit_lane import (
 from udfs.replay.limits.limit_side_pass import NONE_FAILS, NOT_PLACED, Placed, first_refusal, nothing_placed
 from udfs.replay.limits.partition_limits import apply_change, replay_lane
 from udfs.replay.limits.schedule import UNLIMITED
-from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR
 from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, VANISH, Changes, Topics, count, no_topics, undo
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel

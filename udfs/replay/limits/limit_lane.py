@@ -15,8 +15,6 @@ from udfs.replay.limits.topic_state import Changes
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.kernel import kernel
 
-UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS = -1, 3, 36, 37
-INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED = 39, 44, 89
 NO_LIMIT, MAX_BROKER_PARTITIONS, MAX_PARTITIONS, REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA = range(6)
 REFUSED_BEFORE, AS_CAPTURED, NOT_TRIED = 6, 7, 8
 """What decided about a change; 0: Kafka's own checks alone."""

@@ -6,21 +6,24 @@ Partitions are counted as replicas, of all topics but the internal ones.
 
 from __future__ import annotations
 
+from schemas.wire.errors import (
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
+    POLICY_VIOLATION,
+    THROTTLING_QUOTA_EXCEEDED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from udfs.replay.limits.brokers import Brokers, are_known
 from udfs.replay.limits.java_random import reseed
 from udfs.replay.limits.limit_lane import (
     AS_CAPTURED,
-    INVALID_REPLICA_ASSIGNMENT,
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MUTATION_QUOTA,
     NO_LIMIT,
     NOT_TRIED,
-    POLICY_VIOLATION,
     REFUSED_BEFORE,
     REQUEST_PARTITIONS,
-    THROTTLING_QUOTA_EXCEEDED,
-    UNKNOWN_TOPIC_OR_PARTITION,
     Limits,
     Outcomes,
     Workspace,
@@ -29,7 +32,7 @@ from udfs.replay.limits.limit_lane import (
 from udfs.replay.limits.limited_placer import DRAWN, place_limited
 from udfs.replay.limits.request_limits import additional, invalid, limited_by_request, start_request, within_quota
 from udfs.replay.limits.schedule import UNLIMITED
-from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR, place_striped
+from udfs.replay.limits.striped_placer import place_striped
 from udfs.replay.limits.topic_state import (
     APPEAR,
     AUTO,

@@ -4,25 +4,27 @@ org.apache.kafka.controller.ReplicationControlManager (4.3.1 and 4.4), and the c
 
 from __future__ import annotations
 
-from udfs.replay.limits.brokers import Brokers, are_known
-from udfs.replay.limits.limit_lane import (
+from schemas.wire.errors import (
     INVALID_PARTITIONS,
-    MOST_PER_REQUEST,
-    MUTATION_QUOTA,
-    NO_LIMIT,
+    INVALID_REPLICATION_FACTOR,
     POLICY_VIOLATION,
-    REQUEST_PARTITIONS,
-    REQUEST_RECORDS,
     THROTTLING_QUOTA_EXCEEDED,
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
+)
+from udfs.replay.limits.brokers import Brokers, are_known
+from udfs.replay.limits.limit_lane import (
+    MOST_PER_REQUEST,
+    MUTATION_QUOTA,
+    NO_LIMIT,
+    REQUEST_PARTITIONS,
+    REQUEST_RECORDS,
     Limits,
     Outcomes,
     Workspace,
     refuse,
 )
-from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR
 from udfs.replay.limits.topic_state import AUTO, GROW, Changes, Topics
 from udfs.wire.kernel import kernel
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.memory.memory_trace import MOST_EXCHANGES

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.fetch import INVALID_EPOCH, TOPIC_ID_ERROR
+from schemas.wire.errors import FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 
@@ -262,8 +262,8 @@ def open_session(
 def session_error(session: Record, epoch: int, uses_topic_ids: int) -> int:
     """The error of an incremental fetch in a session that is there; 0 for none."""
     if session.epoch != epoch:
-        return INVALID_EPOCH
-    return TOPIC_ID_ERROR if session.uses_topic_ids != uses_topic_ids else 0
+        return INVALID_FETCH_SESSION_EPOCH
+    return FETCH_SESSION_TOPIC_ID_ERROR if session.uses_topic_ids != uses_topic_ids else 0
 
 
 def new_cache(settings: CacheSettings, seed: int, pool: int = MOST_SHARDS, clients: int = 16) -> Cache:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.fetch import ID_NOT_FOUND, SESSION_ERRORS, TOPIC_ID_ERROR
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR
+from schemas.wire.fetch import SESSION_ERRORS
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.sessions.session_cache import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from udfs.replay.sessions.session_contents import MEASURED
@@ -105,7 +106,7 @@ def uses_topic_ids(fetch: Record) -> int:
 @kernel
 def take_response(client: Record, error: int, response_session_id: int) -> None:
     """FetchSessionHandler.handleResponse for a response whose partitions are right, and for one with an error."""
-    if error == ID_NOT_FOUND:
+    if error == FETCH_SESSION_ID_NOT_FOUND:
         client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
     elif error != 0:
         client.epoch = INITIAL_EPOCH  # close the session and try a new one
@@ -153,7 +154,9 @@ def skips(client: Record, fetch: Record) -> bool:
 
     FetchManager.newContext takes the epoch before it finds that of topic ids wrong.
     """
-    is_taken = fetch.response_us != NO_TIME and fetch.error in (0, TOPIC_ID_ERROR) and fetch.is_throttled == 0
+    is_taken = (
+        fetch.response_us != NO_TIME and fetch.error in (0, FETCH_SESSION_TOPIC_ID_ERROR) and fetch.is_throttled == 0
+    )
     return bool(is_taken and client.id == fetch.session_id and 0 < client.epoch < fetch.epoch)
 
 

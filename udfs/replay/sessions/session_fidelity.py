@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from schemas.wire.fetch import ID_NOT_FOUND
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.replay.sessions.session_cache import (
     NOWHERE,
     Cache,
@@ -150,7 +150,7 @@ def judge_request(judged: Judged, settings: CacheSettings, fetch: Record, now_ms
             judged.closed_us[shard_of(fetch.session_id, settings.shards[0])] = fetch.asked_us
             close_session(cache, settings, 0, slot)
         return
-    predicted = ID_NOT_FOUND
+    predicted = FETCH_SESSION_ID_NOT_FOUND
     if slot != NOWHERE:
         predicted = session_error(cache.sessions[0, slot], fetch.epoch, uses_topic_ids(fetch))
     shown = predicted
@@ -167,10 +167,10 @@ def follow_request(
     """Go on from the error that the capture shows for a fetch in a session."""
     cache = judged.cache
     if shown != 0:
-        if shown == ID_NOT_FOUND and slot != NOWHERE:
+        if shown == FETCH_SESSION_ID_NOT_FOUND and slot != NOWHERE:
             close_session(cache, settings, 0, slot)
         return
-    if predicted == ID_NOT_FOUND:
+    if predicted == FETCH_SESSION_ID_NOT_FOUND:
         shard = shard_of(fetch.session_id, settings.shards[0])
         slot = put_session(judged, settings, shard, fetch.session_id, fetch, now_ms)
         cache.sessions[0, slot].is_partial = 1

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.fetch import ID_NOT_FOUND, INVALID_EPOCH
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from udfs.replay.sessions.session_cache import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -213,7 +213,7 @@ def ask_incremental(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Rec
     note_request(lanes, lane, fetch, False)
     slot = slot_by_hint(cache, lane, fetch.owner, client.id)
     if slot == NOWHERE:
-        return ID_NOT_FOUND
+        return FETCH_SESSION_ID_NOT_FOUND
     session = cache.sessions[lane, slot]
     error = session_error(session, client.epoch, uses_topic_ids(fetch))
     if error != 0:
@@ -236,9 +236,9 @@ def refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
         return 0
     slot = slot_by_hint(lanes.cache, lane, fetch.owner, client.id)
     if slot == NOWHERE:
-        return ID_NOT_FOUND
+        return FETCH_SESSION_ID_NOT_FOUND
     if fetch.act == WRONG_EPOCH:
-        return INVALID_EPOCH
+        return INVALID_FETCH_SESSION_EPOCH
     found: int = session_error(lanes.cache.sessions[lane, slot], client.epoch, uses_topic_ids(fetch))
     return found
 
@@ -258,7 +258,7 @@ def ask_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
 @kernel
 def note_refusal(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
     """A client is told of its session that it is not as it thinks."""
-    lanes.outcomes[lane].not_found += error == ID_NOT_FOUND
+    lanes.outcomes[lane].not_found += error == FETCH_SESSION_ID_NOT_FOUND
     note_response(lanes, lane, fetch, fetch.response_empty)
     take_response(lanes.clients[lane, fetch.owner], error, NO_SESSION)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.fetch import ID_NOT_FOUND
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.sessions.session_cache import shard_of
 from udfs.replay.sessions.session_clients import NO_TIME
@@ -88,7 +88,7 @@ def follow_spans(moments: Records, first: int, end: int, fetches: Records, spans
 @kernel
 def serve(spans: Spans, session_id: int, asked_us: int, error: int, us: int) -> None:
     """A fetch found a session, or found it gone."""
-    if error == ID_NOT_FOUND:
+    if error == FETCH_SESSION_ID_NOT_FOUND:
         close_span(spans, session_id, us)
         return
     known = spans.by_id.values[place_of(spans.by_id, session_id)]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.close_states import UNTOLD, Closes, Splits
 from udfs.replay.splits.compression_estimate import INITIAL_RATIO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.splits.accumulator import Batches, Log
 from udfs.replay.splits.captured_closes import is_part
 from udfs.replay.splits.close_order import Times

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.splits.captured_closes import Captured, first_part
 from udfs.replay.splits.close_states import MS
 from udfs.replay.splits.resent import NONE
