@@ -7,8 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
-from udfs.facts.known_names import ALWAYS, FOREVER, InForce
+from udfs.facts.known_names import (
+    InForce,
+)
 from udfs.facts.told_names import CREATION, DELETION
+from udfs.time_units import ALWAYS, NEVER
 
 
 def ids_in_force(
@@ -36,13 +39,13 @@ def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: 
     found = []
     for number, (first, last, topic_id) in enumerate(ids):
         earlier = ids[number - 1][0] if number else ALWAYS
-        following = ids[number + 1][0] if number + 1 < len(ids) else FOREVER
+        following = ids[number + 1][0] if number + 1 < len(ids) else NEVER
         before = max(earlier, newest(deleted, first - 1))
         made = newest(created, first)
         since = ALWAYS if before == ALWAYS else made if made > before else first
         place = bisect_left(deleted, first)
-        end = deleted[place] if place < len(deleted) else FOREVER
-        told = min(last, following) if following < FOREVER else FOREVER
+        end = deleted[place] if place < len(deleted) else NEVER
+        told = min(last, following) if following < NEVER else NEVER
         found.append(InForce(topic_id, since, end if end < following else told))
     return found
 

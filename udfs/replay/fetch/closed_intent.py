@@ -15,7 +15,7 @@ from udfs.replay.fetch.closed_logs import Log, known_log, read_from_to, records_
 from udfs.replay.fetch.closed_unit import Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch.observed import FETCHED, SERVED, TOLD, UNSET, Columns, FirstRead, Observed, joined
-from udfs.replay.fetch.partition_log import ALWAYS, NEVER
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints, edges
 
 REQUESTS_A_FETCH = 64

@@ -24,9 +24,9 @@ from udfs.replay.fetch.fetch_report import (
     fairness_rows,
     memory_bounds,
 )
-from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import TICKS, Timeline, moment_of
 from udfs.replay.key_numbers import partition_of
+from udfs.time_units import NEVER
 
 if TYPE_CHECKING:
     from udfs.replay.fetch.closed_reader import ClosedTotals

@@ -14,8 +14,6 @@ from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.fetch.holes import Slices, begins_in_hole, slices_of
 from udfs.replay.fetch.known_logs import ReadBy, log_rows, note_readers
 from udfs.replay.fetch.partition_log import (
-    ALWAYS,
-    NEVER,
     NO_BOUND,
     PartitionLog,
     Readable,
@@ -25,6 +23,7 @@ from udfs.replay.fetch.partition_log import (
     with_witnesses,
 )
 from udfs.replay.fetch.segment_ends import SegmentEnds, bytes_to_end, segment_ends
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Bools, Ints, edges
 
 BATCH, WITNESS, READ = 0, 1, 2

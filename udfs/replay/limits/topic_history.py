@@ -26,10 +26,18 @@ from udfs.replay.limits.assignments import parse_assignments
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.shown_placements import Places, counts_of, grown_from, places_of
 from udfs.replay.limits.told_changes import NO_ANSWER, Told
-from udfs.replay.limits.topic_ids import ALWAYS, TopicIds, topic_ids
+from udfs.replay.limits.topic_ids import (
+    TopicIds,
+    topic_ids,
+)
 from udfs.replay.limits.topic_state import APPEAR, CREATE, VANISH, Changes
 from udfs.replay.limits.topic_times import NONE
-from udfs.replay.limits.topics_seen import NEVER, Shown, known_brokers, numbers
+from udfs.replay.limits.topics_seen import (
+    Shown,
+    known_brokers,
+    numbers,
+)
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints, edges, read_only
 
 BROKER, SIGHTING, CHANGE = range(3)

@@ -35,7 +35,7 @@ from udfs.replay.memory.drained import (
     Rows,
     follow_partitions,
 )
-from udfs.replay.memory.memory_state import NEVER, NONE, Trace
+from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK, Trace
 from udfs.replay.memory.takeovers import Takeovers, after_takeovers, lost_by, only_taken_over
 from udfs.wire.arrays import Bools, Ints, read_only
 
@@ -209,7 +209,7 @@ def first_of(behind: Ints, connection: Ints) -> Ints:
 
 def until_gone(rows: Exchanges) -> Ints:
     """How long each response can be held (us): until no connection of the process is open, where GONE_US later another
-    one begins; else NEVER given back. rows: with connections by number. A connection is open from its first request to
+    one begins; else NOT_GIVEN_BACK. rows: with connections by number. A connection is open from its first request to
     its last response.
     """
     begin, end = np.full(len(rows.came), np.iinfo(np.int64).max), np.zeros(len(rows.came), np.int64)
@@ -219,7 +219,7 @@ def until_gone(rows: Exchanges) -> Ints:
     over = np.maximum.accumulate(end[order])
     gone = over[:-1][(begin[order][1:] > over[:-1] + GONE_US) & (end[order][1:] > 0)]
     at = np.searchsorted(gone, rows.came)
-    return np.where(at < len(gone), np.append(gone, NEVER)[at] - rows.came, NEVER)
+    return np.where(at < len(gone), np.append(gone, NOT_GIVEN_BACK)[at] - rows.came, NOT_GIVEN_BACK)
 
 
 def response_trace(gathered: Gathered) -> Trace:

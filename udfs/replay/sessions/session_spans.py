@@ -15,10 +15,9 @@ from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put,
 from udfs.replay.sessions.session_cache import shard_of
 from udfs.replay.sessions.session_clients import NO_TIME
 from udfs.replay.sessions.session_order import OVERLAP_US, UNKNOWN_PHASE, steps_counter
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints, Records
 from udfs.wire.kernel import kernel
-
-FOREVER = np.iinfo(np.int64).max
 
 SPAN = np.dtype(
     [(name, np.int64) for name in ("shard", "opened_us", "served_us", "gone_us")],
@@ -104,7 +103,7 @@ def note_answer(spans: Spans, issued: int, us: int, expected_shard: int, shards:
         spans.used[0] += 1
         put(spans.by_id, issued, number)
         span = spans.spans[number]
-        span.shard, span.opened_us, span.served_us, span.gone_us = shard_of(issued, shards), us, us, FOREVER
+        span.shard, span.opened_us, span.served_us, span.gone_us = shard_of(issued, shards), us, us, NEVER
     elif expected_shard != UNKNOWN_PHASE:
         spans.refusals[spans.used[1], 0], spans.refusals[spans.used[1], 1] = expected_shard, us
         spans.used[1] += 1

@@ -16,7 +16,7 @@ from udfs.replay.splits.compression_estimate import INITIAL_RATIO
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
 from udfs.replay.splits.split_fidelity import EARLY, LINGERED, NOT_CUT, Made
-from udfs.replay.splits.split_outcomes import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Bools, Ints, Singles
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 

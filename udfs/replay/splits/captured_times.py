@@ -10,7 +10,7 @@ from udfs.replay.splits.captured_closes import is_part
 from udfs.replay.splits.close_order import Times
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
-from udfs.replay.splits.split_outcomes import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints
 
 

@@ -14,7 +14,7 @@ from udfs.replay.splits.captured_closes import Captured, first_part
 from udfs.replay.splits.close_states import MS
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
-from udfs.replay.splits.split_outcomes import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints
 
 APART = 1 << 40

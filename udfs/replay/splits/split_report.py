@@ -17,8 +17,13 @@ from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of, timestamps
 from udfs.replay.splits.compression_estimate import BY_CLIENT, DAMPED
 from udfs.replay.splits.size_errors import RECUT, STATED_ERRORS, Sized
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNKNOWN, Reason
-from udfs.replay.splits.split_outcomes import MICRO, NEVER, SPAN_COLUMNS, Sums
+from udfs.replay.splits.split_outcomes import (
+    MICRO,
+    SPAN_COLUMNS,
+    Sums,
+)
 from udfs.replay.splits.split_verdicts import SPLITS, SPLITS_REPLAYED, replayed_verdicts
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
