@@ -63,7 +63,8 @@ from udfs.replay.memory.producer_memory import BufferBounds
 from udfs.replay.memory.replayed_fetches import replayed_fetches
 from udfs.replay.sessions.int_map import new_map, roomy
 from udfs.replay.sessions.session_cache import CacheSettings
-from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
+from udfs.replay.sessions.session_lanes import SessionLanes
+from udfs.replay.sessions.session_replay import replay_sessions
 from udfs.replay.sessions.session_report import ALGORITHM as SESSION_CACHE
 from udfs.replay.splits.compression_estimate import BY_CLIENT, TODAY, Producers, after_split
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits

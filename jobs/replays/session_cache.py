@@ -22,7 +22,8 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
 from udfs.errors import CaptureError
 from udfs.replay.sessions.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, SHARDS, CacheSettings
-from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
+from udfs.replay.sessions.session_lanes import SessionLanes
+from udfs.replay.sessions.session_replay import replay_sessions
 from udfs.replay.sessions.session_report import ALGORITHM
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"

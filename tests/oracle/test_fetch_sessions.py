@@ -29,7 +29,7 @@ from udfs.replay.sessions.session_contents import measure_all
 from udfs.replay.sessions.session_entries import CONTENTS, larger_memory, new_memory
 from udfs.replay.sessions.session_events import events_of
 from udfs.replay.sessions.session_fidelity import Metric
-from udfs.replay.sessions.session_replay import SessionLanes
+from udfs.replay.sessions.session_lanes import SessionLanes
 from udfs.wire.arrays import Records
 from udfs.wire.fetch_sizes import fetch_sizes
 

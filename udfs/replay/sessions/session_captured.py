@@ -10,13 +10,9 @@ from udfs.replay.sessions.session_order import steps_counter
 from udfs.wire.arrays import Records
 from udfs.wire.kernel import kernel
 
-CAPTURED = np.dtype(
-    [
-        (name, np.int64)
-        for name in ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes", "unknown")
-    ],
-    align=True,
-)
+CAPTURED_SUMS = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
+"""Those that lanes have as well."""
+CAPTURED = np.dtype([(name, np.int64) for name in (*CAPTURED_SUMS, "unknown")], align=True)
 """Sums over a bucket of time."""
 
 

@@ -18,7 +18,6 @@ from udfs.arrow import gathered_batches
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.rows_by_key import by_key, whole_fetches
 from udfs.replay.sessions.session_cache import (
-    GREATEST_ID,
     INITIAL_EPOCH,
     MOST_SHARDS,
     CacheSettings,
@@ -32,7 +31,16 @@ from udfs.replay.sessions.session_contents import measure_all
 from udfs.replay.sessions.session_entries import CONTENTS, Memory, Partitions, larger_memory, new_memory
 from udfs.replay.sessions.session_events import events_of
 from udfs.replay.sessions.session_fidelity import CODE_COUNT, METRICS, Judged, judge
-from udfs.replay.sessions.session_lanes import LANE_CLIENT, OUTCOME, Lanes, play
+from udfs.replay.sessions.session_lanes import (
+    LANE_CLIENT,
+    OUTCOME,
+    Lanes,
+    SessionLanes,
+    captured_only,
+    new_lanes,
+    with_unlimited,
+)
+from udfs.replay.sessions.session_loop import play
 from udfs.replay.sessions.session_order import (
     MOMENT,
     OVERLAP_US,
@@ -50,40 +58,8 @@ from udfs.wire.fetch_sizes import fetch_sizes
 
 PHASE_WITHIN_US = (10_000_000, 60_000_000)
 """The ids of the first 10 s tell whose turn it is, else those of the first 60."""
-EVICTIONS_AT_ONCE = 4096
 ROWS_AT_A_TIME = 100_000
 """So many that the work by batch does not count."""
-
-
-@dataclass(frozen=True)
-class SessionLanes:
-    """The lanes of a replay: names, and settings; lane 0 is the captured one."""
-
-    names: tuple[str, ...]
-    settings: CacheSettings
-
-
-def with_unlimited(settings: CacheSettings) -> CacheSettings:
-    """The lanes, and behind them one a number of shards that never has to refuse or evict."""
-    shards = np.unique(settings.shards)
-    more = np.full(len(shards), GREATEST_ID), shards, np.full(len(shards), 0), np.zeros(len(shards), np.int64)
-    return CacheSettings(*(np.concatenate(pair) for pair in zip(settings, more, strict=True)))
-
-
-def captured_only(settings: CacheSettings) -> CacheSettings:
-    """Lane 0 alone."""
-    return CacheSettings(*(column[:1] for column in settings))
-
-
-def new_lanes(settings: CacheSettings, seed: int) -> Lanes:
-    """All lanes of a broker before its first fetch."""
-    lanes = len(settings.slots)
-    room = EVICTIONS_AT_ONCE + lanes
-    return Lanes(
-        new_cache(settings, seed), np.zeros((lanes, 16), LANE_CLIENT), np.zeros(lanes, OUTCOME),
-        np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros((room, 3), np.int64), np.zeros(1, np.int64),
-        np.zeros(16, np.int64),
-    )  # fmt: skip
 
 
 @dataclass

@@ -16,20 +16,20 @@ from schemas.tables.table import Table
 from udfs.arrow import quotients, repeated
 from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
 from udfs.replay.key_numbers import client_of
+from udfs.replay.sessions.session_captured import CAPTURED_SUMS
 from udfs.replay.sessions.session_fidelity import AGREEMENTS, CODES, METRICS, UNKNOWN
+from udfs.replay.sessions.session_lanes import SUMS
 from udfs.replay.sessions.session_spans import slots_range
 from udfs.time_units import NS_PER_US, US_PER_MS, US_PER_S
 from udfs.wire.arrays import Ints, Records
 
 if TYPE_CHECKING:
-    from udfs.replay.sessions.session_replay import BrokerReplay, SessionLanes
+    from udfs.replay.sessions.session_lanes import SessionLanes
+    from udfs.replay.sessions.session_replay import BrokerReplay
 
 ALGORITHM = "session_cache"
 BUCKET_US = 10_000_000
 READERS = ("consumer", "follower")
-SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "evicted_despite_room",
-        "not_found", "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
-CAPTURED = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
 REASONS = {code: reason.value for reason, code in CODES.items()}
 UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
 
@@ -88,7 +88,7 @@ def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_
             t.evictions_per_s: sums["evicted"] / (BUCKET_US / US_PER_S),
             t.unknown_fetches: captured("unknown"),
             **sums,
-            **{f"captured_{name}": captured(name) for name in CAPTURED},
+            **{f"captured_{name}": captured(name) for name in CAPTURED_SUMS},
         },
     )
 
