@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
-from udfs.replay.sessions.session_clients import NO_TIME
+from udfs.replay.sessions.session_fetches import NO_TIME
 from udfs.replay.sessions.session_order import steps_counter
 from udfs.wire.arrays import Records
 from udfs.wire.kernel import kernel

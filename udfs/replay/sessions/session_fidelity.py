@@ -27,7 +27,7 @@ from udfs.replay.sessions.session_cache import (
     touch,
     victim,
 )
-from udfs.replay.sessions.session_clients import (
+from udfs.replay.sessions.session_fetches import (
     AFTER_LOSS,
     FROM_BEFORE,
     NO_TIME,

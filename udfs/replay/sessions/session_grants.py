@@ -14,7 +14,7 @@ from udfs.replay.sessions.session_cache import (
     slot_by_hint,
     victim,
 )
-from udfs.replay.sessions.session_clients import NO_SESSION, uses_topic_ids
+from udfs.replay.sessions.session_fetches import NO_SESSION, uses_topic_ids
 from udfs.replay.sessions.session_lanes import Lanes
 from udfs.wire.arrays import Record
 from udfs.wire.kernel import kernel

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.replay.sessions.session_cache import GREATEST_ID, MOST_SHARDS, Cache, CacheSettings, new_cache
-from udfs.replay.sessions.session_clients import NO_TIME, WITHOUT_SESSION
+from udfs.replay.sessions.session_fetches import NO_TIME, WITHOUT_SESSION
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 

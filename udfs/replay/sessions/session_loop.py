@@ -21,7 +21,8 @@ from udfs.replay.sessions.session_cache import (
     slot_by_hint,
     touch,
 )
-from udfs.replay.sessions.session_clients import (
+from udfs.replay.sessions.session_clients import take_response
+from udfs.replay.sessions.session_fetches import (
     BEGIN_ANEW,
     FROM_BEFORE,
     NO_SESSION,
@@ -29,7 +30,6 @@ from udfs.replay.sessions.session_clients import (
     WITHOUT_SESSION,
     WRONG_EPOCH,
     is_session_error,
-    take_response,
     uses_topic_ids,
 )
 from udfs.replay.sessions.session_grants import admit, create

@@ -26,10 +26,11 @@ from udfs.replay.sessions.session_cache import (
     with_room,
 )
 from udfs.replay.sessions.session_captured import CAPTURED, count_captured
-from udfs.replay.sessions.session_clients import FETCH, Clients, larger_clients, new_clients, tell_clients
+from udfs.replay.sessions.session_clients import Clients, larger_clients, new_clients, tell_clients
 from udfs.replay.sessions.session_contents import measure_all
 from udfs.replay.sessions.session_entries import CONTENTS, Memory, Partitions, larger_memory, new_memory
 from udfs.replay.sessions.session_events import events_of
+from udfs.replay.sessions.session_fetches import FETCH
 from udfs.replay.sessions.session_fidelity import CODE_COUNT, METRICS, Judged, judge
 from udfs.replay.sessions.session_lanes import (
     LANE_CLIENT,

@@ -13,7 +13,7 @@ import numpy as np
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.sessions.session_cache import shard_of
-from udfs.replay.sessions.session_clients import NO_TIME
+from udfs.replay.sessions.session_fetches import NO_TIME
 from udfs.replay.sessions.session_order import OVERLAP_US, UNKNOWN_PHASE, steps_counter
 from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints, Records
