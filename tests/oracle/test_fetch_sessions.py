@@ -17,13 +17,7 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
-from udfs.replay.sessions.session_cache import (
-    CURRENT,
-    GREATEST_ID,
-    SHARDS,
-    CacheSettings,
-    next_epoch,
-)
+from udfs.replay.sessions.session_cache import CURRENT, GREATEST_ID, SHARDS, CacheSettings, next_epoch
 from udfs.replay.sessions.session_clients import larger_clients, new_clients, tell_clients
 from udfs.replay.sessions.session_contents import measure_all
 from udfs.replay.sessions.session_entries import CONTENTS, larger_memory, new_memory

@@ -9,15 +9,7 @@ and after an incremental one, for which it sets -1.
 
 from __future__ import annotations
 
-from udfs.replay.sessions.session_entries import (
-    ANSWERED,
-    CAPTURED,
-    NOT_TOLD,
-    RETURNED,
-    WANTED,
-    Memory,
-    Partitions,
-)
+from udfs.replay.sessions.session_entries import ANSWERED, CAPTURED, NOT_TOLD, RETURNED, WANTED, Memory, Partitions
 from udfs.replay.sessions.session_fetches import is_incremental, is_told
 from udfs.wire.arrays import Record
 from udfs.wire.fetch_sizes import FetchSizes, name_bytes, record_length_bytes, tally

@@ -10,13 +10,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.replay.sessions.cache_room import has_room
 from udfs.replay.sessions.session_cache import (
+    GREATEST_ID,
     NOWHERE,
     Cache,
     CacheSettings,
     close_session,
-    has_room,
-    is_older,
     next_epoch,
     open_session,
     session_error,
@@ -25,8 +25,8 @@ from udfs.replay.sessions.session_cache import (
     slot_by_hint,
     slot_of,
     touch,
-    victim,
 )
+from udfs.replay.sessions.session_eviction import is_older, victim
 from udfs.replay.sessions.session_fetches import (
     AFTER_LOSS,
     FROM_BEFORE,
@@ -256,7 +256,7 @@ def judge_grant(judged: Judged, settings: CacheSettings, moment: Record, fetch: 
 @kernel
 def note_unseen(judged: Judged, settings: CacheSettings, shard: int, fetch: Record) -> None:
     """A refusal where the model has room shows a session that is idle since before the capture began."""
-    cache, id_range = judged.cache, (2147483647 // settings.shards[0])
+    cache, id_range = judged.cache, GREATEST_ID // settings.shards[0]
     session_id = (shard + 1) * id_range - 1 - cache.live[0, shard]
     slot = open_session(
         cache, settings, 0, shard, session_id, judged.unseen[0], 1, fetch.size, 1, judged.start[0] // US_PER_MS

@@ -12,8 +12,8 @@ from udfs.replay.sessions.session_cache import (
     random_id,
     shard_of,
     slot_by_hint,
-    victim,
 )
+from udfs.replay.sessions.session_eviction import victim
 from udfs.replay.sessions.session_fetches import NO_SESSION, uses_topic_ids
 from udfs.replay.sessions.session_lanes import Lanes
 from udfs.wire.arrays import Record

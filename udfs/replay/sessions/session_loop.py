@@ -9,13 +9,13 @@ has an error for it as well, and left out where it has none.
 from __future__ import annotations
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from udfs.replay.sessions.cache_room import has_room
 from udfs.replay.sessions.session_cache import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NOWHERE,
     CacheSettings,
     close_session,
-    has_room,
     next_epoch,
     session_error,
     slot_by_hint,

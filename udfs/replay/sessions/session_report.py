@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,35 +14,18 @@ from schemas.tables.table import Table
 from udfs.arrow import quotients, repeated
 from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
 from udfs.replay.key_numbers import client_of
+from udfs.replay.sessions.session_broker import BUCKET_US, BrokerReplay, Bucket
 from udfs.replay.sessions.session_captured import CAPTURED_SUMS
 from udfs.replay.sessions.session_fidelity import AGREEMENTS, CODES, METRICS, UNKNOWN
-from udfs.replay.sessions.session_lanes import SUMS
+from udfs.replay.sessions.session_lanes import SUMS, SessionLanes
 from udfs.replay.sessions.session_spans import slots_range
 from udfs.time_units import NS_PER_US, US_PER_MS, US_PER_S
-from udfs.wire.arrays import Ints, Records
-
-if TYPE_CHECKING:
-    from udfs.replay.sessions.session_lanes import SessionLanes
-    from udfs.replay.sessions.session_replay import BrokerReplay
+from udfs.wire.arrays import Ints
 
 ALGORITHM = "session_cache"
-BUCKET_US = 10_000_000
 READERS = ("consumer", "follower")
 REASONS = {code: reason.value for reason, code in CODES.items()}
 UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
-
-
-@dataclass
-class Bucket:
-    """Ten seconds of a broker: what each lane did in them and held at their end, and what was captured."""
-
-    number: int
-    outcomes: Records  # OUTCOME[lanes]
-    occupied: Ints  # int64[lanes, shards]
-    live: Ints
-    followers: Ints
-    cached: Ints
-    captured: Records  # CAPTURED[1]
 
 
 def broker_rows(
