@@ -43,12 +43,12 @@ def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes
     def of(reader: str) -> Lanes:
         max_bytes, partition_max_bytes = SETTINGS[reader]
         most = column(BROKER_MAX_BYTES, int(captured[BROKER_MAX_BYTES]))
-        profiles = [lane.settings.get(KAFKA_SETTING, captured.get(KAFKA_SETTING)) for lane in lanes]
+        followed = values_in(lanes, KAFKA_SETTING, captured)
         return Lanes(
             max_bytes=column(max_bytes, AS_CAPTURED),
             partition_max_bytes=column(partition_max_bytes, AS_CAPTURED),
             broker_max_bytes=np.minimum(most, quota) if reader == "consumer" else most,
-            only_first=np.array([profile == PROPOSAL for profile in profiles]).astype(np.int64),
+            only_first=np.array([release == PROPOSAL for release in followed]).astype(np.int64),
         )
 
     def client(reader: str) -> ClientLanes:

@@ -26,22 +26,29 @@ from udfs.wire.arrays import Floats, Ints, read_only
 SAMPLES = 100
 """Times at which replicas by broker are kept."""
 
+GROWTH_CHECKED_SINCE = (4, 4)
+"""The first release that checks a CreatePartitions request as a whole."""
+
 QUOTA_WINDOWS_SECONDS = 11
 """controller.quota.window.num times controller.quota.window.size.seconds, both by default."""
 
 
 class LimitLane(NamedTuple):
-    """A lane's settings. kafka: a release, or `kip` for the proposal's limits alone; mutation_rate: 0 for none."""
+    """A lane's settings.
+
+    release: whose limits on a request it has, by its numbers; None for the proposal's limits alone. mutation_rate:
+    partitions/s, 0 for no controller mutation quota.
+    """
 
     name: str
     broker: Schedule = NO_SCHEDULE
     total: Schedule = NO_SCHEDULE
-    kafka: str = "4.3"
+    release: tuple[int, ...] | None = (4, 3)
     mutation_rate: float = 0.0
 
     def limits(self, changes: Changes) -> Limits:
         """What the lane allows at each change."""
-        is_kip = self.kafka == "kip"
+        is_of_kafka = self.release is not None
 
         def flag(value: bool) -> Ints:
             return np.array([value]).astype(np.int64)
@@ -50,14 +57,14 @@ class LimitLane(NamedTuple):
             return np.array([value])
 
         return Limits(
-            self.broker.at(changes.time), self.total.at(changes.time), flag(not is_kip), flag(self.checks_growth),
-            flag(not is_kip), rate(self.mutation_rate), rate(self.burst),
+            self.broker.at(changes.time), self.total.at(changes.time), flag(is_of_kafka), flag(self.checks_growth),
+            flag(is_of_kafka), rate(self.mutation_rate), rate(self.burst),
         )  # fmt: skip
 
     @property
     def checks_growth(self) -> bool:
-        """Whether a CreatePartitions request is checked as a whole (4.4.0)."""
-        return self.kafka != "kip" and tuple(map(int, self.kafka.split("."))) >= (4, 4)
+        """Whether a CreatePartitions request is checked as a whole."""
+        return self.release is not None and self.release >= GROWTH_CHECKED_SINCE
 
     @property
     def burst(self) -> float:
