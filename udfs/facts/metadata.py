@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Column
+from schemas.tables.values import BROKER, PARTITION, TOPIC
 from udfs.arrow import repeated
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
@@ -65,7 +66,7 @@ def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded) -> pa.Re
     text = {name: span_texts(exchanges, level, name) for name in ("host", "rack")}
     t = CLUSTER_METADATA
     return entry_rows(
-        exchanges, "broker", answered[level.parent], position_among(level.parent),
+        exchanges, BROKER, answered[level.parent], position_among(level.parent),
         {t.node_id: level.column("node_id"), t.host: text["host"], t.port: level.column("port"), t.rack: text["rack"]},
     )  # fmt: skip
 
@@ -91,7 +92,7 @@ def topic_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named: Bo
         CLUSTER_METADATA.is_named: pa.array(named[exchange]),
         CLUSTER_METADATA.error_code: level.column("error_code")[rows],
     }
-    return entry_rows(exchanges, "topic", exchange, position_among(level.parent)[rows], columns)
+    return entry_rows(exchanges, TOPIC, exchange, position_among(level.parent)[rows], columns)
 
 
 def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named: Bools) -> pa.RecordBatch:
@@ -108,7 +109,7 @@ def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, named
         t.isr_nodes: node_lists(decoded, level, "isr_nodes"),
         t.error_code: level.column("error_code"),
     }
-    return entry_rows(exchanges, "partition", answered[frame], position_among(frame), columns)
+    return entry_rows(exchanges, PARTITION, answered[frame], position_among(frame), columns)
 
 
 def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array[Any]:

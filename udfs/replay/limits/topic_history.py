@@ -14,29 +14,15 @@ import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.arrow import compute as pc
-from udfs.replay.limits.asked_changes import (
-    Asked,
-    Defaults,
-    is_strict,
-    numbered,
-    requests,
-    slots_of,
-)
+from udfs.replay.limits.asked_changes import Asked, Defaults, is_strict, numbered, requests, slots_of
 from udfs.replay.limits.assignments import parse_assignments
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.shown_placements import Places, counts_of, grown_from, places_of
 from udfs.replay.limits.told_changes import NO_ANSWER, Told
-from udfs.replay.limits.topic_ids import (
-    TopicIds,
-    topic_ids,
-)
+from udfs.replay.limits.topic_ids import TopicIds, topic_ids
 from udfs.replay.limits.topic_state import APPEAR, CREATE, VANISH, Changes
 from udfs.replay.limits.topic_times import NONE
-from udfs.replay.limits.topics_seen import (
-    Shown,
-    known_brokers,
-    numbers,
-)
+from udfs.replay.limits.topics_seen import Shown, known_brokers, numbers
 from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints, edges, read_only
 

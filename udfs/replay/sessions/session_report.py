@@ -11,6 +11,7 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.table import Table
+from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.arrow import quotients, repeated
 from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
 from udfs.replay.fidelity_rows import NO_REASON, Compared, compared, fidelity_rows
@@ -24,7 +25,7 @@ from udfs.time_units import NS_PER_US, US_PER_MS, US_PER_S
 from udfs.wire.arrays import Ints
 
 ALGORITHM = "session_cache"
-READERS = ("consumer", "follower")
+READERS = (CONSUMER, FOLLOWER)
 REASONS: Mapping[int, str] = {AGREED: NO_REASON} | {code: reason for reason, code in CODES.items()}
 
 
