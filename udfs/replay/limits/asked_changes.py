@@ -58,7 +58,7 @@ class Asked(NamedTuple):
     @classmethod
     def of(
         cls, asked: pa.Table, names: pa.Array[Any], told: Told, ids: TopicIds, counts: Counts, defaults: Defaults,
-        assigned: Assigned, nodes: Ints, mutation_quota_known: bool,
+        assigned: Assigned, nodes: Ints, quota_is_known: bool,
     ) -> Asked:  # fmt: skip
         """The changes with their counts resolved: as asked, else as answered, else as seen, else the default."""
         t = TOPIC_EVENTS
@@ -73,7 +73,7 @@ class Asked(NamedTuple):
             numbers(asked[t.answered_replication_factor], -1), counts.factor, defaults.replication_factor,
         )  # fmt: skip
         records = request_records(requests(asked), partitions, numbers(asked[t.configs], 0))
-        error, reason = taken_as_captured(kind, captured, records, NO_ANSWER, mutation_quota_known)
+        error, reason = taken_as_captured(kind, captured, records, NO_ANSWER, quota_is_known)
         untold = unseen_before(told, kind, captured, ids)
         return cls(
             np.where(untold, NOTHING, kind), told.topic, partitions, factor, assigned,

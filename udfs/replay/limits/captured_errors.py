@@ -64,7 +64,7 @@ def request_records(request: Ints, partitions: Ints, configs: Ints) -> Ints:
 
 
 def taken_as_captured(
-    kind: Ints, captured: Ints, records: Ints, no_answer: int, mutation_quota_known: bool
+    kind: Ints, captured: Ints, records: Ints, no_answer: int, quota_is_known: bool
 ) -> tuple[Ints, npt.NDArray[np.object_]]:
     """By change the captured error where the replay has to take it, else 0; and the reason, "" for none.
 
@@ -76,7 +76,7 @@ def taken_as_captured(
         reason[captured == code] = why
     within_cap = (kind == CREATE) & (records <= MOST_PER_REQUEST)
     reason[(captured == POLICY_VIOLATION) & within_cap] = Reason.CREATE_TOPIC_POLICY
-    if not mutation_quota_known:
+    if not quota_is_known:
         reason[captured == THROTTLING_QUOTA_EXCEEDED] = Reason.QUOTA_NOT_KNOWN
     taken = (reason != "") & (captured != no_answer)
     error[taken] = captured[taken]

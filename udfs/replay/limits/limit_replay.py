@@ -88,8 +88,7 @@ def replay_topics(
     schema, held = arrow_schema(TOPIC_EVENTS), list(batches)
     # Spark names the items of a list otherwise, and says of no column that it has no nulls.
     events = pa.Table.from_batches(held).cast(schema) if held else schema.empty_table()
-    known_quota = lanes[0].mutation_rate > 0
-    history = history_of(events, defaults, seed, known_quota)
+    history = history_of(events, defaults, seed, quota_is_known=lanes[0].mutation_rate > 0)
     for table, rows in replay_history(history, lanes, run_id):
         yield from pack(table, rows)
 
