@@ -14,7 +14,7 @@ from udfs.facts.arrow_tables import arrow_schema, pack
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_curve import limit_curves
 from udfs.replay.limits.limit_fidelity import limit_fidelity_rows
-from udfs.replay.limits.limit_lane import Limits, Outcomes, no_outcomes, workspace
+from udfs.replay.limits.limit_lane import Lane, Limits, Outcomes, no_outcomes, workspace
 from udfs.replay.limits.limit_report import curve_rows, refusal_rows, summed_rows
 from udfs.replay.limits.limit_room import headroom_rows, per_broker_rows
 from udfs.replay.limits.partition_limits import replay_lane
@@ -123,8 +123,10 @@ def sample_times(changes: Changes) -> Ints:
 def replayed(history: History, lane: LimitLane, times: Ints) -> Replayed:
     """All changes in one lane."""
     changes, brokers = history.changes, history.brokers
-    topics = no_topics(changes, len(brokers.rack), len(history.topics))
-    outcomes, samples = no_outcomes(changes), np.zeros((len(times), len(brokers.rack)), np.int64)
-    work = workspace(brokers, changes, lane.burst)
-    replay_lane(changes, topics, brokers, lane.limits(changes), work, outcomes, read_only(times), samples)
-    return Replayed(lane, outcomes, topics, samples)
+    state = Lane(
+        changes, brokers, lane.limits(changes), no_topics(changes, len(brokers.rack), len(history.topics)),
+        workspace(brokers, changes, lane.burst), no_outcomes(changes),
+    )  # fmt: skip
+    samples = np.zeros((len(times), len(brokers.rack)), np.int64)
+    replay_lane(state, read_only(times), samples)
+    return Replayed(lane, state.outcomes, state.topics, samples)
