@@ -10,28 +10,13 @@ import argparse
 import os
 import sys
 import traceback
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from jobs.flags import (
-    FLAGS,
-    GATE,
-    INGEST,
-    PIPELINE,
-    READ_CAPTURES,
-    REPLAY,
-    REPORT,
-    SIZE,
-    WRITE_A_PAGE,
-    WRITE_THE_LAKE,
-    add_flags,
-    not_taken,
-)
+from jobs.flags import FLAGS, GATE, INGEST, PIPELINE, REPLAY, REPORT, SIZE, add_flags, not_taken
 from udfs.errors import ArgumentError, GateError, RefetchError, RuleError, ScenarioError
 
 if TYPE_CHECKING:
@@ -115,66 +100,10 @@ def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
     return arguments
 
 
-def resolve_run(arguments: argparse.Namespace) -> Run:
-    """Everything the job is told, checked. Raises ScenarioError and ArgumentError."""
-    # Imported here because --help and parse() have to work without third-party packages.
-    from jobs.captures.inputs import checked_zone, resolve_captures
-    from jobs.captures.pseudonym_key import pseudonyms_by
-    from jobs.gates.rule_files import read_gates
-    from jobs.gates.rules import Gates
-    from jobs.run import (
-        Run,
-        absolute_lake,
-        check_lake_writable,
-        check_page_writable,
-        docs_folder,
-        page_path,
-        spark_properties,
-    )
-    from jobs.scenarios.scenario_file import resolve_scenario
-
-    # A flag that the job does not read is not there.
-    told: Mapping[str, Any] = defaultdict(lambda: None, vars(arguments))
-    job = arguments.job
-    scenario = resolve_scenario(told["scenario"], told["set"] or (), told["captured"] or ())
-    cluster = told["cluster"] or scenario.cluster
-    if job == SIZE and cluster is None:
-        raise ArgumentError("size needs the file of a cluster: --cluster=FILE, or `cluster: FILE` in the scenario")
-    told_lake = told["lake"] or scenario.lake or "lake"
-    lake = absolute_lake(told_lake)
-    page = page_path(told["out"], lake) if job in WRITE_A_PAGE else None
-    if job == REPORT and page is None:
-        raise ArgumentError(f"the lake {lake} is not a local folder: say by --out=FILE where the page is to be")
-    if job in WRITE_THE_LAKE:
-        check_lake_writable(told_lake, lake)
-    if page is not None:
-        check_page_writable(told["out"], page)
-    on = tuple(dict.fromkeys(told["on"] or ()))
-    if job == GATE and told["run"] and "gold" not in on:
-        raise ArgumentError("--run names the run that the gold gate checks: give `--on gold`, or --capture=ID instead")
-    return Run(
-        scenario=scenario,
-        captures=resolve_captures(told["captures"] or scenario.captures) if job in READ_CAPTURES else (),
-        lake=lake,
-        run_at=told["run_at"] or datetime.now(UTC),
-        master=told["master"],
-        log_zone=checked_zone(told["log_zone"] or scenario.log_zone),
-        pseudonyms=pseudonyms_by(told["pseudonymise"]),
-        spark_conf=spark_properties(told["conf"] or ()),
-        cluster=cluster,
-        gates=read_gates(told["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
-        on=on,
-        data_docs=docs_folder(told["data_docs"]),
-        page=page,
-        capture=told["capture"],
-        cluster_id=told["cluster_id"],
-        strict=bool(told["strict"]),
-        run_id=told["run"],
-        job=job,
-    )
-
-
 def _run_job(arguments: argparse.Namespace) -> None:
+    # Here and not above, because --help and parse() have to work without third-party packages.
+    from jobs.resolve import resolve_run
+
     run = resolve_run(arguments)
     from jobs.failures import spark_failures_told
 

@@ -22,8 +22,8 @@ from jobs.capture_sets import chosen_capture
 from jobs.lake import has_table, read_table, rows_of
 from jobs.lake_storage import check_reachable
 from jobs.paths import CONF
+from jobs.places import absolute_lake
 from jobs.replays.algorithms import ALGORITHMS
-from jobs.run import absolute_lake
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES
 from jobs.spark import spark_session

@@ -1,4 +1,4 @@
-"""How many of a unit of time another one is."""
+"""How many of a unit of time another one is, and times that no clock shows."""
 
 from __future__ import annotations
 
@@ -8,3 +8,6 @@ NS_PER_S = 1_000_000_000
 US_PER_MS = 1_000
 US_PER_S = 1_000_000
 US_PER_DAY = 86_400 * US_PER_S
+
+ALWAYS, NEVER = -(1 << 62), 1 << 62
+"""Before and behind every time of a capture, in us and in ns; a duration can be added to either."""

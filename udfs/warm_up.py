@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, SENT, SESSION_EVENTS, TOPIC_EVENTS
 from schemas.tables.table import Table
+from schemas.tables.values import CREATE_TOPIC
 from schemas.wire.declared import FETCH as FETCH_MESSAGES
 from udfs.capture.chunks import Frames, frames
 from udfs.capture.conversation import CONNECTION
@@ -63,7 +64,8 @@ from udfs.replay.memory.producer_memory import BufferBounds
 from udfs.replay.memory.replayed_fetches import replayed_fetches
 from udfs.replay.sessions.int_map import new_map, roomy
 from udfs.replay.sessions.session_cache import CacheSettings
-from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
+from udfs.replay.sessions.session_lanes import SessionLanes
+from udfs.replay.sessions.session_replay import replay_sessions
 from udfs.replay.sessions.session_report import ALGORITHM as SESSION_CACHE
 from udfs.replay.splits.compression_estimate import BY_CLIENT, TODAY, Producers, after_split
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits
@@ -174,7 +176,7 @@ def two_fetch_lanes() -> FetchLanes:
 
 def replay_partition_limits() -> None:
     """A topic that is created, in one lane and for the curves; and one of a cluster on paper."""
-    created = zeros(TOPIC_EVENTS, 2, entry=np.array([BROKER, CHANGE]), kind=pa.array([None, "create_topic"]))
+    created = zeros(TOPIC_EVENTS, 2, entry=np.array([BROKER, CHANGE]), kind=pa.array([None, CREATE_TOPIC]))
     for _ in replay_topics([created], (LimitLane("captured"),), Defaults(1, 1), 0, ""):
         pass
     described_events([(0, None)], [SizedTopics("t", 1, 1, how_many=1)], [], 0, 1.0, 0)

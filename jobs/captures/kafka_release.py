@@ -12,9 +12,9 @@ from jobs.captures.clusters import rows_of_cluster
 from jobs.scenarios.settings import followed_for, release_number, settings
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA
+from schemas.tables.values import RELEASE
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.releases import FETCHES, MARKS
-from udfs.facts.releases import ENTRY
 
 KAFKA_SETTING = "kafka"
 """The setting that says which release is followed."""
@@ -85,7 +85,7 @@ def seen_release(spark: SparkSession, lake: str, capture_id: str, cluster_id: st
 def by_broker(metadata: DataFrame, connections: DataFrame) -> DataFrame:
     """(broker, release), each once."""
     m, c = CLUSTER_METADATA, CONNECTIONS
-    told = metadata.where(F.col(m.entry) == ENTRY).select(m.connection_id, m.release)
+    told = metadata.where(F.col(m.entry) == RELEASE).select(m.connection_id, m.release)
     return (
         told.join(connections.select(c.connection_id, c.broker), c.connection_id).select(c.broker, m.release).distinct()
     )

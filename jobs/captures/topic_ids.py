@@ -7,15 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
-from udfs.facts.known_names import ALWAYS, FOREVER, InForce
-from udfs.facts.told_names import CREATION, DELETION
+from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
+from udfs.facts.known_names import (
+    InForce,
+)
+from udfs.time_units import ALWAYS, NEVER
 
 
 def ids_in_force(
     shown: Iterable[tuple[str, str, int, int]], changes: Iterable[tuple[str, str, int]]
 ) -> dict[str, list[InForce]]:
     """By name its ids in the order of time. shown: (name, id, when it was first told, and last asked for), changes:
-    (name, CREATION or DELETION, when it was asked for) of those that were done; us since 1970.
+    (name, CREATE_TOPIC or DELETE_TOPIC, when it was asked for) of those that were done; us since 1970.
 
     Between two ids, from the deletion of the first, else from when it was last told, until the creation of the second,
     else until it was first told, no id is known to be in force.
@@ -27,7 +30,8 @@ def ids_in_force(
     for name, kind, time in sorted(changes, key=itemgetter(2)):
         times[name, kind].append(time)
     return {
-        name: spans(sorted(ids), times[name, CREATION], times[name, DELETION]) for name, ids in sorted(by_name.items())
+        name: spans(sorted(ids), times[name, CREATE_TOPIC], times[name, DELETE_TOPIC])
+        for name, ids in sorted(by_name.items())
     }
 
 
@@ -36,13 +40,13 @@ def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: 
     found = []
     for number, (first, last, topic_id) in enumerate(ids):
         earlier = ids[number - 1][0] if number else ALWAYS
-        following = ids[number + 1][0] if number + 1 < len(ids) else FOREVER
+        following = ids[number + 1][0] if number + 1 < len(ids) else NEVER
         before = max(earlier, newest(deleted, first - 1))
         made = newest(created, first)
         since = ALWAYS if before == ALWAYS else made if made > before else first
         place = bisect_left(deleted, first)
-        end = deleted[place] if place < len(deleted) else FOREVER
-        told = min(last, following) if following < FOREVER else FOREVER
+        end = deleted[place] if place < len(deleted) else NEVER
+        told = min(last, following) if following < NEVER else NEVER
         found.append(InForce(topic_id, since, end if end < following else told))
     return found
 

@@ -27,6 +27,7 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
+from schemas.tables.values import FROM_PRODUCE
 from udfs.errors import CaptureError
 from udfs.facts.asked_records import SAMPLE_EVERY
 from udfs.replay.splits.compression_estimate import AS_CAPTURED, BY_CLIENT, KIP_TEXT, PROFILES, TODAY, Producers
@@ -146,7 +147,7 @@ def check_record_sizes(source: Source, batches: DataFrame) -> None:
     check_packets(source.spark, lake, capture_id, f"the record batches that the replay of {ALGORITHM} needs")
     t = RECORD_BATCHES
     of_files = source.rows(CAPTURES).select(CAPTURES.decoder).first()
-    produced = batches.where(F.col(t.source) == "produce")
+    produced = batches.where(F.col(t.source) == FROM_PRODUCE)
     if of_files is None or ("+records/" in of_files[0] and produced.first() is not None):
         return
     if "+records/" in of_files[0]:

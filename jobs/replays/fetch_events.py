@@ -12,6 +12,7 @@ from jobs.lake import spark_schema
 from jobs.replays.one_shuffle import SHARD, shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS, READS
+from schemas.tables.values import FOLLOWER, FROM_PRODUCE, FULL
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.fetch_replay import READER
 from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS, reads
@@ -45,7 +46,7 @@ def log_events(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame
     t = LOG_EVENTS
     read = read_events(fetches)
     sound = ~F.col(t.refused) & ~F.col(t.throttled) & ~F.col(t.redirected) & F.col(t.returned_bytes).isNotNull()
-    shows = (F.col(t.reader) == "follower") | (F.col(t.bound_known) & (F.col(t.returned_bytes) > 0))
+    shows = (F.col(t.reader) == FOLLOWER) | (F.col(t.bound_known) & (F.col(t.returned_bytes) > 0))
     witnesses = read.where(shows & sound).withColumn(t.kind, F.lit(WITNESS).cast("tinyint"))
     events = batch_events(batches).unionByName(read.unionByName(witnesses), allowMissingColumns=True)
     absent = [c for c in t.columns if c not in events.columns and c != t.shard]
@@ -56,7 +57,7 @@ def log_events(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame
 def batch_events(batches: DataFrame) -> DataFrame:
     """Batches that are in the log: produced without error, or fetched, with their offsets known."""
     b, t = RECORD_BATCHES, LOG_EVENTS
-    is_produced = F.col(b.source) == "produce"
+    is_produced = F.col(b.source) == FROM_PRODUCE
     last = F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta))  # null of a header that is cut or cannot be
     in_log = (F.col(b.size_bytes) <= MOST_BATCH_BYTES) & last.isNotNull()
     appended = ~is_produced | (F.coalesce(b.error_code, F.lit(0)) == 0)
@@ -83,7 +84,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
 def read_events(fetches: DataFrame) -> DataFrame:
     """Partitions that brokers read for a fetch, with the bound of the reader (FetchIsolation.of, Kafka 4.3)."""
     f, t = FETCH_PARTITIONS, LOG_EVENTS
-    is_follower = F.col(f.reader) == "follower"
+    is_follower = F.col(f.reader) == FOLLOWER
     stopped = (F.coalesce(f.error_code, F.lit(0)) != 0) | (F.coalesce(f.preferred_read_replica, F.lit(-1)) >= 0)
     # An incremental response leaves a partition out while its high watermark stands still and it has no records
     # (FetchSession.CachedPartition.maybeUpdateResponseData). Then the last stable offset stands still, too: it moves
@@ -111,7 +112,7 @@ def read_events(fetches: DataFrame) -> DataFrame:
         (F.coalesce(f.throttle_time_ms, F.lit(0)) > 0).alias(t.throttled),
         F.when(~stopped, bound).alias(t.told_bound),
         (F.coalesce(f.response_session_id, f.session_id) > 0).alias(t.in_session),
-        (F.col(f.kind) == "full").alias(t.opens_session),
+        (F.col(f.kind) == FULL).alias(t.opens_session),
         *(
             F.col(name)
             for name in (

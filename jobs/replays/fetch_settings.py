@@ -9,6 +9,7 @@ import numpy as np
 from jobs.captures.kafka_release import KAFKA_SETTING, PROPOSAL
 from jobs.scenarios.scenario import Lane, number_of, values_in
 from jobs.scenarios.settings import Value
+from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.replay.fetch.client_order import ORDERS, PROFILES
 from udfs.replay.fetch.client_pace import ClientLanes
 from udfs.replay.fetch.fetch_lanes import FetchLanes
@@ -22,12 +23,12 @@ BYTE_RATE = "consumer_byte_rate"
 QUOTA_SECONDS = 10
 """(quota.window.num - 1) x quota.window.size.seconds, by default: what a response may have of a quota, in seconds."""
 SETTINGS = {
-    "consumer": ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
-    "follower": ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
+    CONSUMER: ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
+    FOLLOWER: ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
 }
 WAITS = {
-    "consumer": ("consumer.fetch.min.bytes", "consumer.fetch.max.wait.ms"),
-    "follower": ("replica.fetch.min.bytes", "replica.fetch.wait.max.ms"),
+    CONSUMER: ("consumer.fetch.min.bytes", "consumer.fetch.max.wait.ms"),
+    FOLLOWER: ("replica.fetch.min.bytes", "replica.fetch.wait.max.ms"),
 }
 
 
@@ -43,17 +44,17 @@ def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes
     def of(reader: str) -> Lanes:
         max_bytes, partition_max_bytes = SETTINGS[reader]
         most = column(BROKER_MAX_BYTES, int(captured[BROKER_MAX_BYTES]))
-        profiles = [lane.settings.get(KAFKA_SETTING, captured.get(KAFKA_SETTING)) for lane in lanes]
+        followed = values_in(lanes, KAFKA_SETTING, captured)
         return Lanes(
             max_bytes=column(max_bytes, AS_CAPTURED),
             partition_max_bytes=column(partition_max_bytes, AS_CAPTURED),
-            broker_max_bytes=np.minimum(most, quota) if reader == "consumer" else most,
-            only_first=np.array([profile == PROPOSAL for profile in profiles]).astype(np.int64),
+            broker_max_bytes=np.minimum(most, quota) if reader == CONSUMER else most,
+            only_first=np.array([release == PROPOSAL for release in followed]).astype(np.int64),
         )
 
     def client(reader: str) -> ClientLanes:
         min_bytes, max_wait = WAITS[reader]
-        named = {"profile": PROFILES, "order": ORDERS} if reader == "consumer" else {"order": ORDERS}
+        named = {"profile": PROFILES, "order": ORDERS} if reader == CONSUMER else {"order": ORDERS}
         codes = {
             key: np.array([known.get(str(lane.settings.get(key)), AS_CAPTURED) for lane in lanes], np.int64)
             for key, known in named.items()
@@ -68,4 +69,4 @@ def fetch_lanes(lanes: Sequence[Lane], captured: dict[str, Value]) -> FetchLanes
         )
 
     names = tuple(lane.name for lane in lanes)
-    return FetchLanes(names, of("consumer"), of("follower"), client("consumer"), client("follower"))
+    return FetchLanes(names, of(CONSUMER), of(FOLLOWER), client(CONSUMER), client(FOLLOWER))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from schemas.tables import values
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
@@ -31,7 +32,7 @@ def topic_events(
 def brokers(metadata: DataFrame) -> DataFrame:
     """Each broker that Metadata listed, with the rack it had last."""
     m, t = CLUSTER_METADATA, TOPIC_EVENTS
-    listed = metadata.where((F.col(m.entry) == "broker") & F.col(m.node_id).isNotNull())
+    listed = metadata.where((F.col(m.entry) == values.BROKER) & F.col(m.node_id).isNotNull())
     last_rack = F.max_by(m.rack, m.response_time).alias(t.rack)
     return listed.groupBy(m.node_id).agg(last_rack).withColumn(t.entry, F.lit(BROKER))
 
@@ -39,7 +40,7 @@ def brokers(metadata: DataFrame) -> DataFrame:
 def sightings(metadata: DataFrame) -> DataFrame:
     """Each partition of a topic id that Metadata showed, as it was first; ids are null of versions that tell none."""
     m, t = CLUSTER_METADATA, TOPIC_EVENTS
-    shown = metadata.where((F.col(m.entry) == "partition") & F.col(m.partition).isNotNull())
+    shown = metadata.where((F.col(m.entry) == values.PARTITION) & F.col(m.partition).isNotNull())
     topic = F.coalesce(m.topic, m.topic_id).alias(t.topic)
     return (
         shown.groupBy(topic, m.topic_id, m.partition)
@@ -57,7 +58,7 @@ def produced(batches: DataFrame) -> DataFrame:
     b, t = RECORD_BATCHES, TOPIC_EVENTS
     request = F.struct(b.connection_id, b.exchange_no).alias(REQUEST)
     topic = F.coalesce(b.topic, b.topic_id).alias(t.topic)
-    of_requests = batches.where(F.col(b.source) == "produce")
+    of_requests = batches.where(F.col(b.source) == values.FROM_PRODUCE)
     return of_requests.select(topic, request, F.col(b.request_time).alias(AT), F.lit(PRODUCE).alias(API))
 
 
@@ -66,7 +67,7 @@ def fetched(fetches: DataFrame) -> DataFrame:
     f, t = FETCH_PARTITIONS, TOPIC_EVENTS
     request = F.struct(f.connection_id, f.exchange_no).alias(REQUEST)
     topic = F.coalesce(f.topic, f.topic_id).alias(t.topic)
-    wanted = fetches.where((F.col(f.reader) == "consumer") & F.col(f.read_position).isNotNull())
+    wanted = fetches.where((F.col(f.reader) == values.CONSUMER) & F.col(f.read_position).isNotNull())
     return wanted.select(topic, request, F.col(f.request_time).alias(AT), F.lit(FETCH).alias(API))
 
 

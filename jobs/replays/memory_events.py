@@ -11,6 +11,7 @@ from jobs.replays.sequence_numbers import sequence
 from jobs.replays.takeovers import BY, takeovers
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.values import ANSWERED, FROM_FETCH, FROM_PRODUCE
 from udfs.capture.framing import SIZE_BYTES
 from udfs.replay.memory.drained import BATCH, EXCHANGE, PARTITION, TAKEN_OVER
 from udfs.replay.memory.memory_trace import BROKER, CONSUMER, PRODUCER
@@ -68,7 +69,7 @@ def response_events(exchanges: DataFrame) -> DataFrame:
         kind(EXCHANGE),
         F.unix_micros(x.request_time).alias(t.time),
         F.unix_micros(x.response_first_time).alias(t.started),
-        F.when(F.col(x.status) == "answered", F.unix_micros(x.response_time)).alias(t.came),
+        F.when(F.col(x.status) == ANSWERED, F.unix_micros(x.response_time)).alias(t.came),
         (F.col(x.response_bytes) - SIZE_BYTES).alias(t.size),
         F.col(x.fetch_max_bytes).alias(t.max_bytes),
         F.col(x.api_key).alias(t.api_key),
@@ -84,7 +85,7 @@ def partition_events(fetches: DataFrame) -> DataFrame:
     """The partitions of consumers' fetches."""
     t, f = MEMORY_EVENTS, FETCH_PARTITIONS
     is_wanted = F.col(f.read_position).isNotNull()
-    return fetches.where((F.col(f.reader) == "consumer") & F.col(f.request_time).isNotNull()).select(
+    return fetches.where((F.col(f.reader) == CONSUMER) & F.col(f.request_time).isNotNull()).select(
         *of_client(CONSUMER),
         kind(PARTITION),
         F.unix_micros(f.request_time).alias(t.time),
@@ -121,7 +122,7 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
     # In wrappers of the formats before, every message has a header of its own.
     header = F.when(F.col(b.magic) == MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD).otherwise(0)
     behind = F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta).cast("bigint") + 1)
-    fetched = batches.where((F.col(b.source) == "fetch") & F.col(b.request_time).isNotNull())
+    fetched = batches.where((F.col(b.source) == FROM_FETCH) & F.col(b.request_time).isNotNull())
     return fetched.select(
         *of_client(CONSUMER),
         kind(BATCH),
@@ -151,7 +152,7 @@ def request_events(exchanges: DataFrame) -> DataFrame:
         F.unix_micros(x.request_first_time).alias(t.started),
         asked.alias(t.came),
         (F.col(x.request_bytes) - SIZE_BYTES).alias(t.size),
-        F.when(F.col(x.status) == "answered", answered - asked).otherwise(F.lit(0)).alias(t.held),
+        F.when(F.col(x.status) == ANSWERED, answered - asked).otherwise(F.lit(0)).alias(t.held),
         t.released,
         t.released_by,
         F.col(x.api_key).alias(t.api_key),
@@ -165,7 +166,7 @@ def produced_batches(batches: DataFrame) -> DataFrame:
     waited_ms = asked / 1000 - F.col(b.base_timestamp)
     is_append = (F.col(b.timestamp_type) == "CreateTime") & waited_ms.between(0, DELIVERY_TIMEOUT_MS)
     appended = F.when(is_append, F.try_multiply(F.col(b.base_timestamp), F.lit(1000))).otherwise(asked)
-    produced = batches.where((F.col(b.source) == "produce") & F.col(b.request_time).isNotNull())
+    produced = batches.where((F.col(b.source) == FROM_PRODUCE) & F.col(b.request_time).isNotNull())
     return produced.select(
         *of_client(PRODUCER),
         kind(BATCH),

@@ -22,7 +22,7 @@ from udfs.replay.memory.memory_trace import CONSUMER
 from udfs.replay.memory.replayed_fetches import replayed_fetches
 from udfs.wire.arrays import Ints
 
-LIMITS = (*SETTINGS["consumer"], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
+LIMITS = (*SETTINGS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
 """Settings by which other responses come: a lane that changes one takes them from the closed loop."""
 
 

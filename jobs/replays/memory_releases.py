@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from udfs.replay.memory.memory_trace import BY_LOG, BY_REPLICATION, BY_RESPONSE
 
 ACKS_ALL = -1
@@ -36,9 +37,9 @@ def fetched_by(batches: DataFrame) -> DataFrame:
     key = [str(b.connection_id), str(b.exchange_no)]
     place = [str(column) for column in (b.broker, b.topic, b.partition, b.base_offset)]
     in_log = batches.where(F.col(b.base_offset).isNotNull() & F.col(b.topic).isNotNull())
-    fetched = in_log.where((F.col(b.source) == "fetch") & F.col(b.response_time).isNotNull())
+    fetched = in_log.where((F.col(b.source) == FROM_FETCH) & F.col(b.response_time).isNotNull())
     seen = fetched.groupBy(*place).agg(F.min(F.unix_micros(b.response_time)).alias("seen"))
-    produced = batches.where((F.col(b.source) == "produce") & (F.col(b.acks) == ACKS_ALL))
+    produced = batches.where((F.col(b.source) == FROM_PRODUCE) & (F.col(b.acks) == ACKS_ALL))
     shown = produced.select(*key, *place).join(seen, place, "left").groupBy(*key)
     whole = F.count("seen") == F.count(F.lit(1))
     return shown.agg(F.when(whole, F.max("seen")).alias("fetched"))

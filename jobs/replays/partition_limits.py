@@ -12,14 +12,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.captures.kafka_release import KAFKA_SETTING, releases
+from jobs.captures.kafka_release import KAFKA_SETTING, PROPOSAL, releases
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.limit_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.limit_events import topic_events
 from jobs.replays.limit_schedule import NONE, parse_schedule
 from jobs.replays.one_shuffle import PACKED_COLUMNS
 from jobs.scenarios.scenario import Lane
-from jobs.scenarios.settings import Value
+from jobs.scenarios.settings import Value, release_number
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
@@ -35,12 +35,12 @@ def limit_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value], kafka: str
         def value(key: str, default: Value) -> Value:
             return lane.settings.get(key, captured.get(key, default))
 
-        rate = value("controller_mutation_rate", NONE)
+        followed, rate = str(value(KAFKA_SETTING, kafka)), value("controller_mutation_rate", NONE)
         return LimitLane(
             lane.name,
             parse_schedule(str(value("max.broker.partitions", NONE))),
             parse_schedule(str(value("max.partitions", NONE))),
-            str(value(KAFKA_SETTING, kafka)),
+            None if followed == PROPOSAL else release_number(followed),
             0.0 if rate == NONE else float(rate),
         )
 

@@ -14,7 +14,7 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.replays.session_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.session_events import session_events
-from jobs.scenarios.scenario import Lane
+from jobs.scenarios.scenario import Lane, values_in
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
@@ -22,8 +22,10 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
 from udfs.errors import CaptureError
 from udfs.replay.sessions.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, SHARDS, CacheSettings
-from udfs.replay.sessions.session_replay import SessionLanes, replay_sessions
+from udfs.replay.sessions.session_lanes import SessionLanes
+from udfs.replay.sessions.session_replay import replay_sessions
 from udfs.replay.sessions.session_report import ALGORITHM
+from udfs.wire.arrays import Ints
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
@@ -41,15 +43,14 @@ PROFILES: Mapping[Value | None, tuple[int, int]] = {
 def session_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SessionLanes:
     """The scenario's lanes as the replay takes them; what a lane does not change is as captured."""
 
-    def value(lane: Lane, key: str) -> Value | None:
-        return lane.settings.get(key, captured.get(key))
+    def column(key: str, unset: Ints | int = 0) -> Ints:
+        told = values_in(lanes, key, captured)
+        return np.where([value is None for value in told], unset, [int(value or 0) for value in told])
 
-    profiles = [PROFILES.get(value(lane, KAFKA_SETTING), (SHARDS, CURRENT)) for lane in lanes]
-    shards, rules = np.array(profiles, np.int64).T
-    shards = np.array([int(value(lane, CACHE_SHARDS) or of) for lane, of in zip(lanes, shards, strict=True)], np.int64)
-    slots = np.array([int(value(lane, SLOTS) or 0) for lane in lanes], np.int64) // shards
-    eviction_ms = np.array([int(value(lane, EVICTION_MS) or 0) for lane in lanes], np.int64)
-    settings = CacheSettings(slots=slots, shards=shards, eviction_ms=eviction_ms, rules=rules)
+    followed = values_in(lanes, KAFKA_SETTING, captured)
+    shards, rules = np.array([PROFILES.get(release, (SHARDS, CURRENT)) for release in followed], np.int64).T
+    shards = column(CACHE_SHARDS, shards)
+    settings = CacheSettings(column(SLOTS) // shards, shards, column(EVICTION_MS), rules)
     return SessionLanes(tuple(lane.name for lane in lanes), settings)
 
 

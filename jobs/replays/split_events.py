@@ -10,6 +10,7 @@ from jobs.replays.sequence_numbers import sequence
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
+from schemas.tables.values import CREATE_TOPIC, FROM_PRODUCE
 from udfs.errors import CaptureError
 from udfs.replay.splits.topic_limits import TopicLimits
 from udfs.wire.record_batches import MAGIC_VALUE_V2
@@ -28,7 +29,7 @@ def created_topics(changes: DataFrame) -> DataFrame:
     not refused.
     """
     c = TOPIC_CHANGES
-    made = changes.where((F.col(c.kind) == "create_topic") & (F.col(c.error_code) == 0) & ~F.col(c.validate_only))
+    made = changes.where((F.col(c.kind) == CREATE_TOPIC) & (F.col(c.error_code) == 0) & ~F.col(c.validate_only))
     last = F.max_by(F.col(c.max_message_bytes), F.struct(c.request_time, c.connection_id, c.exchange_no, c.position))
     return made.groupBy(c.topic).agg(last.alias(SENT.max_message_bytes))
 
@@ -38,7 +39,7 @@ def check_topics(batches: DataFrame, limits: TopicLimits) -> None:
     b, said = RECORD_BATCHES, sorted({topic for own in limits.own for topic in own})
     if not said:
         return
-    produced = batches.where((F.col(b.source) == "produce") & F.col(b.topic).isin(said))
+    produced = batches.where((F.col(b.source) == FROM_PRODUCE) & F.col(b.topic).isin(said))
     missing = sorted(set(said) - {row[0] for row in produced.select(b.topic).distinct().collect()})
     if missing:
         raise CaptureError(
@@ -76,7 +77,7 @@ def sent_batches(
         F.col(c.began_before_capture).alias(t.began_before),
     )
     produced = batches.where(
-        (F.col(b.source) == "produce") & F.col(b.size_bytes).isNotNull() & (F.col(b.magic) == MAGIC_VALUE_V2)
+        (F.col(b.source) == FROM_PRODUCE) & F.col(b.size_bytes).isNotNull() & (F.col(b.magic) == MAGIC_VALUE_V2)
     )
     requested = F.unix_micros(b.request_time)
     # A client writes what it likes there: what overflows is no time.

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.values import ANSWERED, CONSUMER
 from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUEST
 from schemas.wire.join_group import JOIN_GROUP_REQUEST
 from schemas.wire.sync_group import SYNC_GROUP_REQUEST
@@ -64,7 +65,7 @@ def takeovers(exchanges: DataFrame, fetches: DataFrame) -> DataFrame:
     """
     f = FETCH_PARTITIONS
     wanted = fetches.where(
-        (F.col(f.reader) == "consumer") & F.col(f.request_time).isNotNull() & F.col(f.read_position).isNotNull()
+        (F.col(f.reader) == CONSUMER) & F.col(f.request_time).isNotNull() & F.col(f.read_position).isNotNull()
     )
     columns = (
         f.client_id, f.client_address, f.broker, f.topic, f.partition, f.connection_id, f.exchange_no, f.request_time,
@@ -88,7 +89,7 @@ def takeovers(exchanges: DataFrame, fetches: DataFrame) -> DataFrame:
 def with_joins(found: DataFrame, exchanges: DataFrame) -> DataFrame:
     """The takeovers with the last JoinGroup of who takes over."""
     x, at = EXCHANGES, "at"
-    answered = exchanges.where((F.col(x.api_key) == JOIN_GROUP) & (F.col(x.status) == "answered"))
+    answered = exchanges.where((F.col(x.api_key) == JOIN_GROUP) & (F.col(x.status) == ANSWERED))
     joins = answered.select(
         F.struct(*process(x.client_id, x.client_address)).alias(_BY),
         F.col(x.response_time).alias(at),

@@ -9,12 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import NOT_READ, closed_lanes
-from jobs.report_page.fairness import (
-    CONSUMER,
-    captured_with_records,
-    consumers_in_closed_loop,
-    own_in_closed_loop,
-)
+from jobs.report_page.fairness import captured_with_records, consumers_in_closed_loop, own_in_closed_loop
 from jobs.report_page.own_lanes import own_labels
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of
@@ -22,6 +17,7 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
 from jobs.screen import Grid, size
 from schemas.tables.gold import FETCH_MEMORY, FETCH_TIMELINE
+from schemas.tables.values import CONSUMER
 from udfs.replay.fetch.fetch_report import ALGORITHM
 
 MOST_LANES, MOST_ROWS = 6, 20_000

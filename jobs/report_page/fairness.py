@@ -16,9 +16,9 @@ from jobs.report_page.wording import counted, duration, lane_heading, lane_label
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.screen import Grid
 from schemas.tables.gold import FETCH_FAIRNESS
+from schemas.tables.values import CONSUMER
 from udfs.replay.fetch.fetch_report import ALGORITHM, CLOSED_LOOP
 
-CONSUMER = "consumer"
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
 MOST_PARTITIONS, MOST_PLOTTED = 20, 14

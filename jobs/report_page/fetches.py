@@ -6,7 +6,6 @@ from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import closed_lanes, closed_table, open_lanes, open_table
 from jobs.report_page.fairness import (
-    CONSUMER,
     MOST_PLOTTED,
     NO_CONSUMER,
     NO_RECORDS,
@@ -24,9 +23,9 @@ from jobs.report_page.traffic import bin_start, fetching_consumers, readers, res
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.screen import Grid, size
 from schemas.tables.silver import FETCH_PARTITIONS
+from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.replay.fetch.fetch_report import ALGORITHM
 
-FOLLOWER = "follower"
 HARD_LIMIT_BEFORE = 3
 """Fetch versions below take the limit of a partition for hard, and so never get a larger message (KIP-74)."""
 OF_RECORDS = ("fetches_with_records", "empty_fetches")

@@ -35,7 +35,8 @@ from schemas.tables.gold_limits import (
     PARTITION_LIMITS,
     PARTITIONS_PER_BROKER,
 )
-from udfs.replay.limits.limit_fidelity import ALGORITHM, Verdict
+from schemas.tables.values import AUTO_CREATE, CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
+from udfs.replay.limits.limit_fidelity import ALGORITHM, PLACEMENTS, Verdict
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 from udfs.replay.limits.limit_report import LIMIT_NAMES
 
@@ -43,7 +44,7 @@ MOST_BROKERS, MOST_CLIENTS, MOST_OF_A_LANE, MOST_STEPS = 12, 8, 20, 256
 OF_BROKERS = LIMIT_NAMES[MAX_BROKER_PARTITIONS]
 PROPOSED = (OF_BROKERS, LIMIT_NAMES[MAX_PARTITIONS])
 OF_PROPOSAL = "(limits that KIP-578, a proposal, would bring; it passes over brokers that are full)"
-TRUST = ("create_topic", "auto_create", "create_partitions", "delete_topic", "placements")
+TRUST = (CREATE_TOPIC, AUTO_CREATE, CREATE_PARTITIONS, DELETE_TOPIC, PLACEMENTS)
 NO_CLUSTER = (
     "Replicas are counted from the first change to topics on, and the capture shows none, or no Metadata response that "
     "names brokers: capture the controller's connections while teams make topics, or describe the cluster in a file "

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.most import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.wire.fetch import ID_NOT_FOUND
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.tables.values import CONSUMER, FOLLOWER, FROM_PRODUCE, FULL
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
 
 FETCH = "FETCH"
@@ -31,7 +31,7 @@ def of_fetches() -> list[Column]:
     return [
         F.count("*").alias("fetches"),
         F.count_if(F.col(x.fetch_session_epoch) <= 0).alias("full"),
-        F.count_if(F.col(x.error_code) == ID_NOT_FOUND).alias("not_found"),
+        F.count_if(F.col(x.error_code) == FETCH_SESSION_ID_NOT_FOUND).alias("not_found"),
         F.sum(x.request_bytes).alias("request_bytes"),
         F.sum(x.response_bytes).alias("response_bytes"),
         F.min(x.api_version).alias("oldest"),
@@ -78,12 +78,12 @@ def readers(own_rows: OwnRows) -> DataFrame:
     x, f = EXCHANGES, FETCH_PARTITIONS
     closes = (F.col(x.fetch_session_epoch) == SESSIONLESS) & (F.col(x.fetch_session_id) > 0)
     answered = fetches(own_rows).where(F.col(x.fetch_replica_id).isNotNull() & F.col(x.response_time).isNotNull())
-    reader = F.when(F.col(x.fetch_replica_id) >= 0, "follower").otherwise("consumer").alias(f.reader)
+    reader = F.when(F.col(x.fetch_replica_id) >= 0, FOLLOWER).otherwise(CONSUMER).alias(f.reader)
     sent = answered.where(~closes).groupBy(reader).agg(
         F.count("*").alias("fetches"), F.min(x.api_version).alias("oldest")
     )  # fmt: skip
     fetch = F.struct(f.connection_id, f.exchange_no)
-    opened = F.when((F.col(f.kind) == "full") & (F.col(f.response_session_id) > 0), fetch)
+    opened = F.when((F.col(f.kind) == FULL) & (F.col(f.response_session_id) > 0), fetch)
     got = own_rows(f).groupBy(f.reader).agg(
         F.sum(f.returned_bytes).alias("bytes"), F.count_distinct(opened).alias("sessions"),
         F.count_distinct(F.when(F.col(f.returned_bytes) > 0, fetch)).alias("served"),
@@ -108,7 +108,7 @@ def fetching_consumers(own_rows: OwnRows) -> DataFrame:
     f = FETCH_PARTITIONS
     asked = F.when(F.col(f.api_version) >= FIRST_WITH_MAX_BYTES, F.col(f.max_bytes))
     size = F.when(F.col(f.response_record_bytes) > 0, F.col(f.response_record_bytes))
-    of_consumers = fetch_requests(own_rows).where(F.col(f.reader) == "consumer").groupBy(f.client_id).agg(
+    of_consumers = fetch_requests(own_rows).where(F.col(f.reader) == CONSUMER).groupBy(f.client_id).agg(
         F.count("*").alias("fetches"), F.count_if(F.col(f.response_record_bytes) == 0).alias("empty"),
         F.sum(f.response_record_bytes).alias("bytes"), F.percentile_approx(size, 0.5).alias("median"),
         F.max(asked).alias(f.max_bytes), F.max(f.min_bytes).alias(f.min_bytes),
@@ -120,7 +120,7 @@ def fetching_consumers(own_rows: OwnRows) -> DataFrame:
 def produced(own_rows: OwnRows) -> DataFrame:
     """The batches that producers sent, whole ones."""
     b = RECORD_BATCHES
-    return own_rows(b).where((F.col(b.source) == "produce") & F.col(b.size_bytes).isNotNull())
+    return own_rows(b).where((F.col(b.source) == FROM_PRODUCE) & F.col(b.size_bytes).isNotNull())
 
 
 def of_batches() -> list[Column]:

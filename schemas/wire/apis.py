@@ -6,6 +6,7 @@ where no version has it. A frame of an API that bears credentials is never decod
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -120,3 +121,7 @@ APIS = (
     Api(93, "STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE", 0, 0, 0),
     Api(94, "UNREGISTER_CONTROLLER", 0, 0, 0),
 )
+# fmt: on
+
+API_KEYS: Mapping[str, int] = {api.name: api.key for api in APIS}
+"""By name."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from schemas.wire.errors import (
+    FETCH_SESSION_ID_NOT_FOUND,
+    FETCH_SESSION_TOPIC_ID_ERROR,
+    INVALID_FETCH_SESSION_EPOCH,
+)
 from schemas.wire.message import Field, Message
 
-SESSION_ERRORS = ID_NOT_FOUND, INVALID_EPOCH, TOPIC_ID_ERROR = 70, 71, 106
-"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH (KIP-227) and FETCH_SESSION_TOPIC_ID_ERROR (KIP-516), in the
-order in which org.apache.kafka.server.FetchManager.newContext looks for them (Kafka 4.3). A session that is there stays
-as it is: its epoch, its place in the cache and when it was used last.
+SESSION_ERRORS = FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR
+"""Of KIP-227, and the last of KIP-516, in the order in which org.apache.kafka.server.FetchManager.newContext looks for
+them (Kafka 4.3). A session that is there stays as it is: its epoch, its place in the cache and when it was used last.
 """
 
 # One line a field, nested as in Kafka's JSON.

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-MESSAGE_TOO_LARGE = 10
-"""Error of a batch above max.message.bytes (org.apache.kafka.common.protocol.Errors)."""
-
 # One line a field, nested as in Kafka's JSON.
 # fmt: off
 

@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from schemas.wire.apis import API_KEYS
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
     """A broker that offers an API in this version or a later one is of this release or a later one.
 
-    until: the last release that has no mark of its own and bears this one; empty where the next one has.
+    api: its name. until: the last release that has no mark of its own and bears this one; empty where the next one has.
     """
 
     release: str
-    api_key: int
+    api: str
     version: int
     until: str = ""
+
+    @property
+    def api_key(self) -> int:
+        """The API's key."""
+        return API_KEYS[self.api]
 
     @property
     def last(self) -> str:
@@ -27,45 +34,45 @@ class Mark:
         return self.until or self.release
 
 
-BROKERS_ONLY = 3
-"""METADATA, which every broker offers and no controller: a controller's versions do not tell a broker's release."""
+BROKERS_ONLY = API_KEYS["METADATA"]
+"""An API which every broker offers and no controller: a controller's versions do not tell a broker's release."""
 
 MARKS = (
-    Mark("0.10.0", 18, 0),
-    Mark("0.10.1", 1, 3),
-    Mark("0.10.2", 9, 2),
-    Mark("0.11", 0, 3),
-    Mark("1.0", 1, 6),
-    Mark("1.1", 1, 7),
-    Mark("2.0", 1, 8),
-    Mark("2.1", 1, 10),
-    Mark("2.2", 2, 5),
-    Mark("2.3", 1, 11),
-    Mark("2.4", 0, 8),
-    Mark("2.5", 11, 7),
-    Mark("2.6", 16, 4),
-    Mark("2.7", 1, 12),
-    Mark("2.8", 0, 9),
-    Mark("3.0", 2, 7),
-    Mark("3.1", 1, 13),
-    Mark("3.2", 11, 9),
-    Mark("3.3", 35, 4, until="3.4"),
-    Mark("3.5", 1, 15, until="3.6"),
-    Mark("3.7", 1, 16),
-    Mark("3.8", 0, 11),
-    Mark("3.9", 1, 17),
-    Mark("4.0", 3, 13),
-    Mark("4.1", 1, 18),
-    Mark("4.2", 2, 11),
-    Mark("4.3", 35, 5),
-    Mark("4.4", 42, 3),
+    Mark("0.10.0", "API_VERSIONS", 0),
+    Mark("0.10.1", "FETCH", 3),
+    Mark("0.10.2", "OFFSET_FETCH", 2),
+    Mark("0.11", "PRODUCE", 3),
+    Mark("1.0", "FETCH", 6),
+    Mark("1.1", "FETCH", 7),
+    Mark("2.0", "FETCH", 8),
+    Mark("2.1", "FETCH", 10),
+    Mark("2.2", "LIST_OFFSETS", 5),
+    Mark("2.3", "FETCH", 11),
+    Mark("2.4", "PRODUCE", 8),
+    Mark("2.5", "JOIN_GROUP", 7),
+    Mark("2.6", "LIST_GROUPS", 4),
+    Mark("2.7", "FETCH", 12),
+    Mark("2.8", "PRODUCE", 9),
+    Mark("3.0", "LIST_OFFSETS", 7),
+    Mark("3.1", "FETCH", 13),
+    Mark("3.2", "JOIN_GROUP", 9),
+    Mark("3.3", "DESCRIBE_LOG_DIRS", 4, until="3.4"),
+    Mark("3.5", "FETCH", 15, until="3.6"),
+    Mark("3.7", "FETCH", 16),
+    Mark("3.8", "PRODUCE", 11),
+    Mark("3.9", "FETCH", 17),
+    Mark("4.0", "METADATA", 13),
+    Mark("4.1", "FETCH", 18),
+    Mark("4.2", "LIST_OFFSETS", 11),
+    Mark("4.3", "DESCRIBE_LOG_DIRS", 5),
+    Mark("4.4", "DELETE_GROUPS", 3),
 )
 """In ascending order: all releases since brokers tell their versions (KIP-35) that differ in one of them."""
 
 FETCHES = (
-    Mark("0.10.0", 1, 2),
-    Mark("0.10.1", 1, 3),
-    Mark("0.11", 1, 4),
-    *(mark for mark in MARKS[4:] if mark.api_key == 1),
+    Mark("0.10.0", "FETCH", 2),
+    Mark("0.10.1", "FETCH", 3),
+    Mark("0.11", "FETCH", 4),
+    *(mark for mark in MARKS[4:] if mark.api == "FETCH"),
 )
 """What the versions of Fetch that a broker answers tell of it, in ascending order."""

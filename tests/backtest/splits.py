@@ -10,7 +10,7 @@ from typing import Any
 
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.silver import RECORD_BATCHES
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from tests.backtest.figures import Figures
 from tests.backtest.replays import Replayed, replayed
 from tests.backtest.split_traffic import BASE, CHANGES, PAIRS

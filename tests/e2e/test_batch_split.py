@@ -18,7 +18,7 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from tests.e2e.conftest import IN_FORCE, RUN_AT, CapturedLake
 from udfs.replay.splits.size_errors import FIRST_EXACT, RECUT, RECUT_EXACT
 from udfs.replay.splits.split_fidelity import UNKNOWN

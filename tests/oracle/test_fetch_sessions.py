@@ -14,22 +14,16 @@ from jobs.replays.session_cache import PROFILES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS
-from schemas.wire.fetch import ID_NOT_FOUND, INVALID_EPOCH, TOPIC_ID_ERROR
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
-from udfs.replay.sessions.session_cache import (
-    CURRENT,
-    GREATEST_ID,
-    SHARDS,
-    CacheSettings,
-    next_epoch,
-)
+from udfs.replay.sessions.session_cache import CURRENT, GREATEST_ID, SHARDS, CacheSettings, next_epoch
 from udfs.replay.sessions.session_clients import larger_clients, new_clients, tell_clients
 from udfs.replay.sessions.session_contents import measure_all
 from udfs.replay.sessions.session_entries import CONTENTS, larger_memory, new_memory
 from udfs.replay.sessions.session_events import events_of
 from udfs.replay.sessions.session_fidelity import Metric
-from udfs.replay.sessions.session_replay import SessionLanes
+from udfs.replay.sessions.session_lanes import SessionLanes
 from udfs.wire.arrays import Records
 from udfs.wire.fetch_sizes import fetch_sizes
 
@@ -274,7 +268,7 @@ def expected_sums(block: Block) -> dict[str, int]:
         SESSION_CACHE.full_fetches: len([r for r in block.requests if r.epoch <= 0]),
         SESSION_CACHE.created: len([r for r in placed if r.response_session_id]),
         SESSION_CACHE.refused: len([r for r in placed if not r.response_session_id]),
-        SESSION_CACHE.not_found: len([r for r in block.requests if r.error == ID_NOT_FOUND]),
+        SESSION_CACHE.not_found: len([r for r in block.requests if r.error == FETCH_SESSION_ID_NOT_FOUND]),
     }
 
 
@@ -321,7 +315,12 @@ def test_each_error_of_a_session_is_among_them(kafka: Blocks) -> None:
                 for r in block.requests]  # fmt: skip
     errors = {r.error for _, r in requests}
     has_ids = requests[0][0].release.has_topic_ids
-    assert errors == {0, ID_NOT_FOUND, INVALID_EPOCH, *((TOPIC_ID_ERROR,) if has_ids else ())}
+    assert errors == {
+        0,
+        FETCH_SESSION_ID_NOT_FOUND,
+        INVALID_FETCH_SESSION_EPOCH,
+        *((FETCH_SESSION_TOPIC_ID_ERROR,) if has_ids else ()),
+    }
     emptied = [r for block, r in requests if r.epoch > 0 and not block.fetches[r.fetch].partitions and not r.error]
     assert emptied
     assert {r.response_session_id for r in emptied} == {0}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests.oracle.conftest import Jars, RunJava
-from udfs.wire.message_sets import Unwrapped, unwrapped
-from udfs.wire.record_batches import RecordBatches, walk
-from udfs.wire.records import Budget
+from tests.unit.wire.test_message_sets import read
+from udfs.wire.message_sets import Unwrapped
+from udfs.wire.record_batches import RecordBatches
 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4"}
 JARS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1")
@@ -53,11 +53,6 @@ def sets(kafka_clients: Path, jars: Jars, run_java: RunJava) -> list[Set]:
         told = [tuple(map(int, batch.split())) for batch in batches]
         found.append(Set(magic, codec, appended, bytes.fromhex(written), told))
     return found
-
-
-def read(written: bytes) -> Unwrapped:
-    arena = np.frombuffer(written, np.uint8)
-    return unwrapped(arena, walk(arena, np.array([0]), np.array([len(arena)])), Budget())
 
 
 def numbers_of(found: Unwrapped) -> list[tuple[int, ...]]:

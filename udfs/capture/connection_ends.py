@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from udfs.capture.conversation import KAFKA
-from udfs.capture.segments import JUMP_BYTES, NEVER, UNKNOWN, Packets, signed_distance
+from udfs.capture.segments import BEHIND_ALL, JUMP_BYTES, UNKNOWN, Packets, signed_distance
 from udfs.capture.tcp_headers import ACK, FIN, RST, SYN
 from udfs.wire.arrays import Record, Records
 from udfs.wire.kernel import kernel
@@ -29,7 +29,7 @@ def new_connection(connections: Records, directions: Records, index: int, run: i
         directions[side].fin = directions[side].rst = UNKNOWN
         directions[side].outlier = UNKNOWN
         directions[side].split = UNKNOWN
-        directions[side].point = NEVER
+        directions[side].point = BEHIND_ALL
 
 
 @kernel
@@ -123,7 +123,7 @@ def ahead_of_stream(direction: Record, sequence: int) -> int:
 
 @kernel
 def sent_bytes(direction: Record) -> int:
-    """Stream offset behind all that a side sent before it ended its stream, or NEVER where no packet tells.
+    """Stream offset behind all that a side sent before it ended its stream, or BEHIND_ALL where no packet tells.
 
     Nothing lies behind a FIN (RFC 9293, 3.6): one before bytes that were captured is not this stream's. An RST may
     bear the number that the other side had acknowledged (3.5.2), so that one before them ends the stream as well.
@@ -131,4 +131,4 @@ def sent_bytes(direction: Record) -> int:
     fin, rst = ahead_of_stream(direction, direction.fin), ahead_of_stream(direction, direction.rst)
     if fin >= 0:
         return int(direction.highest + fin)
-    return NEVER if rst == UNKNOWN else int(direction.highest + max(rst, 0))
+    return BEHIND_ALL if rst == UNKNOWN else int(direction.highest + max(rst, 0))

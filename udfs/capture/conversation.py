@@ -27,7 +27,7 @@ from udfs.capture.framing import (
     take,
 )
 from udfs.capture.sasl import begins_tokens, pass_broker_token, pass_client_token
-from udfs.capture.segments import NEVER, UNKNOWN
+from udfs.capture.segments import BEHIND_ALL, UNKNOWN
 from udfs.capture.sync import (
     ENOUGH_OF_HEADER,
     OpenRequests,
@@ -82,13 +82,13 @@ CONNECTION = np.dtype(
 
 @kernel
 def tls_packet(stream: Stream) -> int:
-    """Place of the packet by which what is in hand begins with a TLS record header (RFC 8446, 5.1), or NEVER."""
+    """Place of the packet by which what is in hand begins with a TLS record header (RFC 8446, 5.1), or BEHIND_ALL."""
     if len(stream.extents) == 0 or stream.extents[0, 1] - stream.extents[0, 0] < 3:
-        return NEVER
+        return BEHIND_ALL
     offset, start = stream.extents[0, 0], stream.extents[0, 2]
     first, major, minor = stream.arena[start], stream.arena[start + 1], stream.arena[start + 2]
     is_tls = 20 <= first <= 23 and major == 3 and minor <= 4
-    return int(stream.places[stream.pieces[piece_holding(stream, offset + 2), 2]]) if is_tls else NEVER
+    return int(stream.places[stream.pieces[piece_holding(stream, offset + 2), 2]]) if is_tls else BEHIND_ALL
 
 
 @kernel
@@ -102,9 +102,9 @@ def request_place(stream: Stream, offset: int) -> int:
 
 @kernel
 def earliest_request(stream: Stream, state: int, offset: int) -> int:
-    """Place of the first packet by which the request can be there that `probe` found or waits for, or NEVER."""
+    """Place of the first packet by which the request can be there that `probe` found or waits for, or BEHIND_ALL."""
     if state == HOLE or offset >= stream_end(stream):
-        return NEVER
+        return BEHIND_ALL
     return request_place(stream, offset)
 
 
@@ -186,7 +186,7 @@ def reason_of(state: int, stream: Stream, position: int) -> int:
         return IMPLAUSIBLE_HEADER
     last = len(stream.extents) - 1
     is_at_end = extent_holding(stream, position) == last and stream.extents[last, 0] <= position
-    more_was_sent = stream_end(stream) < stream.sent < NEVER
+    more_was_sent = stream_end(stream) < stream.sent < BEHIND_ALL
     return CUT_AT_END if is_at_end and not more_was_sent else BEHIND_GAP
 
 

@@ -67,7 +67,7 @@ class Stream(NamedTuple):
     packets: Ints  # by packet row, the packet's number
     barrier: int  # place of the first packet not settled
     is_final: bool  # no more packets will come
-    sent: int  # stream offset behind all that was ever sent; NEVER until the connection has ended, or if nothing tells
+    sent: int  # stream offset behind all that was sent, BEHIND_ALL while the connection goes on or where nothing tells
     near: Ints  # [1] a piece by which others may be found
     split: int  # stream offset where a piece begins but no segment, or UNKNOWN
 

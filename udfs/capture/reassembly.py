@@ -21,7 +21,7 @@ from udfs.capture.framing import (
     stream_end,
 )
 from udfs.capture.segments import (
-    NEVER,
+    BEHIND_ALL,
     UNKNOWN,
     Arena,
     Packets,
@@ -81,7 +81,7 @@ def place_packets(packets: Packets, first: int, end: int, side: int, direction: 
 @kernel
 def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int) -> int:
     """Place of the first packet that brought a piece of an extent behind the settled ones."""
-    barrier = NEVER
+    barrier = BEHIND_ALL
     if settled < len(extents):
         for i in range(len(pieces)):
             if pieces[i, 0] >= extents[settled, 0]:
@@ -119,7 +119,7 @@ def open_stream(
     barrier = first_unsettled(packets, pieces, extents, settled)
     return Stream(
         arena.data, extents[:settled], pieces, packets.time, packets.place, packets.number, barrier, is_final,
-        sent_bytes(direction) if is_final else NEVER, np.zeros(1, np.int64), direction.split,
+        sent_bytes(direction) if is_final else BEHIND_ALL, np.zeros(1, np.int64), direction.split,
     )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def talk(conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Sho
             found = with_room(found)
         barrier, answers = first_unframed(client, sides[conn.client]), sides[1 - conn.client]
         if answers.highest - answers.position > MAX_FRAME_BYTES:  # a request of a false size is not waited for
-            barrier = NEVER
+            barrier = BEHIND_ALL
         found = with_room(found)  # before the requests are indexed: no more come, so they stay where they are
         waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS], barrier)
         while not frame_responses(broker, answers, conn, waiting, found):
@@ -193,7 +193,7 @@ def close(conn: Record, sides: Records, streams: tuple[Stream, Stream], first_re
         direction = sides[side]
         if stream_end(streams[side]) > direction.position:
             skip_to(streams[side], direction, stream_end(streams[side]), CUT_AT_END)
-        if conn.protocol == KAFKA and streams[side].sent < NEVER:
+        if conn.protocol == KAFKA and streams[side].sent < BEHIND_ALL:
             direction.missing_bytes += max(streams[side].sent - direction.position, 0)
         if is_full(found):
             found = with_room(found)

@@ -7,6 +7,7 @@ at only as far as it takes to tell where requests and responses go on.
 
 from __future__ import annotations
 
+from schemas.wire.apis import API_KEYS
 from udfs.capture.framing import (
     COMPLETE,
     HOLE,
@@ -27,7 +28,7 @@ from udfs.wire.arrays import Record, Shorts
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
 
-SASL_HANDSHAKE = 17
+SASL_HANDSHAKE = API_KEYS["SASL_HANDSHAKE"]
 SASL_TOKENS = 4
 """A reason beside those of `udfs.capture.conversation`."""
 # sasl.server.max.receive.size' default.

@@ -21,7 +21,8 @@ from udfs.wire.kernel import allocating_kernel, kernel
 from udfs.wire.primitives import copy_bytes
 
 UNKNOWN = -(1 << 62)
-NEVER = (1 << 62) - 1
+BEHIND_ALL = (1 << 62) - 1
+"""Of places, stream offsets and capture points: behind every one that there is."""
 
 # A segment that arrives when the stream is already this far ahead comes too late to fill a gap, and a gap with this
 # much stream behind it stays one: far above the reordering of real networks, bounded enough to hold.

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
+from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from udfs.arrow import array_of, coded, repeated
 from udfs.capture.segments import UNKNOWN
@@ -123,6 +124,8 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
     parent = found.parent
     topic, topic_id = exchanges.names.topic_columns(fields.topic[parent])
     known = found.size >= 0
+    is_fetched = source == FROM_FETCH
+    offsets = fetched_offsets(found) if is_fetched else assigned_offsets(found, fields.base_offset)
     t = RECORD_BATCHES
     exchange = fields.exchange[parent]
     return rows_of(
@@ -135,7 +138,7 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
             t.topic_id: topic_id,
             t.partition: fields.partition[parent],
             t.position: position_among(parent),
-            t.base_offset: fetched_offsets(found) if source == "fetch" else assigned_offsets(found, fields.base_offset),
+            t.base_offset: offsets,
             t.size_bytes: array_of(found.size, known),
             t.available_bytes: found.available,
             t.is_cut: found.is_cut != 0,
@@ -182,7 +185,7 @@ def header_columns(found: RecordBatches, source: str) -> dict[str, pa.Array[Any]
     """The columns that a batch's header gives as they are; null where it is cut, or of a format that has none such."""
     has_header = found.record_count >= 0
     # A broker gives the messages of a produced set offsets of its own, one after the other (LogValidator).
-    is_produced_set = (found.magic < MAGIC_VALUE_V2) & (source == "produce")
+    is_produced_set = (found.magic < MAGIC_VALUE_V2) & (source == FROM_PRODUCE)
     t = RECORD_BATCHES
     columns: dict[str, Ints] = {
         t.last_offset_delta: np.where(is_produced_set, found.record_count - 1, found.last_offset_delta),

@@ -11,6 +11,7 @@ from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUAR
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import EXCHANGE_COUNTS
 from schemas.tables.table import Table
+from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.declared import API_VERSIONS, FETCH, METADATA, PRODUCE
 from udfs.capture.chunks import Frames, frames
 from udfs.facts.arrow_tables import pack
@@ -70,10 +71,10 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH.request.api_key))
     for rows in fetch_rows(exchanges, messages, carried.session):
         yield FETCH_PARTITIONS, rows
-    yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), "fetch", carried.records)
+    yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), FROM_FETCH, carried.records)
     if len(produces := exchanges.of_api(PRODUCE.request.api_key)):
         fields = produced_fields(exchanges, produces)
-        yield RECORD_BATCHES, batch_rows(exchanges, fields, "produce", carried.records)
+        yield RECORD_BATCHES, batch_rows(exchanges, fields, FROM_PRODUCE, carried.records)
     if len(which := exchanges.of_api(METADATA.request.api_key)):
         metadata = decode_both(exchanges, METADATA, which)
         for rows in metadata_rows(exchanges, metadata):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import EXCHANGES
+from schemas.tables.values import ANSWERED, NO_RESPONSE, ORPHAN_RESPONSE, UNANSWERED
 from schemas.wire.apis import APIS
 from udfs.arrow import array_of, coded
 from udfs.capture.framing import SIZE_BYTES
@@ -27,7 +28,7 @@ OF_LOG = (
 _NAME_OF = {api.key: api.name for api in APIS}
 API_NAMES = pa.array([*(_NAME_OF.get(key) for key in range(max(_NAME_OF) + 1)), None], pa.string())
 """By API key, as in Kafka's request log; the last is null, for keys that no known Kafka has."""
-STATUSES = pa.array(["answered", "no_response", "unanswered", "orphan_response"])
+STATUSES = pa.array([ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE])
 """By status code."""
 FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault], pa.string())
 """By DecodeFault code, null for none."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.fetch import INVALID_EPOCH
+from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
 from udfs.facts.held_session import (
     GENERATION,
     IS_KNOWN,
@@ -247,7 +247,7 @@ def is_followed(session: Session, fetch: Record) -> bool:
     """
     state = session.state
     is_next = state[SESSION_ID] == fetch.session_id and state[NEXT_EPOCH] == fetch.session_epoch
-    return bool(is_next and state[IS_KNOWN] == 1 and fetch.response_error != INVALID_EPOCH)
+    return bool(is_next and state[IS_KNOWN] == 1 and fetch.response_error != INVALID_FETCH_SESSION_EPOCH)
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import FETCH_PARTITIONS
+from schemas.tables.values import CONSUMER, FOLLOWER, FULL, INCREMENTAL, SESSIONLESS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from udfs.arrow import array_of, coded
 from udfs.capture.segments import UNKNOWN
@@ -23,9 +24,8 @@ from udfs.wire.arrays import Ints, Records
 from udfs.wire.messages import Decoded, decode
 
 ROWS_AT_A_TIME = 200_000
-FULL, INCREMENTAL, SESSIONLESS = "full", "incremental", "sessionless"
 KINDS = pa.array([FULL, INCREMENTAL, SESSIONLESS])
-READERS = pa.array(["consumer", "follower"])
+READERS = pa.array([CONSUMER, FOLLOWER])
 
 
 @dataclass

@@ -16,10 +16,10 @@ from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from udfs.arrow import array_of
 from udfs.searches import behind
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints
 
 BROKER, TOPIC, TOPIC_ID, REQUEST_TIME = "broker", "topic", "topic_id", "request_time"
-ALWAYS, FOREVER = -(1 << 62), 1 << 62
 OF_CLUSTER = "/"
 
 
@@ -33,7 +33,7 @@ class InForce(NamedTuple):
 
     topic_id: str
     since: int = ALWAYS
-    until: int = FOREVER
+    until: int = NEVER
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Names:
             parts: list[Any] = [looked_up(server, self.cluster_of).fill_null(""), topic.cast(pa.string()), OF_CLUSTER]
             topic = pc.binary_join_element_wise(*parts)
         number = pc.index_in(topic, value_set=names).fill_null(-1).to_numpy().astype(np.int64)
-        from_us, to_us = (time.cast(pa.int64()).fill_null(end).to_numpy() for end in (ALWAYS, FOREVER))
+        from_us, to_us = (time.cast(pa.int64()).fill_null(end).to_numpy() for end in (ALWAYS, NEVER))
         place = behind(of, since, np.maximum(number, 0), from_us) - 1
         within = np.where((number >= 0) & (place >= 0), place, len(ids))
         known = (np.append(of, -1)[within] == number) & (to_us <= np.append(until, ALWAYS)[within]) & (number >= 0)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Column
+from schemas.tables.values import BROKER, PARTITION, TOPIC
 from udfs.arrow import repeated
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
@@ -85,7 +86,7 @@ def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said: Sa
     text = {name: span_texts(exchanges, level, name) for name in ("host", "rack")}
     t = CLUSTER_METADATA
     return entry_rows(
-        exchanges, "broker", exchange, position_among(level.parent),
+        exchanges, BROKER, exchange, position_among(level.parent),
         {t.cluster_id: exchanges.names.texts_of(said.cluster[exchange]), t.node_id: level.column("node_id"),
          t.host: text["host"], t.port: level.column("port"), t.rack: text["rack"]},
     )  # fmt: skip
@@ -113,7 +114,7 @@ def topic_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said: Sai
         CLUSTER_METADATA.is_named: pa.array(said.named[exchange]),
         CLUSTER_METADATA.error_code: level.column("error_code")[rows],
     }
-    return entry_rows(exchanges, "topic", exchange, position_among(level.parent)[rows], columns)
+    return entry_rows(exchanges, TOPIC, exchange, position_among(level.parent)[rows], columns)
 
 
 def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said: Said) -> pa.RecordBatch:
@@ -132,7 +133,7 @@ def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said:
         t.isr_nodes: node_lists(decoded, level, "isr_nodes"),
         t.error_code: level.column("error_code"),
     }
-    return entry_rows(exchanges, "partition", exchange, position_among(frame), columns)
+    return entry_rows(exchanges, PARTITION, exchange, position_among(frame), columns)
 
 
 def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array[Any]:

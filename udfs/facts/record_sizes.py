@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
+from schemas.tables.values import FROM_FETCH
 from udfs.arrow import array_of, compute
 from udfs.facts.arrow_tables import TYPES, nulls_besides
 from udfs.facts.asked_records import Asked
@@ -58,14 +59,14 @@ def asked_columns(
     types = {str(column): TYPES[column.type] for column in COLUMNS}
     rows: list[dict[str, Any]] = [{}] * n
     for row in learnt(found, source, is_learnt):  # a batch, not a record: one call of a codec and one of a kernel
-        is_fetched = source == "fetch"
+        is_fetched = source == FROM_FETCH
         rows[row] = _fetched(arena, found, row, budget) if is_fetched else _produced(arena, found, row, budget, asked)
     return {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
 
 
 def learnt(found: RecordBatches, source: str, is_learnt: Bools) -> list[int]:
     """The batches to learn of; a consumer decompresses what is compressed and not cut."""
-    if source == "fetch":
+    if source == FROM_FETCH:
         is_learnt = is_learnt & (found.codec > 0) & (found.is_cut == 0) & (found.magic == MAGIC_VALUE_V2)
     rows: list[int] = np.flatnonzero(is_learnt).tolist()
     return rows

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver_topics import CLUSTER_METADATA
+from schemas.tables.values import RELEASE
 from schemas.wire.releases import BROKERS_ONLY, MARKS
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.messages import Messages
@@ -13,7 +14,6 @@ from udfs.facts.metadata import entry_rows
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.messages import Decoded
 
-ENTRY = "release"
 UNKNOWN = -1
 
 
@@ -23,7 +23,7 @@ def release_rows(exchanges: Exchanges, versions: Messages) -> pa.RecordBatch:
     told = np.flatnonzero(newest != UNKNOWN)
     releases = pa.array([MARKS[place].release for place in newest[told].tolist()], pa.string())
     at = versions.answered[told]
-    return entry_rows(exchanges, ENTRY, at, np.zeros(len(at), np.int64), {CLUSTER_METADATA.release: releases})
+    return entry_rows(exchanges, RELEASE, at, np.zeros(len(at), np.int64), {CLUSTER_METADATA.release: releases})
 
 
 def newest_marks(decoded: Decoded, responses: int) -> Ints:

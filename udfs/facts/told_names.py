@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
+from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
 
 SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", "cluster"
-CREATION, DELETION = "create_topic", "delete_topic"
-"""Of `topic_changes.kind`, what gives a name another id, or none."""
 TOLD_BY = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)
 _COLUMNS: list[pa.Field[Any]] = [
     pa.field("what", pa.string()),
@@ -29,8 +28,8 @@ _COLUMNS: list[pa.Field[Any]] = [
 ]
 TOLD = pa.schema(_COLUMNS)
 """Each by the server, address:port, that says so. SHOWN_ID: a topic, its id, when it was first told and last asked for;
-CHANGE: a topic, CREATION or DELETION, when that was asked for; BROKER: a host, its port, the node id; CLUSTER: the
-cluster's id; SERVER: its own address:port, of one that says nothing, too. Times in us since 1970.
+CHANGE: a topic, CREATE_TOPIC or DELETE_TOPIC, when that was asked for; BROKER: a host, its port, the node id; CLUSTER:
+the cluster's id; SERVER: its own address:port, of one that says nothing, too. Times in us since 1970.
 """
 
 
@@ -62,7 +61,7 @@ def _told_by_changes(rows: pa.Table) -> list[pa.Table]:
     is_checked_only = pc.field(t.validate_only)
     done = rows.filter((pc.field(t.error_code) == 0) & (is_checked_only.is_null() | ~is_checked_only))
     asked = _us(done[t.request_time])
-    made = done.filter(pc.field(t.kind).isin([CREATION, DELETION]))
+    made = done.filter(pc.field(t.kind).isin([CREATE_TOPIC, DELETE_TOPIC]))
     changes = _rows(CHANGE, made[t.broker], made[t.topic], made[t.kind], _us(made[t.request_time]))
     return [_rows(SHOWN_ID, done[t.broker], done[t.topic], done[t.topic_id], asked, asked), changes]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schemas.tables import values
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.table import Column
 from schemas.wire.declared import ALTER_PARTITION_REASSIGNMENTS, CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
@@ -48,7 +49,7 @@ def change_rows(
     """Rows of one kind; columns that such a request does not have are null. exchange: int64, of each row."""
     shared = shared_columns(exchanges, exchange)
     kinds = {str(TOPIC_CHANGES.kind): repeated(kind, len(exchange))}
-    given = {**shared, **kinds, **{str(name): values for name, values in columns.items()}}
+    given = {**shared, **kinds, **{str(name): column for name, column in columns.items()}}
     return rows_of(TOPIC_CHANGES, {**given, **nulls_besides(TOPIC_CHANGES, given, len(exchange))})
 
 
@@ -61,7 +62,7 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
     t = TOPIC_CHANGES
     placed = messages.request.levels["topics.assignments"]
     assignments = assignment_texts(messages.request, "topics.assignments", placed.column("partition_index"))
-    yield change_rows(exchanges, "create_topic", exchange, {
+    yield change_rows(exchanges, values.CREATE_TOPIC, exchange, {
         t.position: position_among(topics.parent),
         t.topic: exchanges.names.texts_of(name),
         t.topic_id: topic_ids(exchanges, answer, row),
@@ -92,7 +93,7 @@ def deleted_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
         row = np.where(asked_id != ABSENT, by_id, answer_of(exchange, name, answered, answer_name))
         ids = np.where(asked_id != ABSENT, asked_id, pick(answer_id, row, ABSENT))
         t = TOPIC_CHANGES
-        yield change_rows(exchanges, "delete_topic", exchange, {
+        yield change_rows(exchanges, values.DELETE_TOPIC, exchange, {
             t.position: position_among(topics.parent),
             t.topic: exchanges.names.texts_of(np.where(name != ABSENT, name, pick(answer_name, row, ABSENT))),
             t.topic_id: exchanges.names.topic_columns(ids)[1],
@@ -111,7 +112,7 @@ def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.
     partition = first_new[placed.parent] + position_among(placed.parent)
     assignments = assignment_texts(messages.request, "topics.assignments", partition)
     t = TOPIC_CHANGES
-    yield change_rows(exchanges, "create_partitions", exchange, {
+    yield change_rows(exchanges, values.CREATE_PARTITIONS, exchange, {
         t.position: position_among(topics.parent),
         t.topic: exchanges.names.texts_of(name),
         t.num_partitions: topics.column("count"),
@@ -142,7 +143,7 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
     is_refused = ((error == 0) | (error == UNKNOWN)) & (refused[exchange] != 0)
     moved = assignment_texts(messages.request, "topics.partitions", partition, "replicas")
     t = TOPIC_CHANGES
-    yield change_rows(exchanges, "reassign_partition", exchange, {
+    yield change_rows(exchanges, values.REASSIGN_PARTITION, exchange, {
         t.position: position_among(frame),
         t.topic: exchanges.names.texts_of(name),
         t.partition: partition,
@@ -161,7 +162,7 @@ def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBa
     allowed = messages.request.levels[""].column("allow_auto_topic_creation")[topics.parent] == 1
     wanted = np.flatnonzero(allowed & (name != ABSENT) & (error != 0))
     t = TOPIC_CHANGES
-    return change_rows(exchanges, "auto_create", exchange[wanted], {
+    return change_rows(exchanges, values.AUTO_CREATE, exchange[wanted], {
         t.position: position_among(topics.parent)[wanted],
         t.topic: exchanges.names.texts_of(name[wanted]),
         t.error_code: known(error[wanted]),

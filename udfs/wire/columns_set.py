@@ -23,25 +23,25 @@ from udfs.wire.layout import (
 )
 
 # Which rows of a level set a column: none, those with a tag, those that have the struct it is in, or all.
-NEVER, IF_TAGGED, IF_THERE, ALWAYS = range(4)
+NO_ROWS, IF_TAGGED, IF_THERE, ALL_ROWS = range(4)
 
 
 @cache
 def columns_set(message: Message) -> Codes:
-    """NEVER, IF_TAGGED, IF_THERE or ALWAYS, int8[versions, columns]; NEVER for the PARENT of a level without rows."""
+    """Which rows set each column, int8[versions, columns]; NO_ROWS for the PARENT of a level without rows."""
     layout = lay_out(message)
-    found = np.full((newest_version(message.versions) + 1, len(layout.columns)), NEVER, np.int8)
+    found = np.full((newest_version(message.versions) + 1, len(layout.columns)), NO_ROWS, np.int8)
     for version in range(len(found)):
         if is_in(version, message.versions):
-            found[version, layout.column("", PARENT)] = ALWAYS
-            for level, name, rows in _columns_set(message.fields, version, "", "", ALWAYS):
+            found[version, layout.column("", PARENT)] = ALL_ROWS
+            for level, name, rows in _columns_set(message.fields, version, "", "", ALL_ROWS):
                 found[version, layout.column(level, name)] = rows
     return found
 
 
 def first_column_set(layout: Layout, field: Field, version: int, level: str, prefix: str) -> int:
     """The number of the first column that a field sets in its own level."""
-    level, name, _ = next(_columns_set([field], version, level, prefix, ALWAYS))
+    level, name, _ = next(_columns_set([field], version, level, prefix, ALL_ROWS))
     return layout.column(level, name)
 
 
@@ -55,7 +55,7 @@ def _columns_set(
         name, of_field = prefix + field.name, IF_TAGGED if is_in(version, field.tagged) else rows
         yield from ((level, own, of_field) for own in own_columns(field, name))
         if is_array(field):
-            child, of_child = element_path(level, name), IF_TAGGED if of_field == IF_TAGGED else ALWAYS
+            child, of_child = element_path(level, name), IF_TAGGED if of_field == IF_TAGGED else ALL_ROWS
             yield child, PARENT, of_child
             yield from _columns_set(element_fields(field), version, child, "", of_child)
         elif field.fields:

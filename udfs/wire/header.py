@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from schemas.wire.apis import APIS
+from schemas.wire.apis import API_KEYS, APIS
+from schemas.wire.errors import UNSUPPORTED_VERSION
 from udfs.wire.arrays import Bytes, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.kernel import kernel
@@ -21,10 +22,9 @@ NO_FLEXIBLE_VERSION = np.iinfo(np.int16).max
 FLEXIBLE_FROM = 0
 LAST_VERSION = 1
 
-PRODUCE = 0
-CONTROLLED_SHUTDOWN = 7
-API_VERSIONS = 18
-UNSUPPORTED_VERSION = 35
+PRODUCE = API_KEYS["PRODUCE"]
+CONTROLLED_SHUTDOWN = API_KEYS["CONTROLLED_SHUTDOWN"]
+API_VERSIONS = API_KEYS["API_VERSIONS"]
 
 # A broker or client newer than the declarations may speak a few versions more.
 VERSIONS_AHEAD = 3

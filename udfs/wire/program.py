@@ -12,7 +12,7 @@ import numpy as np
 
 from schemas.wire.message import Message
 from udfs.wire.arrays import Bools, Ints
-from udfs.wire.columns_set import ALWAYS, IF_TAGGED, NEVER, columns_set
+from udfs.wire.columns_set import ALL_ROWS, IF_TAGGED, NO_ROWS, columns_set
 from udfs.wire.layout import Layout, lay_out
 from udfs.wire.message_reader import reader
 
@@ -43,17 +43,17 @@ def compile_message(message: Message, versions: tuple[int, ...]) -> Program:
     for version in versions:
         readers[version] = reader(message, version)
     parents, of_versions = layout.first_column[:-1], sets[list(versions)]
-    most = np.max(of_versions, axis=0, initial=NEVER)
+    most = np.max(of_versions, axis=0, initial=NO_ROWS)
     # A field that is tagged in some versions alone may bring columns in its tag for which there is no room without it.
     is_tagged_at_times = np.any((of_versions == IF_TAGGED) & (most > IF_TAGGED))
-    untagged = most > (NEVER if is_tagged_at_times else IF_TAGGED)
+    untagged = most > (NO_ROWS if is_tagged_at_times else IF_TAGGED)
     untagged[parents] = True  # by these one sees whether a level has rows
-    has_level = of_versions[:, parents[layout.level_of]] != NEVER
+    has_level = of_versions[:, parents[layout.level_of]] != NO_ROWS
     return Program(
         layout=layout,
         readers=readers,
         untagged=untagged,
-        settable=most > NEVER,
-        left_out=tuple(np.flatnonzero(np.any(has_level & (of_versions != ALWAYS), axis=0)).tolist()),
+        settable=most > NO_ROWS,
+        left_out=tuple(np.flatnonzero(np.any(has_level & (of_versions != ALL_ROWS), axis=0)).tolist()),
         tagged_level=most[parents] <= IF_TAGGED,
     )

@@ -180,6 +180,10 @@ class Conversation:
         """(request, response), each without its size, by connection and number."""
         return [(exchange.request, exchange.response) for exchange in self.exchanges]
 
+    def answered(self) -> list[int]:
+        """Correlation ids of the requests that were answered."""
+        return [exchange.correlation_id for exchange in self.exchanges if exchange.status == "answered"]
+
     def reasons(self) -> list[tuple[int, str]]:
         """(bytes, why) of what is in no frame."""
         return [(loss[3], loss[4]) for loss in self.losses]

@@ -16,8 +16,14 @@ from udfs.capture.packets import PACKETS, read_packets
 
 CLIENT, BROKER = "10.0.0.1", "10.0.0.2"
 CLIENT6, BROKER6 = "2001:db8::1", "2001:db8::2"
-FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 IPV4, IPV6, ARP = 0x0800, 0x86DD, 0x0806
+
+
+def endpoint(address: str, port: int) -> bytes:
+    """An end of a connection in rows of packets: an address of 16 bytes, IPv4's mapped into IPv6, and a port."""
+    packed = ipaddress.ip_address(address).packed
+    return (bytes(10) + b"\xff\xff" + packed if len(packed) == 4 else packed) + port.to_bytes(2, "big")
 
 
 def tcp(payload: bytes = b"kafka", *, source: int = 50000, target: int = 9092, seq: int = 1, flags: int = ACK,

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 from ipaddress import IPv4Address, IPv6Address
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.capture.packet_builders import endpoint
 from udfs.capture.endpoints import connection_endpoints
 
 End = tuple[IPv4Address | IPv6Address, int]
 ENDS = st.tuples(st.ip_addresses(), st.integers(0, 65535))
-
-
-def endpoint(address: str, port: int) -> bytes:
-    packed = ipaddress.ip_address(address).packed
-    return (bytes(10) + b"\xff\xff" + packed if len(packed) == 4 else packed) + port.to_bytes(2, "big")
-
 
 CONNECTIONS = [
     endpoint("10.0.0.1", 50000) + endpoint("10.0.0.2", 9092),

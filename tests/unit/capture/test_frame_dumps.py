@@ -11,7 +11,7 @@ import pytest
 
 from schemas.tables.silver import EXCHANGES
 from tests.unit.capture.capture_files import Tables, rows_in_order, sample_capture, store, tables_of
-from tests.unit.capture.conversations import accounted, frame, request, response, understand
+from tests.unit.capture.conversations import Conversation, accounted, frame, request, response, understand
 from tests.unit.capture.frame_dumps import DUMP, dumped, packets_in_order, write_arrow, write_parquet
 from udfs.capture.frame_dump import dump_format, index_frames
 from udfs.errors import CaptureError
@@ -89,14 +89,10 @@ def rows(*frames: tuple[str, bytes], **columns: Any) -> pa.Table:
     return pa.Table.from_pylist(given, pa.schema(list(DUMP)[:4]))
 
 
-def understood(tmp_path: Path, *frames: tuple[str, bytes]) -> Any:
+def understood(tmp_path: Path, *frames: tuple[str, bytes]) -> Conversation:
     found = understand([packets_in_order([write_parquet(tmp_path / "frames", rows(*frames))])])
     assert accounted(found)
     return found
-
-
-def answered(found: Any) -> list[int]:
-    return [exchange.correlation_id for exchange in found.exchanges if exchange.status == "answered"]
 
 
 def test_a_cut_frame_costs_that_frame_alone(tmp_path: Path) -> None:
@@ -105,7 +101,7 @@ def test_a_cut_frame_costs_that_frame_alone(tmp_path: Path) -> None:
         tmp_path, ("request", request(1)), ("request", long[:100]), ("request", request(3)),
         *(("response", response(i)) for i in (1, 2, 3)),
     )  # fmt: skip
-    assert answered(found) == [1, 2, 3]
+    assert found.answered() == [1, 2, 3]
     assert [exchange.request_missing for exchange in found.exchanges] == [0, len(long) - 100, 0]
 
 
@@ -122,7 +118,7 @@ def test_a_malformed_frame_is_quarantined_and_the_next_is_read(tmp_path: Path, w
         tmp_path, ("request", request(1)), ("request", wrong), ("request", request(2)),
         ("response", response(1)), ("response", response(2)),
     )  # fmt: skip
-    assert answered(found) == [1, 2]
+    assert found.answered() == [1, 2]
     assert sum(size for size, _ in found.reasons()) in (len(wrong), len(b"more than it"))
 
 
@@ -136,7 +132,7 @@ def test_who_is_the_client_is_told_and_not_guessed(tmp_path: Path) -> None:
     """Neither request gives a client id, and the first is of an API that nobody knows yet."""
     unknown = request(1, client_id=None, key=900, version=3)
     found = understood(tmp_path, ("response", response(0)), ("request", unknown), ("response", response(1)))
-    assert answered(found) == [1]
+    assert found.answered() == [1]
     assert (found.only["protocol"], found.only["orphan_responses"]) == ("kafka", 1)
 
 
@@ -148,7 +144,7 @@ def test_connections_with_the_same_addresses_are_told_apart(tmp_path: Path) -> N
     for name, address in (("client_address", "10.0.0.1:5000"), ("broker", "[2001:db8::1]:9092")):
         table = table.append_column(name, pa.array([address] * 4))
     found = understand([packets_in_order([write_parquet(tmp_path / "frames", table)])])
-    assert answered(found) == [1, 1]
+    assert found.answered() == [1, 1]
     assert [connection["requests"] for connection in found.connections] == [1, 1]
 
 

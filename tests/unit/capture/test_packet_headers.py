@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import struct
 from collections import Counter
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.unit.capture.packet_builders import (
     RST,
     SYN,
     Packet,
+    endpoint,
     ethernet,
     index,
     ipv4,
@@ -171,11 +171,6 @@ def test_offloaded_segments_may_be_as_long_as_ip_allows_and_longer(tmp_path: Pat
 def test_only_packets_that_change_a_connection_are_kept(tmp_path: Path, flags: int, kept: int) -> None:
     rows = rows_of(tmp_path, pcap([ethernet(ipv4(tcp(b"", flags=flags)))]))
     assert [row["flags"] for row in rows] == [flags] * kept
-
-
-def endpoint(address: str, port: int) -> bytes:
-    packed = ipaddress.ip_address(address).packed
-    return (bytes(10) + b"\xff\xff" + packed if len(packed) == 4 else packed) + port.to_bytes(2, "big")
 
 
 def connection_row(folder: Path, packet: bytes) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.wire.fetch import INVALID_EPOCH
+from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
 from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Wanted, follow
 from udfs.facts.held_session import NOWHERE, new_session, resized
 
@@ -71,7 +71,7 @@ class Model:
     def rows(self, f: int, fetch: Fetch) -> list[Row]:
         if fetch.session[1] > 0 and fetch.answer is not None and fetch.answer[1] != 0:
             is_next = self.is_known and fetch.session == (self.id, self.epoch)
-            is_known = is_next and fetch.answer[1] != INVALID_EPOCH
+            is_known = is_next and fetch.answer[1] != INVALID_FETCH_SESSION_EPOCH
             return [
                 Row(f, want.partition, i, None, None, want.offset, want.max_bytes, is_known=is_known)
                 for i, want in enumerate(fetch.wants)

@@ -255,7 +255,8 @@ def test_help_needs_nothing_installed(argv: list[str], repository: Path) -> None
 def test_arguments_are_checked_without_the_libraries_that_take_seconds_to_load(folder: Path, repository: Path) -> None:
     arguments = ["pipeline", f"--captures={folder}", f"--lake={folder}", "--set=fetch.max.bytes=1MiB", "--log-zone=UTC"]
     code = (
-        f"import sys; from jobs.cli import parse, resolve_run; resolve_run(parse({arguments}));"
+        "import sys; from jobs.cli import parse; from jobs.resolve import resolve_run;"
+        f"resolve_run(parse({arguments}));"
         "print(*{'numba', 'pandas', 'pyspark'} & set(sys.modules))"
     )
     command = [sys.executable, "-c", code]
@@ -351,7 +352,7 @@ def test_a_report_is_made_of_a_lake_that_cannot_be_written(
     run: Ran, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "lake").mkdir()
-    monkeypatch.setattr("jobs.run.TemporaryDirectory", read_only(folder / "lake"))
+    monkeypatch.setattr("jobs.places.TemporaryDirectory", read_only(folder / "lake"))
     assert run("report", "--lake=lake") == (2, None)
     assert capsys.readouterr().err == (
         f"refetch: the page {folder / 'lake/report.html'}: nothing can be written there "
@@ -364,7 +365,7 @@ def test_a_page_in_a_folder_that_cannot_be_written_is_told_at_once(
     run: Ran, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "pages").mkdir()
-    monkeypatch.setattr("jobs.run.TemporaryDirectory", read_only(folder / "pages"))
+    monkeypatch.setattr("jobs.places.TemporaryDirectory", read_only(folder / "pages"))
     told = "nothing can be written there"
     for out in ("a.pcap/page.html", "pages/new/page.html"):
         assert run("pipeline", "--captures=a.pcap", f"--out={out}") == (2, None)

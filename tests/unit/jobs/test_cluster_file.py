@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from jobs.cli import parse, resolve_run, run_command
+from jobs.cli import parse, run_command
+from jobs.resolve import resolve_run
 from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.size import events_of, own_part

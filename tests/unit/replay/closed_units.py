@@ -16,8 +16,8 @@ from udfs.replay.fetch.closed_loop import CapturedLane, Outcome, simulate
 from udfs.replay.fetch.closed_responses import no_responses
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course, Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import align, new_timeline
+from udfs.time_units import NEVER
 
 MOST = 2**31 - 1
 MS = 1000

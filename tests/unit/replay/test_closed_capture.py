@@ -263,7 +263,9 @@ def differing(where: Callable[[dict[str, Any]], bool], **differs: Any) -> Rows:
     ],
 )  # fmt: skip
 def test_what_the_capture_does_not_show_is_unknown_and_named(events: Rows, reason: str) -> None:
-    for checked, agreed, unknown, reasons in closed_fidelity(events).values():
+    found = closed_fidelity(events)
+    assert found
+    for checked, agreed, unknown, reasons in found.values():
         assert (checked, agreed) == (0, 0)
         assert reasons == [(reason, unknown)]
 

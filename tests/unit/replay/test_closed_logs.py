@@ -7,7 +7,7 @@ import pytest
 
 from schemas.tables.steps import READS
 from udfs.replay.fetch.closed_logs import requests_of, shown, visible_from
-from udfs.replay.fetch.partition_log import ALWAYS, NEVER
+from udfs.time_units import ALWAYS, NEVER
 
 LAST = np.array([9, 19, 29, 39])
 FETCHES = {str(READS.request_time): np.array([0, 100, 200]), str(READS.response_time): np.array([10, 180, 260])}

@@ -19,7 +19,8 @@ from udfs.replay.memory.drained import RESPONSE
 from udfs.replay.memory.memory_fidelity import AGREED, PIECES, Drift, held_alike
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_report import Unit, closed_loop_row
-from udfs.replay.memory.memory_state import NEVER, Trace
+from udfs.replay.memory.memory_state import NOT_GIVEN_BACK, Trace
+from udfs.time_units import NEVER
 
 
 def limits_of(*max_bytes: int) -> FetchLanes:
@@ -66,7 +67,8 @@ def test_a_response_takes_beside_its_records_what_the_captured_ones_took() -> No
     rows = [*CAPTURED, response(1, 0, 8, 30, 20), response(1, 40, 48, 0, 0), response(1, 60, 70, None, 70)]
     trace = consumed(rows).trace(1, limits_of(200))
     assert fetches(trace) | {"started": None} == {
-        "asked": [0, 40, 60], "came": [8, 48, 70], "size": [60, 40, 110], "held": [30, 0, NEVER], "started": None,
+        "asked": [0, 40, 60], "came": [8, 48, 70], "size": [60, 40, 110], "held": [30, 0, NOT_GIVEN_BACK],
+        "started": None,
     }  # fmt: skip
     assert trace.max_bytes.tolist() == [200, 0, 200, 200]
     assert trace.privileged.tolist() == [0, 1]
@@ -128,7 +130,7 @@ def test_the_closed_loop_keeps_each_response_with_when_it_is_drained() -> None:
 
 def test_a_response_of_a_partition_that_is_given_up_is_pinned() -> None:
     part = Part([100], records=10, leaves=5000)
-    assert kept_of([part], Client(record_us=1000.0, profile=JAVA_3))["drained"] == [NEVER_DRAINED]
+    assert kept_of([part], Client(record_us=1000.0, profile=JAVA_3))["drained"] == [NEVER]
     assert kept_of([part], Client(record_us=10.0, profile=JAVA_3))["drained"] == [2101]
 
 
@@ -144,9 +146,6 @@ def test_what_came_before_the_client_seeks_is_gone_when_it_asks_from_there(profi
 def test_a_response_of_a_partition_that_is_given_up_is_held_until_that_is_gone() -> None:
     part = Part([100], records=10, leaves=5000, gone_at=90_000)
     assert kept_of([part], Client(record_us=1000.0, profile=JAVA_3))["drained"] == [90_000]
-
-
-NEVER_DRAINED = 1 << 62
 
 
 def test_the_closed_loop_holds_as_much_as_the_capture_a_little_earlier_or_later() -> None:

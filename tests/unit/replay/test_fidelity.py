@@ -9,7 +9,7 @@ import pytest
 
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes, Reads
 from udfs.replay.fetch.fidelity import AGREED, CODES, NO_RECORDS_KNOWN, UNKNOWN, Known, Reason, judge
-from udfs.replay.fetch.partition_log import ALWAYS, NEVER
+from udfs.time_units import ALWAYS, NEVER
 
 CAPTURED = Lanes(*(np.array([value], np.int64) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0)))
 MOST = 1 << 20

@@ -68,7 +68,7 @@ def drawn(seed: int, names_brokers: bool) -> History:
 
 def first_refusal(found: History, most: int) -> int:
     """The first change that a lane with max.broker.partitions = most refuses."""
-    lane = LimitLane("slow", broker=limit(most), kafka="kip")
+    lane = LimitLane("slow", broker=limit(most), release=None)
     refused = np.flatnonzero(replayed(found, lane, NO_TIMES).outcomes.reason == MAX_BROKER_PARTITIONS)
     return int(refused[0]) if len(refused) else NONE_FAILS
 

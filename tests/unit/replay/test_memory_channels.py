@@ -14,7 +14,7 @@ from udfs.replay.memory.memory_state import (
     COMPLETED_AS_MAX,
     IN_FLIGHT_ESTIMATE,
     MEMORY_POOL,
-    NEVER,
+    NOT_GIVEN_BACK,
     REQUESTS_IN_FLIGHT,
     Sim,
 )
@@ -83,7 +83,7 @@ def test_a_message_larger_than_the_pool_closes_its_connection_and_no_other() -> 
 
 
 def test_messages_never_given_back_can_lock_the_pool_up() -> None:
-    found = run(replay_unit(trace_of([(0, 0, 10, 900, NEVER), (1, 0, 10, 900, 100)]), bounds_of(900, 901)), 0)
+    found = run(replay_unit(trace_of([(0, 0, 10, 900, NOT_GIVEN_BACK), (1, 0, 10, 900, 100)]), bounds_of(900, 901)), 0)
     assert (found["read"], found["pinned"], found["stuck"]) == (1, 1, 1)
 
 

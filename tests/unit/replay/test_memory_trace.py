@@ -7,7 +7,7 @@ import numpy as np
 from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, batches, fetch, row
 from udfs.replay.memory import memory_trace
 from udfs.replay.memory.drained import AGREED, CODES, Reason
-from udfs.replay.memory.memory_state import NEVER, NONE
+from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK
 from udfs.replay.memory.memory_trace import (
     BY_LOG,
     BY_REPLICATION,
@@ -36,7 +36,7 @@ def test_a_response_is_held_until_the_last_of_its_partitions_is_fetched_again() 
 
 def test_a_partition_that_is_not_fetched_again_pins_its_response() -> None:
     found = gathered([*fetch(0, 10, 100, [(1, 0, 3), (2, 0, 2)]), *fetch(50, 60, 80, [(1, 3, 0)])])
-    assert response_trace(found).held.tolist() == [NEVER, 0]
+    assert response_trace(found).held.tolist() == [NOT_GIVEN_BACK, 0]
     assert found.not_fetched_again() == 1
 
 
@@ -48,13 +48,13 @@ def test_a_process_that_is_gone_holds_nothing_when_another_of_its_name_begins() 
         *fetch(later, later + 10, 100, [(3, 0, 3)], connection=3),
         *fetch(later + 50, later + 60, 8, [(4, 0, 0)], connection=4),
     ]
-    assert response_trace(gathered([*first, *second])).held.tolist() == [45 - 10, 0, NEVER, 0]
+    assert response_trace(gathered([*first, *second])).held.tolist() == [45 - 10, 0, NOT_GIVEN_BACK, 0]
 
 
 def test_a_partition_that_a_session_implies_but_the_fetch_does_not_want_is_not_drained_by_it() -> None:
     rows = fetch(50, 60, 80, [(1, 3, 0)])
     rows[1]["fetch_offset"] = None
-    assert response_trace(gathered([*fetch(0, 10, 100, [(1, 0, 3)]), *rows])).held[0] == NEVER
+    assert response_trace(gathered([*fetch(0, 10, 100, [(1, 0, 3)]), *rows])).held[0] == NOT_GIVEN_BACK
 
 
 def test_it_is_checked_by_offsets_whether_the_next_fetch_begins_where_the_response_ended() -> None:
@@ -142,4 +142,4 @@ def test_exchanges_beyond_what_memory_allows_are_counted(monkeypatch) -> None:  
     monkeypatch.setattr(memory_trace, "MOST_EXCHANGES", 2)
     found = gathered([*fetch(0, 10, 100, [(1, 0, 3)]), *fetch(50, 60, 8, [(1, 3, 1)]), *fetch(90, 99, 8, [(1, 4, 0)])])
     assert (found.left_out, len(response_trace(found).asked)) == (1, 2)
-    assert np.array_equal(response_trace(found).held, [40, NEVER])
+    assert np.array_equal(response_trace(found).held, [40, NOT_GIVEN_BACK])

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from udfs.replay.fetch.partition_log import (
-    ALWAYS,
-    NEVER,
     NO_BOUND,
     PartitionLog,
     Readable,
@@ -19,6 +17,7 @@ from udfs.replay.fetch.partition_log import (
     readable,
     with_witnesses,
 )
+from udfs.time_units import ALWAYS, NEVER
 
 Batch = tuple[int, int, int, int, int]  # base offset, last offset, size, appended after, before
 

@@ -39,10 +39,10 @@ def test_so_do_partitions_that_are_added(is_made: bool) -> None:
     assert on_brokers([*([created(1, "a", 2, 1)] if is_made else []), *rows]) == [0, 2, 3]
 
 
-@pytest.mark.parametrize("kafka", ["4.3", "kip"])
-def test_a_limit_that_the_placement_is_within_leaves_it_there(kafka: str) -> None:
+@pytest.mark.parametrize("release", [(4, 3), None])
+def test_a_limit_that_the_placement_is_within_leaves_it_there(release: tuple[int, ...] | None) -> None:
     rows = [created(1, "a", 5, 1), *seen("a", [[1], [1], [2], [1], [1]], 5)]
-    assert on_brokers(rows, LimitLane("x", broker=limit(4), kafka=kafka)) == [4, 1, 0]
+    assert on_brokers(rows, LimitLane("x", broker=limit(4), release=release)) == [4, 1, 0]
 
 
 def test_a_limit_that_the_placement_is_above_has_it_drawn() -> None:

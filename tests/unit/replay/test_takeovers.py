@@ -11,7 +11,7 @@ from udfs.replay.memory.drained import (
     TAKEN_OVER,
     Reason,
 )
-from udfs.replay.memory.memory_state import NEVER
+from udfs.replay.memory.memory_state import NOT_GIVEN_BACK
 from udfs.replay.memory.memory_trace import Gathered, response_trace
 from udfs.replay.memory.takeovers import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP
 
@@ -51,7 +51,7 @@ def test_what_is_buffered_of_a_partition_that_is_taken_over_is_held_until_the_ne
 def test_a_response_is_held_for_its_other_partitions_all_the_same() -> None:
     later = fetch(200, 210, 8, [(2, 2, 0)])
     assert held([*GOT_TWO, taken_over(50, 1), *fetch(70, 75, 8, [(3, 0, 0)]), *later])[0] == 200 - 10
-    assert held([*GOT_TWO, taken_over(50, 1), *fetch(70, 75, 8, [(3, 0, 0)])])[0] == NEVER
+    assert held([*GOT_TWO, taken_over(50, 1), *fetch(70, 75, 8, [(3, 0, 0)])])[0] == NOT_GIVEN_BACK
 
 
 def test_a_fetch_from_before_the_response_came_does_not_tell_that_it_was_dropped() -> None:
@@ -87,7 +87,7 @@ def test_who_sends_heartbeats_of_kip_848_has_lost_the_partition_before_the_last_
 
 def test_without_a_fetch_after_the_takeover_nothing_tells_that_it_was_dropped() -> None:
     found = gathered([*GOT_ONE, *fetch(20, 30, 8, [(2, 0, 0)]), taken_over(50, 1)])
-    assert response_trace(found).held.tolist() == [NEVER, 0]
+    assert response_trace(found).held.tolist() == [NOT_GIVEN_BACK, 0]
     assert (found.taken_over(), found.not_fetched_again()) == (1, 0)
 
 
@@ -107,7 +107,7 @@ def test_a_partition_that_comes_back_elsewhere_was_dropped_when_it_was_taken_ove
 
 def test_a_takeover_tells_nothing_of_what_comes_later() -> None:
     again = fetch(60, 65, 50, [(1, 0, 2)])
-    assert held([*GOT_ONE, taken_over(50, 1), *again, *ON_WITH_TWO]) == [50, NEVER, 0]
+    assert held([*GOT_ONE, taken_over(50, 1), *again, *ON_WITH_TWO]) == [50, NOT_GIVEN_BACK, 0]
 
 
 @pytest.mark.parametrize("cut", [1, 7, 10_000])

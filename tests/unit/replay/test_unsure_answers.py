@@ -15,8 +15,8 @@ from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch.fetch_replay import replay_fetches
 from udfs.replay.fetch.fidelity import Known, lowest_available
+from udfs.time_units import NEVER
 
-NEVER = 1 << 62
 READ: dict[str, object] = {
     "topic": "orders", "partition": 0, "broker": "1", "client_address": "10.0.0.9", "client_id": "c",
     "reader": "consumer", "connection_id": 1, "exchange_no": 0, "request_time": 0, "response_time": 1,

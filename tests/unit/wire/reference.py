@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
 from udfs.wire import output
+from udfs.wire.arrays import read_only
 from udfs.wire.messages import Decoded, decode
 
 MESSAGES = tuple(message for declared in DECLARED for message in declared)
@@ -223,6 +224,12 @@ def lay_in_arena(frames: list[bytes], between: bytes = b"") -> tuple[np.ndarray,
     starts = np.cumsum(sizes) - sizes + len(between) * np.arange(1, len(frames) + 1)
     arena = np.frombuffer(between + between.join(frames) + between, np.uint8)
     return arena, starts, starts + sizes
+
+
+def in_arena(frame: bytes) -> tuple[np.ndarray, int, int]:
+    """(arena, start, end) of a frame amid other bytes, so that offsets are the arena's."""
+    arena, starts, ends = lay_in_arena([frame], between=b"\xee" * 16)
+    return read_only(arena), int(starts[0]), int(ends[0])
 
 
 @contextmanager

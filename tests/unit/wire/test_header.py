@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from schemas.wire.apis import APIS
-from tests.unit.wire.reference import be
+from tests.unit.wire.reference import be, in_arena
 from udfs.wire.arrays import read_only
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import (
@@ -18,13 +18,6 @@ from udfs.wire.header import (
 )
 
 FETCH, PRODUCE, API_VERSIONS, CONTROLLED_SHUTDOWN = 1, 0, 18, 7
-SURROUNDINGS = b"\xee" * 16
-
-
-def in_arena(frame: bytes) -> tuple[np.ndarray, int, int]:
-    """The frame amid other bytes, so that offsets are the arena's."""
-    arena = read_only(np.frombuffer(SURROUNDINGS + frame + SURROUNDINGS, np.uint8))
-    return arena, len(SURROUNDINGS), len(SURROUNDINGS) + len(frame)
 
 
 def header_of(frame: bytes) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from udfs.wire.message_sets import FAULTS, Unwrapped, short_xxh32, unwrapped
 from udfs.wire.record_batches import walk
 from udfs.wire.records import Budget, RecordsFault
 
-GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+GZIP, LZ4, ZSTD = 1, 3, 4
 LOG_APPEND_TIME = 0x08
 TIME_MS = 1_700_000_000_000
 

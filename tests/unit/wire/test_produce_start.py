@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from tests.unit.wire.reference import be
-from udfs.wire.arrays import read_only
+from tests.unit.wire.reference import be, in_arena
 from udfs.wire.produce_start import begins_produce, expects_response
 
 FETCH, PRODUCE = 1, 0
-SURROUNDINGS = b"\xee" * 16
-
-
-def in_arena(body: bytes) -> tuple[np.ndarray, int, int]:
-    """The body amid other bytes, so that offsets are the arena's."""
-    arena = read_only(np.frombuffer(SURROUNDINGS + body + SURROUNDINGS, np.uint8))
-    return arena, len(SURROUNDINGS), len(SURROUNDINGS) + len(body)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from schemas.tables import values
 from schemas.tables.steps import READS
 from udfs.replay.fetch.client_order import FOLLOWER, JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.observed import UNSET, Observed
@@ -20,7 +21,7 @@ def profile_of(seen: Observed, reader: str, request: Ints, partition: Ints) -> i
     `keeps_order` takes them.
     """
     told = seen.limits[READS.profile]
-    if reader == "follower":
+    if reader == values.FOLLOWER:
         return FOLLOWER
     if told != UNSET:
         return told

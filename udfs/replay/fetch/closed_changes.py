@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.replay.fetch.partition_log import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Bools, Ints
 
 GIVEN_UP_US = 1_000_000

@@ -23,7 +23,7 @@ from udfs.replay.fetch.client_order import (
 from udfs.replay.fetch.client_pace import Curves, time_of
 from udfs.replay.fetch.closed_changes import GO_ON, LEAVE, REOPEN, STOP
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Rules, Unit, Work, first_above
-from udfs.replay.fetch.partition_log import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints, Record
 from udfs.wire.kernel import kernel
 

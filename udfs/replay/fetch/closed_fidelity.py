@@ -16,7 +16,7 @@ from udfs.replay.fetch.closed_changes import UNCHECKED as NOT_COMPARED
 from udfs.replay.fetch.closed_intent import Intent, Servings
 from udfs.replay.fetch.closed_loop import CapturedLane
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course
-from udfs.replay.fetch.partition_log import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Bools, Ints, edges
 
 PIECES = 32

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.tables.steps import READS
+from schemas.tables.values import FOLLOWER
 from udfs.replay.fetch.client_order import JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.client_pace import ClientLanes, Fetches
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES, profile_of
@@ -15,7 +16,7 @@ from udfs.replay.fetch.closed_logs import Log, known_log, read_from_to, records_
 from udfs.replay.fetch.closed_unit import Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch.observed import FETCHED, SERVED, TOLD, UNSET, Columns, FirstRead, Observed, joined
-from udfs.replay.fetch.partition_log import ALWAYS, NEVER
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints, edges
 
 REQUESTS_A_FETCH = 64
@@ -68,7 +69,7 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
     numbers, told = list(seen.first), joined(seen.told, TOLD)
     moves = Moves(*(np.concatenate(columns) for columns in zip(*seen.moves, strict=True)))
     told_of, sought = told_by(numbers, told), offsets_by(numbers, moves)
-    requests, is_follower = requests_of(fetches), reader == "follower"
+    requests, is_follower = requests_of(fetches), reader == FOLLOWER
     logs = [
         known_log(seen, keys[n], n, requests, told_of[place], sought[place], horizon, is_follower)
         for place, n in enumerate(numbers)

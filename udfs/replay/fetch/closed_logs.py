@@ -17,7 +17,7 @@ from schemas.tables.steps import READS
 from udfs.replay.fetch.closed_unit import Unit
 from udfs.replay.fetch.known_logs import LISTS
 from udfs.replay.fetch.observed import Columns, Observed, joined
-from udfs.replay.fetch.partition_log import ALWAYS, NEVER
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints
 
 

@@ -29,8 +29,8 @@ from udfs.replay.fetch.closed_unit import (
     unit_of_node,
     work_of_node,
 )
-from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import Timeline, advance, hold, mark, own_time
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints, Record, Records, all_read_only, read_only
 from udfs.wire.kernel import kernel
 

@@ -14,7 +14,7 @@ from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, F
 from schemas.tables.table import Table
 from udfs.arrow import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
-from udfs.replay.fetch.closed_fidelity import AGREED, UNCHECKED
+from udfs.replay.fetch.closed_fidelity import UNCHECKED
 from udfs.replay.fetch.closed_unit import NO_BACKLOG
 from udfs.replay.fetch.fetch_report import (
     ALGORITHM,
@@ -23,10 +23,12 @@ from udfs.replay.fetch.fetch_report import (
     consumer_rows,
     fairness_rows,
     memory_bounds,
+    of_reader,
 )
-from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.fetch.timeline import TICKS, Timeline, moment_of
+from udfs.replay.fidelity_rows import Compared, fidelity_rows
 from udfs.replay.key_numbers import partition_of
+from udfs.time_units import NEVER
 
 if TYPE_CHECKING:
     from udfs.replay.fetch.closed_reader import ClosedTotals
@@ -48,7 +50,7 @@ def closed_rows(
         closed.given_up,
         closed.left_out,
     )
-    yield FIDELITY, fidelity_rows(done, closed, run_id)
+    yield FIDELITY, fidelity_rows(closed_fidelity(done, closed), ALGORITHM, run_id)
     yield FETCH_FAIRNESS, fairness_rows(done, totals, lanes, run_id)
     yield FETCH_CONSUMERS, consumer_rows(done, totals, lanes, run_id)
     yield FETCH_TIMELINE, timeline_rows(done, closed, lanes, run_id)
@@ -65,32 +67,15 @@ def catch_up_ms(took: npt.NDArray[np.int64], given_up: npt.NDArray[np.bool_]) ->
     return np.where(has_none, np.nan, np.where(took == NO_BACKLOG, 0, took) / 1000)
 
 
-def fidelity_rows(done: Replayed, closed: ClosedTotals, run_id: str) -> pa.RecordBatch:
-    """Rows of `fidelity`: one a broker and metric."""
+def closed_fidelity(done: Replayed, closed: ClosedTotals) -> list[Compared]:
+    """What was compared of each broker and metric."""
     groups: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for (broker, metric, drift), count in sorted(closed.verdicts.items()):
         groups[broker, metric][drift] = count
-    by_group = list(groups.values())
-    total = np.array([sum(counts.values()) for counts in by_group], np.int64)
-    unknown = np.array([sum(n for drift, n in counts.items() if drift in UNCHECKED) for counts in by_group], np.int64)
-    reasons = [[(str(drift), n) for drift, n in counts.items() if drift != AGREED] for counts in by_group]
-    n, t = len(groups), FIDELITY
-    return rows_of(
-        t,
-        {
-            t.run_id: repeated(run_id, n),
-            t.algorithm: repeated(ALGORITHM, n),
-            t.metric: pa.array([str(metric) for _, metric in groups], pa.string()),
-            t.broker: pa.array([broker for broker, _ in groups], pa.string()),
-            t.client_id: repeated(done.reader.client_id, n),
-            t.client_address: repeated(done.reader.client_address, n),
-            t.reader: repeated(done.reader.kind, n),
-            t.checked: total - unknown,
-            t.agreed: np.array([counts.get(AGREED, 0) for counts in by_group], np.int64),
-            t.unknown: unknown,
-            t.reasons: pa.array(reasons, TYPES["map<string,bigint>"]),
-        },
-    )
+    return [
+        of_reader(done.reader, broker, str(metric), verdicts, UNCHECKED)
+        for (broker, metric), verdicts in groups.items()
+    ]
 
 
 def timeline_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_id: str) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ import numpy as np
 
 from udfs.replay.fetch.closed_changes import GO_ON
 from udfs.replay.fetch.closed_unit import Unit, Work, first_above
-from udfs.replay.fetch.partition_log import ALWAYS
+from udfs.time_units import ALWAYS
 from udfs.wire.arrays import Ints, Record
 from udfs.wire.kernel import kernel
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from schemas.tables.values import FOLLOWER
 from udfs.replay.fetch.client_pace import ClientLanes
 from udfs.replay.fetch.fetch_read import Lanes
 
@@ -20,8 +21,8 @@ class FetchLanes:
 
     def of(self, reader: str) -> Lanes:
         """The settings that concern this kind of reader."""
-        return self.follower if reader == "follower" else self.consumer
+        return self.follower if reader == FOLLOWER else self.consumer
 
     def client_of(self, reader: str) -> ClientLanes:
         """The settings of the client of this kind of reader, which closed loop goes by."""
-        return self.follower_client if reader == "follower" else self.consumer_client
+        return self.follower_client if reader == FOLLOWER else self.consumer_client

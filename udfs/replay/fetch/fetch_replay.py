@@ -22,8 +22,8 @@ from udfs.replay.fetch.fetch_read import Lanes, Reads, read_fetches
 from udfs.replay.fetch.fetch_report import Reader, reader_rows
 from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN, Known, judge
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.rows_by_key import FETCH, boundaries, by_key, whole_fetches
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Bools, Ints, edges
 
 READER = (READS.client_id, READS.client_address, READS.reader)

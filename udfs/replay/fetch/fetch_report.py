@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,11 @@ import pyarrow as pa
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
 from schemas.tables.table import Table
 from udfs.arrow import repeated
-from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch.fairness import ReaderSums, Sums, jain_index
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes, Reads
 from udfs.replay.fetch.fidelity import AGREED, CODES, UNKNOWN
+from udfs.replay.fidelity_rows import NO_REASON, Compared, compared, fidelity_rows
 from udfs.replay.histogram import quantile
 from udfs.replay.key_numbers import partition_of
 
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
 ALGORITHM = "fetch_max_bytes"
 OPEN_LOOP, CLOSED_LOOP = "open", "closed"
-REASONS = {code: reason for reason, code in CODES.items()}
-UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
+REASONS: Mapping[int, str] = {AGREED: NO_REASON} | {code: reason for reason, code in CODES.items()}
 
 
 @dataclass
@@ -88,39 +88,31 @@ def nullable(values: npt.NDArray[np.float64]) -> pa.Array[Any]:
 
 def reader_rows(done: Replayed, lanes: FetchLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader all of whose fetches were replayed."""
-    yield FIDELITY, fidelity_rows(done, run_id)
+    yield FIDELITY, fidelity_rows(fetch_fidelity(done), ALGORITHM, run_id)
     if done.index:
         totals = Totals(OPEN_LOOP, done.sums, np.full(len(lanes.names), done.reader.requests))
         yield FETCH_FAIRNESS, fairness_rows(done, totals, lanes, run_id)
         yield FETCH_CONSUMERS, consumer_rows(done, totals, lanes, run_id)
 
 
-def fidelity_rows(done: Replayed, run_id: str) -> pa.RecordBatch:
-    """Rows of `fidelity`: one a broker and metric."""
-    groups: dict[tuple[str, bool], dict[int, int]] = defaultdict(dict)
+def fetch_fidelity(done: Replayed) -> list[Compared]:
+    """What was compared of each broker, fetches with records and empty ones apart."""
+    groups: dict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
     for (broker, has_records, code), count in sorted(done.verdicts.items()):
-        groups[broker, has_records][code] = count
-    checked = [sum(n for code, n in by_code.items() if code not in UNCHECKED) for by_code in groups.values()]
-    reasons = [
-        [(REASONS[code].value, n) for code, n in by_code.items() if code != AGREED] for by_code in groups.values()
+        groups[broker, has_records][REASONS[code]] = count
+    return [
+        of_reader(done.reader, broker, "fetches_with_records" if has_records else "empty_fetches", verdicts, UNKNOWN)
+        for (broker, has_records), verdicts in groups.items()
     ]
-    total = np.array([sum(by_code.values()) for by_code in groups.values()], np.int64)
-    n, t = len(groups), FIDELITY
-    return rows_of(
-        t,
-        {
-            t.run_id: repeated(run_id, n),
-            t.algorithm: repeated(ALGORITHM, n),
-            t.metric: pa.array(["fetches_with_records" if records else "empty_fetches" for _, records in groups]),
-            t.broker: pa.array([broker for broker, _ in groups], pa.string()),
-            t.client_id: repeated(done.reader.client_id, n),
-            t.client_address: repeated(done.reader.client_address, n),
-            t.reader: repeated(done.reader.kind, n),
-            t.checked: np.array(checked, np.int64),
-            t.agreed: np.array([by_code.get(AGREED, 0) for by_code in groups.values()], np.int64),
-            t.unknown: total - np.array(checked, np.int64),
-            t.reasons: pa.array(reasons, TYPES["map<string,bigint>"]),
-        },
+
+
+def of_reader(
+    reader: Reader, broker: str, metric: str, verdicts: Mapping[str, int], unknown: Container[str]
+) -> Compared:
+    """What was compared of a reader and broker."""
+    found = compared(metric, verdicts, unknown)
+    return found._replace(
+        broker=broker, client_id=reader.client_id, client_address=reader.client_address, reader=reader.kind
     )
 
 

@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import LOG_EVENTS, READS
+from schemas.tables.values import FOLLOWER
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.fetch.holes import Slices, begins_in_hole, slices_of
 from udfs.replay.fetch.known_logs import ReadBy, log_rows, note_readers
 from udfs.replay.fetch.partition_log import (
-    ALWAYS,
-    NEVER,
     NO_BOUND,
     PartitionLog,
     Readable,
@@ -25,6 +24,7 @@ from udfs.replay.fetch.partition_log import (
     with_witnesses,
 )
 from udfs.replay.fetch.segment_ends import SegmentEnds, bytes_to_end, segment_ends
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Bools, Ints, edges
 
 BATCH, WITNESS, READ = 0, 1, 2
@@ -170,7 +170,7 @@ def witnesses_of(batch: pa.RecordBatch) -> tuple[Ints, ...]:
     )  # fmt: skip
     bound = numbers_of(batch, t.bound_low, NO_BOUND)
     readers: Any = batch[t.reader].dictionary_encode()  # a DictionaryArray
-    is_follower = np.array([name == "follower" for name in readers.dictionary.to_pylist()])[readers.indices]
+    is_follower = np.array([name == FOLLOWER for name in readers.dictionary.to_pylist()])[readers.indices]
     return *(numbers_of(batch, name, 0) for name in columns), bound, is_follower.astype(np.int64)
 
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Bools, Ints, edges
 
-ALWAYS, NEVER = -(1 << 62), 1 << 62
 NO_BOUND = -1
 
 

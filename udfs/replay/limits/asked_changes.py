@@ -8,15 +8,22 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
+from schemas.wire.errors import TOPIC_ALREADY_EXISTS
 from udfs.arrow import compute as pc
 from udfs.replay.limits.assignments import Assigned
 from udfs.replay.limits.captured_errors import Reason, request_records, taken_as_captured
 from udfs.replay.limits.shown_placements import Counts
 from udfs.replay.limits.told_changes import NO_ANSWER, Told
-from udfs.replay.limits.topic_ids import ALWAYS, TopicIds
+from udfs.replay.limits.topic_ids import (
+    TopicIds,
+)
 from udfs.replay.limits.topic_state import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
 from udfs.replay.limits.topic_times import NONE
-from udfs.replay.limits.topics_seen import NEVER, internal, numbers
+from udfs.replay.limits.topics_seen import (
+    internal,
+    numbers,
+)
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Bools, Ints
 
 STRICT_FROM = {CREATE: 6, GROW: 3, DELETE: 5, AUTO: 0}
@@ -51,7 +58,7 @@ class Asked(NamedTuple):
     @classmethod
     def of(
         cls, asked: pa.Table, names: pa.Array[Any], told: Told, ids: TopicIds, counts: Counts, defaults: Defaults,
-        assigned: Assigned, nodes: Ints, mutation_quota_known: bool,
+        assigned: Assigned, nodes: Ints, quota_is_known: bool,
     ) -> Asked:  # fmt: skip
         """The changes with their counts resolved: as asked, else as answered, else as seen, else the default."""
         t = TOPIC_EVENTS
@@ -66,7 +73,7 @@ class Asked(NamedTuple):
             numbers(asked[t.answered_replication_factor], -1), counts.factor, defaults.replication_factor,
         )  # fmt: skip
         records = request_records(requests(asked), partitions, numbers(asked[t.configs], 0))
-        error, reason = taken_as_captured(kind, captured, records, NO_ANSWER, mutation_quota_known)
+        error, reason = taken_as_captured(kind, captured, records, NO_ANSWER, quota_is_known)
         untold = unseen_before(told, kind, captured, ids)
         return cls(
             np.where(untold, NOTHING, kind), told.topic, partitions, factor, assigned,
@@ -89,7 +96,7 @@ def unseen_before(told: Told, kind: Ints, captured: Ints, ids: TopicIds) -> Bool
     known = (about != NONE) | is_created | ids.has_no_id(told)
     is_before = np.append(ids.maker == NONE, False)[about] & (np.append(ids.first, ALWAYS)[about] >= told.time)
     needs = np.isin(kind, (GROW, MOVE, DELETE)) & (captured == 0)
-    exists = (kind == CREATE) & (captured == 36)
+    exists = (kind == CREATE) & (captured == TOPIC_ALREADY_EXISTS)
     untold: Bools = ((needs | exists) & ~known) | ((kind == GROW) & is_before & (captured == 0))
     return untold
 

@@ -7,7 +7,22 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from udfs.replay.limits.limit_lane import MOST_PER_REQUEST, POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED
+from schemas.wire.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    COORDINATOR_LOAD_IN_PROGRESS,
+    INVALID_CONFIG,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REQUEST,
+    INVALID_TOPIC_EXCEPTION,
+    NO_REASSIGNMENT_IN_PROGRESS,
+    NOT_CONTROLLER,
+    POLICY_VIOLATION,
+    REQUEST_TIMED_OUT,
+    THROTTLING_QUOTA_EXCEEDED,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNSUPPORTED_VERSION,
+)
+from udfs.replay.limits.limit_lane import MOST_PER_REQUEST
 from udfs.replay.limits.topic_state import CREATE
 from udfs.wire.arrays import Ints
 
@@ -27,10 +42,18 @@ class Reason(StrEnum):
 
 
 BY_ERROR = {
-    29: Reason.AUTHORIZATION, 31: Reason.AUTHORIZATION, 17: Reason.REQUEST_INVALID, 39: Reason.REQUEST_INVALID,
-    42: Reason.REQUEST_INVALID, 35: Reason.REQUEST_INVALID, 40: Reason.CONFIGURATION, 41: Reason.CONTROLLER,
-    7: Reason.CONTROLLER, 14: Reason.CONTROLLER, 85: Reason.NO_REASSIGNMENT,
-}  # fmt: skip
+    TOPIC_AUTHORIZATION_FAILED: Reason.AUTHORIZATION,
+    CLUSTER_AUTHORIZATION_FAILED: Reason.AUTHORIZATION,
+    INVALID_TOPIC_EXCEPTION: Reason.REQUEST_INVALID,
+    INVALID_REPLICA_ASSIGNMENT: Reason.REQUEST_INVALID,
+    INVALID_REQUEST: Reason.REQUEST_INVALID,
+    UNSUPPORTED_VERSION: Reason.REQUEST_INVALID,
+    INVALID_CONFIG: Reason.CONFIGURATION,
+    NOT_CONTROLLER: Reason.CONTROLLER,
+    REQUEST_TIMED_OUT: Reason.CONTROLLER,
+    COORDINATOR_LOAD_IN_PROGRESS: Reason.CONTROLLER,
+    NO_REASSIGNMENT_IN_PROGRESS: Reason.NO_REASSIGNMENT,
+}
 
 
 def request_records(request: Ints, partitions: Ints, configs: Ints) -> Ints:
@@ -41,7 +64,7 @@ def request_records(request: Ints, partitions: Ints, configs: Ints) -> Ints:
 
 
 def taken_as_captured(
-    kind: Ints, captured: Ints, records: Ints, no_answer: int, mutation_quota_known: bool
+    kind: Ints, captured: Ints, records: Ints, no_answer: int, quota_is_known: bool
 ) -> tuple[Ints, npt.NDArray[np.object_]]:
     """By change the captured error where the replay has to take it, else 0; and the reason, "" for none.
 
@@ -53,7 +76,7 @@ def taken_as_captured(
         reason[captured == code] = why
     within_cap = (kind == CREATE) & (records <= MOST_PER_REQUEST)
     reason[(captured == POLICY_VIOLATION) & within_cap] = Reason.CREATE_TOPIC_POLICY
-    if not mutation_quota_known:
+    if not quota_is_known:
         reason[captured == THROTTLING_QUOTA_EXCEEDED] = Reason.QUOTA_NOT_KNOWN
     taken = (reason != "") & (captured != no_answer)
     error[taken] = captured[taken]

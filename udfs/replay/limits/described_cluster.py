@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
+from schemas.tables.values import CREATE_TOPIC
 from udfs.arrow import array_of
 from udfs.arrow import compute as pc
 from udfs.facts.arrow_tables import arrow_schema, nulls_besides, rows_of
@@ -99,7 +100,7 @@ def coming_rows(topics: SizedTopics, start_us: int, days: float, number: int) ->
     n = len(times)
     columns: dict[str, Any] = {
         t.entry: np.full(n, CHANGE), t.time: times, t.topic: numbered(topics.name, n),
-        t.kind: pa.repeat("create_topic", n),
+        t.kind: pa.repeat(CREATE_TOPIC, n),
         t.connection_id: np.full(n, number), t.exchange_no: np.arange(n), t.position: np.zeros(n, np.int64),
         t.client_id: pa.repeat(topics.name, n), t.num_partitions: np.full(n, topics.partitions),
         t.replication_factor: np.full(n, topics.replication_factor), t.validate_only: np.full(n, False),

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.errors import INVALID_REPLICATION_FACTOR
 from udfs.replay.limits.brokers import Brokers, are_known
 from udfs.replay.limits.limit_lane import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
+    Lane,
     Limits,
     Outcomes,
-    Workspace,
     no_outcomes,
     unlimited,
     workspace,
@@ -27,8 +28,7 @@ from udfs.replay.limits.limit_lane import (
 from udfs.replay.limits.limit_side_pass import NONE_FAILS, NOT_PLACED, Placed, first_refusal, nothing_placed
 from udfs.replay.limits.partition_limits import apply_change, replay_lane
 from udfs.replay.limits.schedule import UNLIMITED
-from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR
-from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, VANISH, Changes, Topics, count, no_topics, undo
+from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, VANISH, Changes, copy_counts, count, no_topics, undo
 from udfs.wire.arrays import Ints, read_only
 from udfs.wire.kernel import kernel
 
@@ -79,8 +79,9 @@ def highest(counts: Ints) -> int:
 
 
 @kernel
-def highest_with(changes: Changes, topics: Topics, outcomes: Outcomes, change: int) -> int:
+def highest_with(lane: Lane, change: int) -> int:
     """The largest count when the change was done, also where it was only to be validated."""
+    changes, topics, outcomes = lane.changes, lane.topics, lane.outcomes
     is_checked = changes.validate_only[change] and not changes.exempt[change] and outcomes.error[change] == 0
     replicas = outcomes.asked[change] if is_checked else 0
     count(topics, changes.slot[change], replicas, 1)
@@ -91,34 +92,34 @@ def highest_with(changes: Changes, topics: Topics, outcomes: Outcomes, change: i
 
 @kernel
 def fill_broker_curve(
-    changes: Changes, topics: Topics, brokers: Brokers, free: Limits, limited: Limits, work: Workspace,
-    side: Outcomes, outcomes: Outcomes, refusable: Ints, before: Ints, held: Ints, placed: Placed, curve: Curve,
-) -> int:  # fmt: skip
+    free: Lane, limits: Limits, met: Outcomes, refusable: Ints, before: Ints, held: Ints, placed: Placed, curve: Curve
+) -> int:
     """Do all changes without a limit (free) and fill the curve of max.broker.partitions; returns its last limit.
 
-    limited: like `free`, its broker limits are overwritten. before, held: int64[brokers], working memory.
+    limits, met: of the passes that `first_refusal` makes, both overwritten. before, held: int64[brokers], working
+    memory.
     """
-    done = 0
+    changes, topics, done = free.changes, free.topics, 0
+    # Made here, so that the compiler sees that it has the same arrays.
+    limited = Lane(changes, free.brokers, limits, topics, free.work, met)
     for change in range(len(changes.time)):
-        for broker in range(len(before)):
-            before[broker] = topics.counts[broker]
+        copy_counts(topics.counts, before)
         total = topics.total[0]
-        apply_change(changes, topics, brokers, free, work, outcomes, change)
+        apply_change(free, change)
         placed.full[change] = NOT_PLACED
-        most = min(highest_with(changes, topics, outcomes, change), len(curve.change) - 1)
+        most = min(highest_with(free, change), len(curve.change) - 1)
         if most <= done or changes.kind[change] == APPEAR:
             continue
         undo(changes, topics, change)
-        for broker in range(len(before)):
-            topics.counts[broker] = before[broker]
+        copy_counts(before, topics.counts)
         topics.total[0] = total
         for limit in range(done + 1, most + 1):
-            found = first_refusal(changes, topics, brokers, limited, work, side, change, limit, refusable, held, placed)
+            found = first_refusal(limited, change, limit, refusable, held, placed)
             curve.change[limit] = found
             if found != NONE_FAILS:
-                curve.present[limit], curve.asked[limit] = side.present[found], side.asked[found]
+                curve.present[limit], curve.asked[limit] = met.present[found], met.asked[found]
         done = most
-        apply_change(changes, topics, brokers, free, work, outcomes, change)
+        apply_change(free, change)
     return done
 
 
@@ -134,10 +135,9 @@ def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, S
         return {MAX_PARTITIONS: cluster_steps(changes, outcomes)}
     most = int(changes.slot[-1]) + 1
     curve = Curve(np.full(most + 1, NONE_FAILS), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64))
-    held = np.zeros((2, nodes), np.int64)
+    held, free = np.zeros((2, nodes), np.int64), unlimited_lane(changes, brokers, topics)
     last = fill_broker_curve(
-        changes, no_topics(changes, nodes, topics), brokers, unlimited(n), unlimited(n), workspace(brokers, changes),
-        no_outcomes(changes), no_outcomes(changes), refusable_from(changes, brokers, outcomes), held[0], held[1],
+        free, unlimited(n), no_outcomes(changes), refusable_from(changes, brokers, outcomes), held[0], held[1],
         nothing_placed(n, nodes), curve,
     )  # fmt: skip
     broker = steps(curve.change[1 : last + 1], curve.present[1 : last + 1], curve.asked[1 : last + 1])
@@ -146,11 +146,17 @@ def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, S
 
 def unlimited_outcomes(changes: Changes, brokers: Brokers, topics: int) -> Outcomes:
     """What becomes of the changes without a limit."""
-    n, nodes, outcomes = len(changes.time), len(brokers.rack), no_outcomes(changes)
-    no_times, no_samples = read_only(np.zeros(0, np.int64)), np.zeros((0, nodes), np.int64)
-    state, work = no_topics(changes, nodes, topics), workspace(brokers, changes)
-    replay_lane(changes, state, brokers, unlimited(n), work, outcomes, no_times, no_samples)
-    return outcomes
+    lane = unlimited_lane(changes, brokers, topics)
+    replay_lane(lane, read_only(np.zeros(0, np.int64)), np.zeros((0, len(brokers.rack)), np.int64))
+    return lane.outcomes
+
+
+def unlimited_lane(changes: Changes, brokers: Brokers, topics: int) -> Lane:
+    """A lane without a limit before the first change."""
+    return Lane(
+        changes, brokers, unlimited(len(changes.time)), no_topics(changes, len(brokers.rack), topics),
+        workspace(brokers, changes), no_outcomes(changes),
+    )  # fmt: skip
 
 
 def steps(change: Ints, present: Ints, asked: Ints) -> Steps:

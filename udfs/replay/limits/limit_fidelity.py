@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
@@ -14,7 +15,7 @@ from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.arrow import compute as pc
 from udfs.arrow import repeated
-from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
+from udfs.replay.fidelity_rows import Compared, fidelity_rows
 from udfs.replay.limits.limit_lane import NOT_TRIED, Outcomes
 from udfs.replay.limits.limit_report import asked_rows, column
 from udfs.replay.limits.placement_check import can_tell, possible_rounds
@@ -45,13 +46,12 @@ def limit_fidelity_rows(
     done = np.flatnonzero((history.row >= 0) & ((outcomes.reason != NOT_TRIED) | (np.array(history.reason) != "")))
     rows = asked_rows(history, done)
     judged = change_verdicts(history, outcomes, done)
-    yield FIDELITY, counted(column(rows, e.kind), column(rows, e.client_id), *judged, run_id)
+    by_kind = counted(column(rows, e.kind), column(rows, e.client_id), *judged)
+    yield FIDELITY, fidelity_rows(by_kind, ALGORITHM, run_id)
     placed = np.flatnonzero((topics.size > 0) & (outcomes.error == 0) & is_placed(history, outcomes))
     clients = column(asked_rows(history, placed), e.client_id)
-    yield (
-        FIDELITY,
-        counted(repeated(PLACEMENTS, len(placed)), clients, *placement_verdicts(history, topics, placed), run_id),
-    )
+    of_placements = counted(repeated(PLACEMENTS, len(placed)), clients, *placement_verdicts(history, topics, placed))
+    yield FIDELITY, fidelity_rows(of_placements, ALGORITHM, run_id)
 
 
 def change_verdicts(history: History, outcomes: Outcomes, done: Ints) -> tuple[Ints, Ints, Ints, pa.Array[Any]]:
@@ -101,25 +101,22 @@ def placement_verdicts(history: History, topics: Topics, placed: Ints) -> tuple[
 
 
 def counted(
-    metric: pa.Array[Any], client: pa.Array[Any], checked: Ints, agreed: Ints, unknown: Ints, reason: pa.Array[Any],
-    run_id: str,
-) -> pa.RecordBatch:  # fmt: skip
+    metric: pa.Array[Any], client: pa.Array[Any], checked: Ints, agreed: Ints, unknown: Ints, reason: pa.Array[Any]
+) -> list[Compared]:
     """Sums by metric and client, with how often each reason was given."""
-    t = FIDELITY
-    names = [str(name) for name in (t.checked, t.agreed, t.unknown)]
+    names = ["checked", "agreed", "unknown"]
     arrays = [pa.array(values) for values in (checked, agreed, unknown)]
     table = pa.Table.from_arrays([metric, client, reason, *arrays], names=["metric", "client", "reason", *names])
     sums = table.group_by(["metric", "client"], use_threads=False).aggregate([(name, "sum") for name in names])
     given = table.filter(pc.not_equal(table["reason"], ""))
     by_reason = given.group_by(["metric", "client", "reason"]).aggregate([("reason", "count")])
-    keys: list[Any] = list(zip(sums["metric"].to_pylist(), sums["client"].to_pylist(), strict=True))
-    reasons: dict[Any, list[tuple[str, int]]] = {key: [] for key in keys}
+    reasons: dict[tuple[str, str | None], dict[str, int]] = defaultdict(dict)
     for row in by_reason.sort_by("reason").to_pylist():
-        reasons[row["metric"], row["client"]].append((row["reason"], row["reason_count"]))
-    n = len(keys)
-    told = {
-        t.run_id: repeated(run_id, n), t.algorithm: repeated(ALGORITHM, n), t.metric: column(sums, "metric"),
-        t.client_id: column(sums, "client"), **{name: column(sums, f"{name}_sum") for name in names},
-        t.reasons: pa.array([reasons[key] for key in keys], TYPES["map<string,bigint>"]),
-    }  # fmt: skip
-    return rows_of(t, told | nulls_besides(t, told, n))
+        reasons[row["metric"], row["client"]][row["reason"]] = row["reason_count"]
+    return [
+        Compared(
+            row["metric"], row["checked_sum"], row["agreed_sum"], row["unknown_sum"],
+            reasons[row["metric"], row["client"]], client_id=row["client"],
+        )
+        for row in sums.to_pylist()
+    ]  # fmt: skip

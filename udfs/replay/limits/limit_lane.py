@@ -11,12 +11,10 @@ from udfs.replay.limits.java_random import java_random
 from udfs.replay.limits.limited_placer import Arranged, arranged_for
 from udfs.replay.limits.schedule import UNLIMITED
 from udfs.replay.limits.striped_placer import Stripes, stripes_for
-from udfs.replay.limits.topic_state import Changes
+from udfs.replay.limits.topic_state import Changes, Topics
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.kernel import kernel
 
-UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS = -1, 3, 36, 37
-INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED = 39, 44, 89
 NO_LIMIT, MAX_BROKER_PARTITIONS, MAX_PARTITIONS, REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA = range(6)
 REFUSED_BEFORE, AS_CAPTURED, NOT_TRIED = 6, 7, 8
 """What decided about a change; 0: Kafka's own checks alone."""
@@ -61,6 +59,17 @@ class Workspace(NamedTuple):
     token_time: Ints
     read: Ints  # int64[2]: the request at hand, and when its broker reads it, us
     muted: Ints  # by connection: until then its broker does not read it, us
+
+
+class Lane(NamedTuple):
+    """A lane while the changes are replayed in it, one after the other: what is asked for, and what has come of it."""
+
+    changes: Changes
+    brokers: Brokers
+    limits: Limits
+    topics: Topics
+    work: Workspace
+    outcomes: Outcomes
 
 
 @kernel

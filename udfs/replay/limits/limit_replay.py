@@ -14,7 +14,7 @@ from udfs.facts.arrow_tables import arrow_schema, pack
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_curve import limit_curves
 from udfs.replay.limits.limit_fidelity import limit_fidelity_rows
-from udfs.replay.limits.limit_lane import Limits, Outcomes, no_outcomes, workspace
+from udfs.replay.limits.limit_lane import Lane, Limits, Outcomes, no_outcomes, workspace
 from udfs.replay.limits.limit_report import curve_rows, refusal_rows, summed_rows
 from udfs.replay.limits.limit_room import headroom_rows, per_broker_rows
 from udfs.replay.limits.partition_limits import replay_lane
@@ -26,22 +26,29 @@ from udfs.wire.arrays import Floats, Ints, read_only
 SAMPLES = 100
 """Times at which replicas by broker are kept."""
 
+GROWTH_CHECKED_SINCE = (4, 4)
+"""The first release that checks a CreatePartitions request as a whole."""
+
 QUOTA_WINDOWS_SECONDS = 11
 """controller.quota.window.num times controller.quota.window.size.seconds, both by default."""
 
 
 class LimitLane(NamedTuple):
-    """A lane's settings. kafka: a release, or `kip` for the proposal's limits alone; mutation_rate: 0 for none."""
+    """A lane's settings.
+
+    release: whose limits on a request it has, by its numbers; None for the proposal's limits alone. mutation_rate:
+    partitions/s, 0 for no controller mutation quota.
+    """
 
     name: str
     broker: Schedule = NO_SCHEDULE
     total: Schedule = NO_SCHEDULE
-    kafka: str = "4.3"
+    release: tuple[int, ...] | None = (4, 3)
     mutation_rate: float = 0.0
 
     def limits(self, changes: Changes) -> Limits:
         """What the lane allows at each change."""
-        is_kip = self.kafka == "kip"
+        is_of_kafka = self.release is not None
 
         def flag(value: bool) -> Ints:
             return np.array([value]).astype(np.int64)
@@ -50,14 +57,14 @@ class LimitLane(NamedTuple):
             return np.array([value])
 
         return Limits(
-            self.broker.at(changes.time), self.total.at(changes.time), flag(not is_kip), flag(self.checks_growth),
-            flag(not is_kip), rate(self.mutation_rate), rate(self.burst),
+            self.broker.at(changes.time), self.total.at(changes.time), flag(is_of_kafka), flag(self.checks_growth),
+            flag(is_of_kafka), rate(self.mutation_rate), rate(self.burst),
         )  # fmt: skip
 
     @property
     def checks_growth(self) -> bool:
-        """Whether a CreatePartitions request is checked as a whole (4.4.0)."""
-        return self.kafka != "kip" and tuple(map(int, self.kafka.split("."))) >= (4, 4)
+        """Whether a CreatePartitions request is checked as a whole."""
+        return self.release is not None and self.release >= GROWTH_CHECKED_SINCE
 
     @property
     def burst(self) -> float:
@@ -81,8 +88,7 @@ def replay_topics(
     schema, held = arrow_schema(TOPIC_EVENTS), list(batches)
     # Spark names the items of a list otherwise, and says of no column that it has no nulls.
     events = pa.Table.from_batches(held).cast(schema) if held else schema.empty_table()
-    known_quota = lanes[0].mutation_rate > 0
-    history = history_of(events, defaults, seed, known_quota)
+    history = history_of(events, defaults, seed, quota_is_known=lanes[0].mutation_rate > 0)
     for table, rows in replay_history(history, lanes, run_id):
         yield from pack(table, rows)
 
@@ -117,8 +123,10 @@ def sample_times(changes: Changes) -> Ints:
 def replayed(history: History, lane: LimitLane, times: Ints) -> Replayed:
     """All changes in one lane."""
     changes, brokers = history.changes, history.brokers
-    topics = no_topics(changes, len(brokers.rack), len(history.topics))
-    outcomes, samples = no_outcomes(changes), np.zeros((len(times), len(brokers.rack)), np.int64)
-    work = workspace(brokers, changes, lane.burst)
-    replay_lane(changes, topics, brokers, lane.limits(changes), work, outcomes, read_only(times), samples)
-    return Replayed(lane, outcomes, topics, samples)
+    state = Lane(
+        changes, brokers, lane.limits(changes), no_topics(changes, len(brokers.rack), len(history.topics)),
+        workspace(brokers, changes, lane.burst), no_outcomes(changes),
+    )  # fmt: skip
+    samples = np.zeros((len(times), len(brokers.rack)), np.int64)
+    replay_lane(state, read_only(times), samples)
+    return Replayed(lane, state.outcomes, state.topics, samples)

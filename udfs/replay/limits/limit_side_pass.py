@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.replay.limits.brokers import Brokers
-from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, NO_LIMIT, Limits, Outcomes, Workspace
+from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, NO_LIMIT, Lane
 from udfs.replay.limits.partition_limits import apply_change, is_shown
 from udfs.replay.limits.topic_state import (
     AUTO,
@@ -22,6 +21,7 @@ from udfs.replay.limits.topic_state import (
     Changes,
     Topics,
     add_chunk,
+    copy_counts,
     count,
     remember,
     undo,
@@ -94,42 +94,40 @@ def is_where_shown(changes: Changes, topics: Topics, change: int) -> bool:
 
 
 @kernel
-def can_be_taken_over(changes: Changes, topics: Topics, outcomes: Outcomes, change: int) -> bool:
+def can_be_taken_over(lane: Lane, change: int) -> bool:
     """Whether the change has just made partitions that count, where any limit puts them with the same brokers full."""
+    changes, outcomes = lane.changes, lane.outcomes
     kind = changes.kind[change]
     makes = kind in (CREATE, AUTO, GROW) and changes.assigned_at[change] < 0
     counts = not changes.exempt[change] and not changes.validate_only[change]
     done = outcomes.error[change] == 0 and outcomes.reason[change] == NO_LIMIT
-    found: bool = makes and counts and done and is_where_shown(changes, topics, change)
+    found: bool = makes and counts and done and is_where_shown(changes, lane.topics, change)
     return found
 
 
 @kernel
-def first_refusal(
-    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes,
-    first: int, limit: int, refusable: Ints, held: Ints, placed: Placed,
-) -> int:  # fmt: skip
-    """The first change from `first` on that max.broker.partitions = limit refuses; the state is left as it was.
+def first_refusal(lane: Lane, first: int, limit: int, refusable: Ints, held: Ints, placed: Placed) -> int:
+    """The first change from `first` on that max.broker.partitions = limit refuses; the topics are left as they were.
 
-    refusable: as `refusable_from` of limit_curve has it. held: int64[brokers], working memory.
+    lane: its broker limits are overwritten. refusable: as `refusable_from` of limit_curve has it. held: int64[brokers],
+    working memory.
     """
-    for broker in range(len(held)):
-        held[broker] = topics.counts[broker]
+    changes, topics = lane.changes, lane.topics
+    copy_counts(topics.counts, held)
     total, found, change = topics.total[0], NONE_FAILS, first
     full = full_brokers(topics, placed, limit)
     while change < len(changes.time) and found == NONE_FAILS and limit <= refusable[change]:
         if placed.full[change] != full or not take_over(changes, topics, change, limit):
-            limits.broker[change] = limit
-            apply_change(changes, topics, brokers, limits, work, outcomes, change)
+            lane.limits.broker[change] = limit
+            apply_change(lane, change)
             before, full = full, full_brokers(topics, placed, limit)
-            is_same = full == before and can_be_taken_over(changes, topics, outcomes, change)
+            is_same = full == before and can_be_taken_over(lane, change)
             placed.full[change] = full if is_same else NOT_PLACED
-            if outcomes.reason[change] == MAX_BROKER_PARTITIONS:
+            if lane.outcomes.reason[change] == MAX_BROKER_PARTITIONS:
                 found = change
         change += 1
     for done in range(change - 1, first - 1, -1):
         undo(changes, topics, done)
-    for broker in range(len(held)):
-        topics.counts[broker] = held[broker]
+    copy_counts(held, topics.counts)
     topics.total[0] = total
     return found

@@ -6,30 +6,31 @@ Partitions are counted as replicas, of all topics but the internal ones.
 
 from __future__ import annotations
 
-from udfs.replay.limits.brokers import Brokers, are_known
+from schemas.wire.errors import (
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
+    POLICY_VIOLATION,
+    THROTTLING_QUOTA_EXCEEDED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from udfs.replay.limits.brokers import are_known
 from udfs.replay.limits.java_random import reseed
 from udfs.replay.limits.limit_lane import (
     AS_CAPTURED,
-    INVALID_REPLICA_ASSIGNMENT,
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MUTATION_QUOTA,
     NO_LIMIT,
     NOT_TRIED,
-    POLICY_VIOLATION,
     REFUSED_BEFORE,
     REQUEST_PARTITIONS,
-    THROTTLING_QUOTA_EXCEEDED,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    Limits,
-    Outcomes,
-    Workspace,
+    Lane,
     refuse,
 )
 from udfs.replay.limits.limited_placer import DRAWN, place_limited
 from udfs.replay.limits.request_limits import additional, invalid, limited_by_request, start_request, within_quota
 from udfs.replay.limits.schedule import UNLIMITED
-from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR, place_striped
+from udfs.replay.limits.striped_placer import place_striped
 from udfs.replay.limits.topic_state import (
     APPEAR,
     AUTO,
@@ -44,6 +45,7 @@ from udfs.replay.limits.topic_state import (
     Topics,
     add_chunk,
     chunk_of,
+    copy_counts,
     move_partition,
     remember,
     remove_topic,
@@ -53,10 +55,11 @@ from udfs.wire.kernel import kernel
 
 
 @kernel
-def put(changes: Changes, topics: Topics, work: Workspace, change: int, first: int, size: int, limit: int) -> int:
+def put(lane: Lane, change: int, first: int, size: int, limit: int) -> int:
     """Put the change's replicas on the brokers changes.assigned[first : first + size]; the first broker that this takes
     above the limit, -1 for none.
     """
+    changes, topics, work = lane.changes, lane.topics, lane.work
     for broker in range(len(work.added)):
         work.added[broker] = 0
     for i in range(size):
@@ -70,17 +73,23 @@ def put(changes: Changes, topics: Topics, work: Workspace, change: int, first: i
 
 
 @kernel
-def take_assigned(
-    changes: Changes, topics: Topics, limits: Limits, work: Workspace, outcomes: Outcomes, change: int, size: int
-) -> bool:
+def broker_limit(lane: Lane, change: int) -> int:
+    """max.broker.partitions as the change meets it."""
+    return UNLIMITED if lane.changes.exempt[change] else int(lane.limits.broker[change])
+
+
+@kernel
+def take_assigned(lane: Lane, change: int, size: int) -> bool:
     """Put `size` replicas where the request says, unless that takes a broker it names above its limit."""
+    changes, outcomes = lane.changes, lane.outcomes
     if changes.assigned_size[change] != size:
         return refuse(outcomes, change, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, 0, 0, size)
-    limit = UNLIMITED if changes.exempt[change] else limits.broker[change]
-    full = put(changes, topics, work, change, changes.assigned_at[change], size, limit)
+    limit = broker_limit(lane, change)
+    full = put(lane, change, changes.assigned_at[change], size, limit)
     if full >= 0:
+        there, more = lane.topics.counts[full], lane.work.added[full]
         outcomes.broker[change] = full
-        refuse(outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit, topics.counts[full], work.added[full])
+        refuse(outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit, there, more)
     return full < 0
 
 
@@ -92,26 +101,33 @@ def is_shown(changes: Changes, change: int, first: int, new: int, factor: int) -
 
 
 @kernel
-def place(
-    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes,
-    change: int, first: int, new: int, factor: int,
-) -> bool:  # fmt: skip
+def place(lane: Lane, change: int, first: int, new: int, factor: int) -> bool:
     """Put the change's new partitions on brokers, into its slots: where the request says, else where Metadata shows
     them, unless that is above the limit, else where they are drawn. Returns whether that could be done.
     """
-    at, limit = changes.slot[change], UNLIMITED if changes.exempt[change] else limits.broker[change]
+    changes = lane.changes
     if changes.assigned_at[change] >= 0:
-        return take_assigned(changes, topics, limits, work, outcomes, change, new * factor)
+        return take_assigned(lane, change, new * factor)
     if is_shown(changes, change, first, new, factor):
         shown = changes.shown_at[change] + first * factor
-        if put(changes, topics, work, change, shown, new * factor, limit) < 0:
+        if put(lane, change, shown, new * factor, broker_limit(lane, change)) < 0:
             return True
-    reseed(work.rng, changes.seed[change])
+    return draw(lane, change, first, new, factor)
+
+
+@kernel
+def draw(lane: Lane, change: int, first: int, new: int, factor: int) -> bool:
+    """Put the change's new partitions where Kafka's placer, or the proposal's, draws them, if the brokers are known.
+    Returns whether that could be done.
+    """
+    brokers, topics, work, outcomes = lane.brokers, lane.topics, lane.work, lane.outcomes
+    at, limit = lane.changes.slot[change], broker_limit(lane, change)
+    reseed(work.rng, lane.changes.seed[change])
     if not are_known(brokers):
         for slot in range(at, at + new * factor):
             topics.slots[slot] = UNPLACED
         return True
-    if limit == UNLIMITED and limits.striped[0]:
+    if limit == UNLIMITED and lane.limits.striped[0]:
         error = place_striped(brokers, work.stripes, work.rng, new, factor, topics.slots, at)
         return error == 0 or refuse(outcomes, change, error, NO_LIMIT, 0, 0, new * factor)
     placed = place_limited(
@@ -125,15 +141,14 @@ def place(
 
 
 @kernel
-def make_partitions(
-    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes, change: int
-) -> None:
+def make_partitions(lane: Lane, change: int) -> None:
     """CreateTopics, CreatePartitions and auto-creation."""
+    changes, topics, outcomes = lane.changes, lane.topics, lane.outcomes
     topic, kind = changes.topic[change], changes.kind[change]
     if kind == AUTO and topics.there[topic] > 0:
         outcomes.reason[change] = NOT_TRIED
         return
-    error = invalid(changes, topics, brokers, change)
+    error = invalid(lane, change)
     if error:
         gone = error == UNKNOWN_TOPIC_OR_PARTITION and topics.refused[topic] == 1
         refuse(outcomes, change, error, REFUSED_BEFORE if gone else NO_LIMIT, 0, topics.there[topic], 0)
@@ -141,12 +156,8 @@ def make_partitions(
     first, new = topics.there[topic], additional(changes, topics, change)
     factor = topics.factor[topic] if kind == GROW else changes.factor[change]
     outcomes.asked[change], outcomes.present[change] = new * factor, topics.total[0]
-    made = limited_by_request(changes, topics, limits, work, outcomes, change, new)
-    done = (
-        made > 0
-        and fits(changes, topics, limits, outcomes, change, made * factor)
-        and place(changes, topics, brokers, limits, work, outcomes, change, first, made, factor)
-    )
+    made = limited_by_request(lane, change, new)
+    done = made > 0 and fits(lane, change, made * factor) and place(lane, change, first, made, factor)
     if changes.validate_only[change]:
         return
     if done:
@@ -157,51 +168,65 @@ def make_partitions(
 
 
 @kernel
-def fits(changes: Changes, topics: Topics, limits: Limits, outcomes: Outcomes, change: int, replicas: int) -> bool:
+def fits(lane: Lane, change: int, replicas: int) -> bool:
     """max.partitions: is there room for so many replicas in the cluster, and in the change's slots?"""
-    if not changes.exempt[change] and topics.total[0] + replicas > limits.total[change]:
-        return refuse(
-            outcomes, change, POLICY_VIOLATION, MAX_PARTITIONS, limits.total[change], topics.total[0], replicas
-        )
+    changes, outcomes, limit, there = lane.changes, lane.outcomes, lane.limits.total[change], lane.topics.total[0]
+    if not changes.exempt[change] and there + replicas > limit:
+        return refuse(outcomes, change, POLICY_VIOLATION, MAX_PARTITIONS, limit, there, replicas)
     slots = changes.slot[change + 1] - changes.slot[change]
     return replicas <= slots or refuse(outcomes, change, POLICY_VIOLATION, REQUEST_PARTITIONS, slots, 0, replicas)
 
 
 @kernel
-def reassign(changes: Changes, topics: Topics, limits: Limits, outcomes: Outcomes, change: int) -> None:
+def reassign(lane: Lane, change: int) -> None:
     """AlterPartitionReassignments of one partition: only the replicas it gets anew have to fit; those it loses are gone
     when it is done, which a replay takes to be at once.
     """
+    changes, topics, outcomes = lane.changes, lane.topics, lane.outcomes
     topic, width, at = changes.topic[change], changes.factor[change], changes.assigned_at[change]
     chunk = chunk_of(changes, topics, topic, changes.partition[change])
     if topics.there[topic] == 0 or chunk == NO_CHUNK:
-        refused = topics.refused[topic] == 1
-        refuse(outcomes, change, UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if refused else NO_LIMIT, 0, 0, 0)
+        refuse_absent(lane, change)
         return
     if at < 0:  # a move is cancelled
         return
     if changes.assigned_size[change] != width:
         refuse(outcomes, change, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, 0, 0, width)
         return
+    if not take_moved(lane, change, chunk):
+        return
+    growth = width - topics.width[chunk]
+    outcomes.asked[change] = max(growth, 0)
+    if growth > 0 and not fits(lane, change, growth):
+        return
+    move_partition(changes, topics, change, chunk)
+
+
+@kernel
+def take_moved(lane: Lane, change: int, chunk: int) -> bool:
+    """Put the replicas of a partition of this chunk into the slots of its move, unless that takes a broker above its
+    limit which has none of them yet.
+    """
+    changes, topics, limit = lane.changes, lane.topics, broker_limit(lane, change)
     had = changes.slot[chunk] + (changes.partition[change] - topics.first[chunk]) * topics.width[chunk]
-    for i in range(width):
-        broker = changes.assigned[at + i]
+    for i in range(changes.factor[change]):
+        broker = changes.assigned[changes.assigned_at[change] + i]
         topics.slots[changes.slot[change] + i] = broker
         is_new = True
         for slot in range(had, had + topics.width[chunk]):
             is_new = is_new and topics.slots[slot] != broker
-        if is_new and not changes.exempt[change] and topics.counts[broker] + 1 > limits.broker[change]:
-            outcomes.broker[change] = broker
-            refuse(
-                outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limits.broker[change],
-                topics.counts[broker], 1,
-            )  # fmt: skip
-            return
-    growth = width - topics.width[chunk]
-    outcomes.asked[change] = max(growth, 0)
-    if growth > 0 and not fits(changes, topics, limits, outcomes, change, growth):
-        return
-    move_partition(changes, topics, change, chunk)
+        there = topics.counts[broker]
+        if is_new and there + 1 > limit:
+            lane.outcomes.broker[change] = broker
+            return refuse(lane.outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit, there, 1)
+    return True
+
+
+@kernel
+def refuse_absent(lane: Lane, change: int) -> None:
+    """Note a refusal of what is about a topic that is not there, maybe because its creation was refused."""
+    refused = lane.topics.refused[lane.changes.topic[change]] == 1
+    refuse(lane.outcomes, change, UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if refused else NO_LIMIT, 0, 0, 0)
 
 
 @kernel
@@ -216,26 +241,22 @@ def appear(changes: Changes, topics: Topics, change: int) -> None:
 
 
 @kernel
-def delete_topic(
-    changes: Changes, topics: Topics, limits: Limits, work: Workspace, outcomes: Outcomes, change: int
-) -> None:
+def delete_topic(lane: Lane, change: int) -> None:
     """DeleteTopics of one topic."""
-    topic = changes.topic[change]
-    if topics.there[topic] == 0:
-        refused = topics.refused[topic] == 1
-        refuse(outcomes, change, UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if refused else NO_LIMIT, 0, 0, 0)
-    elif within_quota(changes, limits, work, change, topics.there[topic]):
-        remove_topic(changes, topics, change)
+    there = lane.topics.there[lane.changes.topic[change]]
+    if there == 0:
+        refuse_absent(lane, change)
+    elif within_quota(lane, change, there):
+        remove_topic(lane.changes, lane.topics, change)
     else:
-        rate = int(limits.mutation_rate[0])
-        refuse(outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, rate, 0, topics.there[topic])
+        rate = int(lane.limits.mutation_rate[0])
+        refuse(lane.outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, rate, 0, there)
 
 
 @kernel
-def apply_change(
-    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes, change: int
-) -> None:
+def apply_change(lane: Lane, change: int) -> None:
     """Do one change in a lane, or refuse it."""
+    changes, topics, outcomes = lane.changes, lane.topics, lane.outcomes
     topic, kind = changes.topic[change], changes.kind[change]
     outcomes.error[change], outcomes.reason[change], outcomes.broker[change] = 0, NO_LIMIT, -1
     outcomes.limit[change], outcomes.present[change], outcomes.asked[change] = 0, topics.total[0], 0
@@ -249,29 +270,24 @@ def apply_change(
     elif kind == VANISH:
         remove_topic(changes, topics, change)
     elif kind == MOVE:
-        reassign(changes, topics, limits, outcomes, change)
+        reassign(lane, change)
     elif kind == DELETE:
-        delete_topic(changes, topics, limits, work, outcomes, change)
+        delete_topic(lane, change)
     else:
-        if changes.request[change] != work.request[0]:
-            start_request(changes, topics, brokers, limits, work, change)
-        make_partitions(changes, topics, brokers, limits, work, outcomes, change)
+        if changes.request[change] != lane.work.request[0]:
+            start_request(lane, change)
+        make_partitions(lane, change)
     outcomes.absent[change] = 1 if topics.refused[topic] == 1 and topics.there[topic] == 0 else 0
 
 
 @kernel
-def replay_lane(
-    changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, outcomes: Outcomes,
-    sample_times: Ints, samples: Ints,
-) -> None:  # fmt: skip
+def replay_lane(lane: Lane, sample_times: Ints, samples: Ints) -> None:
     """Every change in one lane. samples: int64[times, brokers], replicas by broker when each time has come."""
-    taken = 0
-    for change in range(len(changes.time)):
-        while taken < len(sample_times) and sample_times[taken] < changes.time[change]:
-            for broker in range(len(topics.counts)):
-                samples[taken, broker] = topics.counts[broker]
+    taken, time = 0, lane.changes.time
+    for change in range(len(time)):
+        while taken < len(sample_times) and sample_times[taken] < time[change]:
+            copy_counts(lane.topics.counts, samples[taken])
             taken += 1
-        apply_change(changes, topics, brokers, limits, work, outcomes, change)
+        apply_change(lane, change)
     for left in range(taken, len(sample_times)):
-        for broker in range(len(topics.counts)):
-            samples[left, broker] = topics.counts[broker]
+        copy_counts(lane.topics.counts, samples[left])

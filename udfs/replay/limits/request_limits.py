@@ -4,25 +4,26 @@ org.apache.kafka.controller.ReplicationControlManager (4.3.1 and 4.4), and the c
 
 from __future__ import annotations
 
-from udfs.replay.limits.brokers import Brokers, are_known
-from udfs.replay.limits.limit_lane import (
+from schemas.wire.errors import (
     INVALID_PARTITIONS,
-    MOST_PER_REQUEST,
-    MUTATION_QUOTA,
-    NO_LIMIT,
+    INVALID_REPLICATION_FACTOR,
     POLICY_VIOLATION,
-    REQUEST_PARTITIONS,
-    REQUEST_RECORDS,
     THROTTLING_QUOTA_EXCEEDED,
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
-    Limits,
-    Outcomes,
+)
+from udfs.replay.limits.brokers import are_known
+from udfs.replay.limits.limit_lane import (
+    MOST_PER_REQUEST,
+    MUTATION_QUOTA,
+    NO_LIMIT,
+    REQUEST_PARTITIONS,
+    REQUEST_RECORDS,
+    Lane,
     Workspace,
     refuse,
 )
-from udfs.replay.limits.striped_placer import INVALID_REPLICATION_FACTOR
 from udfs.replay.limits.topic_state import AUTO, GROW, Changes, Topics
 from udfs.wire.kernel import kernel
 
@@ -31,8 +32,9 @@ TO_CONTROLLER_US = 1000
 
 
 @kernel
-def invalid(changes: Changes, topics: Topics, brokers: Brokers, change: int) -> int:
+def invalid(lane: Lane, change: int) -> int:
     """The error of Kafka's own checks of a CreateTopics or CreatePartitions topic, 0 for none."""
+    changes, topics, brokers = lane.changes, lane.topics, lane.brokers
     topic, kind = changes.topic[change], changes.kind[change]
     if kind == GROW:
         if topics.there[topic] == 0:
@@ -54,14 +56,15 @@ def additional(changes: Changes, topics: Topics, change: int) -> int:
 
 
 @kernel
-def start_request(changes: Changes, topics: Topics, brokers: Brokers, limits: Limits, work: Workspace, at: int) -> None:
+def start_request(lane: Lane, at: int) -> None:
     """Look at the request whose first change this is: does one of today's limits refuse it as a whole?"""
+    changes, limits, work = lane.changes, lane.limits, lane.work
     kind, request = changes.kind[at], changes.request[at]
     partitions, records = 0, 0
     change = at
     while change < len(changes.request) and changes.request[change] == request:
-        there = changes.error[change] == 0 and invalid(changes, topics, brokers, change) == 0
-        new = additional(changes, topics, change)
+        there = changes.error[change] == 0 and invalid(lane, change) == 0
+        new = additional(changes, lane.topics, change)
         partitions += new if kind != GROW or there else 0
         records += new + 1 + changes.configs[change] if there else 0
         change += 1
@@ -83,13 +86,14 @@ def time_read(changes: Changes, work: Workspace, change: int) -> int:
 
 
 @kernel
-def within_quota(changes: Changes, limits: Limits, work: Workspace, change: int, cost: int) -> bool:
+def within_quota(lane: Lane, change: int, cost: int) -> bool:
     """KIP-599's token bucket: a strict request is refused where the bucket is below 0 already, and else charged.
 
     Who finds it below 0, or with an old version leaves it so, is throttled until it would be 0 again: the broker does
     not read what comes behind on the connection (RequestHandlerHelper.sendForwardedResponse, 4.3.1). A Metadata request
     that makes a topic is not.
     """
+    changes, limits, work = lane.changes, lane.limits, lane.work
     rate = limits.mutation_rate[0]
     if rate <= 0:
         return True
@@ -107,17 +111,16 @@ def within_quota(changes: Changes, limits: Limits, work: Workspace, change: int,
 
 
 @kernel
-def limited_by_request(
-    changes: Changes, topics: Topics, limits: Limits, work: Workspace, outcomes: Outcomes, change: int, new: int
-) -> int:
+def limited_by_request(lane: Lane, change: int, new: int) -> int:
     """Today's limits: how many of the new partitions are made, noting a refusal; -1 for none at all."""
+    limits, work, outcomes = lane.limits, lane.work, lane.outcomes
     if work.request[1]:
         refuse(outcomes, change, POLICY_VIOLATION, work.request[1], MOST_PER_REQUEST, 0, work.request[2])
         return -1
-    if not within_quota(changes, limits, work, change, new):
+    if not within_quota(lane, change, new):
         refuse(outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, int(limits.mutation_rate[0]), 0, new)
         return -1
-    if not limits.per_request[0] or changes.kind[change] != GROW:
+    if not limits.per_request[0] or lane.changes.kind[change] != GROW:
         return new
     # Up to 4.3 the record too many ends the topic's part with an error, and those before it are committed.
     made: int = min(new, MOST_PER_REQUEST - work.request[2])

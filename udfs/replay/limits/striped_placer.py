@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.wire.errors import INVALID_REPLICATION_FACTOR
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.java_random import next_int, shuffle
 from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
 
-INVALID_REPLICATION_FACTOR = 38
 EPOCH, OFFSET, UNFENCED = range(3)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from schemas.tables import values
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.arrow import compute as pc
 from udfs.replay.limits.topic_state import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
@@ -15,9 +16,12 @@ from udfs.replay.limits.topics_seen import numbers, topic_numbers
 from udfs.wire.arrays import Bools, Ints
 
 KINDS = {
-    "create_topic": CREATE, "auto_create": AUTO, "create_partitions": GROW, "reassign_partition": MOVE,
-    "delete_topic": DELETE,
-}  # fmt: skip
+    values.CREATE_TOPIC: CREATE,
+    values.AUTO_CREATE: AUTO,
+    values.CREATE_PARTITIONS: GROW,
+    values.REASSIGN_PARTITION: MOVE,
+    values.DELETE_TOPIC: DELETE,
+}
 NO_ANSWER = -(1 << 15)
 
 

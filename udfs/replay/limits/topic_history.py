@@ -14,22 +14,16 @@ import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.arrow import compute as pc
-from udfs.replay.limits.asked_changes import (
-    Asked,
-    Defaults,
-    is_strict,
-    numbered,
-    requests,
-    slots_of,
-)
+from udfs.replay.limits.asked_changes import Asked, Defaults, is_strict, numbered, requests, slots_of
 from udfs.replay.limits.assignments import parse_assignments
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.shown_placements import Places, counts_of, grown_from, places_of
 from udfs.replay.limits.told_changes import NO_ANSWER, Told
-from udfs.replay.limits.topic_ids import ALWAYS, TopicIds, topic_ids
+from udfs.replay.limits.topic_ids import TopicIds, topic_ids
 from udfs.replay.limits.topic_state import APPEAR, CREATE, VANISH, Changes
 from udfs.replay.limits.topic_times import NONE
-from udfs.replay.limits.topics_seen import NEVER, Shown, known_brokers, numbers
+from udfs.replay.limits.topics_seen import Shown, known_brokers, numbers
+from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints, edges, read_only
 
 BROKER, SIGHTING, CHANGE = range(3)
@@ -51,8 +45,11 @@ class History(NamedTuple):
     reason: list[str]
 
 
-def history_of(events: pa.Table, defaults: Defaults, seed: int, mutation_quota_known: bool = False) -> History:
-    """The history that rows of TOPIC_EVENTS tell; changes in the order of their requests' times."""
+def history_of(events: pa.Table, defaults: Defaults, seed: int, quota_is_known: bool) -> History:
+    """The history that rows of TOPIC_EVENTS tell; changes in the order of their requests' times.
+
+    seed: of the draws by which Kafka places. quota_is_known: the controller mutation quota that was in force is stated.
+    """
     t = TOPIC_EVENTS
     events = events.sort_by(
         [(str(c), "ascending") for c in (t.entry, t.time, t.connection_id, t.exchange_no, t.position)]
@@ -67,7 +64,7 @@ def history_of(events: pa.Table, defaults: Defaults, seed: int, mutation_quota_k
     ids, shown = topic_ids(of[SIGHTING], names, told, nodes)
     about = ids.about(told)
     counts, places = counts_of(told, about, ids, shown, len(names)), places_of(told, about, ids, shown)
-    asked = Asked.of(of[CHANGE], names, told, ids, counts, defaults, assigned, nodes, mutation_quota_known)
+    asked = Asked.of(of[CHANGE], names, told, ids, counts, defaults, assigned, nodes, quota_is_known)
     there = there_by_itself(told, ids, shown, grown_from(told, about, ids))
     return merged(there, asked, brokers, names, of[CHANGE], places, shown.brokers, seed)
 
@@ -127,46 +124,40 @@ def appearing(ids: TopicIds, shown: Shown, growth: Ints) -> tuple[tuple[Ints, ..
     return columns, brokers
 
 
+class Merged(NamedTuple):
+    """Two kinds of changes as one list: those that come by themselves, before those that are asked for at one time.
+
+    order: int64[changes], the place of each among both one behind the other. by_themselves: how many are.
+    """
+
+    order: Ints
+    by_themselves: int
+
+    def column(self, by_themselves: Ints | int, asked: Ints) -> Ints:
+        """A column of the list, int64[changes], from those of both; a number stands for each that comes by itself."""
+        first = np.broadcast_to(np.asarray(by_themselves, np.int64), self.by_themselves)
+        return np.concatenate([first, asked.astype(np.int64)])[self.order]
+
+
+def came_at(there: There, asked: Ints) -> Ints:
+    """When what comes by itself does, int64[there]: what was always there, just before all else that has a time.
+
+    asked: times of what is asked for, us.
+    """
+    known = np.append(asked, there.time[there.time != ALWAYS])
+    return np.where(there.time == ALWAYS, known.min(initial=NEVER) - 1 if len(asked) else 0, there.time)
+
+
 def merged(
     there: There, asked: Asked, brokers: Brokers, names: pa.Array[Any], rows: pa.Table, places: Places,
     shown_brokers: Ints, seed: int,
 ) -> History:  # fmt: skip
     """What comes and goes by itself, and what is asked for, as one list of changes in the order of their times."""
-    t, n, m = TOPIC_EVENTS, len(there.topic), len(asked.kind)
-    time = numbers(rows[t.time], 0)
-    known = np.append(time, there.time[there.time != ALWAYS])
-    came = np.where(there.time == ALWAYS, known.min(initial=NEVER) - 1 if m else 0, there.time)
-    order = np.argsort(np.append(came, time), kind="stable")
-    appeared = edges(there.size * there.width)
-    requested = appeared[-1] + len(asked.brokers)
-    at = np.where(asked.assigned.partitions > 0, appeared[-1] + asked.assigned.first, -1)
-    named = np.maximum(asked.assigned.partitions * asked.assigned.width, 0)
-
-    def both(before: Ints | int, after: Ints) -> Ints:
-        return np.concatenate([np.broadcast_to(np.asarray(before, np.int64), n), after.astype(np.int64)])[order]
-
-    changes = Changes(
-        time=both(came, time),
-        request=both(-2, requests(rows)),
-        kind=both(there.kind, asked.kind),
-        topic=both(there.topic, asked.topic),
-        partitions=both(there.size, asked.partitions),
-        factor=both(there.width, asked.factor),
-        configs=both(0, numbers(rows[t.configs], 0)),
-        partition=both(there.partition, numbers(rows[t.partition], 0)),
-        assigned_at=both(appeared[:-1], at),
-        assigned_size=both(there.size * there.width, named),
-        shown_at=both(0, requested + places.at),
-        shown_partitions=both(0, places.partitions),
-        shown_width=both(0, places.width),
-        slot=edges(both(there.size * there.width, slots_of(asked))),
-        error=both(0, asked.error),
-        exempt=both(there.exempt, asked.exempt),
-        validate_only=both(0, numbers(rows[t.validate_only], 0)),
-        strict=both(0, is_strict(asked.kind, numbers(rows[t.api_version], 0))),
-        client=both(0, numbered(rows[t.client_id])),
-        connection=both(0, numbered(rows[t.connection_id])),
-        seed=seed + np.arange(n + m),
+    n, time = len(there.topic), numbers(rows[TOPIC_EVENTS.time], 0)
+    came = came_at(there, time)
+    both = Merged(np.argsort(np.append(came, time), kind="stable"), n)
+    changes = changes_in_order(both, there, came, asked, rows, places)._replace(
+        seed=seed + np.arange(len(both.order)),
         assigned=np.concatenate([there.assigned, asked.brokers, shown_brokers]),
     )
     return History(
@@ -174,7 +165,41 @@ def merged(
         brokers,
         [str(name) for name in names.to_pylist()],
         rows,
-        both(-1, np.arange(m)),
-        both(NO_ANSWER, asked.captured),
-        [([""] * n + asked.reason)[place] for place in order.tolist()],
+        both.column(-1, np.arange(len(time))),
+        both.column(NO_ANSWER, asked.captured),
+        [([""] * n + asked.reason)[place] for place in both.order.tolist()],
+    )
+
+
+def changes_in_order(both: Merged, there: There, came: Ints, asked: Asked, rows: pa.Table, places: Places) -> Changes:
+    """The columns of changes that are of one change each; without seeds and brokers."""
+    t, column = TOPIC_EVENTS, both.column
+    appeared = edges(there.size * there.width)
+    requested = appeared[-1] + len(asked.brokers)
+    at = np.where(asked.assigned.partitions > 0, appeared[-1] + asked.assigned.first, -1)
+    named = np.maximum(asked.assigned.partitions * asked.assigned.width, 0)
+    none = np.zeros(0, np.int64)
+    return Changes(
+        time=column(came, numbers(rows[t.time], 0)),
+        request=column(-2, requests(rows)),
+        kind=column(there.kind, asked.kind),
+        topic=column(there.topic, asked.topic),
+        partitions=column(there.size, asked.partitions),
+        factor=column(there.width, asked.factor),
+        configs=column(0, numbers(rows[t.configs], 0)),
+        partition=column(there.partition, numbers(rows[t.partition], 0)),
+        assigned_at=column(appeared[:-1], at),
+        assigned_size=column(there.size * there.width, named),
+        shown_at=column(0, requested + places.at),
+        shown_partitions=column(0, places.partitions),
+        shown_width=column(0, places.width),
+        slot=edges(column(there.size * there.width, slots_of(asked))),
+        error=column(0, asked.error),
+        exempt=column(there.exempt, asked.exempt),
+        validate_only=column(0, numbers(rows[t.validate_only], 0)),
+        strict=column(0, is_strict(asked.kind, numbers(rows[t.api_version], 0))),
+        client=column(0, numbered(rows[t.client_id])),
+        connection=column(0, numbered(rows[t.connection_id])),
+        seed=none,
+        assigned=none,
     )

@@ -98,6 +98,13 @@ def undo(changes: Changes, topics: Topics, change: int) -> None:
 
 
 @kernel
+def copy_counts(counts: Ints, target: Ints) -> None:
+    """Replicas by broker, int64[brokers], into another array."""
+    for broker in range(len(counts)):
+        target[broker] = counts[broker]
+
+
+@kernel
 def count(topics: Topics, first: int, size: int, sign: int) -> None:
     """Add the replicas in slots[first : first + size] to the counts, or take them away; not those moved elsewhere."""
     for slot in range(first, first + size):

@@ -12,12 +12,11 @@ from udfs.arrow import array_of
 from udfs.arrow import compute as pc
 from udfs.replay.limits.assignments import Assigned
 from udfs.replay.limits.brokers import Brokers, brokers_of
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 """Those that KIP-578 names."""
-
-NEVER = (1 << 63) - 1
 
 
 class Shown(NamedTuple):

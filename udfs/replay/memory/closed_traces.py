@@ -18,7 +18,7 @@ from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.fetch.client_pace import line
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.drained import FETCH, UNKNOWN, Exchanges
-from udfs.replay.memory.memory_state import NEVER, Trace
+from udfs.replay.memory.memory_state import NOT_GIVEN_BACK, Trace
 from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, answered, trace_of_responses
 from udfs.wire.arrays import Ints
 
@@ -29,7 +29,7 @@ MOST_RESPONSES = 4 * MOST_EXCHANGES
 class Responses(NamedTuple):
     """Responses of the closed loop in the order of their requests, int64[n] each.
 
-    connection: its id. held: NEVER for not given back.
+    connection: its id. held: us from came on, or NOT_GIVEN_BACK.
     """
 
     connection: Ints
@@ -58,7 +58,7 @@ class ClosedLoop:
         t = MEMORY_EVENTS
         lane, left_out = numbers_of(batch, t.lane, 0), numbers_of(batch, t.left_out, 0)
         names = (t.connection_id, t.time, t.came, t.held, t.returned_bytes, t.records, t.partitions)
-        rows = Responses(*(numbers_of(batch, name, NEVER) for name in names))
+        rows = Responses(*(numbers_of(batch, name, NOT_GIVEN_BACK) for name in names))
         room = max(MOST_RESPONSES - self.count, 0)
         for number in np.unique(lane).tolist():
             mine = lane == number
@@ -98,7 +98,7 @@ def as_exchanges(found: Responses, captured: Exchanges, max_bytes: int) -> Excha
         of = beside(Exchanges(*(column[captured.connection == connection] for column in captured)))
         size[mine] = found.returned[mine] + np.round(of.size + of.partition * found.partitions[mine]).astype(np.int64)
         started[mine] -= np.round(of.byte_us * size[mine]).astype(np.int64)
-    n, pinned = len(size), found.held == NEVER
+    n, pinned = len(size), found.held == NOT_GIVEN_BACK
     unknown = np.full(n, UNKNOWN)
     return Exchanges(
         found.connection, found.asked, started, found.came, size, np.zeros(n, np.int64), found.records,

@@ -28,8 +28,8 @@ from udfs.replay.memory.memory_requests import (
 )
 from udfs.replay.memory.memory_state import (
     MEMORY_POOL,
-    NEVER,
     NONE,
+    NOT_GIVEN_BACK,
     Bounds,
     Sim,
     Trace,
@@ -101,7 +101,7 @@ def go_on(sim: Sim, lane: int, i: int, time: int) -> None:
     if is_paced(sim, lane, i):
         enqueue(sim, lane, i, time)
         return
-    if trace.held[i] != NEVER:
+    if trace.held[i] != NOT_GIVEN_BACK:
         push(sim.heap, time + trace.held[i], RELEASE | i)
     else:
         sim.runs[lane].pinned += 1

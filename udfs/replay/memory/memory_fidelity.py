@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.replay.fetch.closed_fidelity import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
-from udfs.replay.memory.memory_state import NEVER, Trace
+from udfs.replay.memory.memory_state import NOT_GIVEN_BACK, Trace
 from udfs.wire.arrays import Bools, Ints
 
 TOLERANCE, SMALL = 0.1, 0.01
@@ -40,7 +40,7 @@ class Levels(NamedTuple):
 
 def levels_of(trace: Trace) -> Levels:
     """What would be in use without a bound: what is given back as soon as it is there is in use at that time."""
-    back = trace.held != NEVER
+    back = trace.held != NOT_GIVEN_BACK
     time = np.concatenate([(trace.came + trace.held)[back], trace.started])
     change = np.concatenate([-trace.size[back], trace.size])
     order = np.lexsort((-change, time))

@@ -13,7 +13,7 @@ from udfs.replay.memory.memory_usage import USAGE, Spent, nothing_spent
 from udfs.wire.arrays import Ints, Records, read_only
 
 NONE = -1
-NEVER = -1  # held: not given back
+NOT_GIVEN_BACK = -1
 MEMORY_POOL, IN_FLIGHT_ESTIMATE, REQUESTS_IN_FLIGHT, COMPLETED_AS_MAX = range(4)
 
 
@@ -26,7 +26,7 @@ class Trace(NamedTuple):
     started: Ints  # us: its size is known; not before asked
     came: Ints  # us: its last byte; not before started
     size: Ints  # bytes to be allocated
-    held: Ints  # us from came on, or NEVER
+    held: Ints  # us from came on, or NOT_GIVEN_BACK
     records: Ints
     max_bytes: Ints  # of a fetch, else 0
     first: Ints  # exchange of a connection

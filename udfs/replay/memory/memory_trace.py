@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
+from schemas.wire.apis import API_KEYS
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.drained import (
     BATCH,
@@ -34,7 +35,7 @@ from udfs.replay.memory.drained import (
     Rows,
     follow_partitions,
 )
-from udfs.replay.memory.memory_state import NEVER, NONE, Trace
+from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK, Trace
 from udfs.replay.memory.takeovers import Takeovers, after_takeovers, lost_by, only_taken_over
 from udfs.wire.arrays import Bools, Ints, read_only
 
@@ -44,13 +45,26 @@ BY_RESPONSE, BY_REPLICATION, BY_LOG = range(3)
 MOST_EXCHANGES = 1 << 20  # of a unit: some 250 bytes of working memory each
 GONE_US = 1_000_000
 """Without a connection for longer a process is gone; one that lost it comes again within reconnect.backoff.max.ms."""
-# OffsetCommit, OffsetFetch, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, ConsumerGroupHeartbeat
-GROUP_APIS = (8, 9, 11, 12, 13, 14, 68)
+GROUP_APIS = tuple(
+    API_KEYS[name]
+    for name in (
+        "OFFSET_COMMIT", "OFFSET_FETCH", "JOIN_GROUP", "HEARTBEAT", "LEAVE_GROUP", "SYNC_GROUP",
+        "CONSUMER_GROUP_HEARTBEAT",
+    )
+)  # fmt: skip
 # APIs whose request memory is held until the request is handled (RequestChannel.Request and
 # ApiKeys.requiresDelayedAllocation, Kafka 4.4): Produce, JoinGroup, SyncGroup, and what a broker may forward to the
 # controller. All others are released when parsed.
-DELAYED_APIS = (
-    0, 11, 14, 19, 20, 30, 31, 33, 36, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 58, 64, 67, 72, 80, 81, 94,
+DELAYED_APIS = tuple(
+    API_KEYS[name]
+    for name in (
+        "PRODUCE", "JOIN_GROUP", "SYNC_GROUP", "CREATE_TOPICS", "DELETE_TOPICS", "CREATE_ACLS", "DELETE_ACLS",
+        "ALTER_CONFIGS", "SASL_AUTHENTICATE", "CREATE_PARTITIONS", "CREATE_DELEGATION_TOKEN", "RENEW_DELEGATION_TOKEN",
+        "EXPIRE_DELEGATION_TOKEN", "ELECT_LEADERS", "INCREMENTAL_ALTER_CONFIGS", "ALTER_PARTITION_REASSIGNMENTS",
+        "LIST_PARTITION_REASSIGNMENTS", "ALTER_CLIENT_QUOTAS", "ALTER_USER_SCRAM_CREDENTIALS", "DESCRIBE_QUORUM",
+        "UPDATE_FEATURES", "ENVELOPE", "UNREGISTER_BROKER", "ALLOCATE_PRODUCER_IDS", "PUSH_TELEMETRY", "ADD_RAFT_VOTER",
+        "REMOVE_RAFT_VOTER", "UNREGISTER_CONTROLLER",
+    )
 )  # fmt: skip
 
 
@@ -195,7 +209,7 @@ def first_of(behind: Ints, connection: Ints) -> Ints:
 
 def until_gone(rows: Exchanges) -> Ints:
     """How long each response can be held (us): until no connection of the process is open, where GONE_US later another
-    one begins; else NEVER given back. rows: with connections by number. A connection is open from its first request to
+    one begins; else NOT_GIVEN_BACK. rows: with connections by number. A connection is open from its first request to
     its last response.
     """
     begin, end = np.full(len(rows.came), np.iinfo(np.int64).max), np.zeros(len(rows.came), np.int64)
@@ -205,7 +219,7 @@ def until_gone(rows: Exchanges) -> Ints:
     over = np.maximum.accumulate(end[order])
     gone = over[:-1][(begin[order][1:] > over[:-1] + GONE_US) & (end[order][1:] > 0)]
     at = np.searchsorted(gone, rows.came)
-    return np.where(at < len(gone), np.append(gone, NEVER)[at] - rows.came, NEVER)
+    return np.where(at < len(gone), np.append(gone, NOT_GIVEN_BACK)[at] - rows.came, NOT_GIVEN_BACK)
 
 
 def response_trace(gathered: Gathered) -> Trace:

@@ -15,10 +15,10 @@ from udfs.replay.fetch.closed_fidelity import UNCHECKED
 from udfs.replay.fetch.closed_reader import Ready, closed_totals
 from udfs.replay.fetch.closed_responses import Kept
 from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.memory.closed_traces import MOST_RESPONSES
 from udfs.replay.memory.drained import RESPONSE
 from udfs.replay.memory.memory_trace import CONSUMER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints
 
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.splits.request_order import MAX_IN_FLIGHT
-from udfs.time_units import US_PER_MS
+from udfs.time_units import NEVER, US_PER_MS
 from udfs.wire.arrays import Ints, edges
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 

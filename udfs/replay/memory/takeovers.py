@@ -25,9 +25,9 @@ import numpy as np
 
 from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUEST
 from schemas.wire.join_group import JOIN_GROUP_REQUEST
-from udfs.replay.fetch.partition_log import NEVER
 from udfs.replay.memory.drained import FETCH, UNKNOWN, Exchanges, Partitions
 from udfs.replay.memory.memory_state import NONE
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints
 
 JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT = JOIN_GROUP_REQUEST.api_key, CONSUMER_GROUP_HEARTBEAT_REQUEST.api_key

@@ -1,8 +1,7 @@
-"""A broker's cache of fetch sessions in many lanes at once: who gets a slot, who is refused, who is evicted (KIP-227).
+"""A broker's cache of fetch sessions in many lanes at once: shards, ids, slots, and what a use does (KIP-227).
 
-The rules are those of org.apache.kafka.server.FetchSessionCacheShard and FetchManager, Kafka 4.3. A lane may have
-others: those before KAFKA-9137 (Kafka 1.1 to 2.4), where a session's last use stays the time of its creation, or those
-of the KIP's text, where age counts at the time of the comparison.
+The rules are those of org.apache.kafka.server.FetchSessionCacheShard and FetchManager, Kafka 4.3; who makes room for
+whom is in session_eviction.
 
 A lane has its own cache. A session is known by the client that owns it, and its slot is kept with that client.
 """
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.fetch import INVALID_EPOCH, TOPIC_ID_ERROR
+from schemas.wire.errors import FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 
@@ -166,60 +165,6 @@ def touch(cache: Cache, settings: CacheSettings, lane: int, slot: int, size: int
 
 
 @kernel
-def is_older(one: Record, other: Record) -> bool:
-    """LastUsedKey's order."""
-    at_one_time = one.last_used_ms == other.last_used_ms
-    return bool(one.last_used_ms < other.last_used_ms or (at_one_time and one.id < other.id))
-
-
-@kernel
-def is_smaller(one: Record, other: Record) -> bool:
-    """EvictableKey's order."""
-    if one.privileged != other.privileged:
-        return bool(one.privileged < other.privileged)
-    return bool(one.size < other.size or (one.size == other.size and one.id < other.id))
-
-
-@kernel
-def yields(session: Record, rules: int, eviction_ms: int, privileged: int, size: int, now_ms: int) -> bool:
-    """Can a new session take this one's place, if it is the smallest that can?
-
-    At the same size it cannot: the candidate's key is the smaller one, as its id is 0.
-    """
-    if rules == KIP_TEXT:
-        is_aged = now_ms - session.created_ms > eviction_ms
-        return bool(privileged > session.privileged or (is_aged and size > session.size))
-    if privileged != session.privileged:
-        return bool(privileged > session.privileged)
-    return bool(size > session.size)
-
-
-@kernel
-def victim(
-    cache: Cache, settings: CacheSettings, lane: int, shard: int, privileged: int, size: int, now_ms: int
-) -> int:
-    """tryEvict: the session that makes room in a full shard; NOWHERE where the new one is refused."""
-    sessions, rules, eviction_ms = cache.sessions[lane], settings.rules[lane], settings.eviction_ms[lane]
-    base = shard_base(cache, settings, lane, shard)
-    oldest, smallest = NOWHERE, NOWHERE
-    for slot in range(base, base + cache.live[lane, shard]):
-        session = sessions[slot]
-        if oldest == NOWHERE or is_older(session, sessions[oldest]):
-            oldest = slot
-        if rules == KIP_TEXT:
-            can_go = yields(session, rules, eviction_ms, privileged, size, now_ms)
-        else:
-            can_go = (session.by_privileged if privileged else session.by_all) == 1
-        if can_go and (smallest == NOWHERE or is_smaller(session, sessions[smallest])):
-            smallest = slot
-    if oldest != NOWHERE and now_ms - sessions[oldest].last_used_ms > eviction_ms:
-        return oldest
-    if smallest != NOWHERE and yields(sessions[smallest], rules, eviction_ms, privileged, size, now_ms):
-        return smallest
-    return NOWHERE
-
-
-@kernel
 def next_shard(cache: Cache, settings: CacheSettings, lane: int) -> int:
     """The shard of the next full response, whether or not a session comes of it."""
     shard = cache.placed[lane] % settings.shards[lane]
@@ -262,56 +207,5 @@ def open_session(
 def session_error(session: Record, epoch: int, uses_topic_ids: int) -> int:
     """The error of an incremental fetch in a session that is there; 0 for none."""
     if session.epoch != epoch:
-        return INVALID_EPOCH
-    return TOPIC_ID_ERROR if session.uses_topic_ids != uses_topic_ids else 0
-
-
-def new_cache(settings: CacheSettings, seed: int, pool: int = MOST_SHARDS, clients: int = 16) -> Cache:
-    """Empty caches. seed: of the random ids, the same in every lane."""
-    lanes = len(settings.slots)
-    sessions = np.zeros((lanes, pool), SESSION)
-    return Cache(
-        sessions, np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros(lanes, np.int64), np.zeros(lanes, np.int64),
-        np.zeros(lanes, np.int64), np.full(lanes, seed, np.int64), np.zeros(1, np.int64),
-        np.full(1, room_of(sessions, settings)), np.full((lanes, clients), NOWHERE),
-    )  # fmt: skip
-
-
-def empty(cache: Cache) -> None:
-    """Take out all sessions, and begin with the first shard, as a broker does that starts."""
-    for memory in (cache.sessions, cache.live, cache.partitions, cache.followers, cache.placed):
-        memory[...] = np.zeros(1, memory.dtype)
-    cache.hints[:] = NOWHERE
-
-
-def with_room(cache: Cache, settings: CacheSettings, clients: int) -> Cache:
-    """The same caches with room for one more session in every shard, and for so many clients."""
-    lanes, pool = cache.sessions.shape
-    if cache.hints.shape[1] < clients:
-        hints = np.full((lanes, 2 * clients), NOWHERE)
-        hints[:, : cache.hints.shape[1]] = cache.hints
-        cache = cache._replace(hints=hints)
-    if has_room(cache):
-        return cache
-    larger = np.zeros((lanes, 2 * pool), SESSION)
-    for lane, shards in enumerate(settings.shards.tolist()):
-        old, new = pool // shards, 2 * pool // shards
-        for shard in range(shards):
-            larger[lane, shard * new : shard * new + old] = cache.sessions[lane, shard * old : (shard + 1) * old]
-        slots = cache.hints[lane]
-        slots[:] = np.where(slots >= 0, slots // old * new + slots % old, slots)
-    room = np.full(1, room_of(larger, settings))
-    return with_room(cache._replace(sessions=larger, room=room), settings, clients)
-
-
-def room_of(sessions: Records, settings: CacheSettings) -> int:
-    """Sessions of a shard that memory is enough for, in the lane that needs more memory first."""
-    room = sessions.shape[1] // settings.shards
-    return int(np.where(settings.slots > room, room, GREATEST_ID).min())
-
-
-@kernel
-def has_room(cache: Cache) -> bool:
-    """Is there memory for one more session in every shard?"""
-    found: bool = cache.fullest[0] < cache.room[0]
-    return found
+        return INVALID_FETCH_SESSION_EPOCH
+    return FETCH_SESSION_TOPIC_ID_ERROR if session.uses_topic_ids != uses_topic_ids else 0

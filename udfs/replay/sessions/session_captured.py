@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from schemas.wire.fetch import ID_NOT_FOUND
-from udfs.replay.sessions.session_clients import NO_TIME
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.replay.sessions.session_fetches import NO_TIME
 from udfs.replay.sessions.session_order import steps_counter
 from udfs.wire.arrays import Records
 from udfs.wire.kernel import kernel
 
-CAPTURED = np.dtype(
-    [
-        (name, np.int64)
-        for name in ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes", "unknown")
-    ],
-    align=True,
-)
+CAPTURED_SUMS = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
+"""Those that lanes have as well."""
+CAPTURED = np.dtype([(name, np.int64) for name in (*CAPTURED_SUMS, "unknown")], align=True)
 """Sums over a bucket of time."""
 
 
@@ -33,7 +29,7 @@ def count_captured(moments: Records, first: int, end: int, fetches: Records, cap
             sums.unknown += fetch.is_known == 0
             continue
         sums.response_bytes += max(fetch.response_bytes, 0)
-        sums.not_found += fetch.error == ID_NOT_FOUND
+        sums.not_found += fetch.error == FETCH_SESSION_ID_NOT_FOUND
         if fetch.response_us != NO_TIME and steps_counter(fetch, moment):
             sums.created += fetch.response_session_id > 0
             sums.refused += fetch.response_session_id <= 0

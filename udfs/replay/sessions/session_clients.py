@@ -11,59 +11,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.fetch import ID_NOT_FOUND, SESSION_ERRORS, TOPIC_ID_ERROR
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.sessions.session_cache import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
-from udfs.replay.sessions.session_contents import MEASURED
-from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
-from udfs.wire.kernel import kernel
-
-NO_SESSION = 0
-NO_TIME = -1
-BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE, WRONG_EPOCH = range(6)
-"""What a client does: what its rules say; a full fetch of a client that knows of no session; one that closes the
-session; a fetch that wants none; the first one seen of a session that was opened before the capture began; a fetch
-whose epoch is not the session's, and that the broker refuses."""
-AS_EXPECTED, AFTER_LOSS, UNEXPECTED = range(3)
-"""Is it what the rules say? After a message that was not captured, or in a new connection, they do not tell."""
-
-FETCH = np.dtype(
-    [
-        *MEASURED.descr,
-        *(
-            (name, np.int64)
-            for name in (
-                "number",  # among the broker's
-                "connection",
-                "request_us",  # since 1970
-                "asked_us",  # when the broker takes the request up: it answers a connection's requests one by one
-                "response_us",  # or NO_TIME
-                "max_wait_us",  # the broker answers no later
-                "version",
-                "name",  # of the client and whether it is a follower, a number
-                "has_partitions",
-                "privileged",
-                "session_id",
-                "epoch",
-                "response_session_id",
-                "error",
-                "is_throttled",
-                "is_known",  # all partitions wanted are
-                "is_lost",  # ... but for a session that was opened, or lost track of, outside the capture
-                "strayed",  # partitions that a response has and the session does not, or a full one lacks
-                "request_bytes",
-                "response_bytes",
-                "first",  # its partitions are rows [first, end)
-                "end",
-                "owner",  # the client, by its number among the broker's
-                "act",
-                "expected",
-            )
-        ),
-    ],
-    align=True,
+from udfs.replay.sessions.session_fetches import (
+    AFTER_LOSS,
+    AS_EXPECTED,
+    BEGIN_ANEW,
+    BY_RULES,
+    FROM_BEFORE,
+    NO_SESSION,
+    NO_TIME,
+    RENEW,
+    UNEXPECTED,
+    WITHOUT_SESSION,
+    WRONG_EPOCH,
 )
+from udfs.wire.arrays import Ints, Record, Records
+from udfs.wire.kernel import kernel
 
 CLIENT = np.dtype(
     [
@@ -91,21 +56,9 @@ class Clients(NamedTuple):
 
 
 @kernel
-def is_session_error(error: int) -> bool:
-    """Errors that tell of the session, and after which a client asks again at once."""
-    return error in SESSION_ERRORS
-
-
-@kernel
-def uses_topic_ids(fetch: Record) -> int:
-    """Does a request name topics by their ids, as those of a session do from its first fetch to its last (KIP-516)?"""
-    return 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
-
-
-@kernel
 def take_response(client: Record, error: int, response_session_id: int) -> None:
     """FetchSessionHandler.handleResponse for a response whose partitions are right, and for one with an error."""
-    if error == ID_NOT_FOUND:
+    if error == FETCH_SESSION_ID_NOT_FOUND:
         client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
     elif error != 0:
         client.epoch = INITIAL_EPOCH  # close the session and try a new one
@@ -153,7 +106,9 @@ def skips(client: Record, fetch: Record) -> bool:
 
     FetchManager.newContext takes the epoch before it finds that of topic ids wrong.
     """
-    is_taken = fetch.response_us != NO_TIME and fetch.error in (0, TOPIC_ID_ERROR) and fetch.is_throttled == 0
+    is_taken = (
+        fetch.response_us != NO_TIME and fetch.error in (0, FETCH_SESSION_TOPIC_ID_ERROR) and fetch.is_throttled == 0
+    )
     return bool(is_taken and client.id == fetch.session_id and 0 < client.epoch < fetch.epoch)
 
 

@@ -9,8 +9,8 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import SESSION_ERRORS
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.key_numbers import key_numbers
-from udfs.replay.sessions.session_clients import FETCH, NO_TIME
 from udfs.replay.sessions.session_entries import NOT_TOLD, NOWHERE, Partitions
+from udfs.replay.sessions.session_fetches import FETCH, NO_TIME
 from udfs.wire.arrays import Records, edges, read_only
 
 OF_FETCH = -1  # position of a row that is a fetch

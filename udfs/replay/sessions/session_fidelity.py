@@ -9,14 +9,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from schemas.wire.fetch import ID_NOT_FOUND
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.replay.sessions.cache_room import has_room
 from udfs.replay.sessions.session_cache import (
+    GREATEST_ID,
     NOWHERE,
     Cache,
     CacheSettings,
     close_session,
-    has_room,
-    is_older,
     next_epoch,
     open_session,
     session_error,
@@ -25,9 +25,9 @@ from udfs.replay.sessions.session_cache import (
     slot_by_hint,
     slot_of,
     touch,
-    victim,
 )
-from udfs.replay.sessions.session_clients import (
+from udfs.replay.sessions.session_eviction import is_older, victim
+from udfs.replay.sessions.session_fetches import (
     AFTER_LOSS,
     FROM_BEFORE,
     NO_TIME,
@@ -79,7 +79,8 @@ AGREED = 0
 CODE_COUNT = len(CODES) + 1
 UNKNOWN = (Reason.FROM_BEFORE, Reason.UNSEEN, Reason.PHASE_UNKNOWN, Reason.CLOCK, Reason.CLOSE_ORDER,
            Reason.AFTER_LOSS)  # fmt: skip
-AGREEMENTS = frozenset({AGREED, CODES[Reason.ORDER_INFERRED]})
+AGREEING = (Reason.ORDER_INFERRED,)
+"""Reasons that are told of what agrees."""
 
 _GRANTS, _SHARDS, _ERRORS = METRICS[Metric.GRANTS], METRICS[Metric.SHARDS], METRICS[Metric.ERRORS]
 _PARTITIONS, _RESPONSES, _REQUESTS = METRICS[Metric.PARTITIONS], METRICS[Metric.RESPONSES], METRICS[Metric.REQUESTS]
@@ -150,7 +151,7 @@ def judge_request(judged: Judged, settings: CacheSettings, fetch: Record, now_ms
             judged.closed_us[shard_of(fetch.session_id, settings.shards[0])] = fetch.asked_us
             close_session(cache, settings, 0, slot)
         return
-    predicted = ID_NOT_FOUND
+    predicted = FETCH_SESSION_ID_NOT_FOUND
     if slot != NOWHERE:
         predicted = session_error(cache.sessions[0, slot], fetch.epoch, uses_topic_ids(fetch))
     shown = predicted
@@ -167,10 +168,10 @@ def follow_request(
     """Go on from the error that the capture shows for a fetch in a session."""
     cache = judged.cache
     if shown != 0:
-        if shown == ID_NOT_FOUND and slot != NOWHERE:
+        if shown == FETCH_SESSION_ID_NOT_FOUND and slot != NOWHERE:
             close_session(cache, settings, 0, slot)
         return
-    if predicted == ID_NOT_FOUND:
+    if predicted == FETCH_SESSION_ID_NOT_FOUND:
         shard = shard_of(fetch.session_id, settings.shards[0])
         slot = put_session(judged, settings, shard, fetch.session_id, fetch, now_ms)
         cache.sessions[0, slot].is_partial = 1
@@ -256,7 +257,7 @@ def judge_grant(judged: Judged, settings: CacheSettings, moment: Record, fetch: 
 @kernel
 def note_unseen(judged: Judged, settings: CacheSettings, shard: int, fetch: Record) -> None:
     """A refusal where the model has room shows a session that is idle since before the capture began."""
-    cache, id_range = judged.cache, (2147483647 // settings.shards[0])
+    cache, id_range = judged.cache, GREATEST_ID // settings.shards[0]
     session_id = (shard + 1) * id_range - 1 - cache.live[0, shard]
     slot = open_session(
         cache, settings, 0, shard, session_id, judged.unseen[0], 1, fetch.size, 1, judged.start[0] // US_PER_MS

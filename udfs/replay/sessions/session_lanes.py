@@ -1,54 +1,24 @@
-"""Brokers and clients in closed loop, in every lane: what each client would have sent, and what it would have got.
-
-The intent of each captured fetch is the same in all lanes: when, by whom, which partitions. Session and epoch are the
-lane's own. A client that gets an error of its session asks again with a full fetch, in whose place the capture may have
-the incremental one that a lane without that error needs: the captured fetch that got the error is asked where the lane
-has an error for it as well, and left out where it has none.
-"""
+"""A broker's lanes in the replay of fetch sessions: what they set, what they hold, and what they come to."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.fetch import ID_NOT_FOUND, INVALID_EPOCH
-from udfs.replay.sessions.session_cache import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NOWHERE,
-    Cache,
-    CacheSettings,
-    close_session,
-    has_free_slot,
-    has_room,
-    next_epoch,
-    next_shard,
-    open_session,
-    random_id,
-    session_error,
-    shard_of,
-    slot_by_hint,
-    touch,
-    victim,
-)
-from udfs.replay.sessions.session_clients import (
-    BEGIN_ANEW,
-    FROM_BEFORE,
-    NO_SESSION,
-    NO_TIME,
-    RENEW,
-    WITHOUT_SESSION,
-    WRONG_EPOCH,
-    is_session_error,
-    take_response,
-    uses_topic_ids,
-)
-from udfs.time_units import US_PER_MS
+from udfs.replay.sessions.cache_room import new_cache
+from udfs.replay.sessions.session_cache import GREATEST_ID, MOST_SHARDS, Cache, CacheSettings
+from udfs.replay.sessions.session_fetches import NO_TIME, WITHOUT_SESSION
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 
 FULL, INCREMENTAL, SESSIONLESS = range(3)
+EVICTIONS_AT_ONCE = 4096
+"""So many are noted one by one before they are summed up."""
+SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "evicted_despite_room",
+        "not_found", "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
+"""What a lane comes to, columns of the table SESSION_CACHE."""
 
 LANE_CLIENT = np.dtype(
     [
@@ -59,26 +29,16 @@ LANE_CLIENT = np.dtype(
     ],
     align=True,
 )
-OUTCOME = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "fetches",
-            "full_fetches",
-            "created",
-            "refused",
-            "refused_despite_room",
-            "evicted",
-            "evicted_despite_room",
-            "not_found",
-            "partitions_reread",
-            "request_bytes",
-            "response_bytes",
-        )
-    ],
-    align=True,
-)
+OUTCOME = np.dtype([(name, np.int64) for name in SUMS], align=True)
 """Sums of a lane over a bucket of time."""
+
+
+@dataclass(frozen=True)
+class SessionLanes:
+    """The lanes of a replay: names, and settings; lane 0 is the captured one."""
+
+    names: tuple[str, ...]
+    settings: CacheSettings
 
 
 class Lanes(NamedTuple):
@@ -96,6 +56,29 @@ class Lanes(NamedTuple):
     evictions: Ints
     evicted: Ints
     names: Ints
+
+
+def with_unlimited(settings: CacheSettings) -> CacheSettings:
+    """The lanes, and behind them one a number of shards that never has to refuse or evict."""
+    shards = np.unique(settings.shards)
+    more = np.full(len(shards), GREATEST_ID), shards, np.full(len(shards), 0), np.zeros(len(shards), np.int64)
+    return CacheSettings(*(np.concatenate(pair) for pair in zip(settings, more, strict=True)))
+
+
+def captured_only(settings: CacheSettings) -> CacheSettings:
+    """Lane 0 alone."""
+    return CacheSettings(*(column[:1] for column in settings))
+
+
+def new_lanes(settings: CacheSettings, seed: int) -> Lanes:
+    """All lanes of a broker before its first fetch."""
+    lanes = len(settings.slots)
+    room = EVICTIONS_AT_ONCE + lanes
+    return Lanes(
+        new_cache(settings, seed), np.zeros((lanes, 16), LANE_CLIENT), np.zeros(lanes, OUTCOME),
+        np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros((room, 3), np.int64), np.zeros(1, np.int64),
+        np.zeros(16, np.int64),
+    )  # fmt: skip
 
 
 @kernel
@@ -125,195 +108,3 @@ def note_response(lanes: Lanes, lane: int, fetch: Record, body: int) -> None:
     captured_body = fetch.response_full if fetch.epoch <= 0 else fetch.response_captured
     captured_body = fetch.response_empty if fetch.is_throttled == 1 else captured_body
     lanes.outcomes[lane].response_bytes += bytes_of(fetch.response_bytes, captured_body, body)
-
-
-@kernel
-def evict(lanes: Lanes, settings: CacheSettings, lane: int, slot: int, evictor: int) -> None:
-    """Take a session out for another's sake."""
-    at = lanes.evicted[0]
-    lanes.evicted[0] += 1
-    lanes.evictions[at, 0], lanes.evictions[at, 1] = lane, lanes.names[evictor]
-    lanes.evictions[at, 2] = lanes.names[lanes.cache.sessions[lane, slot].owner]
-    lanes.outcomes[lane].evicted += 1
-    close_session(lanes.cache, settings, lane, slot)
-
-
-@kernel
-def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> int:
-    """maybeCreateSession: the id that a full response issues, NO_SESSION where it is refused."""
-    cache, outcome = lanes.cache, lanes.outcomes[lane]
-    shard = next_shard(cache, settings, lane)
-    if cache.live[lane, shard] >= settings.slots[lane]:
-        slot = victim(cache, settings, lane, shard, fetch.privileged, fetch.size, now_ms)
-        if slot == NOWHERE:
-            outcome.refused += 1
-            outcome.refused_despite_room += has_free_slot(cache, settings, lane)
-            return NO_SESSION
-        outcome.evicted_despite_room += has_free_slot(cache, settings, lane)
-        evict(lanes, settings, lane, slot, fetch.owner)
-    outcome.created += 1
-    session_id = fetch.response_session_id
-    if session_id <= 0 or shard_of(session_id, settings.shards[lane]) != shard:
-        session_id = random_id(cache, settings, lane, shard)
-    open_session(
-        cache, settings, lane, shard, session_id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids(fetch),
-        now_ms,
-    )  # fmt: skip
-    lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
-    found: int = session_id
-    return found
-
-
-@kernel
-def admit(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> None:
-    """A session that was there before the capture began, where the lane has room for it."""
-    cache, client = lanes.cache, lanes.clients[lane, fetch.owner]
-    shard = shard_of(fetch.session_id, settings.shards[lane])
-    client.id, client.epoch = fetch.session_id, fetch.epoch
-    if cache.live[lane, shard] >= settings.slots[lane] or slot_by_hint(cache, lane, fetch.owner, client.id) != NOWHERE:
-        return
-    slot = open_session(
-        cache, settings, lane, shard, client.id, fetch.owner, fetch.privileged, fetch.size, uses_topic_ids(fetch),
-        now_ms,
-    )  # fmt: skip
-    cache.sessions[lane, slot].epoch = fetch.epoch
-    cache.sessions[lane, slot].is_partial = 1
-    lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
-
-
-@kernel
-def prepare(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> None:
-    """What the client does of its own accord."""
-    client = lanes.clients[lane, fetch.owner]
-    if fetch.act == BEGIN_ANEW:
-        client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
-    elif fetch.act == RENEW:
-        client.epoch = INITIAL_EPOCH
-    elif fetch.act == WITHOUT_SESSION:
-        client.epoch = FINAL_EPOCH
-    elif fetch.act == FROM_BEFORE:
-        admit(lanes, settings, lane, fetch, now_ms)
-
-
-@kernel
-def ask_full(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record) -> None:
-    """A full fetch closes the session that it names."""
-    client = lanes.clients[lane, fetch.owner]
-    slot = slot_by_hint(lanes.cache, lane, fetch.owner, client.id)
-    if slot != NOWHERE:
-        close_session(lanes.cache, settings, lane, slot)
-    client.answer = SESSIONLESS if client.epoch == FINAL_EPOCH else FULL
-    note_request(lanes, lane, fetch, True)
-
-
-@kernel
-def ask_incremental(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> int:
-    """FetchManager.newContext for a fetch in a session; returns its error, 0 for none."""
-    cache, client = lanes.cache, lanes.clients[lane, fetch.owner]
-    note_request(lanes, lane, fetch, False)
-    slot = slot_by_hint(cache, lane, fetch.owner, client.id)
-    if slot == NOWHERE:
-        return ID_NOT_FOUND
-    session = cache.sessions[lane, slot]
-    error = session_error(session, client.epoch, uses_topic_ids(fetch))
-    if error != 0:
-        return error
-    if fetch.size == 0 and fetch.is_lost == 0:
-        close_session(cache, settings, lane, slot)
-        client.answer = SESSIONLESS
-        return 0
-    touch(cache, settings, lane, slot, fetch.size, now_ms)
-    session.epoch = next_epoch(session.epoch)
-    client.answer = INCREMENTAL
-    return 0
-
-
-@kernel
-def refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
-    """The error of a fetch that the captured broker refused; 0 where the lane has none for it."""
-    client = lanes.clients[lane, fetch.owner]
-    if client.epoch <= 0 or fetch.act == FROM_BEFORE:
-        return 0
-    slot = slot_by_hint(lanes.cache, lane, fetch.owner, client.id)
-    if slot == NOWHERE:
-        return ID_NOT_FOUND
-    if fetch.act == WRONG_EPOCH:
-        return INVALID_EPOCH
-    found: int = session_error(lanes.cache.sessions[lane, slot], client.epoch, uses_topic_ids(fetch))
-    return found
-
-
-@kernel
-def ask_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
-    """A fetch that the captured broker refused, where it is refused here as well.
-
-    Elsewhere the client's next fetch, which the capture shows whole, is what it asks for.
-    """
-    error = refusal(lanes, lane, fetch)
-    if error != 0:
-        note_request(lanes, lane, fetch, False)
-        note_refusal(lanes, lane, fetch, error)
-
-
-@kernel
-def note_refusal(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
-    """A client is told of its session that it is not as it thinks."""
-    lanes.outcomes[lane].not_found += error == ID_NOT_FOUND
-    note_response(lanes, lane, fetch, fetch.response_empty)
-    take_response(lanes.clients[lane, fetch.owner], error, NO_SESSION)
-
-
-@kernel
-def ask(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> None:
-    """A client sends its fetch, and a full one after an error."""
-    client = lanes.clients[lane, fetch.owner]
-    prepare(lanes, settings, lane, fetch, now_ms)
-    client.asked = fetch.number
-    if client.epoch > 0:
-        error = ask_incremental(lanes, settings, lane, fetch, now_ms)
-        if error == 0:
-            return
-        if fetch.is_throttled == 1:  # its response has no error, and no session
-            client.answer = SESSIONLESS
-            return
-        note_refusal(lanes, lane, fetch, error)
-    ask_full(lanes, settings, lane, fetch)
-
-
-@kernel
-def answer(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_ms: int) -> None:
-    """A broker builds its response, and the client takes it."""
-    client = lanes.clients[lane, fetch.owner]
-    if client.asked != fetch.number:
-        return
-    client.asked = NOWHERE
-    issued = client.id
-    if client.answer == SESSIONLESS:
-        issued = NO_SESSION
-    elif client.answer == FULL:
-        issued = NO_SESSION if fetch.is_throttled == 1 else create(lanes, settings, lane, fetch, now_ms)
-    body = fetch.response_incremental if client.answer == INCREMENTAL else fetch.response_full
-    note_response(lanes, lane, fetch, fetch.response_empty if fetch.is_throttled == 1 else body)
-    take_response(client, 0, issued)
-
-
-@kernel
-def play(moments: Records, first: int, end: int, fetches: Records, lanes: Lanes, settings: CacheSettings) -> int:
-    """Play moments[first:end] in every lane; stops where memory runs out and returns how far it came."""
-    count = len(settings.slots)
-    for m in range(first, end):
-        moment = moments[m]
-        fetch = fetches[moment.fetch]
-        if not has_room(lanes.cache) or lanes.evicted[0] + count > len(lanes.evictions):
-            return m
-        is_refused = is_session_error(fetch.error)
-        if is_refused and moment.is_response == 1:
-            continue
-        for lane in range(count):
-            if moment.is_response == 1:
-                answer(lanes, settings, lane, fetch, moment.us // US_PER_MS)
-            elif is_refused:
-                ask_refused(lanes, lane, fetch)
-            else:
-                ask(lanes, settings, lane, fetch, moment.us // US_PER_MS)
-    return end

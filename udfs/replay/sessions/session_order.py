@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.replay.sessions.session_cache import INITIAL_EPOCH, NOWHERE, shard_of
-from udfs.replay.sessions.session_clients import NO_TIME
+from udfs.replay.sessions.session_fetches import NO_TIME
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,25 +13,28 @@ from schemas.tables.table import Table
 from udfs.arrow import gathered_batches
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.rows_by_key import by_key, whole_fetches
-from udfs.replay.sessions.session_cache import (
-    GREATEST_ID,
-    INITIAL_EPOCH,
-    MOST_SHARDS,
-    CacheSettings,
-    empty,
-    new_cache,
-    with_room,
+from udfs.replay.sessions.cache_room import empty
+from udfs.replay.sessions.session_broker import (
+    BUCKET_US,
+    BrokerReplay,
+    Bucket,
+    count_evictions,
+    joined,
+    make_room,
+    new_broker,
+    provide,
 )
+from udfs.replay.sessions.session_cache import INITIAL_EPOCH
 from udfs.replay.sessions.session_captured import CAPTURED, count_captured
-from udfs.replay.sessions.session_clients import FETCH, Clients, larger_clients, new_clients, tell_clients
+from udfs.replay.sessions.session_clients import larger_clients, tell_clients
 from udfs.replay.sessions.session_contents import measure_all
-from udfs.replay.sessions.session_entries import CONTENTS, Memory, Partitions, larger_memory, new_memory
+from udfs.replay.sessions.session_entries import Partitions, larger_memory
 from udfs.replay.sessions.session_events import events_of
-from udfs.replay.sessions.session_fidelity import CODE_COUNT, METRICS, Judged, judge
-from udfs.replay.sessions.session_lanes import LANE_CLIENT, OUTCOME, Lanes, play
+from udfs.replay.sessions.session_fidelity import judge
+from udfs.replay.sessions.session_lanes import OUTCOME, SessionLanes
+from udfs.replay.sessions.session_loop import play
 from udfs.replay.sessions.session_order import (
     MOMENT,
-    OVERLAP_US,
     UNKNOWN_PHASE,
     begins_again,
     first_shard,
@@ -43,92 +42,15 @@ from udfs.replay.sessions.session_order import (
     moments_of,
     order_responses,
 )
-from udfs.replay.sessions.session_report import BUCKET_US, Bucket, broker_rows
-from udfs.replay.sessions.session_spans import Spans, close_all, follow_spans, new_spans, roomy_spans
-from udfs.wire.arrays import Ints, Records
+from udfs.replay.sessions.session_report import broker_rows
+from udfs.replay.sessions.session_spans import close_all, follow_spans
+from udfs.wire.arrays import Records
 from udfs.wire.fetch_sizes import fetch_sizes
 
 PHASE_WITHIN_US = (10_000_000, 60_000_000)
 """The ids of the first 10 s tell whose turn it is, else those of the first 60."""
-EVICTIONS_AT_ONCE = 4096
 ROWS_AT_A_TIME = 100_000
 """So many that the work by batch does not count."""
-
-
-@dataclass(frozen=True)
-class SessionLanes:
-    """The lanes of a replay: names, and settings; lane 0 is the captured one."""
-
-    names: tuple[str, ...]
-    settings: CacheSettings
-
-
-def with_unlimited(settings: CacheSettings) -> CacheSettings:
-    """The lanes, and behind them one a number of shards that never has to refuse or evict."""
-    shards = np.unique(settings.shards)
-    more = np.full(len(shards), GREATEST_ID), shards, np.full(len(shards), 0), np.zeros(len(shards), np.int64)
-    return CacheSettings(*(np.concatenate(pair) for pair in zip(settings, more, strict=True)))
-
-
-def captured_only(settings: CacheSettings) -> CacheSettings:
-    """Lane 0 alone."""
-    return CacheSettings(*(column[:1] for column in settings))
-
-
-def new_lanes(settings: CacheSettings, seed: int) -> Lanes:
-    """All lanes of a broker before its first fetch."""
-    lanes = len(settings.slots)
-    room = EVICTIONS_AT_ONCE + lanes
-    return Lanes(
-        new_cache(settings, seed), np.zeros((lanes, 16), LANE_CLIENT), np.zeros(lanes, OUTCOME),
-        np.zeros((lanes, MOST_SHARDS), np.int64), np.zeros((room, 3), np.int64), np.zeros(1, np.int64),
-        np.zeros(16, np.int64),
-    )  # fmt: skip
-
-
-@dataclass
-class BrokerReplay:
-    """One broker's sessions in all lanes, as far as its fetches have come.
-
-    life: how often all connections had ended. has_begun: it is known whose turn it was first in this life, which began
-    with the request at begin_us.
-    """
-
-    broker: str
-    settings: CacheSettings
-    lanes: Lanes
-    judged: Judged
-    fullest: Ints  # int64[lanes]: most sessions in a shard at a time
-    names: dict[str, int] = field(default_factory=dict)
-    clients: Clients = field(default_factory=new_clients)
-    memory: Memory = field(default_factory=new_memory)
-    fetches: Records = field(default_factory=lambda: np.zeros(0, FETCH))
-    moments: Records = field(default_factory=lambda: np.zeros(0, MOMENT))
-    phase: Ints = field(default_factory=lambda: np.array([UNKNOWN_PHASE, 1]))
-    spans: Spans = field(default_factory=new_spans)
-    evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)
-    buckets: list[Bucket] = field(default_factory=list)
-    number: int = 0
-    life: int = 0
-    begin_us: int = -1
-    has_begun: bool = False
-
-    @property
-    def captured(self) -> CacheSettings:
-        """The captured lane's settings."""
-        return captured_only(self.settings)
-
-
-def new_broker(broker: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
-    """A broker before its first fetch. seed: of the session ids, with the broker's name."""
-    settings = with_unlimited(lanes.settings)
-    start = zlib.crc32(f"{seed}:{broker}".encode())
-    verdicts = np.zeros((2, len(METRICS), CODE_COUNT), np.int64)
-    judged = Judged(
-        new_cache(captured_only(settings), start), verdicts, np.full(1, -1, np.int64), np.zeros(1, np.int64),
-        np.full(MOST_SHARDS, -OVERLAP_US),
-    )  # fmt: skip
-    return BrokerReplay(broker, settings, new_lanes(settings, start), judged, np.zeros(len(settings.slots), np.int64))
 
 
 def replay_sessions(
@@ -181,60 +103,6 @@ def take(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
     now.moments = in_order(joined(now.moments, moments))
     now.fetches = joined(now.fetches, fetches)
     go_on(now, int(fetches["request_us"][-1]))
-
-
-def joined(one: Records, other: Records) -> Records:
-    """One behind the other; as bytes, for numpy would copy records field by field."""
-    if not len(one):
-        return other
-    found: Records = np.concatenate([np.ascontiguousarray(of).view(np.uint8) for of in (one, other)]).view(other.dtype)
-    return found
-
-
-def make_room(now: BrokerReplay, more: int) -> None:
-    """Room for all clients that are known, and for so many more full fetches."""
-    room, lanes = len(now.clients.state) + 1, now.lanes  # one more, for sessions that no client shows
-    if room > len(now.memory.clients):
-        now.memory = now.memory._replace(clients=lengthened(now.memory.clients, room, CONTENTS))
-        longer = np.zeros((len(lanes.clients), room), LANE_CLIENT)
-        longer[:, : lanes.clients.shape[1]] = lanes.clients
-        now.lanes = lanes._replace(clients=longer, names=lengthened(lanes.names, room, np.dtype(np.int64)))
-    held = int((now.fetches["epoch"] == INITIAL_EPOCH).sum())  # which may come behind these
-    now.spans = roomy_spans(now.spans, more + held)
-    if 2 * len(now.names) > len(now.judged.verdicts):
-        now.judged = now.judged._replace(
-            verdicts=np.concatenate(
-                [now.judged.verdicts, np.zeros((2 * len(now.names), *now.judged.verdicts.shape[1:]), np.int64)]
-            )
-        )
-    provide(now)
-
-
-def provide(now: BrokerReplay) -> None:
-    """Memory for the caches, and for the evictions to come."""
-    clients = len(now.clients.state) + 1
-    now.lanes = now.lanes._replace(cache=with_room(now.lanes.cache, now.settings, clients))
-    now.judged.unseen[0] = clients - 1
-    now.judged = now.judged._replace(cache=with_room(now.judged.cache, now.captured, clients))
-    count_evictions(now)
-
-
-def lengthened(values: Any, length: int, kind: np.dtype[Any]) -> Any:
-    """The values with zeros behind them."""
-    longer = np.zeros(max(length, len(values)), kind)
-    longer[: len(values)] = values
-    return longer
-
-
-def count_evictions(now: BrokerReplay) -> None:
-    """Sum up who evicted whom."""
-    if now.lanes.evicted[0] == 0:
-        return
-    told = now.lanes.evictions[: now.lanes.evicted[0]]
-    distinct, counts = np.unique(told, axis=0, return_counts=True)
-    for (lane, evictor, victim), count in zip(distinct.tolist(), counts.tolist(), strict=True):
-        now.evictions[lane, evictor, victim] += count
-    now.lanes.evicted[0] = 0
 
 
 def go_on(now: BrokerReplay, before_us: int | None) -> None:

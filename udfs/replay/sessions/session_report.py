@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,38 +11,22 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.table import Table
+from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.arrow import quotients, repeated
 from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
+from udfs.replay.fidelity_rows import NO_REASON, Compared, compared, fidelity_rows
 from udfs.replay.key_numbers import client_of
-from udfs.replay.sessions.session_fidelity import AGREEMENTS, CODES, METRICS, UNKNOWN
+from udfs.replay.sessions.session_broker import BUCKET_US, BrokerReplay, Bucket
+from udfs.replay.sessions.session_captured import CAPTURED_SUMS
+from udfs.replay.sessions.session_fidelity import AGREED, AGREEING, CODES, UNKNOWN, Metric
+from udfs.replay.sessions.session_lanes import SUMS, SessionLanes
 from udfs.replay.sessions.session_spans import slots_range
 from udfs.time_units import NS_PER_US, US_PER_MS, US_PER_S
-from udfs.wire.arrays import Ints, Records
-
-if TYPE_CHECKING:
-    from udfs.replay.sessions.session_replay import BrokerReplay, SessionLanes
+from udfs.wire.arrays import Ints
 
 ALGORITHM = "session_cache"
-BUCKET_US = 10_000_000
-READERS = ("consumer", "follower")
-SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "evicted_despite_room",
-        "not_found", "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
-CAPTURED = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
-REASONS = {code: reason.value for reason, code in CODES.items()}
-UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)
-
-
-@dataclass
-class Bucket:
-    """Ten seconds of a broker: what each lane did in them and held at their end, and what was captured."""
-
-    number: int
-    outcomes: Records  # OUTCOME[lanes]
-    occupied: Ints  # int64[lanes, shards]
-    live: Ints
-    followers: Ints
-    cached: Ints
-    captured: Records  # CAPTURED[1]
+READERS = (CONSUMER, FOLLOWER)
+REASONS: Mapping[int, str] = {AGREED: NO_REASON} | {code: reason for reason, code in CODES.items()}
 
 
 def broker_rows(
@@ -58,7 +40,7 @@ def broker_rows(
     if is_done:
         yield SESSION_EVICTIONS, eviction_rows(now, lanes, run_id)
         yield SESSION_SLOTS, slot_rows(now, lanes, run_id)
-        yield FIDELITY, fidelity_rows(now, run_id)
+        yield FIDELITY, fidelity_rows(session_fidelity(now), ALGORITHM, run_id)
 
 
 def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
@@ -88,7 +70,7 @@ def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_
             t.evictions_per_s: sums["evicted"] / (BUCKET_US / US_PER_S),
             t.unknown_fetches: captured("unknown"),
             **sums,
-            **{f"captured_{name}": captured(name) for name in CAPTURED},
+            **{f"captured_{name}": captured(name) for name in CAPTURED_SUMS},
         },
     )
 
@@ -142,30 +124,17 @@ def slot_rows(now: BrokerReplay, lanes: SessionLanes, run_id: str) -> pa.RecordB
     )
 
 
-def fidelity_rows(now: BrokerReplay, run_id: str) -> pa.RecordBatch:
-    """Rows of `fidelity`: one a client and metric."""
-    names, t = named(now), FIDELITY
+def session_fidelity(now: BrokerReplay) -> list[Compared]:
+    """What was compared of each client and metric."""
+    names, metrics = named(now), list(Metric)
     counts = now.judged.verdicts[: len(names)]
-    there = [(name, metric) for name, metric in np.argwhere(counts.sum(axis=2) > 0).tolist()]
-    found = [counts[name, metric] for name, metric in there]
-    unknown = [int(sum(of[code] for code in UNCHECKED)) for of in found]
-    metrics = [metric.value for metric in METRICS]
-    reasons = [
-        [(REASONS[code], int(of[code])) for code in np.flatnonzero(of).tolist() if code in REASONS] for of in found
-    ]
-    return rows_of(
-        t,
-        {
-            t.run_id: repeated(run_id, len(there)),
-            t.algorithm: repeated(ALGORITHM, len(there)),
-            t.metric: pa.array([metrics[metric] for _, metric in there], pa.string()),
-            t.broker: repeated(now.broker, len(there)),
-            t.client_id: pa.array([names[name][0] for name, _ in there], pa.string()),
-            t.client_address: pa.array([names[name][1] for name, _ in there], pa.string()),
-            t.reader: pa.array([names[name][2] for name, _ in there], pa.string()),
-            t.checked: np.array([int(of.sum()) - n for of, n in zip(found, unknown, strict=True)], np.int64),
-            t.agreed: np.array([int(sum(of[code] for code in AGREEMENTS)) for of in found], np.int64),
-            t.unknown: np.array(unknown, np.int64),
-            t.reasons: pa.array(reasons, TYPES["map<string,bigint>"]),
-        },
-    )
+    found = []
+    for name, metric in np.argwhere(counts.sum(axis=2) > 0).tolist():
+        of_metric = counts[name, metric]
+        verdicts = {REASONS[code]: int(of_metric[code]) for code in np.flatnonzero(of_metric).tolist()}
+        client_id, client_address, reader = names[name]
+        of_client = compared(metrics[metric], verdicts, UNKNOWN, agreeing=AGREEING)
+        found.append(
+            of_client._replace(broker=now.broker, client_id=client_id, client_address=client_address, reader=reader)
+        )
+    return found

@@ -10,15 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.fetch import ID_NOT_FOUND
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.sessions.session_cache import shard_of
-from udfs.replay.sessions.session_clients import NO_TIME
+from udfs.replay.sessions.session_fetches import NO_TIME
 from udfs.replay.sessions.session_order import OVERLAP_US, UNKNOWN_PHASE, steps_counter
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints, Records
 from udfs.wire.kernel import kernel
-
-FOREVER = np.iinfo(np.int64).max
 
 SPAN = np.dtype(
     [(name, np.int64) for name in ("shard", "opened_us", "served_us", "gone_us")],
@@ -88,7 +87,7 @@ def follow_spans(moments: Records, first: int, end: int, fetches: Records, spans
 @kernel
 def serve(spans: Spans, session_id: int, asked_us: int, error: int, us: int) -> None:
     """A fetch found a session, or found it gone."""
-    if error == ID_NOT_FOUND:
+    if error == FETCH_SESSION_ID_NOT_FOUND:
         close_span(spans, session_id, us)
         return
     known = spans.by_id.values[place_of(spans.by_id, session_id)]
@@ -104,7 +103,7 @@ def note_answer(spans: Spans, issued: int, us: int, expected_shard: int, shards:
         spans.used[0] += 1
         put(spans.by_id, issued, number)
         span = spans.spans[number]
-        span.shard, span.opened_us, span.served_us, span.gone_us = shard_of(issued, shards), us, us, FOREVER
+        span.shard, span.opened_us, span.served_us, span.gone_us = shard_of(issued, shards), us, us, NEVER
     elif expected_shard != UNKNOWN_PHASE:
         spans.refusals[spans.used[1], 0], spans.refusals[spans.used[1], 1] = expected_shard, us
         spans.used[1] += 1

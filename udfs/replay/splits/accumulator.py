@@ -52,7 +52,15 @@ from udfs.replay.splits.sender_events import (
     pop,
     push,
 )  # fmt: skip
-from udfs.replay.splits.split_outcomes import MICRO, NEVER, Sums, Timeline, end_span, note_span, recovered
+from udfs.replay.splits.split_outcomes import (
+    MICRO,
+    Sums,
+    Timeline,
+    end_span,
+    note_span,
+    recovered,
+)
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Floats, Ints, Singles
 from udfs.wire.kernel import kernel
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.close_states import UNTOLD, Closes, Splits
 from udfs.replay.splits.compression_estimate import INITIAL_RATIO
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
 from udfs.replay.splits.split_fidelity import EARLY, LINGERED, NOT_CUT, Made
-from udfs.replay.splits.split_outcomes import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Bools, Ints, Singles
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 

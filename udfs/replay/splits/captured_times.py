@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.splits.accumulator import Batches, Log
 from udfs.replay.splits.captured_closes import is_part
 from udfs.replay.splits.close_order import Times
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
-from udfs.replay.splits.split_outcomes import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints
 
 

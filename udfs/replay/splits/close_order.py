@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.splits.captured_closes import Captured, first_part
 from udfs.replay.splits.close_states import MS
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
-from udfs.replay.splits.split_outcomes import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints
 
 APART = 1 << 40

@@ -19,7 +19,7 @@ from udfs.replay.splits.accumulator import Log, Sizes, Topics
 from udfs.replay.splits.recompression import costs
 from udfs.replay.splits.request_order import before_requests
 from udfs.replay.splits.resent import NONE, Rows, append_order, mark_resent
-from udfs.replay.splits.split_outcomes import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Bools, Ints, edges, read_only
 from udfs.wire.compressed_sizes import CODEC_NAMES
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD

@@ -45,7 +45,7 @@ from udfs.replay.splits.compression_estimate import (
     upper_bound,
 )
 from udfs.replay.splits.resent import NONE
-from udfs.replay.splits.split_outcomes import NEVER
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints, Singles, all_read_only, read_only
 from udfs.wire.kernel import kernel
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.kernel import kernel
 
-NEVER = 1 << 62
 SPAN = 32
 SPAN_COLUMNS = 7
 """Topic, batches closed before, batches, splits, sums of estimates and of ratios in MICRO, time."""

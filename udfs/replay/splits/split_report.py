@@ -12,13 +12,15 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Table
+from schemas.tables.values import PRODUCER
 from udfs.arrow import array_of, quotients, repeated
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of, timestamps
 from udfs.replay.splits.compression_estimate import BY_CLIENT, DAMPED
 from udfs.replay.splits.size_errors import RECUT, STATED_ERRORS, Sized
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNKNOWN, Reason
-from udfs.replay.splits.split_outcomes import MICRO, NEVER, SPAN_COLUMNS, Sums
+from udfs.replay.splits.split_outcomes import MICRO, SPAN_COLUMNS, Sums
 from udfs.replay.splits.split_verdicts import SPLITS, SPLITS_REPLAYED, replayed_verdicts
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -75,7 +77,7 @@ def fidelity_rows(done: Client, run_id: str) -> pa.RecordBatch:
         t.metric: pa.array(list(by_metric), pa.string()),
         t.client_id: repeated(done.client_id, n),
         t.client_address: repeated(done.client_address, n),
-        t.reader: repeated("producer", n),
+        t.reader: repeated(PRODUCER, n),
         t.checked: np.array([sum(codes.values()) for codes in counted], np.int64) - np.array(unknown, np.int64),
         t.agreed: np.array([codes.get(AGREED, 0) for codes in counted], np.int64),
         t.unknown: np.array(unknown, np.int64),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.splits.captured_closes import Group, groups_of
 from udfs.replay.splits.close_order import Order, no_order
 from udfs.replay.splits.compression_estimate import Producers

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from schemas.wire.produce import MESSAGE_TOO_LARGE
+from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.splits.roundest import UNBOUNDED, roundest
 from udfs.replay.splits.sent_batches import Sent
 from udfs.wire.arrays import Ints

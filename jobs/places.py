@@ -1,0 +1,83 @@
+"""Where a run writes, its lake, its page and its Data Docs: resolved, and tried before anything is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from udfs.capture.locations import NO_SECRETS, has_secret, is_uri, without_file_scheme, without_secret
+from udfs.errors import ArgumentError
+
+_HADOOP_CONFIGURED = {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT"}
+"""Variables of a machine with Hadoop's configuration, and of a plain spark-submit, which may bring one."""
+
+
+def absolute_lake(lake: str) -> str:
+    """The lake's folder from the root, or its URI as it is. Raises ArgumentError where a file is in the way, or the URI
+    bears credentials.
+    """
+    if has_secret(lake):
+        raise ArgumentError(f"--lake {without_secret(lake)}: {NO_SECRETS}")
+    path = without_file_scheme(lake)
+    if is_uri(path):
+        return path
+    folder = Path(path).resolve()
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is made where it is missing")
+    return str(folder)
+
+
+def page_path(out: str | None, lake: str) -> Path | None:
+    """Where the report goes: as told, else into the lake, else nowhere, where that is no local folder.
+
+    Raises ArgumentError where a folder is in the way, or a URI is told.
+    """
+    if out is None:
+        return None if is_uri(lake) else Path(lake) / "report.html"
+    path = without_file_scheme(out)
+    if is_uri(path):
+        raise ArgumentError(f"--out {out}: a page is written to a local file; copy it from there")
+    if Path(path).is_dir():
+        raise ArgumentError(f"--out {out}: this is a folder; name the file in it")
+    return Path(path).resolve()
+
+
+def check_lake_writable(told: str, lake: str) -> None:
+    """Try a lake that is a local folder before anything is read for it. Raises ArgumentError where nothing can be
+    written there. told: as the user names it.
+    """
+    # Hadoop's configuration may say that paths without a scheme are on another file system.
+    if not is_uri(lake) and not _HADOOP_CONFIGURED & set(os.environ):
+        _check_writable(Path(lake), f"--lake {told}", "name a folder that this user may write")
+
+
+def check_page_writable(told: str | None, page: Path) -> None:
+    """As `check_lake_writable`, for the file of a page."""
+    if page.exists() and os.access(page, os.W_OK):
+        return
+    if told is None:
+        _check_writable(page.parent, f"the page {page}", "name another place by --out=FILE")
+    else:
+        _check_writable(page.parent, f"--out {told}", "name a file in a folder that this user may write")
+
+
+def _check_writable(folder: Path, what: str, to_do: str) -> None:
+    """Make a folder for temporary files there, or in the nearest folder around it that is there, and remove it."""
+    there = folder
+    try:
+        there = next(at for at in (folder, *folder.parents) if at.exists())
+        with TemporaryDirectory(dir=there, prefix=".refetch-"):
+            pass
+    except OSError as fault:
+        raise ArgumentError(f"{what}: nothing can be written there ({there}: {fault.strerror}); {to_do}") from fault
+
+
+def docs_folder(told: str | None) -> str | None:
+    """The folder of Data Docs that is told, from the root. Raises ArgumentError for a URI."""
+    if told is None:
+        return None
+    folder = without_file_scheme(told)
+    if is_uri(folder):
+        raise ArgumentError(f"--data-docs {told}: pages are written to a local folder; copy them from there")
+    return str(Path(folder).resolve())

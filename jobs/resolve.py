@@ -1,0 +1,92 @@
+"""From the arguments of a command line to the run that they ask for: resolved, and checked before Spark starts."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jobs.captures.inputs import checked_zone, resolve_captures
+from jobs.captures.pseudonym_key import pseudonyms_by
+from jobs.flags import FLAGS, GATE, READ_CAPTURES, REPORT, SIZE, WRITE_A_PAGE, WRITE_THE_LAKE
+from jobs.gates.rule_files import read_gates
+from jobs.gates.rules import Gate, Gates
+from jobs.places import absolute_lake, check_lake_writable, check_page_writable, docs_folder, page_path
+from jobs.run import Run
+from jobs.scenarios.scenario import Scenario
+from jobs.scenarios.scenario_file import resolve_scenario
+from udfs.errors import ArgumentError
+
+Told = Mapping[str, Any]
+"""The arguments by name, `job` among them; None for a flag that is not given, or that the job does not read."""
+
+
+def resolve_run(arguments: argparse.Namespace) -> Run:
+    """Everything the job is told, checked. Raises ScenarioError, RuleError and ArgumentError."""
+    told: Told = defaultdict(lambda: None, vars(arguments))
+    job, scenario = arguments.job, resolve_scenario(told["scenario"], told["set"] or (), told["captured"] or ())
+    cluster = cluster_of(told, scenario)
+    lake, page = lake_and_page(told, scenario)
+    on = gates_of(told)
+    return Run(
+        scenario=scenario,
+        captures=resolve_captures(told["captures"] or scenario.captures) if job in READ_CAPTURES else (),
+        lake=lake,
+        run_at=told["run_at"] or datetime.now(UTC),
+        master=told["master"],
+        log_zone=checked_zone(told["log_zone"] or scenario.log_zone),
+        pseudonyms=pseudonyms_by(told["pseudonymise"]),
+        spark_conf=spark_properties(told["conf"] or ()),
+        cluster=cluster,
+        gates=read_gates(told["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
+        on=on,
+        data_docs=docs_folder(told["data_docs"]),
+        page=page,
+        capture=told["capture"],
+        cluster_id=told["cluster_id"],
+        strict=bool(told["strict"]),
+        run_id=told["run"],
+        job=job,
+    )
+
+
+def cluster_of(told: Told, scenario: Scenario) -> str | None:
+    """The file that describes a cluster. Raises ArgumentError where the job needs one and none is told."""
+    cluster: str | None = told["cluster"] or scenario.cluster
+    if told["job"] == SIZE and cluster is None:
+        raise ArgumentError("size needs the file of a cluster: --cluster=FILE, or `cluster: FILE` in the scenario")
+    return cluster
+
+
+def lake_and_page(told: Told, scenario: Scenario) -> tuple[str, Path | None]:
+    """The lake, and the page that the job writes, if any. Raises ArgumentError where either cannot be written."""
+    job, told_lake = told["job"], told["lake"] or scenario.lake or "lake"
+    lake = absolute_lake(told_lake)
+    page = page_path(told["out"], lake) if job in WRITE_A_PAGE else None
+    if job == REPORT and page is None:
+        raise ArgumentError(f"the lake {lake} is not a local folder: say by --out=FILE where the page is to be")
+    if job in WRITE_THE_LAKE:
+        check_lake_writable(told_lake, lake)
+    if page is not None:
+        check_page_writable(told["out"], page)
+    return lake, page
+
+
+def gates_of(told: Told) -> tuple[Gate, ...]:
+    """The gates that the job `gate` applies, each once. Raises ArgumentError where a run is named for none of them."""
+    on = tuple(dict.fromkeys(told["on"] or ()))
+    if told["job"] == GATE and told["run"] and "gold" not in on:
+        raise ArgumentError("--run names the run that the gold gate checks: give `--on gold`, or --capture=ID instead")
+    return on
+
+
+def spark_properties(texts: Iterable[str]) -> dict[str, str]:
+    """Spark properties from KEY=VALUE texts; of one key the last counts. Raises ArgumentError for any other text."""
+    pairs = [text.partition("=") for text in texts]
+    wrong = [key for key, equals, _ in pairs if not equals or not key.startswith("spark.")]
+    if wrong:
+        raise ArgumentError(f"--conf takes spark.KEY=VALUE, and not {', '.join(f'`{key}`' for key in wrong)}")
+    return {key: value for key, _, value in pairs}

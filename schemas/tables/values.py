@@ -1,0 +1,17 @@
+"""Values of the silver tables' text columns that have one of a few: what decoding writes and replays look for."""
+
+from __future__ import annotations
+
+CONSUMER, FOLLOWER, PRODUCER = "consumer", "follower", "producer"
+"""Of `reader`: who fetches; in `fidelity` also who produces."""
+FULL, INCREMENTAL, SESSIONLESS = "full", "incremental", "sessionless"
+"""Of FETCH_PARTITIONS.kind (KIP-227)."""
+FROM_PRODUCE, FROM_FETCH = "produce", "fetch"
+"""Of RECORD_BATCHES.source: the message that a batch was in."""
+ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = "answered", "no_response", "unanswered", "orphan_response"
+"""Of EXCHANGES.status: NO_RESPONSE where none was asked for (acks=0)."""
+BROKER, PARTITION, TOPIC, RELEASE = "broker", "partition", "topic", "release"
+"""Of CLUSTER_METADATA.entry: what the row is about; TOPIC for one without partitions."""
+CREATE_TOPIC, AUTO_CREATE, CREATE_PARTITIONS = "create_topic", "auto_create", "create_partitions"
+REASSIGN_PARTITION, DELETE_TOPIC = "reassign_partition", "delete_topic"
+"""Of TOPIC_CHANGES.kind; AUTO_CREATE: by a Metadata request. They are metrics of `fidelity` as well."""
