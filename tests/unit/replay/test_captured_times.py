@@ -26,7 +26,7 @@ def read(*rows: dict[str, Any]) -> Sent:
 
 
 def test_a_batch_is_told_by_which_split_it_was_made() -> None:
-    """A refused batch comes back whole, for batch.size has room for it, then in halves, and the first of those so again."""
+    """A refused batch comes back whole, for batch.size has room for it, then in halves, one of them in halves again."""
     rows = [(0, 8, 9, 10), (0, 8, 11, 10), (0, 4, 13, 10), (0, 2, 15, 0), (2, 2, 17, 0), (4, 4, 19, 0), (8, 8, 21, 0)]
     told = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
     assert split_of(told).tolist() == [NONE, 0, 1, 2, 2, 1, NONE]
