@@ -67,7 +67,8 @@ class Outcome:
 class Records:
     """Records to send: ms, bytes of the value, partition; partitions are topics of their own unless told.
 
-    retries: how often the first record's batch was sent again as it was.
+    retries: how often the first record's batch was sent again as it was. has_sequence: of an idempotent producer.
+    round_trip: ms to each answer.
     """
 
     ms: Sequence[int]
@@ -76,6 +77,8 @@ class Records:
     topic: Sequence[int] = (0,)
     is_sticky: bool = False
     retries: int = 0
+    has_sequence: bool = False
+    round_trip: int = 0
     initial: Sequence[float] = field(default_factory=tuple)
 
 
@@ -136,13 +139,16 @@ def replayed(producer: Producer, records: Records, sizes: Sizes, measure: Measur
         content_of(records.values)[by_partition],
         partition,
         partition,
-        *(np.full(n, NEVER) for _ in range(3)),
+        *(np.full(n, NEVER) for _ in range(4)),
         order,
     )
     places = len(records.topic)
     none, never = np.zeros(places, np.int64), np.full(places, NEVER)
     retries = np.full(places, records.retries, np.int64)
-    batches = Batches(np.ones(places, np.int64), none, none, never, none, none, retries, never)
+    batches = Batches(
+        np.ones(places, np.int64), none, none, never, none, np.full(places, records.round_trip * 1000), retries, never,
+        np.full(places, records.has_sequence), np.full(places, False),
+    )  # fmt: skip
     of = Topics(np.array(records.topic, np.int64), np.full(topics, int(records.is_sticky), np.int64))
     estimates = np.ones((1, topics, CODECS), np.float32)
     for topic, ratio in enumerate(records.initial):

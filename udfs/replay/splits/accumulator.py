@@ -26,6 +26,7 @@ from udfs.replay.splits.compression_estimate import (
     updated,
     upper_bound,
 )
+from udfs.replay.splits.partition_queue import IN_FLIGHT, NO_PART, enqueue, leave_queue, waits
 from udfs.replay.splits.sender_events import (
     ANSWERED,
     BYTES,
@@ -41,27 +42,23 @@ from udfs.replay.splits.sender_events import (
     O_CREATED,
     O_FIRST,
     O_LIMIT,
+    O_OVERDUE,
+    O_PART,
     O_SENT,
     PARTITION,
     RETRIED,
     SIZE,
     SPANS,
     STUCK,
+    TAKEN,
     TIME,
     Working,
     pop,
     push,
 )  # fmt: skip
-from udfs.replay.splits.split_outcomes import (
-    MICRO,
-    Sums,
-    Timeline,
-    end_span,
-    note_span,
-    recovered,
-)
+from udfs.replay.splits.split_outcomes import MICRO, Sums, Timeline, end_span, note_span, recovered
 from udfs.time_units import NEVER
-from udfs.wire.arrays import Floats, Ints, Singles
+from udfs.wire.arrays import Bools, Floats, Ints, Singles
 from udfs.wire.kernel import kernel
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -77,6 +74,7 @@ class Log(NamedTuple):
     resent_at: Ints  # us: when a part of its refused batch that begins with it was sent, NEVER
     resent_end: Ints  # where that part ends
     resent_size: Ints  # and its bytes
+    resent_answered: Ints  # us: when it was answered, NEVER
     order: Ints  # rows in the order in which they were appended
 
 
@@ -91,6 +89,8 @@ class Batches(NamedTuple):
     round_trip: Ints  # from being closed to the answer
     retries: Ints  # how often it was sent again as it was
     retry_at: Ints  # when first, NEVER
+    has_sequence: Bools  # sent by an idempotent producer
+    was_queued: Bools  # ... and behind what was sent again when it was ready
 
 
 class Topics(NamedTuple):
@@ -130,17 +130,21 @@ def closed_size(
     """Bytes of the batch that an event closes: as measured, else as captured, for a part of a split that is the same,
     else by the model, whose error the measured ones tell.
     """
-    first = w.heap[event, FIRST]
-    is_captured = log.resent_end[first] == w.heap[event, END] and codec == batches.codec[log.batch[first]]
-    if w.heap[event, SIZE] <= 0 and w.heap[event, IS_SPLIT] and is_captured:
+    first, end, size = w.heap[event, FIRST], w.heap[event, END], int(w.heap[event, SIZE])
+    if size <= 0 and w.heap[event, IS_SPLIT] and is_captured_part(first, end, codec, log, batches):
         return int(log.resent_size[first])
-    modelled = size_of(w.heap[event, FIRST], w.heap[event, END], w.heap[event, BYTES], codec, sizes)
-    size = int(w.heap[event, SIZE])
+    modelled = size_of(first, end, w.heap[event, BYTES], codec, sizes)
     if size <= 0:
         return modelled
     sums.measured[lane, topic] += 1
     sums.model_error[lane, topic] += abs(modelled - size) * MICRO // size
     return size
+
+
+@kernel
+def is_captured_part(first: int, end: int, codec: int, log: Log, batches: Batches) -> bool:
+    """Whether the capture has a part of a split batch with the same records."""
+    return bool(log.resent_end[first] == end and codec == batches.codec[log.batch[first]])
 
 
 @kernel
@@ -168,7 +172,7 @@ def seal(w: Working, partition: int, ready: int, log: Log, batches: Batches) -> 
     captured = log.batch[first + count - 1]
     at = ready + batches.delay[captured]
     if is_as_captured(first, first + count, log):
-        at = max(ready, batches.closed[captured])
+        at = max(ready, batches.closed[captured]) if not batches.was_queued[captured] else at
     at = max(at, w.open[partition, O_SENT])
     w.open[partition, O_SENT] = at
     push(w, at, CLOSED, partition, first, first + count, w.open[partition, O_BYTES], 0, NOT_ASKED)
@@ -196,7 +200,7 @@ def append(
     if row[O_COUNT] == 0:
         codec = codec_of(record, log, batches, lanes, lane)
         w.ratio[partition] = estimates[0 if lanes.profile[lane] == DAMPED else topic, codec]
-        row[O_FIRST], row[O_BYTES], row[O_CREATED] = record, 0, now
+        row[O_FIRST], row[O_BYTES], row[O_CREATED], row[O_OVERDUE] = record, 0, now, 0
         row[O_LIMIT] = max(lanes.batch_size[lane], upper_bound(log.content[record]))
         lingered = now + lanes.linger_us[lane] + batches.delay[log.batch[record]]
         push(w, lingered, LINGERED, partition, record, 0, 0, 0, NOT_ASKED)
@@ -257,14 +261,28 @@ def close(
         sums.largest[lane, topic] = max(sums.largest[lane, topic], size)
     if not (splits and own):  # which splits before it sends
         sums.bytes_sent[lane, topic] += size
+    is_ordered = is_split and batches.has_sequence[log.batch[first]]
+    if is_ordered:
+        w.open[partition, O_PART] = IN_FLIGHT
     if splits:
         sums.splits[lane, topic] += 1
-        answer = 0 if own else batches.round_trip[log.batch[first]]
-        push(w, now + answer, ANSWERED, partition, first, end, uncompressed, is_split, size)
     elif too_large and size > limit:
         sums.failed[lane, topic] += 1
     else:
         retry(w, now, event, size, log, batches)
+    if splits or is_ordered:
+        answer = 0 if own else round_trip(first, end, is_split, codec, log, batches)
+        push(w, now + answer, ANSWERED if splits else TAKEN, partition, first, end, uncompressed, is_split, size)
+    leave_queue(w, now, partition)
+
+
+@kernel
+def round_trip(first: int, end: int, is_split: int, codec: int, log: Log, batches: Batches) -> int:
+    """us from a batch being closed to its answer: its own, else that of the captured batch with its first record."""
+    answered = log.resent_answered[first]
+    if is_split and answered != NEVER and is_captured_part(first, end, codec, log, batches):
+        return max(0, int(answered - log.resent_at[first]))
+    return int(batches.round_trip[log.batch[first]])
 
 
 @kernel
@@ -318,7 +336,7 @@ def split(
     if sums.since_split[lane, topic] == NEVER:
         sums.since_split[lane, topic] = now
     if lanes.profile[lane] == KIP_TEXT:
-        split_in_two(w, now, partition, first, end, uncompressed, log)
+        split_in_two(w, now, partition, first, end, uncompressed, log, batches)
         return
     target = split_target(first, end, size, is_split, log, lanes, lane)
     begin, filled = first, 0
@@ -327,17 +345,19 @@ def split(
         count, bytes_of = record - begin, bytes_at(record, begin, log)
         estimated = estimated_bytes(filled, ratio, lanes.estimation_factor[lane], codec != 0)
         if not has_room(count, estimated, limit, bytes_of):
-            resend(w, now, partition, begin, record, filled, 1, log)
+            resend(w, now, partition, begin, record, filled, 1, log, batches)
             begin, filled, limit = record, 0, max(target, upper_bound(log.content[record]))
             bytes_of = bytes_at(record, begin, log)
         filled += bytes_of
     # All in one batch again: it is halved when it comes back, where the client halves, else it would be so for ever.
     is_stuck = begin == first and (is_split or not lanes.halves[lane])
-    resend(w, now, partition, begin, end, filled, STUCK if is_stuck else 1, log)
+    resend(w, now, partition, begin, end, filled, STUCK if is_stuck else 1, log, batches)
 
 
 @kernel
-def split_in_two(w: Working, now: int, partition: int, first: int, end: int, uncompressed: int, log: Log) -> None:
+def split_in_two(
+    w: Working, now: int, partition: int, first: int, end: int, uncompressed: int, log: Log, batches: Batches
+) -> None:
     """What KIP-126's text makes of a batch that is too large: two of about half its bytes, whatever batch.size."""
     middle, filled = first, 0
     while middle == first or (middle < end - 1 and 2 * filled < uncompressed):
@@ -346,8 +366,8 @@ def split_in_two(w: Working, now: int, partition: int, first: int, end: int, unc
     rest = 0
     for record in range(middle, end):
         rest += bytes_at(record, middle, log)
-    resend(w, now, partition, first, middle, filled, 1, log)
-    resend(w, now, partition, middle, end, rest, 1, log)
+    resend(w, now, partition, first, middle, filled, 1, log, batches)
+    resend(w, now, partition, middle, end, rest, 1, log, batches)
 
 
 @kernel
@@ -357,10 +377,15 @@ def bytes_at(record: int, first: int, log: Log) -> int:
 
 
 @kernel
-def resend(w: Working, now: int, partition: int, first: int, end: int, size: int, is_split: int, log: Log) -> None:
-    """Send a batch that a split made: when the capture sends its first record again, else at once."""
-    again = log.resent_at[first]
-    push(w, max(now, again) if again != NEVER else now, CLOSED, partition, first, end, size, is_split, NOT_ASKED)
+def resend(
+    w: Working, now: int, partition: int, first: int, end: int, size: int, is_split: int, log: Log, batches: Batches
+) -> None:
+    """Send a batch that a split made, not before the capture does; in its turn where it has sequence numbers."""
+    at = max(now, log.resent_at[first]) if log.resent_end[first] == end else now
+    if batches.has_sequence[log.batch[first]]:
+        enqueue(w, partition, first, end, size, is_split, at)
+    else:
+        push(w, at, CLOSED, partition, first, end, size, is_split, NOT_ASKED)
 
 
 @kernel
@@ -372,13 +397,40 @@ def handle(
     event = pop(w)
     kind, partition = w.heap[event, KIND], w.heap[event, PARTITION]
     if kind == LINGERED:
-        first = w.heap[event, FIRST]
-        if w.open[partition, O_COUNT] and (first < 0 or w.open[partition, O_FIRST] == first):
-            last = log.batch[w.open[partition, O_FIRST] + w.open[partition, O_COUNT] - 1]
-            seal(w, partition, w.heap[event, TIME] - batches.delay[last], log, batches)
+        linger(w, event, log, batches)
     elif kind == CLOSED:
-        close(w, event, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
+        if is_queued(w, event):
+            first, end = w.heap[event, FIRST], w.heap[event, END]
+            enqueue(w, partition, first, end, w.heap[event, BYTES], 0, w.heap[event, TIME])
+        else:
+            close(w, event, log, batches, topics, sizes, estimates, lanes, lane, sums, line)
     elif kind == RETRIED:
         close_again(w, event, log, batches, topics, estimates, lanes, lane, sums)
     else:
-        split(w, event, log, batches, topics, estimates, lanes, lane, sums)
+        now = w.heap[event, TIME]
+        if w.heap[event, IS_SPLIT]:
+            w.open[partition, O_PART] = NO_PART
+        if kind == ANSWERED:
+            split(w, event, log, batches, topics, estimates, lanes, lane, sums)
+        leave_queue(w, now, partition)
+
+
+@kernel
+def is_queued(w: Working, event: int) -> bool:
+    """Whether an event closes a batch which has to wait instead."""
+    return w.heap[event, KIND] == CLOSED and not w.heap[event, IS_SPLIT] and waits(w, w.heap[event, PARTITION])
+
+
+@kernel
+def linger(w: Working, event: int, log: Log, batches: Batches) -> None:
+    """No more records for the batch being filled, if it is the one that lingered and nothing stands before it."""
+    now, partition, first = w.heap[event, TIME], w.heap[event, PARTITION], w.heap[event, FIRST]
+    count, of = w.open[partition, O_COUNT], w.open[partition, O_FIRST]
+    if count == 0 or (first >= 0 and of != first):
+        return
+    if not waits(w, partition) and w.open[partition, O_SENT] <= now:
+        seal(w, partition, now - batches.delay[log.batch[of + count - 1]], log, batches)
+    elif first >= 0 and waits(w, partition):
+        w.open[partition, O_OVERDUE] = 1
+    elif first >= 0:
+        push(w, w.open[partition, O_SENT], LINGERED, partition, first, 0, 0, 0, NOT_ASKED)

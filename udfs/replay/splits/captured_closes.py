@@ -116,25 +116,47 @@ def closed_after(sent: Sent) -> Ints:
 
 def first_part(sent: Sent, refused: Ints) -> Ints:
     """When the first batch was sent that the split of each refused one made; NEVER where none was captured."""
-    parts = np.flatnonzero(is_part(sent))
-    found = np.full(len(sent.first) + 1, NEVER)
-    np.minimum.at(found, sent.batch_of[parts], sent.rows.request_time[parts])
-    # A part that is refused again is split by its own parts, which are not told from the others.
-    found = np.where(sent.is_whole[refused], found[sent.batch_of[refused]], NEVER)
-    return found
+    made_by = split_of(sent)
+    parts = np.flatnonzero(made_by != NONE)
+    found = np.full(len(made_by), NEVER)
+    np.minimum.at(found, made_by[parts], sent.rows.request_time[parts])
+    return found[refused]
 
 
 def splits_before(sent: Sent, refused: Ints) -> Ints:
     """int64[rows], how many of the splits come before each sending at least: a part is sent when its batch is split."""
-    found = np.zeros(len(sent.first) + 1, np.int64)
-    whole = np.flatnonzero(sent.is_whole[refused] & (sent.batch_of[refused] != NONE))
-    found[sent.batch_of[refused[whole]]] = whole + 1
-    return np.where(is_part(sent), found[sent.batch_of], 0)
+    made_by = split_of(sent)
+    number = np.zeros(len(made_by), np.int64)
+    number[refused] = np.arange(len(refused)) + 1
+    return np.where(made_by != NONE, number[made_by], 0)
 
 
 def is_part(sent: Sent) -> Bools:
-    """Which sendings are parts of a batch that was split."""
-    found: Bools = ~sent.is_whole & (sent.batch_of != NONE)
+    """Which sendings a split made: parts of a batch, or all of one that batch.size has room for."""
+    found: Bools = split_of(sent) != NONE
+    return found
+
+
+def split_of(sent: Sent) -> Ints:
+    """int64[rows], the refused sending whose split made each one, NONE for others: the last that was refused before it,
+    where that has its records, else the last that had all of its batch."""
+    refused = (sent.rows.error == MESSAGE_TOO_LARGE) & (sent.rows.records > 1)
+    last, whole = last_before(sent, refused), last_before(sent, refused & sent.is_whole)
+    begin, end = sent.offset, sent.offset + sent.rows.records
+    has = (last != NONE) & (begin[last] <= begin) & (end <= end[last])
+    return np.where(has, last, whole)
+
+
+def last_before(sent: Sent, of: Bools) -> Ints:
+    """int64[rows], the last sending before each with records of the same batch, of those in `of`; NONE for none."""
+    n = len(of)
+    in_turn = np.lexsort((sent.rows.request_time, sent.batch_of))
+    last = np.maximum.accumulate(np.where(of[in_turn], np.arange(n), NONE))
+    before = np.concatenate([np.full(min(n, 1), NONE), last[:-1]])
+    row, batch = in_turn[before], sent.batch_of[in_turn]
+    same = (before != NONE) & (sent.batch_of[row] == batch) & (batch != NONE)
+    found = np.full(n, NONE)
+    found[in_turn] = np.where(same, row, NONE)
     return found
 
 

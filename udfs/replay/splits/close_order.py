@@ -15,7 +15,7 @@ from udfs.replay.splits.close_states import MS
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
 from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Bools, Ints
 
 APART = 1 << 40
 """Ranks of different topics and codecs are so far apart."""
@@ -55,8 +55,9 @@ def times_in(order: Order, sent: Sent) -> Times:
     up to the request, of splits up to the request with the first part, or to the answer where no part is captured."""
     records, n, sendings = sent.log.order, len(sent.log.order), len(sent.topic)
     begun = sent.log.time[records] // MS * MS
-    latest = np.concatenate([sent.rows.request_time, split_until(sent)])
-    told = order.rank != NEVER
+    until_split, is_known = split_until(sent)
+    latest = np.concatenate([sent.rows.request_time, until_split])
+    told = (order.rank != NEVER) & np.concatenate([np.full(sendings, True), is_known])
     # Of two whose order is told, the first is no later than the second, and neither is later than its time allows.
     place = np.minimum(np.searchsorted(begun, latest, side="right"), order.place)
     ranked = np.flatnonzero(told)[np.argsort(order.rank[told], kind="stable")]
@@ -73,9 +74,12 @@ def times_in(order: Order, sent: Sent) -> Times:
     return Times(append, found[n : n + sendings], found[n + sendings :])
 
 
-def split_until(sent: Sent) -> Ints:
-    """int64[rows], us: when each refused batch was split at the latest; NEVER for others."""
+def split_until(sent: Sent) -> tuple[Ints, Bools]:
+    """(int64[rows], us: when each refused batch was split at the latest, its answer where no part was captured, NEVER
+    for others; bool[rows], whether a part was captured)."""
     refused = np.flatnonzero(sent.rows.error == MESSAGE_TOO_LARGE)
     found, part = np.full(len(sent.topic), NEVER), first_part(sent, refused)
     found[refused] = np.where(part == NEVER, sent.rows.response_time[refused], part)
-    return found
+    is_known = np.full(len(found), False)
+    is_known[refused] = part != NEVER
+    return found, is_known

@@ -16,6 +16,7 @@ from udfs.replay.splits.accumulator import (
     append,
     codec_of,
     handle,
+    is_queued,
     probe,
     room,
     seal,
@@ -34,6 +35,7 @@ from udfs.replay.splits.sender_events import (
     NOT_ASKED,
     O_COUNT,
     O_FIRST,
+    O_QUEUED,
     SIZE,
     SPANS,
     TIME,
@@ -58,7 +60,7 @@ SAMPLING = 0x9E3779B1
 def asks_size(w: Working, log: Log, batches: Batches, lanes: Producers, lane: int) -> bool:
     """Whether the next event closes a batch whose records are to be compressed anew."""
     first, every = w.heap[0, FIRST], lanes.measured_every[lane]
-    if every == 0 or w.heap[0, KIND] != CLOSED or w.heap[0, SIZE] != NOT_ASKED:
+    if every == 0 or w.heap[0, KIND] != CLOSED or w.heap[0, SIZE] != NOT_ASKED or is_queued(w, 0):
         return False
     return (first * SAMPLING >> 16) % every == 0 and codec_of(first, log, batches, lanes, lane) != 0
 
@@ -130,8 +132,9 @@ def run(
     w.counters[:] = 0
     w.open[:, :] = 0
     w.current[:] = -1
+    w.open[:, O_QUEUED] = NONE
     given = (
-        w, Log(*map(read_only, log)), Batches(*map(read_only, batches)), Topics(*map(read_only, topics)),
+        w, Log(*map(read_only, log)), Batches(*all_read_only(batches)), Topics(*map(read_only, topics)),
         Sizes(*map(read_only, sizes)), estimates[lane], Producers(*all_read_only(lanes)), lane, sums, line,
     )  # fmt: skip
     while not run_lane(*given):

@@ -10,17 +10,20 @@ from udfs.replay.splits.split_outcomes import SPAN_COLUMNS
 from udfs.wire.arrays import Ints, Singles
 from udfs.wire.kernel import kernel
 
-LINGERED, CLOSED, ANSWERED, RETRIED = range(4)
-"""Kinds of events."""
+LINGERED, CLOSED, ANSWERED, RETRIED, TAKEN = range(5)
+"""Kinds of events; ANSWERED: a batch comes back to be split, TAKEN: a part of one does not."""
 TIME, TICKET, KIND, PARTITION, FIRST, END, BYTES, IS_SPLIT, SIZE = range(9)
 EVENT_COLUMNS = 9
 NOT_ASKED, MODELLED = 0, -1
 """SIZE, which is bytes of the closed batch, of one that is not closed yet, and of one that is not measured."""
 STUCK = 2
 """IS_SPLIT of a batch whose split made itself again: Kafka goes on until delivery.timeout.ms, the replay gives up."""
-O_FIRST, O_COUNT, O_BYTES, O_LIMIT, O_CREATED, O_SENT = range(6)
-"""Of the batch that is being filled, by partition."""
-OPEN_COLUMNS = 6
+O_FIRST, O_COUNT, O_BYTES, O_LIMIT, O_CREATED, O_SENT, O_OVERDUE, O_QUEUED, O_PART = range(9)
+"""Of the batch that is being filled, by partition, and of what waits there (`partition_queue`)."""
+OPEN_COLUMNS = 9
+Q_END, Q_BYTES, Q_IS_SPLIT, Q_FROM, Q_NEXT = range(5)
+"""Of a batch that waits, at its first record."""
+QUEUE_COLUMNS = 5
 HELD, TICKETS, SPANS, APPENDED = range(4)
 """Counters."""
 COUNTERS = 4
@@ -31,6 +34,7 @@ class Working(NamedTuple):
 
     heap: Ints  # int64[events, EVENT_COLUMNS]
     open: Ints  # int64[partitions, OPEN_COLUMNS]
+    queue: Ints  # int64[records, QUEUE_COLUMNS]
     ratio: Singles  # float32[partitions], the estimate that the batch being filled was made with
     current: Ints  # int64[topics], the partition that got a record last
     counters: Ints
@@ -97,6 +101,7 @@ def working_memory(records: int, partitions: int, topics: int) -> Working:
     return Working(
         np.zeros((3 * records + 64, EVENT_COLUMNS), np.int64),
         np.zeros((partitions, OPEN_COLUMNS), np.int64),
+        np.zeros((records, QUEUE_COLUMNS), np.int64),
         np.ones(partitions, np.float32),
         np.zeros(topics, np.int64),
         np.zeros(COUNTERS, np.int64),

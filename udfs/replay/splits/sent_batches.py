@@ -190,7 +190,7 @@ def log_of(
         time, topic[first][of], partition[of], order, np.full(topics, NONE), np.zeros(len(of), np.int64)
     )  # fmt: skip
     never, none = np.full(len(of), NEVER), np.full(len(of), NONE)
-    return Log(time, timestamp, content, partition[of], of, never, none, none, order)
+    return Log(time, timestamp, content, partition[of], of, never, none, none, never, order)
 
 
 def following(log: Log, topic: Ints, is_sticky: Ints) -> Ints:
