@@ -13,7 +13,8 @@ from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import ANSWERED, FROM_FETCH, FROM_PRODUCE
 from udfs.capture.framing import SIZE_BYTES
-from udfs.replay.memory.drained import BATCH, EXCHANGE, PARTITION, TAKEN_OVER
+from udfs.replay.memory.drained import BATCH, EXCHANGE, GIVEN_UP, PARTITION, TAKEN_OVER
+from udfs.replay.memory.given_up import FINAL_EPOCH
 from udfs.replay.memory.memory_trace import BROKER, CONSUMER, PRODUCER
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD
 
@@ -32,7 +33,7 @@ def memory_events(
         response_events(exchanges), partition_events(fetches), fetched_batches(batches),
         takeover_events(takeovers(exchanges, fetches)),
         request_events(with_releases(exchanges, batches)),
-        produced_batches(batches), *([] if replayed is None else [replayed.drop(t.shard)]),
+        produced_batches(batches), *([] if replayed is None else [closed_loop_events(replayed)]),
     ]  # fmt: skip
     events = parts[0]
     for part in parts[1:]:
@@ -42,6 +43,13 @@ def memory_events(
     return filled.withColumn(t.shard, shard(shards, t.side, t.unit, t.unit_address)).select(
         *(F.col(c).cast(c.type).alias(c) for c in t.columns)
     )
+
+
+def closed_loop_events(replayed: DataFrame) -> DataFrame:
+    """Rows of the closed loop, with the number of each partition that is given up."""
+    t = MEMORY_EVENTS
+    key = F.when(F.col(t.kind) == GIVEN_UP, partition_key(t.topic, t.partition))
+    return replayed.drop(t.shard).withColumn(t.partition_key, key)
 
 
 def of_client(side: str) -> list[Column]:
@@ -73,6 +81,7 @@ def response_events(exchanges: DataFrame) -> DataFrame:
         (F.col(x.response_bytes) - SIZE_BYTES).alias(t.size),
         F.col(x.fetch_max_bytes).alias(t.max_bytes),
         F.col(x.api_key).alias(t.api_key),
+        ((F.col(x.fetch_session_epoch) == FINAL_EPOCH) & (F.col(x.fetch_session_id) != 0)).alias(t.closes_session),
     )
 
 

@@ -16,23 +16,31 @@ from jobs.report_page.wording import counted, duration, lane_heading, lane_label
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
 from jobs.screen import Grid, size
-from schemas.tables.gold import FETCH_MEMORY, FETCH_TIMELINE
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.values import CONSUMER
-from udfs.replay.fetch.fetch_report import ALGORITHM
+from udfs.replay.fetch.fetch_report import ALGORITHM, CLOSED_LOOP
 
 MOST_LANES, MOST_ROWS = 6, 20_000
 NO_LAG = "no consumer lagged for longer than a bucket of its time"
+HELD_NOTES = (
+    "Of the consumer that is worst in each column. catch-up: until a partition's backlog is read, from the first fetch "
+    "that asks for it on, which may be later than its consumer's first.",
+)
 OWN_TIME = Axis("since", "time since its first fetch, without its long breaks", "ms")
 
 
 def backlog_over_time(own_rows: OwnRows) -> DataFrame:
-    """Bytes not yet read of the consumer that lags most as captured, in every lane of the closed loop."""
-    t = FETCH_TIMELINE
+    """Bytes not yet read of the consumer that lags most as captured, in every lane of the closed loop, and whether that
+    read all.
+    """
+    t, c = FETCH_TIMELINE, FETCH_CONSUMERS
     key = [str(t.client_id), str(t.client_address)]
     rows = own_rows(t).where(F.col(t.reader) == CONSUMER).join(F.broadcast(lagging_consumer(own_rows)), key)
-    by_time = rows.groupBy(*key, t.scenario, t.bucket, t.bucket_ms)
+    by_time = rows.groupBy(*key, t.scenario, t.bucket, t.bucket_ms).agg(F.sum(t.lag_bytes).alias("lag"))
+    in_closed_loop = own_rows(c).where((F.col(c.mode) == CLOSED_LOOP) & (F.col(c.reader) == CONSUMER))
+    read_all = in_closed_loop.select(*key, c.scenario, c.read_all)
     lanes_whole = (F.col(t.scenario) != CAPTURED_LANE, F.col(t.scenario), F.col(t.bucket))
-    return by_time.agg(F.sum(t.lag_bytes).alias("lag")).orderBy(*lanes_whole).limit(MOST_ROWS)
+    return by_time.join(read_all, [*key, str(t.scenario)]).orderBy(*lanes_whole).limit(MOST_ROWS)
 
 
 def held_over_time(own_rows: OwnRows) -> DataFrame:
@@ -79,14 +87,15 @@ def without(row: Row) -> str:
 
 
 def lag_curves(found: Findings) -> Plot:
-    """A curve a lane: bytes at the end of each bucket."""
+    """A curve a lane: bytes at the end of each bucket, until all is read in every lane, or the lane was cut off."""
     t, names = FETCH_TIMELINE, list(found.lanes.get(ALGORITHM, ()))
     spans = lagging_spans(found)
     lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
-    known = {row[t.scenario] for row in spans}
+    whole = dict.fromkeys((row[t.scenario] for row in spans), all_read(found))
+    cut_off = {row[t.scenario]: row[t.bucket] + 1 for row in spans if row["lag"] and not row[FETCH_CONSUMERS.read_all]}
+    ends = whole | cut_off
     # A bucket in which there was nothing to read has no row.
-    buckets = range(last_lag(found) + 1)
-    curves = {lane: [lags.get((lane, bucket), 0) for bucket in buckets] for lane in names if lane in known}
+    curves = {lane: [lags.get((lane, bucket), 0) for bucket in range(ends[lane])] for lane in names if lane in ends}
     label = own_labels(found, distinct(curves), "consumers")
     rows = over_time({label[lane]: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in label}, found)
     return Plot(
@@ -98,12 +107,12 @@ def lag_curves(found: Findings) -> Plot:
 
 
 def held_curves(found: Findings) -> Plot:
-    """A curve a lane: the most bytes held in each bucket, while there is a backlog."""
+    """A curve a lane: the most bytes held in each bucket, until what lags is read in every lane."""
     m, names = FETCH_MEMORY, list(found.lanes.get(ALGORITHM, ()))
     lagging_spans(found)
     held = {row[m.scenario]: row for row in found.of(held_over_time)}
-    end = last_lag(found) + 2
-    curves = {lane: [*held[lane][m.held_bytes], *[0] * end][:end] for lane in names if lane in held}
+    end = all_read(found)
+    curves = {lane: [*held[lane][m.held_bytes], *[0] * (end + 1)][: end + 1] for lane in names if lane in held}
     label = own_labels(found, distinct(curves), "consumers")
     rows = over_time({label[lane]: list(enumerate(curves[lane])) for lane in label}, found)
     whose = name_of(next(iter(held.values()))[m.client_id])
@@ -124,6 +133,11 @@ def lagging_spans(found: Findings) -> list[Row]:
 def last_lag(found: Findings) -> int:
     """The last bucket at whose end the consumer that lags most has something to read in any lane; -1 for none."""
     return max((row[FETCH_TIMELINE.bucket] for row in found.of(backlog_over_time) if row["lag"]), default=-1)
+
+
+def all_read(found: Findings) -> int:
+    """After how many buckets nothing of what lags is left in any lane."""
+    return last_lag(found) + 2
 
 
 def over_time(curves: Mapping[str, Sequence[tuple[int, int]]], found: Findings) -> list[dict[str, object]]:
@@ -152,7 +166,7 @@ def held_table(found: Findings) -> Grid:
         for row in consumers_in_closed_loop(found)
     ]  # fmt: skip
     head = (lane_heading(found.lanes[ALGORITHM]), "catch-up", "held", "KIP-74 bound", "fetches")
-    return Grid(head, cells, head[:1], ("Of the consumer that is worst in each column.",))
+    return Grid(head, cells, head[:1], HELD_NOTES)
 
 
 CATCH_UP = Question(

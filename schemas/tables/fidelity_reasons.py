@@ -171,8 +171,8 @@ DRAINED = FidelityReasons(
     ("drained_partitions",),
     {
         "not_fetched_again": FidelityReason(
-            "The partition was not fetched again: it was paused, revoked while no other member of the group fetches "
-            "it, or the capture ends.",
+            "The partition was not fetched again: it was paused, given up by a consumer that assigns its partitions "
+            "itself, or the capture ends.",
             "Let the capture run longer, and capture all members of the group from before they join.",
             "unknown",
         ),
@@ -180,6 +180,11 @@ DRAINED = FidelityReasons(
             "Another member of the consumer group fetched the partition next: it was revoked, and what the consumer "
             "had of it dropped.",
             "Nothing: that memory is taken for held until later responses are drained, or the consumer's next fetch.",
+            "unknown",
+        ),
+        "given_up": FidelityReason(
+            "The partition was not fetched again: the consumer was closed, left its group, or was assigned others.",
+            "Nothing: that memory is taken for held until the consumer leaves, or until later responses are drained.",
             "unknown",
         ),
         "offsets_unknown": FidelityReason("No whole batch tells up to where the response went.", WHOLE, "unknown"),
@@ -215,6 +220,12 @@ HELD = FidelityReasons(
         ),
         "more_held": FidelityReason("Closed loop: the replay held more bytes by then.", DIRECTION, "different"),
         "less_held": FidelityReason("Closed loop: the replay held fewer bytes by then.", DIRECTION, "different"),
+        "after_giving_up": FidelityReason(
+            "Closed loop: the replay held more or fewer bytes after the consumer had given up, in a rebalance mostly, "
+            "what it had buffered; the application's time for those records is not given back to it.",
+            DIRECTION,
+            "different",
+        ),
     },
 )
 

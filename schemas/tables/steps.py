@@ -189,8 +189,9 @@ SESSION_EVENTS = table(
 MEMORY_EVENTS = table(
     "memory_events", "silver",
     "What held memory of a consumer, a broker or a producer: exchanges (kind 0), and of a consumer's fetches the "
-    "partitions (kind 1) and batches (kind 2), what it would get under other fetch limits (kind 3), and the partitions "
-    "that another member of its group fetched next (kind 4, as of that fetch); a producer has batches alone.",
+    "partitions (kind 1) and batches (kind 2), what it would get under other fetch limits (kind 3), the partitions "
+    "that another member of its group fetched next (kind 4, as of that fetch), and what of a response of kind 3 is "
+    "given up before it is taken (kind 5); a producer has batches alone.",
     ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind", "lane"), "unit",
     shard=C("int", "Spark partition that works on the unit"),
     side=C("string", "consumer, broker or producer"),
@@ -200,21 +201,27 @@ MEMORY_EVENTS = table(
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
     kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch, 3 a response of the closed loop, 4 a partition that "
-                      "was taken over"),
+                      "was taken over, 5 one that is given up"),
     started=C("bigint", "When the first byte of that message was there, null where it is not known; a produced batch "
-                        "was sent; who took a partition over had last asked to join the group, null for never",
+                        "was sent; who took a partition over had last asked to join the group, null for never; "
+                        "the capture last asked for a partition that is given up",
               "us since 1970", nullable=True),
     came=C("bigint", "When the message was there whose memory counts, a produced batch answered, or that request to "
-                     "join; null without an answer", "us since 1970", nullable=True),
+                     "join; when its turn comes of what is given up; null without an answer",
+           "us since 1970", nullable=True),
     size=C("bigint", "Bytes of that message without its size field, or of a batch", "bytes", nullable=True),
     held=C("bigint", "How long its memory is held, where that depends on nothing else; of a request until its response",
            "us", nullable=True),
-    released=C("bigint", "When a request was handled", "us since 1970", nullable=True),
+    released=C("bigint", "When a request was handled; a partition that is given up is asked for again, null for never",
+               "us since 1970", nullable=True),
     released_by=C("tinyint", "What tells that: 0 the response, 1 a fetch of what it appended, 2 the request log",
                   nullable=True),
     max_bytes=C("bigint", "fetch.max.bytes of a fetch", "bytes", nullable=True),
     api_key=C("smallint", "Kafka's API key", nullable=True),
+    closes_session=C("boolean", "It is a fetch that closes its session", nullable=True),
     broker_key=C("bigint", "Hash of the broker", nullable=True),
+    topic=C("string", "Topic of a partition that is given up", nullable=True),
+    partition=C("int", "That partition", nullable=True),
     partition_key=C("bigint", "Hash of topic and partition; of a produced batch also of producer id and epoch",
                     nullable=True),
     sequence=C("bigint", "Sequence number of a produced batch's first record", nullable=True),

@@ -63,6 +63,7 @@ class Part:
     node: int = 0
     moves: Sequence[tuple[int, int]] = ()  # (time, batch it is read from then)
     gone_at: int = NEVER  # what was buffered when it leaves or moves
+    asked_last: int = NEVER  # before it leaves or moves
     segments: Sequence[int] = ()  # batches with which segments begin
 
 
@@ -87,15 +88,16 @@ class Client:
 
 def changes_of(
     parts: Sequence[Part], first: Sequence[int], reopens: Sequence[int]
-) -> list[tuple[int, int, int, int, int]]:
-    """(node, time, what, to, until) of all that changes, in order."""
-    found = [(0, time, REOPEN, 0, time) for time in reopens]
+) -> list[tuple[int, int, int, int, int, int]]:
+    """(node, time, what, to, until, since) of all that changes, in order."""
+    found = [(0, time, REOPEN, 0, time, NEVER) for time in reopens]
     place = [sum(other.node == part.node for other in parts[:p]) for p, part in enumerate(parts)]
     for part, at, begin in zip(parts, place, first, strict=True):
         moves = [(time, begin + batch if batch >= 0 else batch) for time, batch in part.moves]
-        found.append((part.node, part.joins, at, begin, part.joins))
-        found += [(part.node, time, at, to, part.gone_at) for time, to in moves]
-        found += [(part.node, part.leaves, at, LEAVE, part.gone_at)] if part.leaves != NEVER else []
+        found.append((part.node, part.joins, at, begin, part.joins, NEVER))
+        found += [(part.node, time, at, to, part.gone_at, part.asked_last) for time, to in moves]
+        if part.leaves != NEVER:
+            found.append((part.node, part.leaves, at, LEAVE, part.gone_at, part.asked_last))
     return sorted(found, key=lambda change: change[:2])
 
 
@@ -123,7 +125,7 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int]) -> tuple[Unit, list[i
         np.ones(len(parts), np.int64),
         np.full(len(parts), -1),
         np.zeros(len(parts), np.int64),
-        *(np.array([change[i] for change in changes], np.int64) for i in (1, 2, 3, 4)),
+        *(np.array([change[i] for change in changes], np.int64) for i in (1, 2, 3, 4, 5)),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         np.concatenate([[0], np.cumsum(records)]).astype(np.int64),
         np.array([time for times in visible for time in times], np.int64),
@@ -166,7 +168,7 @@ def replayed(
     out = Outcome(
         fairness.with_room(sums.partitions, m), sums.responses, new_timeline(n, m, begin, end),
         np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG), np.zeros(m, np.int64),
-        captured, no_responses(n, 1000),
+        captured, no_responses(n, 1000, len(unit.change_time)),
     )  # fmt: skip
     starts = [np.searchsorted(of, np.arange(nodes + 1)) for of in ([part.node for part in parts], node_of_change)]
     same = (np.full(nodes, value) for value in (1, horizon, 100_000))

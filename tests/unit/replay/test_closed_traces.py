@@ -15,7 +15,8 @@ from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.memory import closed_traces
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
-from udfs.replay.memory.drained import RESPONSE
+from udfs.replay.memory.drained import GIVEN_UP, RESPONSE, TAKEN_OVER
+from udfs.replay.memory.given_up import LEAVE_GROUP, SYNC_GROUP
 from udfs.replay.memory.memory_fidelity import AGREED, PIECES, Drift, held_alike
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_report import Unit, closed_loop_row
@@ -117,7 +118,13 @@ def test_what_there_is_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -
 
 def kept_of(parts: list[Part], client: Client) -> dict[str, list[int]]:
     kept: Kept = replayed(parts, [client]).kept
-    return {name: getattr(kept, name)[0, : int(kept.total[0])].tolist() for name in Kept._fields[:-1]}
+    return {name: getattr(kept, name)[0, : int(kept.total[0])].tolist() for name in Kept._fields[:-2]}
+
+
+def given_up_of(parts: list[Part], client: Client) -> list[list[int]]:
+    """(response, partition, since, until, turn) of all that is given up."""
+    found = replayed(parts, [client]).kept.given_up
+    return np.array(found[:-1])[:, 0, : int(found.total[0])].T.tolist()
 
 
 def test_the_closed_loop_keeps_each_response_with_when_it_is_drained() -> None:
@@ -128,35 +135,48 @@ def test_the_closed_loop_keeps_each_response_with_when_it_is_drained() -> None:
     assert (kept["bytes"], kept["records"], kept["partitions"]) == ([150, 100], [10, 10], [1, 1])
 
 
-def test_a_response_of_a_partition_that_is_given_up_is_pinned() -> None:
-    part = Part([100], records=10, leaves=5000)
-    assert kept_of([part], Client(record_us=1000.0, profile=JAVA_3))["drained"] == [NEVER]
-    assert kept_of([part], Client(record_us=10.0, profile=JAVA_3))["drained"] == [2101]
+def test_what_is_given_up_before_it_is_taken_is_told_with_its_turn() -> None:
+    """Both come at 1001 us, and the client turns to them 1 ms later."""
+    parts = [Part([100], records=10), Part([100], records=10, leaves=5000, asked_last=1)]
+    slow, fast = (Client(record_us=each, profile=JAVA_3) for each in (1000.0, 10.0))
+    assert given_up_of(parts, slow) == [[0, 1, 1, NEVER, 2001 + 10_000]]
+    assert kept_of(parts, slow)["drained"] == [2001 + 10_000]
+    assert given_up_of(parts, fast) == []
+    assert kept_of(parts, fast)["drained"] == [2201]
 
 
 @pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])
 @pytest.mark.parametrize("seeks", [500, 5000])
 def test_what_came_before_the_client_seeks_is_gone_when_it_asks_from_there(profile: int, seeks: int) -> None:
     """It seeks while the first response is on its way, or while it works on that."""
-    part = Part([100, 100], records=10, moves=[(seeks, 1)], gone_at=seeks + 1)
-    kept = kept_of([part], Client(record_us=1000.0, profile=profile))
-    assert kept["drained"][0] == kept["asked"][1]
-
-
-def test_a_response_of_a_partition_that_is_given_up_is_held_until_that_is_gone() -> None:
-    part = Part([100], records=10, leaves=5000, gone_at=90_000)
-    assert kept_of([part], Client(record_us=1000.0, profile=JAVA_3))["drained"] == [90_000]
+    part = Part([100, 100], records=10, moves=[(seeks, 1)], gone_at=seeks + 1, asked_last=1)
+    found = given_up_of([part], Client(record_us=1000.0, profile=profile))
+    assert [(response, since, until) for response, _, since, until, _ in found] == [(0, 1, seeks + 1)]
 
 
 def test_the_closed_loop_holds_as_much_as_the_capture_a_little_earlier_or_later() -> None:
     captured = [(0, 0, 1_000_000, 1000, 2_000_000), (0, 3_000_000, 8_000_000, 500, 0)]
     moved = [(0, 0, 1_050_000, 1000, 1_900_000), (0, 3_000_000, 8_050_000, 500, 0)]
-    assert held_alike(trace_of(captured), trace_of(moved)) == {AGREED: PIECES, Drift.MORE_HELD: 0, Drift.LESS_HELD: 0}
+    assert held_alike(trace_of(captured), trace_of(moved)) == {
+        AGREED: PIECES,
+        Drift.MORE_HELD: 0,
+        Drift.LESS_HELD: 0,
+        Drift.AFTER_GIVING_UP: 0,
+    }
     longer = [(0, 0, 1_000_000, 1000, 4_000_000), (0, 5_000_000, 8_000_000, 500, 0)]
     found = held_alike(trace_of(captured), trace_of(longer))
     # A piece is 250 ms. Of the eight from 3 s to 5 s the first begins less than 160 ms, 2 % of the time, behind.
     assert (found[Drift.MORE_HELD], found[Drift.LESS_HELD]) == (7, 0)
     assert held_alike(trace_of(longer), trace_of(captured))[Drift.LESS_HELD] == 7
+
+
+def test_what_is_held_differently_after_something_was_given_up_has_that_for_its_reason() -> None:
+    """A piece is 250 ms: seven differ, from 3.25 s to 5 s."""
+    captured = trace_of([(0, 0, 1_000_000, 1000, 2_000_000), (0, 3_000_000, 8_000_000, 500, 0)])
+    longer = trace_of([(0, 0, 1_000_000, 1000, 4_000_000), (0, 5_000_000, 8_000_000, 500, 0)])
+    for one, other, drift in ((captured, longer, Drift.MORE_HELD), (longer, captured, Drift.LESS_HELD)):
+        found = held_alike(one, other, given_up=4_000_000)
+        assert (found[drift], found[Drift.AFTER_GIVING_UP]) == (3, 4)
 
 
 def test_what_several_processes_of_one_name_held_is_not_known() -> None:
@@ -168,3 +188,60 @@ def test_what_several_processes_of_one_name_held_is_not_known() -> None:
         (row,) = closed_loop_row(unit, consumed(both), limits_of()).to_pylist()
         told.append((row["checked"], row["unknown"], dict(row["reasons"]).get("another_connection", 0)))
     assert told == [(PIECES, 0, 0), (0, PIECES, PIECES)]
+
+
+def given_up(number: int, since: int | None, turn: int, until: int | None = None, partition: int = 1) -> Row:
+    """What the closed loop's response of this number has of a partition that is given up: the one asked for then."""
+    key = {"lane": 1, "time": number, "connection_id": 0, "exchange_no": number, "partition_key": partition}
+    return row("consumer", "app", kind=GIVEN_UP, **key, started=since, came=turn, released=until)
+
+
+def held_with(*rows: Row) -> int:
+    """How long the response of the closed loop that came at 8 us is held: for 30 us, and for what is given up.
+
+    The capture fetches at 0, 50, 90, 220 and 500 us.
+    """
+    later = [*fetch(220, 230, 40, [(2, 0, 0)]), *fetch(500, 510, 40, [(2, 0, 0)])]
+    exchanged = [*CAPTURED, *later, response(1, 0, 8, 30, 20), *rows]
+    return fetches(consumed(exchanged).trace(1, limits_of(200)))["held"][0]
+
+
+def of_group(time: int, came: int, api_key: int) -> Row:
+    at = {"time": time, "connection_id": 9, "exchange_no": time}
+    return row("consumer", "app", **at, came=came, size=5, api_key=api_key)
+
+
+def taken_over(time: int, partition: int = 1) -> Row:
+    return row(
+        "consumer", "app", time=time, connection_id=7, exchange_no=time, kind=TAKEN_OVER, partition_key=partition
+    )
+
+
+def test_what_is_given_up_for_good_pins_its_response_where_nothing_tells_that_it_was_lost() -> None:
+    assert held_with(given_up(0, 90, 100)) == NOT_GIVEN_BACK
+    assert held_with(given_up(0, 90, 100), of_group(80, 85, SYNC_GROUP), taken_over(200, partition=2)) == NOT_GIVEN_BACK
+
+
+@pytest.mark.parametrize(("turn", "gone"), [(100, 220), (300, 300)])
+def test_what_another_member_takes_over_is_dropped_in_its_turn_once_it_is_lost_and_the_client_polls(
+    turn: int, gone: int
+) -> None:
+    assert held_with(given_up(0, 90, turn), taken_over(200)) == gone - 8
+    assert held_with(given_up(0, 90, turn, until=400), taken_over(50), taken_over(200), taken_over(450)) == gone - 8
+    assert held_with(given_up(0, 90, turn, until=150), taken_over(200)) == 150 - 8
+
+
+def test_what_is_not_in_the_next_assignment_is_dropped_in_its_turn() -> None:
+    assert held_with(given_up(0, 90, 100), of_group(120, 130, SYNC_GROUP)) == 220 - 8
+    assert held_with(given_up(0, 90, 100, until=400), of_group(120, 130, SYNC_GROUP)) == 400 - 8
+
+
+def test_what_a_consumer_has_is_gone_when_it_leaves_or_closes_its_session() -> None:
+    close = {**fetch(300, 310, 40, [])[0], "closes_session": True}
+    assert held_with(given_up(0, 90, 100), close) == 300 - 8
+    assert held_with(given_up(0, 90, 100), {**close, "connection_id": 3}) == NOT_GIVEN_BACK
+    assert held_with(given_up(0, 90, 100), of_group(120, 130, LEAVE_GROUP)) == 220 - 8
+
+
+def test_a_response_is_held_for_what_is_not_given_up_all_the_same() -> None:
+    assert held_with(given_up(0, -9, 10), taken_over(0)) == 30

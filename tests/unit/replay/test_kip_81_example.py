@@ -49,7 +49,7 @@ def example(profile: int) -> Trace:
     parts = [Part([MESSAGE] * MESSAGES, node=broker) for broker in range(BROKERS) for _ in range(2)]
     kept = replayed(parts, [client], pace=PACE).kept
     connection, asked, came, drained, size, records, partitions = (column[0, : kept.total[0]] for column in kept[:7])
-    responses = Responses(connection, asked, came, drained - came, size, records, partitions)
+    responses = Responses(np.arange(len(asked)), connection, asked, came, drained - came, size, records, partitions)
     rows = as_exchanges(responses, NOTHING_CAPTURED, FETCH_MAX_BYTES)
     order = np.argsort(rows.asked, kind="stable")
     return trace_of_responses(Exchanges(*(column[order] for column in rows)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,19 +10,24 @@ from pyspark.sql import Row
 
 from jobs.report_page.catch_up import backlog_over_time, held_curves, held_over_time, lag_curves
 from jobs.report_page.question import Findings, Plot, Unplotted
-from schemas.tables.gold import FETCH_MEMORY, FETCH_TIMELINE
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
 from tests.unit.report.findings import findings
 from udfs.replay.fetch.fetch_report import ALGORITHM
 
 LANES = ("captured", "consumer.fetch.max.bytes=1MiB", "consumer.fetch.max.bytes=8MiB")
 
 
-def lagging(lags: dict[str, list[int]], held: dict[str, list[int]]) -> Findings:
-    """Buckets of 20 ms: by lane the bytes not yet read at their ends, and the most held in them."""
-    t, m = FETCH_TIMELINE, FETCH_MEMORY
+def lagging(lags: dict[str, list[int]], held: dict[str, list[int]], cut_off: Sequence[str] = ()) -> Findings:
+    """Buckets of 20 ms: by lane the bytes not yet read at their ends, and the most held in them; lanes that are cut off
+    before all was read.
+    """
+    t, m, c = FETCH_TIMELINE, FETCH_MEMORY, FETCH_CONSUMERS
     who = {t.client_id: "billing", t.client_address: "10.0.0.1"}
     spans = [
-        Row(**who, **{t.scenario: lane, t.bucket: bucket, t.bucket_ms: 20.0, "lag": lag})
+        Row(
+            **who,
+            **{t.scenario: lane, t.bucket: bucket, t.bucket_ms: 20.0, "lag": lag, c.read_all: lane not in cut_off},
+        )
         for lane, of_lane in lags.items()
         for bucket, lag in enumerate(of_lane)
     ]
@@ -30,7 +36,7 @@ def lagging(lags: dict[str, list[int]], held: dict[str, list[int]]) -> Findings:
 
 
 SLOW, FAST = [900, 500, 100, 0, 0], [900, 0, 0]
-FOUND = lagging({LANES[0]: SLOW, LANES[1]: FAST, LANES[2]: FAST}, {LANES[0]: [9], LANES[1]: [5, 9, 4, 0, 7]})
+FOUND = lagging({LANES[0]: SLOW, LANES[1]: FAST, LANES[2]: FAST}, {LANES[0]: [9], LANES[1]: [5, 9, 4, 0, 7, 8]})
 
 
 def curves(plot: Plot) -> dict[str, list[tuple[float, int]]]:
@@ -40,11 +46,17 @@ def curves(plot: Plot) -> dict[str, list[tuple[float, int]]]:
     return found
 
 
-def test_lag_stands_at_the_end_of_its_bucket_until_no_lane_lags() -> None:
+def test_lag_stands_at_the_end_of_its_bucket_until_all_is_read_in_every_lane() -> None:
     assert curves(lag_curves(FOUND)) == {
-        "captured": [(20, 900), (40, 500), (60, 100)],
-        "1 MiB": [(20, 900), (40, 0), (60, 0)],
+        "captured": [(20, 900), (40, 500), (60, 100), (80, 0)],
+        "1 MiB": [(20, 900), (40, 0), (60, 0), (80, 0)],
     }
+
+
+def test_the_curve_of_a_lane_that_is_cut_off_ends_with_what_is_not_read() -> None:
+    found = curves(lag_curves(lagging({LANES[0]: SLOW, LANES[1]: [900, 800]}, {}, cut_off=[LANES[1]])))
+    assert found["1 MiB"] == [(20, 900), (40, 800)]
+    assert found["captured"][-1] == (80, 0)
 
 
 def test_a_curve_is_called_by_what_concerns_consumers() -> None:
@@ -56,10 +68,10 @@ def test_a_curve_is_called_by_what_concerns_consumers() -> None:
     assert plot.colour.title == "fetch.max.bytes"
 
 
-def test_what_is_held_is_shown_as_long_as_anything_lags() -> None:
+def test_what_is_held_is_shown_until_all_is_read_in_every_lane() -> None:
     held = curves(held_curves(FOUND))
-    assert held["captured"] == [(0, 9), (20, 0), (40, 0), (60, 0)]
-    assert held["1 MiB"] == [(0, 5), (20, 9), (40, 4), (60, 0)]
+    assert held["captured"] == [(0, 9), (20, 0), (40, 0), (60, 0), (80, 0)]
+    assert held["1 MiB"] == [(0, 5), (20, 9), (40, 4), (60, 0), (80, 7)]
 
 
 def test_a_lane_whose_rows_are_left_out_has_no_curve_at_nothing() -> None:

@@ -65,6 +65,7 @@ class Changes(NamedTuple):
     what: Ints
     to: Ints
     until: Ints
+    since: Ints
     read_to: Ints
     lost: int
 
@@ -95,6 +96,7 @@ class Group(NamedTuple):
     what: Ints
     to: Ints
     until: Ints
+    since: Ints
     read_to: Ints
 
 
@@ -114,6 +116,7 @@ def changes_of(
     p, jumps = placed.partition, sought & ~absent
     gone = given_up(times, np.asarray(last, np.int64), names_all)
     opened, again = np.flatnonzero(times.opens), times.request[moves.fetch]
+    last_asked, had = times.request[np.asarray(last, np.int64)], times.request[np.maximum(moves.before, 0)]
     since_before = just_after(times.request, times, moves.fetch)
     answered = just_after(times.response, times, moves.fetch)
     stops = silences(times, np.concatenate([moves.fetch[absent | sought | joins], left[absent], gone[1], opened]))
@@ -123,25 +126,26 @@ def changes_of(
         group(just_after(times.response, times, stops), STOP, times.request[stops]),
         group(just_after(times.response, times, held), STOP, times.request[held + 1]),
         group(just_after(times.response, times, opened), REOPEN, 0),
-        group(times.request[left[absent]], p[absent], LEAVE, placed.expected[absent], again[absent]),
-        group(times.request[gone[1]], gone[0], LEAVE, until=NEVER),
+        group(times.request[left[absent]], p[absent], LEAVE, placed.expected[absent], again[absent], had[absent]),
+        group(times.request[gone[1]], gone[0], LEAVE, until=NEVER, since=last_asked[gone[0]]),
         group(away[moved], moved, LEAVE),
-        group(answered[lost], p[lost], LEAVE, until=again[lost]),
+        group(answered[lost], p[lost], LEAVE, until=again[lost], since=had[lost]),
         group(since[p[joins]], p[joins], placed.begin[joins]),
         group(since_before[absent], p[absent], np.where(sought, placed.begin, GO_ON)[absent]),
-        group(answered[jumps], p[jumps], placed.begin[jumps], placed.expected[jumps], again[jumps]),
+        group(answered[jumps], p[jumps], placed.begin[jumps], placed.expected[jumps], again[jumps], had[jumps]),
     )
     columns = [np.concatenate(parts) for parts in zip(*groups, strict=True)]
     order = np.argsort(columns[0], kind="stable")
-    time, what, to, until, read_to = (column[order] for column in columns)
-    return Changes(time, what, to, until, read_to, int(lost.sum()))
+    time, what, to, until, since, read_to = (column[order] for column in columns)
+    return Changes(time, what, to, until, since, read_to, int(lost.sum()))
 
 
 def group(
-    time: Ints, what: Ints | int, to: Ints | int, read_to: Ints | int = UNCHECKED, until: Ints | int | None = None
+    time: Ints, what: Ints | int, to: Ints | int, read_to: Ints | int = UNCHECKED, until: Ints | int | None = None,
+    since: Ints | int = NEVER,
 ) -> Group:  # fmt: skip
     """Changes whose columns may be one value for all. until: by default their time."""
-    columns = (what, to, time if until is None else until, read_to)
+    columns = (what, to, time if until is None else until, since, read_to)
     return Group(time, *(np.broadcast_to(np.asarray(column, np.int64), time.shape) for column in columns))
 
 

@@ -211,6 +211,7 @@ def take(
     polled = next_poll(rules, lane, taking, which, app, ready)
     for i in range(state.asked):
         p = work.request[i]
+        work.turn[p] = max(ready, app.busy_until)
         if work.moved[p] == 1:
             continue
         begin = work.position[p]

@@ -87,7 +87,8 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
         np.array([seen.moved_away.get(n, NEVER) for n in numbers], np.int64), seen.limits[READS.profile] == JAVA_4,
     )  # fmt: skip
     unit = unit._replace(
-        change_time=changes.time, change_what=changes.what, change_to=changes.to, change_until=changes.until
+        change_time=changes.time, change_what=changes.what, change_to=changes.to, change_until=changes.until,
+        change_since=changes.since,
     )  # fmt: skip
     records, ready = by_fetch(fetches, servings, unit)
     stopped = np.isin(request, changes.to[changes.what == STOP])
@@ -121,6 +122,7 @@ def unit_of(first: list[FirstRead], numbers: list[int], logs: list[Log]) -> Unit
         np.array([log.is_known for log in logs]).astype(np.int64),
         np.full(len(logs), -1),
         np.zeros(len(logs), np.int64),
+        none,
         none,
         none,
         none,

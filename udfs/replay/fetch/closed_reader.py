@@ -103,13 +103,14 @@ class ClosedTotals:
 class Ready:
     """A reader with answered fetches, ready to be replayed in any lanes.
 
-    name: client id, address, and whether a consumer or a follower. partitions: how many its fetches name. intents: of
-    its nodes. unit: of all nodes. first_batch: int64[nodes], where the batches of each begin in it. pace: how fast the
-    capture shows client and brokers to be. connections: int64[nodes], the id of the first connection of each.
+    name: client id, address, and whether a consumer or a follower. keys: broker, topic and partition of each partition
+    that its fetches name, by number. intents: of its nodes. unit: of all nodes. first_batch: int64[nodes], where the
+    batches of each begin in it. pace: how fast the capture shows client and brokers to be. connections: int64[nodes],
+    the id of the first connection of each.
     """
 
     name: tuple[str, str, str]
-    partitions: int
+    keys: list[str]
     intents: list[Intent]
     unit: Unit
     first_batch: Ints
@@ -135,7 +136,7 @@ def ready(reader: ClosedReader, name: tuple[str, str, str], lanes: FetchLanes) -
     unit, first_batch = whole_unit(intents)
     polls_for_all = is_one and all(intent.profile < LIBRDKAFKA for intent in intents)
     return Ready(
-        name, len(keys), intents, follow(unit, intents, moves), first_batch,
+        name, keys, intents, follow(unit, intents, moves), first_batch,
         measured_pace([intent.fetches for intent in intents], polls_for_all), course_of(intents, is_one),
         np.array(list(nodes), np.int64),
     )  # fmt: skip
@@ -143,12 +144,13 @@ def ready(reader: ClosedReader, name: tuple[str, str, str], lanes: FetchLanes) -
 
 def closed_totals(reader: Ready, lanes: FetchLanes, room: int = 0) -> ClosedTotals:
     """Replay every connection of a reader. room: so many responses are kept in each lane."""
-    n, m, kind = len(lanes.names), reader.partitions, reader.name[-1]
+    n, m, kind = len(lanes.names), len(reader.keys), reader.name[-1]
     sums = fairness.no_sums(n)
     totals = ClosedTotals(
         fairness.ReaderSums(fairness.with_room(sums.partitions, m), sums.responses),
         new_timeline(n, m, reader.course.begin, reader.course.horizon), np.zeros(n, np.int64), np.ones(n, np.int64),
-        np.full((m, n), NO_BACKLOG), np.zeros(m, np.int64), np.zeros(m, np.int64), Counter(), no_responses(n, room),
+        np.full((m, n), NO_BACKLOG), np.zeros(m, np.int64), np.zeros(m, np.int64), Counter(),
+        no_responses(n, room, len(reader.unit.change_time)),
         sum(observed.left_out for observed in reader.seen),
     )  # fmt: skip
     seed = "/".join(reader.name)

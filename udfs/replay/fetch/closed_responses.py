@@ -8,18 +8,33 @@ import numpy as np
 
 from udfs.replay.fetch.closed_changes import GO_ON
 from udfs.replay.fetch.closed_unit import Unit, Work, first_above
-from udfs.time_units import ALWAYS
 from udfs.wire.arrays import Ints, Record
 from udfs.wire.kernel import kernel
+
+
+class GivenUp(NamedTuple):
+    """What came of partitions that the client left or sought elsewhere before it had taken it: int64[lanes, room] each.
+
+    response: its place in Kept. partition: its number. since, until: when the capture last asked for the partition
+    before, and asks for it again, or NEVER. turn: when the application comes to what it got of it, to drop it if it has
+    lost the partition. total: int64[lanes].
+    """
+
+    response: Ints
+    partition: Ints
+    since: Ints
+    until: Ints
+    turn: Ints
+    total: Ints
 
 
 class Kept(NamedTuple):
     """Responses by lane, int64[lanes, room] each, those of a connection in time order.
 
     connection: its number. asked, came: when the fetch was sent and its response was there (us). drained: when the
-    client had taken all of it and could ask again for the last of its partitions, or what it gave up of it was gone;
-    NEVER where nothing tells that. bytes: of records. records: that the client got on by. partitions: with records.
-    total: int64[lanes], responses, also those that there was no room for.
+    client had taken all of it that is not in `given_up`, and could ask again for the last of those partitions. bytes:
+    of records. records: that the client got on by. partitions: with records. total: int64[lanes], responses, also those
+    that there was no room for.
     """
 
     connection: Ints
@@ -30,12 +45,19 @@ class Kept(NamedTuple):
     records: Ints
     partitions: Ints
     total: Ints
+    given_up: GivenUp
 
 
-def no_responses(lanes: int, room: int = 0) -> Kept:
-    """Before any response has come."""
-    columns = [np.zeros((lanes, room), np.int64) for _ in Kept._fields[:-1]]
-    return Kept._make([*columns, np.zeros(lanes, np.int64)])
+def no_responses(lanes: int, room: int = 0, changes: int = 0) -> Kept:
+    """Before any response has come. changes: of what the reader wants; of each something may be given up twice, what
+    is buffered and what is under way.
+    """
+    columns, given_up = (
+        [np.zeros((lanes, most), np.int64) for _ in names]
+        for names, most in ((Kept._fields[:-2], room), (GivenUp._fields[:-1], 2 * changes if room else 0))
+    )
+    totals = np.zeros((2, lanes), np.int64)
+    return Kept._make([*columns, totals[0], GivenUp._make([*given_up, totals[1]])])
 
 
 @kernel
@@ -58,20 +80,33 @@ def keep(kept: Kept, unit: Unit, lane: int, work: Work, state: Record, connectio
 
 
 @kernel
-def gone_by(unit: Unit, work: Work, state: Record, partition: int, time: int) -> int:
-    """When what came of the partition is gone by which the client gives it up, or seeks elsewhere, before it has taken
-    that; ALWAYS where it does not by the time.
+def given_up_by(unit: Unit, work: Work, state: Record, partition: int, time: int) -> int:
+    """The change by which the client gives up what came of the partition, or seeks elsewhere, before it has taken that;
+    -1 where it does not by the time.
     """
     if work.moved[partition] == 1:
         for at in range(state.changed - 1, -1, -1):
             if unit.change_what[at] == partition and unit.change_to[at] != GO_ON:
-                return int(unit.change_until[at])
+                return at
     for at in range(state.changed, len(unit.change_time)):
         if unit.change_time[at] >= time:
             break
         if unit.change_what[at] == partition and unit.change_to[at] != GO_ON:
-            return int(unit.change_until[at])
-    return ALWAYS
+            return at
+    return -1
+
+
+@kernel
+def keep_given_up(found: GivenUp, unit: Unit, lane: int, work: Work, response: int, partition: int, by: int) -> bool:
+    """Note what is given up of a response by a change; returns whether there was room."""
+    at = found.total[lane]
+    if at >= found.response.shape[1]:
+        return False
+    found.response[lane, at], found.partition[lane, at] = response, unit.number[partition]
+    found.since[lane, at], found.until[lane, at] = unit.change_since[by], unit.change_until[by]
+    found.turn[lane, at] = work.turn[partition]
+    found.total[lane] += 1
+    return True
 
 
 @kernel
@@ -80,10 +115,14 @@ def keep_drained(kept: Kept, unit: Unit, lane: int, work: Work, state: Record, f
     at = kept.total[lane] - 1
     if at >= kept.asked.shape[1]:
         return
-    drained = following if kept.partitions[lane, at] > 0 else kept.came[lane, at]
+    drained, taken = kept.came[lane, at], 0
     for i in range(state.asked):
         p = work.request[i]
         if work.got[i] > 0:
-            gone = gone_by(unit, work, state, p, work.taken_at[p])
-            drained = max(drained, work.taken_at[p] if gone == ALWAYS else gone)
-    kept.drained[lane, at] = drained
+            by = given_up_by(unit, work, state, p, work.taken_at[p])
+            if by < 0:
+                drained, taken = max(drained, work.taken_at[p]), taken + 1
+            elif not keep_given_up(kept.given_up, unit, lane, work, at, p, by):
+                drained = max(drained, unit.change_until[by])
+    is_whole = taken > 0 and taken == kept.partitions[lane, at]
+    kept.drained[lane, at] = max(drained, following) if is_whole else drained

@@ -35,6 +35,7 @@ class Unit(NamedTuple):
     change_what: Ints
     change_to: Ints
     change_until: Ints  # when what was buffered is gone at the latest: it is asked for again; NEVER where it is not
+    change_since: Ints  # when it was last asked for before; NEVER where the partition is not given up by it
     starts: Ints  # int64[batches + 1], bytes before it
     records: Ints  # int64[batches + 1], records before it
     visible: Ints  # when it can be read (us); rises within a partition
@@ -47,6 +48,7 @@ class Work(NamedTuple):
     position: Ints
     taken_at: Ints  # when the client has taken all that it got of it
     held: Ints  # record bytes of that
+    turn: Ints  # when the application comes to what it got of it
     asked_at: Ints  # when the client first asked for it, or NEVER
     assigned: Ints  # 1: the client wants it
     moved: Ints  # 1: given up, or sought elsewhere, since the last request
@@ -103,8 +105,8 @@ def unit_of_node(unit: Unit, course: Course, node: int) -> Unit:
     return Unit(
         unit.number[a:b], unit.partition_max_bytes[a:b], unit.first[a:b], unit.start[a:b], unit.end[a:b],
         unit.backlog_end[a:b], unit.is_known[a:b], unit.follows[a:b], unit.shift[a:b], unit.change_time[c:d],
-        unit.change_what[c:d], unit.change_to[c:d], unit.change_until[c:d], unit.starts, unit.records, unit.visible,
-        unit.segment_end,
+        unit.change_what[c:d], unit.change_to[c:d], unit.change_until[c:d], unit.change_since[c:d], unit.starts,
+        unit.records, unit.visible, unit.segment_end,
     )  # fmt: skip
 
 
@@ -113,9 +115,9 @@ def work_of_node(work: Work, course: Course, node: int) -> Work:
     """A node's working memory."""
     a, b = course.parts_from[node], course.parts_from[node + 1]
     return Work(
-        work.position[a:b], work.taken_at[a:b], work.held[a:b], work.asked_at[a:b], work.assigned[a:b],
-        work.moved[a:b], work.wanted[a:b], work.client[a:b], work.session[a:b], work.request[a:b], work.got[a:b],
-        work.served[a:b], work.spare[a:b], work.catch_up[a:b], work.everywhere, work.random,
+        work.position[a:b], work.taken_at[a:b], work.held[a:b], work.turn[a:b], work.asked_at[a:b],
+        work.assigned[a:b], work.moved[a:b], work.wanted[a:b], work.client[a:b], work.session[a:b], work.request[a:b],
+        work.got[a:b], work.served[a:b], work.spare[a:b], work.catch_up[a:b], work.everywhere, work.random,
     )  # fmt: skip
 
 

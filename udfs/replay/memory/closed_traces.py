@@ -13,25 +13,29 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.fetch.client_pace import line
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.memory.drained import FETCH, UNKNOWN, Exchanges
-from udfs.replay.memory.memory_state import NOT_GIVEN_BACK, Trace
-from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, answered, trace_of_responses
+from udfs.replay.memory.drained import FETCH, RESPONSE, UNKNOWN, Exchanges
+from udfs.replay.memory.given_up import GivenUp, TakenOver, when_gone
+from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK, Trace
+from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, all_of, answered, trace_of_responses
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints
 
 MOST_RESPONSES = 4 * MOST_EXCHANGES
-"""Most responses of a process that are kept, of all lanes together: 56 bytes each."""
+"""Most responses of a process that are kept, of all lanes together: 64 bytes each."""
 
 
 class Responses(NamedTuple):
     """Responses of the closed loop in the order of their requests, int64[n] each.
 
-    connection: its id. held: us from came on, or NOT_GIVEN_BACK.
+    number: its own. connection: its id. held: us from came on, or NOT_GIVEN_BACK.
     """
 
+    number: Ints
     connection: Ints
     asked: Ints
     came: Ints
@@ -39,6 +43,16 @@ class Responses(NamedTuple):
     returned: Ints
     records: Ints
     partitions: Ints
+
+
+class Left(NamedTuple):
+    """What is given up of responses before it is taken, int64[n] each: of GivenUp, and the partition's hash."""
+
+    response: Ints
+    partition_key: Ints
+    since: Ints
+    until: Ints
+    turn: Ints
 
 
 @dataclass
@@ -49,15 +63,29 @@ class ClosedLoop:
     """
 
     parts: dict[int, list[Responses]] = field(default_factory=dict)
+    given_up: dict[int, list[Left]] = field(default_factory=dict)
     count: int = 0
     left_out: Counter[int] = field(default_factory=Counter)
     unchecked: set[str] = field(default_factory=set)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take some rows of MEMORY_EVENTS of kind RESPONSE."""
+        """Take some rows of MEMORY_EVENTS of kinds RESPONSE and GIVEN_UP."""
+        is_response = pa.array(numbers_of(batch, MEMORY_EVENTS.kind, 0) == RESPONSE)
+        self._add_responses(batch.filter(is_response))
+        self._add_given_up(batch.filter(pc.invert(is_response)))
+
+    def _add_given_up(self, batch: pa.RecordBatch) -> None:
+        t = MEMORY_EVENTS
+        lane = numbers_of(batch, t.lane, 0)
+        names = (t.exchange_no, t.partition_key, t.started, t.released, t.came)
+        rows = Left(*(numbers_of(batch, name, NEVER) for name in names))
+        for number in np.unique(lane).tolist():
+            self.given_up.setdefault(number, []).append(Left(*(column[lane == number] for column in rows)))
+
+    def _add_responses(self, batch: pa.RecordBatch) -> None:
         t = MEMORY_EVENTS
         lane, left_out = numbers_of(batch, t.lane, 0), numbers_of(batch, t.left_out, 0)
-        names = (t.connection_id, t.time, t.came, t.held, t.returned_bytes, t.records, t.partitions)
+        names = (t.exchange_no, t.connection_id, t.time, t.came, t.held, t.returned_bytes, t.records, t.partitions)
         rows = Responses(*(numbers_of(batch, name, NOT_GIVEN_BACK) for name in names))
         room = max(MOST_RESPONSES - self.count, 0)
         for number in np.unique(lane).tolist():
@@ -72,6 +100,11 @@ class ClosedLoop:
         """All of one number's."""
         none = Responses(*(np.zeros(0, np.int64) for _ in Responses._fields))
         return Responses(*map(np.concatenate, zip(none, *self.parts.get(number, ()), strict=True)))
+
+    def left(self, number: int) -> Left:
+        """What is given up of them."""
+        none = Left(*(np.zeros(0, np.int64) for _ in Left._fields))
+        return Left(*map(np.concatenate, zip(none, *self.given_up.get(number, ()), strict=True)))
 
 
 class Beside(NamedTuple):
@@ -98,19 +131,43 @@ def as_exchanges(found: Responses, captured: Exchanges, max_bytes: int) -> Excha
         of = beside(Exchanges(*(column[captured.connection == connection] for column in captured)))
         size[mine] = found.returned[mine] + np.round(of.size + of.partition * found.partitions[mine]).astype(np.int64)
         started[mine] -= np.round(of.byte_us * size[mine]).astype(np.int64)
-    n, pinned = len(size), found.held == NOT_GIVEN_BACK
+    n, pinned, none = len(size), found.held == NOT_GIVEN_BACK, np.zeros_like(found.came)
     unknown = np.full(n, UNKNOWN)
     return Exchanges(
-        found.connection, found.asked, started, found.came, size, np.zeros(n, np.int64), found.records,
-        np.full(n, max_bytes), np.full(n, FETCH), pinned.astype(np.int64),
+        found.connection, found.asked, started, found.came, size, none, found.records,
+        np.full(n, max_bytes), np.full(n, FETCH), none, pinned.astype(np.int64),
         np.where(pinned, UNKNOWN, found.came + found.held), unknown, unknown, unknown, unknown,
         found.returned, found.partitions,
     )  # fmt: skip
 
 
+def with_given_up(found: Responses, left: Left, gathered: Gathered) -> Responses:
+    """The responses, held until all that is given up of them is gone, too."""
+    order = np.argsort(found.number, kind="stable")
+    place = np.searchsorted(found.number[order], left.response)
+    is_here = np.append(found.number[order], UNKNOWN)[place] == left.response
+    left, at = Left(*(column[is_here] for column in left)), order[place[is_here]]
+    index = gathered.partition_index
+    partition = np.array([index.get(key, NONE) for key in left.partition_key.tolist()], np.int64)
+    given = GivenUp(
+        left.response, partition, found.connection[at], found.came[at], left.since, left.until, left.turn
+    )  # fmt: skip
+    gone = when_gone(given, taken_over_of(gathered), all_of(gathered))
+    held = np.where(found.held == NOT_GIVEN_BACK, NEVER, found.held)
+    np.maximum.at(held, at, np.where(gone == NEVER, NEVER, gone - given.came))
+    return found._replace(held=np.where(held == NEVER, NOT_GIVEN_BACK, held))
+
+
+def taken_over_of(gathered: Gathered) -> TakenOver:
+    """All of a process's partitions that were taken over, as often as they were."""
+    none = TakenOver(*(np.zeros(0, np.int64) for _ in TakenOver._fields))
+    return TakenOver(*map(np.concatenate, zip(none, *gathered.takeovers, strict=True)))
+
+
 def closed_exchanges(gathered: Gathered, closed: ClosedLoop, number: int, max_bytes: int) -> Exchanges:
     """The exchanges of a process under the fetch limits of this number, in the order of their requests."""
-    found, captured = closed.responses(number), answered(gathered)
+    found = with_given_up(closed.responses(number), closed.left(number), gathered)
+    captured = answered(gathered)
     is_replayed = (captured.api_key == FETCH) & np.isin(captured.connection, found.connection)
     fetches, others = (Exchanges(*(column[rows] for column in captured)) for rows in (is_replayed, ~is_replayed))
     joined = zip(others, as_exchanges(found, fetches, max_bytes), strict=True)

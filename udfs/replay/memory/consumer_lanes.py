@@ -13,7 +13,7 @@ from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.closed_traces import ClosedLoop, closed_trace
-from udfs.replay.memory.drained import RESPONSE
+from udfs.replay.memory.drained import GIVEN_UP, RESPONSE
 from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_state import Bounds, Sim, Trace
 from udfs.replay.memory.memory_trace import Gathered, answered, response_trace
@@ -34,7 +34,8 @@ class Consumed:
     def add(self, batch: pa.RecordBatch) -> None:
         """Take some rows of MEMORY_EVENTS, which follow those before in time."""
         self.captured.add(batch)
-        responses = batch.filter(pa.array(numbers_of(batch, MEMORY_EVENTS.kind, 0) == RESPONSE))
+        kind = numbers_of(batch, MEMORY_EVENTS.kind, 0)
+        responses = batch.filter(pa.array((kind == RESPONSE) | (kind == GIVEN_UP)))
         if responses.num_rows:
             self.closed.add(responses)
 

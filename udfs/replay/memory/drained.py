@@ -2,7 +2,7 @@
 
 A consumer asks for more of a partition once it has taken what it got (AbstractFetch.fetchablePartitions, Kafka 4.4).
 
-Or it has lost the partition to another member of its group: see `takeovers`.
+Or it has lost the partition to another member of its group, see `takeovers`, or given it up, see `given_up`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from udfs.replay.memory.memory_state import NONE
 from udfs.wire.arrays import Ints
 from udfs.wire.kernel import kernel
 
-EXCHANGE, PARTITION, BATCH, RESPONSE, TAKEN_OVER = range(5)
+EXCHANGE, PARTITION, BATCH, RESPONSE, TAKEN_OVER, GIVEN_UP = range(6)
 """Kinds of MEMORY_EVENTS."""
 UNKNOWN = -1
 FETCH = FETCH_REQUEST.api_key
@@ -32,11 +32,14 @@ class Reason(StrEnum):
     FETCHED_BEFORE_END = "fetched_before_end"
     FETCHED_BEYOND_END = "fetched_beyond_end"
     TAKEN_OVER = "taken_over"
+    GIVEN_UP = "given_up"
 
 
 AGREED = 0
 CODES = {reason: code for code, reason in enumerate(Reason, 1)}
-UNCHECKED = (Reason.NOT_FETCHED_AGAIN, Reason.OFFSETS_UNKNOWN, Reason.ANOTHER_CONNECTION, Reason.TAKEN_OVER)
+UNCHECKED = (
+    Reason.NOT_FETCHED_AGAIN, Reason.OFFSETS_UNKNOWN, Reason.ANOTHER_CONNECTION, Reason.TAKEN_OVER, Reason.GIVEN_UP,
+)  # fmt: skip
 _OFFSETS_UNKNOWN, _ANOTHER = CODES[Reason.OFFSETS_UNKNOWN], CODES[Reason.ANOTHER_CONNECTION]
 _BEFORE, _BEYOND = CODES[Reason.FETCHED_BEFORE_END], CODES[Reason.FETCHED_BEYOND_END]
 _TAKEN_OVER = CODES[Reason.TAKEN_OVER]
@@ -54,6 +57,7 @@ class Exchanges(NamedTuple):
     records: Ints
     max_bytes: Ints
     api_key: Ints
+    closes: Ints  # 1: a fetch that closes its session
     undrained: Ints  # partitions with records that were neither fetched again nor taken over
     drained: Ints  # when the last of the others was fetched again, or UNKNOWN
     lost: Ints  # when the last of those was lost that another member took over, or UNKNOWN

@@ -20,6 +20,7 @@ class Drift(StrEnum):
 
     MORE_HELD = "more_held"
     LESS_HELD = "less_held"
+    AFTER_GIVING_UP = "after_giving_up"
 
 
 AGREED = ""
@@ -47,8 +48,11 @@ def levels_of(trace: Trace) -> Levels:
     return Levels(time[order], np.cumsum(change[order]))
 
 
-def held_alike(captured: Trace, replayed: Trace) -> Counter[str]:
-    """Of each piece of the captured time, whether both hold as much at most, a little earlier or later: drifts."""
+def held_alike(captured: Trace, replayed: Trace, given_up: int | None = None) -> Counter[str]:
+    """Of each piece of the captured time, whether both hold as much at most, a little earlier or later: drifts.
+
+    given_up: when the client first gave up what it had not taken (us), from when on the drift is AFTER_GIVING_UP.
+    """
     begin, end = int(captured.asked.min()), int(captured.came.max())
     ends = begin + np.arange(PIECES + 1) * (end - begin) // PIECES
     near = max(round(SPAN_TOLERANCE * (end - begin)), LEAST_TIME_US)
@@ -60,6 +64,10 @@ def held_alike(captured: Trace, replayed: Trace) -> Counter[str]:
         found: Bools = most > (1 + TOLERANCE) * other.most(ends[:-1] - near, ends[1:] + near) + some
         return found
 
-    more, less = exceeds(ours, theirs), exceeds(theirs, ours) & ~exceeds(ours, theirs)
-    counts = {Drift.MORE_HELD: int(more.sum()), Drift.LESS_HELD: int(less.sum()), AGREED: int((~more & ~less).sum())}
-    return Counter({str(drift): count for drift, count in counts.items()})
+    more, less = exceeds(ours, theirs), exceeds(theirs, ours)
+    after = ends[1:] > (ends[-1] if given_up is None else given_up)
+    drifts = (
+        (Drift.MORE_HELD, more & ~after), (Drift.LESS_HELD, less & ~more & ~after),
+        (Drift.AFTER_GIVING_UP, (more | less) & after), (AGREED, ~more & ~less),
+    )  # fmt: skip
+    return Counter({str(drift): int(pieces.sum()) for drift, pieces in drifts})

@@ -285,7 +285,9 @@ def closed_loop_row(unit: Unit, consumed: Consumed, limits: FetchLanes) -> pa.Re
         obstacles.append(Reason.ANOTHER_CONNECTION)
     if obstacles:
         return fidelity_row(unit, metric, 0, 0, PIECES, {obstacles[0]: PIECES})
-    found = memory_fidelity.held_alike(response_trace(consumed.captured), closed_as_captured(consumed, limits))
+    since = consumed.closed.left(CAPTURED).since
+    captured, replayed = response_trace(consumed.captured), closed_as_captured(consumed, limits)
+    found = memory_fidelity.held_alike(captured, replayed, int(since.min()) if len(since) else None)
     agreed = found.pop(memory_fidelity.AGREED, 0)
     return fidelity_row(unit, metric, found.total() + agreed, agreed, 0, found)
 
@@ -295,6 +297,7 @@ def drained_rows(unit: Unit, gathered: Gathered) -> pa.RecordBatch:
     reasons = {reason.value: int(gathered.verdicts[code]) for reason, code in CODES.items()}
     reasons[Reason.NOT_FETCHED_AGAIN] += gathered.not_fetched_again()
     reasons[Reason.TAKEN_OVER] += gathered.taken_over()
+    reasons[Reason.GIVEN_UP] += gathered.given_up()
     unknown = sum(reasons[reason] for reason in UNCHECKED)
     agreed = int(gathered.verdicts[AGREED])
     checked = agreed + sum(reasons.values()) - unknown

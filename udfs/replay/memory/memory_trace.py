@@ -1,9 +1,9 @@
 """What a client or broker exchanged, gathered row by row: sizes, times, and how long each message held its memory.
 
 A response's memory is held until the client fetches again every partition of which the response had records, or drops
-what it got of it, having lost it to another member of its group (see `takeovers`). One of which neither is seen (it is
-paused, or revoked while nobody else fetches it, or the capture ends) pins its response, until the process has no
-connection any more: of one that ends and another that begins later under its name, the second holds nothing of it.
+what it got of it, having lost it to another member of its group (see `takeovers`) or given it up (see `given_up`). One
+of which neither is seen (it is paused, or the capture ends) pins its response, until the process has no connection any
+more: of one that ends and another that begins later under its name, the second holds nothing of it.
 
 Both take their memory when their size is known, which is the time of their first byte where packets tell it.
 
@@ -35,8 +35,10 @@ from udfs.replay.memory.drained import (
     Rows,
     follow_partitions,
 )
+from udfs.replay.memory.given_up import TakenOver, after_giving_up, not_taken, when_dropped
 from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK, Trace
 from udfs.replay.memory.takeovers import Takeovers, after_takeovers, lost_by, only_taken_over
+from udfs.time_units import NEVER
 from udfs.wire.arrays import Bools, Ints, read_only
 
 CONSUMER, BROKER, PRODUCER = "consumer", "broker", "producer"
@@ -99,6 +101,7 @@ class Gathered:
     brokers: set[int] = field(default_factory=set)
     verdicts: Ints = field(default_factory=lambda: np.zeros(len(CODES) + 1, np.int64))
     numbers: Counter[str] = field(default_factory=Counter)
+    takeovers: list[TakenOver] = field(default_factory=list)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take some rows of MEMORY_EVENTS, which follow those before in time."""
@@ -117,16 +120,17 @@ class Gathered:
         grown = with_room(tuple(self.exchanges), self.count, n, 0)
         self.exchanges = Exchanges(*grown)
         rows = slice(self.count, self.count + n)
-        names = (t.time, t.started, t.came, t.size, t.held, t.max_bytes, t.api_key, t.released, t.released_by)
+        names = (t.time, t.started, t.came, t.size, t.held, t.max_bytes, t.api_key, t.released, t.released_by,
+                 t.closes_session)  # fmt: skip
         columns = (numbers_of(batch, name, UNKNOWN) for name in names)
-        asked, started, came, size, held, max_bytes, api_key, released, released_by = columns
+        asked, started, came, size, held, max_bytes, api_key, released, released_by, closes = columns
         e = self.exchanges
         e.connection[rows] = numbers_of(batch, t.connection_id, 0)
         e.asked[rows], e.came[rows] = asked, np.where(came == UNKNOWN, UNKNOWN, np.maximum(asked, came))
         e.started[rows] = np.where(started == UNKNOWN, came, started)
         e.size[rows], e.held[rows] = np.maximum(size, 0), np.maximum(held, 0)
         e.released[rows], e.released_by[rows] = released, released_by
-        e.max_bytes[rows], e.api_key[rows] = np.maximum(max_bytes, 0), api_key
+        e.max_bytes[rows], e.api_key[rows], e.closes[rows] = np.maximum(max_bytes, 0), api_key, closes == 1
         e.drained[rows], e.lost[rows], e.taken_over[rows] = UNKNOWN, UNKNOWN, UNKNOWN
         self.count += n
 
@@ -144,7 +148,9 @@ class Gathered:
                 (t.records, 0), (t.partition_max_bytes, 0), (t.size, 0), (t.compressed, 0), (t.uncompressed, UNKNOWN),
             )
         )  # fmt: skip
-        time, lost = numbers_of(batch, t.time, 0), self._lost(batch, kind == TAKEN_OVER)
+        time, taken_over = numbers_of(batch, t.time, 0), kind == TAKEN_OVER
+        lost = self._lost(batch, taken_over)
+        self._keep_takeovers(TakenOver(*(column[taken_over] for column in (partition, time, lost))))
         rows = Rows(kind, time, lost, exchange, partition, offset, returned, end, cut_end, records)
         follow_partitions(Rows(*map(read_only, rows)), self.exchanges, self.partitions, self.verdicts)
         is_batch, is_read = kind == BATCH, kind == PARTITION
@@ -167,6 +173,11 @@ class Gathered:
             lost[taken_over] = lost_by(rows, Exchanges(*(column[: self.count] for column in self.exchanges)))
         return lost
 
+    def _keep_takeovers(self, found: TakenOver) -> None:
+        room = MOST_EXCHANGES - sum(len(piece.time) for piece in self.takeovers)
+        if len(found.time):
+            self.takeovers.append(TakenOver(*(column[:room] for column in found)))
+
     @property
     def max_bytes(self) -> int:
         """The largest fetch.max.bytes asked for."""
@@ -176,15 +187,25 @@ class Gathered:
         """Partitions with records, of a response, that only another member of the group fetched from then on."""
         return len(only_taken_over(self.partitions))
 
+    def given_up(self) -> int:
+        """... that it gave up."""
+        return int((when_dropped(all_of(self), self.partitions) != NEVER).sum())
+
     def not_fetched_again(self) -> int:
-        """Partitions with records, of a response, that neither wanted any more."""
-        return int((self.partitions.holder != NONE).sum()) - self.taken_over()
+        """... of which nothing tells what became of them."""
+        return len(not_taken(self.partitions)) - self.given_up()
+
+
+def all_of(gathered: Gathered) -> Exchanges:
+    """The exchanges, without what takeovers and what is given up tell."""
+    return Exchanges(*(column[: gathered.count] for column in gathered.exchanges))
 
 
 def answered(gathered: Gathered) -> Exchanges:
     """The exchanges whose message is there."""
-    rows = Exchanges(*(column[: gathered.count] for column in gathered.exchanges))
-    rows = after_takeovers(rows, gathered.partitions)
+    rows = all_of(gathered)
+    dropped = when_dropped(rows, gathered.partitions)
+    rows = after_giving_up(after_takeovers(rows, gathered.partitions), gathered.partitions, dropped)
     return Exchanges(*(column[rows.came != UNKNOWN] for column in rows))
 
 

@@ -1,0 +1,81 @@
+"""What a consumer holds of a partition that it gives up for good, whoever has it next."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.replay.memory_events import Row, batches, fetch, row
+from udfs.replay.memory.given_up import (
+    LEAVE_GROUP,
+    SYNC_GROUP,
+    TakenOver,
+    next_takeover,
+)
+from udfs.replay.memory.memory_state import NEVER
+from udfs.replay.memory.memory_trace import Gathered, response_trace
+
+
+def gathered(rows: list[Row], cut: int = 3) -> Gathered:
+    found = Gathered()
+    for batch in batches(sorted(rows, key=lambda of: (of["time"], of["connection_id"], of["kind"])), cut):
+        found.add(batch)
+    return found
+
+
+def held(rows: list[Row]) -> int:
+    """Of the response that is asked for at 0."""
+    trace = response_trace(gathered(rows))
+    return int(trace.held[trace.asked == 0][0])
+
+
+def of_group(time: int, came: int | None, api_key: int) -> Row:
+    """The consumer's own request to the coordinator."""
+    at = {"time": time, "connection_id": 8, "exchange_no": time}
+    return row("consumer", "app", **at, came=came, size=10, api_key=api_key)
+
+
+def closing(time: int, connection: int = 0) -> Row:
+    """A fetch that closes its session, and is not answered any more."""
+    return {**fetch(time, None, 0, [], connection)[0], "closes_session": True}
+
+
+GOT = fetch(0, 10, 100, [(1, 0, 3)])
+ROUND = [*fetch(30, 35, 50, [(2, 2, 4)]), *fetch(40, 45, 50, [(2, 6, 4)]), *fetch(60, 65, 8, [(2, 10, 0)])]
+"""Responses of another partition: one asked for at 30 and drained at 40, one asked for at 40 and drained at 60."""
+
+
+def test_a_partition_that_is_left_out_may_be_paused() -> None:
+    assert held([*GOT, *ROUND]) == NEVER
+
+
+@pytest.mark.parametrize(("synced", "until"), [(20, 40), (32, 60)])
+def test_what_is_not_in_the_next_assignment_is_dropped_in_its_turn(synced: int, until: int) -> None:
+    assert held([*GOT, of_group(synced - 5, synced, SYNC_GROUP), *ROUND]) == until - 10
+
+
+def test_an_assignment_from_before_or_after_which_nothing_is_drained_tells_nothing() -> None:
+    assert held([of_group(-9, -4, SYNC_GROUP), *GOT, *ROUND]) == NEVER
+    assert held([*GOT, *ROUND, of_group(70, 75, SYNC_GROUP)]) == NEVER
+
+
+def test_who_leaves_its_group_has_lost_all_when_it_fetches_again() -> None:
+    assert held([*GOT, of_group(20, 25, LEAVE_GROUP), *ROUND]) == 30 - 10
+    assert held([*GOT, *ROUND, of_group(70, 75, LEAVE_GROUP)]) == 70 - 10, "it is closed"
+
+
+def test_who_closes_its_session_drops_all_that_came_on_that_connection() -> None:
+    assert held([*GOT, *ROUND, closing(80)]) == 80 - 10
+    assert held([*GOT, *ROUND, closing(80, connection=4)]) == NEVER
+
+
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+def test_what_is_given_up_is_counted_however_rows_are_cut(cut: int) -> None:
+    found = gathered([*GOT, *ROUND, *fetch(70, 75, 50, [(3, 0, 1)]), closing(80), *fetch(90, 95, 50, [(4, 0, 1)])], cut)
+    assert (found.given_up(), found.not_fetched_again()) == (2, 1)
+
+
+def test_the_next_takeover_of_a_partition_is_the_first_of_it_after_the_time() -> None:
+    takeovers = TakenOver(np.array([1, 2, 1, 1]), np.array([10, 15, 20, 30]), np.zeros(4, np.int64))
+    partition, since = np.array([1, 1, 1, 2, 2, 3]), np.array([5, 12, 30, 14, 16, 0])
+    assert next_takeover(partition, since, takeovers).tolist() == [0, 2, 3, 1, -1, -1]
