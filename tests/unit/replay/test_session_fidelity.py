@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from tests.unit.replay.session_captures import Fetch, captured, ids, lanes, reasons, total
@@ -64,6 +66,25 @@ def test_a_fetch_that_was_not_captured_is_no_disagreement() -> None:
     assert told == {
         "session_errors": {"response_not_captured": 1}, "session_requests": {"response_not_captured": 1}
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("epoch", [3, 4])
+def test_a_request_whose_answer_is_not_captured_tells_of_those_before_it_all_the_same(epoch: int) -> None:
+    """As where the snaplen cut a request, and the response to the next one."""
+    (mine,) = ids(0)
+    cut = Fetch(30, "a", 5, session_id=mine, epoch=epoch, wait_us=None)
+    then = [Fetch(30 + 10 * n, "a", 5, session_id=mine, epoch=epoch + n, granted=mine) for n in (1, 2)]
+    begun = Fetch(0, "a", 5, granted=mine), Fetch(10, "a", 5, session_id=mine, epoch=1, granted=mine)
+    told = reasons(gold_rows([captured(*begun, cut, *then)], lanes(1)))
+    assert "session_errors" not in told
+    assert set(told["session_requests"]) == {"response_not_captured"}
+
+
+def test_the_second_request_of_a_session_whose_grant_and_next_answer_are_not_captured_agrees() -> None:
+    (mine,) = ids(0)
+    begun = Fetch(0, "a", 5, wait_us=None), Fetch(10, "a", 5, session_id=mine, epoch=1, wait_us=None)
+    then = Fetch(20, "a", 5, session_id=mine, epoch=2, granted=mine)
+    assert "session_errors" not in reasons(gold_rows([captured(*begun, then)], lanes(1)))
 
 
 def test_a_session_from_before_the_capture_is_counted_apart() -> None:

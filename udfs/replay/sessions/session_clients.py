@@ -104,11 +104,10 @@ def owner_of(clients: Clients, connection: int, session_id: int) -> int:
 def skips(client: Record, fetch: Record) -> bool:
     """Did the broker take a later epoch than the session's? Then the fetches between were not captured.
 
-    FetchManager.newContext takes the epoch before it finds that of topic ids wrong.
+    FetchManager.newContext takes the epoch before it finds that of topic ids wrong. Where the response was not captured
+    it is taken for so: a client counts no further than it was answered.
     """
-    is_taken = (
-        fetch.response_us != NO_TIME and fetch.error in (0, FETCH_SESSION_TOPIC_ID_ERROR) and fetch.is_throttled == 0
-    )
+    is_taken = fetch.error in (0, FETCH_SESSION_TOPIC_ID_ERROR) and fetch.is_throttled == 0
     return bool(is_taken and client.id == fetch.session_id and 0 < client.epoch < fetch.epoch)
 
 

@@ -155,7 +155,9 @@ def judge_request(judged: Judged, settings: CacheSettings, fetch: Record, now_ms
     if slot != NOWHERE:
         predicted = session_error(cache.sessions[0, slot], fetch.epoch, uses_topic_ids(fetch))
     shown = predicted
-    if fetch.response_us != NO_TIME and fetch.is_throttled == 0:  # a throttled response has no error
+    if fetch.response_us == NO_TIME and (fetch.act == FROM_BEFORE or fetch.expected == AFTER_LOSS):
+        shown = 0  # the request tells that those before it were answered
+    elif fetch.response_us != NO_TIME and fetch.is_throttled == 0:  # a throttled response has no error
         judged.verdicts[fetch.name, _ERRORS, error_verdict(predicted, fetch)] += 1
         shown = fetch.error if is_session_error(fetch.error) else 0
     follow_request(judged, settings, fetch, slot, predicted, shown, now_ms)
