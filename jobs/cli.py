@@ -16,7 +16,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
-from jobs.flags import FLAGS, GATE, INGEST, PIPELINE, REPLAY, REPORT, SIZE, add_flags, not_taken
+from jobs.flags import FLAGS, GATE, INGEST, PIPELINE, REPLAY, REPORT, SIZE, add_flags, empty, not_taken
 from udfs.errors import ArgumentError, GateError, RefetchError, RuleError, ScenarioError
 
 if TYPE_CHECKING:
@@ -97,6 +97,9 @@ def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         jobs.choices[arguments.job].error(not_taken(arguments.job, unknown))
+    if without := empty(vars(arguments)):
+        to_do = "is a variable of the shell not set? Give one, or leave the flag out"
+        jobs.choices[arguments.job].error(f"{', '.join(without)} without a value: {to_do}")
     return arguments
 
 
@@ -115,11 +118,12 @@ def _job(run: Run) -> ModuleType:
     """The job's module, loaded while Spark starts, which takes as long. `size` reads a file before it starts Spark."""
     if run.job == SIZE:
         return import_module(f"jobs.{run.job}")
+    from jobs.interrupts import cancel_at_interrupt
     from jobs.kernels import begun_session
 
     with ThreadPoolExecutor(max_workers=1) as beside:
         loaded = beside.submit(import_module, f"jobs.{run.job}")
-        begun_session(run)
+        cancel_at_interrupt(begun_session(run))
     return loaded.result()
 
 

@@ -6,26 +6,38 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from jobs.interrupts import is_interrupted
 from jobs.spark import spark_log
 from udfs.errors import SparkError
 
 _PYTHON_FAULT = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
 _JAVA_CAUSE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+.*)$", re.MULTILINE)
 _LONGEST = 500
+_JAVA_GONE = (
+    "its Java process has ended: somebody ended it, or the system did where memory ran out. The same command may be "
+    "tried again, with less beside it"
+)
 
 
 @contextmanager
 def spark_failures_told() -> Iterator[None]:
-    """Raise SparkError with the root cause in place of what Spark or its gateway raises in the block."""
+    """Raise SparkError with the root cause in place of what Spark or its gateway raises in the block, and
+    KeyboardInterrupt in place of what fails behind an interrupt.
+    """
     try:
         yield
-    except (Py4JError, PySparkException) as fault:
+    except Exception as fault:
+        if is_interrupted():
+            raise KeyboardInterrupt from fault
+        if not isinstance(fault, Py4JError | PySparkException | ConnectionError):
+            raise
+        is_gone = isinstance(fault, Py4JNetworkError | ConnectionError)
         log = spark_log()
         where = f"Spark's log: {log}" if log.exists() else "More is in the log of Spark's driver"
-        raise SparkError(f"Spark failed: {root_cause(str(fault))}. {where}") from fault
+        raise SparkError(f"Spark failed: {_JAVA_GONE if is_gone else root_cause(str(fault))}. {where}") from fault
 
 
 def root_cause(text: str) -> str:

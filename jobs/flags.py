@@ -109,7 +109,19 @@ def not_taken(job: str, arguments: Sequence[str]) -> str:
     # Behind a flag that is not taken stand its values.
     unknown = [argument for argument in arguments if argument.partition("=")[0] not in FLAGS]
     unknown = [argument for argument in unknown if argument.startswith("-") or not told]
-    return "; ".join([*told, *([f"unrecognized arguments: {' '.join(unknown)}"] if unknown else [])])
+    listed = [name for name, flag in FLAGS.items() if job in flag.jobs and flag.options == _LISTED]
+    is_list = unknown and listed and not any(argument.startswith("-") for argument in unknown)
+    to_do = f"; {' and '.join(listed)} take several values behind a space, not behind =" if is_list else ""
+    return "; ".join([*told, *([f"unrecognized arguments: {' '.join(unknown)}{to_do}"] if unknown else [])])
+
+
+def empty(arguments: Mapping[str, object]) -> list[str]:
+    """The flags that are given without any value, as by a variable of the shell that is not set.
+
+    arguments: the values by name, as argparse has them.
+    """
+    given = ((name, arguments.get(name[2:].replace("-", "_"))) for name in FLAGS)
+    return [name for name, value in given if value == "" or (isinstance(value, list) and "" in value)]
 
 
 def _takers(jobs: Sequence[str]) -> str:

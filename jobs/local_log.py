@@ -35,6 +35,7 @@ _NEW_TABLE = {"delta.checkpointInterval": "10"}
 """As Delta has it: a log is read from its last checkpoint on, which delta-rs would make at each hundredth version."""
 FEW_FILES = 32
 """So many are read without statistics to pass over some of them, and Spark lists them without a job."""
+_COLOURS = re.compile(r"\x1b\[\d*m|↳")
 _TRIES = 20
 """Where others write other rows of the table at the same time."""
 
@@ -78,7 +79,8 @@ class LocalTable:
 
         As a write with `replaceWhere` does: a table that is not there is made, with this schema; who writes other
         partitions at the same time is no hindrance. The files' columns have to be the table's own, which is not checked
-        here. Raises LakeError where another process has replaced the same partition meanwhile.
+        here. Raises LakeError where another process has replaced the same partition meanwhile, and where the log
+        cannot be written.
         """
         before, table = self._state_of(partition), self
         if self.log is not None and not files and not before[0]:
@@ -87,6 +89,9 @@ class LocalTable:
             try:
                 table._commit(schema, partition, files)
                 return
+            except OSError as fault:  # what delta-rs says of it is coloured, and of several lines
+                told = " ".join(_COLOURS.sub("", str(fault)).split())
+                raise LakeError(f"{self.path}: its log could not be written: {told}") from fault
             except DeltaError as fault:
                 now = opened(self.path)
                 if now is None or now._version == table._version:

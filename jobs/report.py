@@ -8,6 +8,7 @@ from jobs.report_page.findings import KnownRun, known_run, look_up
 from jobs.report_page.question import Findings
 from jobs.run import Run
 from jobs.spark import spark_session
+from udfs.errors import LakeError
 
 
 def reported(run: Run, known: KnownRun, found: Findings) -> str:
@@ -17,7 +18,11 @@ def reported(run: Run, known: KnownRun, found: Findings) -> str:
     # Drawing takes a second to load, which a run without a page does not need.
     from jobs.report_page.page import write_page
 
-    write_page(run.page, run.lake, known, found)
+    try:
+        write_page(run.page, run.lake, known, found)
+    except OSError as fault:
+        told = f"{run.page}: the page could not be written: {fault.strerror or fault}"
+        raise LakeError(f"{told}; `report --out=FILE` writes it elsewhere") from fault
     return f"\nReport\n  {run.page}\n"
 
 

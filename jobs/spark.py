@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 
 import pyspark
@@ -42,6 +44,8 @@ from udfs.one_at_a_time import one_at_a_time
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _NOT_FETCHED = ("UNRESOLVED DEPENDENCIES", "unresolved dependency", "FAILED DOWNLOADS")
 """What Ivy says of packages that it cannot find, or cannot fetch."""
+_NO_JAVA_MACHINE = "Could not create the Java Virtual Machine"
+_THROWN = re.compile(r'(?:Exception in thread "[^"]*" )?(?:[a-z]\w*\.)+([A-Z][\w$]*(?:Exception|Error)\b.*)')
 _TO_SUBMIT = (
     "Give spark-submit --properties-file conf/spark-defaults.conf (and --load-spark-defaults, where the cluster has "
     "defaults of its own). --packages takes the place of the packages named there: name "
@@ -146,5 +150,13 @@ def _not_started(log: Path) -> SetupError | SparkError:
             "cache. Check the network or proxy (DEFAULT_ARTIFACT_REPOSITORY names a mirror), or put "
             f"{' and '.join(DELTA_JARS)} in a folder and set REFETCH_JARS to it. Spark's log: {log}"
         )
-    lines = [line for line in told.splitlines() if "Exception" in line or "Error" in line]
-    return SparkError(f"Spark did not start: {lines[0].strip() if lines else 'it gave no reason'}. Spark's log: {log}")
+    return SparkError(f"Spark did not start: {why_not_started(told).rstrip('.')}. Spark's log: {log}")
+
+
+def why_not_started(told: str) -> str:
+    """The line of Spark's output that says why: what Java made of its options, else the first exception."""
+    lines = told.splitlines()
+    before = [line for line, then in pairwise(lines) if _NO_JAVA_MACHINE in then]
+    thrown = [found[1] for line in lines if (found := _THROWN.match(line))]
+    errors = [line.strip() for line in lines if "Error" in line]
+    return next(iter([*before, *thrown, *errors]), "it gave no reason")

@@ -12,14 +12,16 @@ from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers
-from jobs.report_page.trust import compared, fidelity_table, glossary, lost_lines, read_lines
+from jobs.report_page.trust import compared, fidelity_table, glossary, lost_lines, missing_traffic, read_lines
 from jobs.screen import grid_lines, printable, wrapped
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 
 
 def summary(lake: str, run: KnownRun, found: Findings) -> str:
-    """The screen as text."""
+    """The screen as text; of captures without Kafka's traffic, which answer nothing, what they hold."""
+    if missing_traffic(found):
+        return captured_summary(lake, run.capture_id, found, run.run_id)
     read, lost = captured_parts(found)
     parts = [
         [*read, *of_cluster(run), *(f"  {told}" for told in run.seen)],
@@ -36,9 +38,7 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
             of_queries = {asks: found.of(query) for asks, query in algorithm.queries.items()}
             parts.append([algorithm.title, *algorithm.lines(of_queries, found.lanes[name])])
     parts += [[ALGORITHMS[name].title, f"  {told}"] for name, told in found.refused.items()]
-    layers = (table_path(lake, table).rpartition("/")[0] for table in (CAPTURES, RUNS))
-    parts.append(["Tables", *(f"  {folder}" for folder in layers), f"  run {run.run_id}, capture {run.capture_id}"])
-    return screen(parts)
+    return screen([*parts, tables_part(lake, run.capture_id, run.run_id)])
 
 
 def of_cluster(run: KnownRun) -> list[str]:
@@ -48,10 +48,16 @@ def of_cluster(run: KnownRun) -> list[str]:
     return [f"  cluster {run.cluster_id} is replayed alone, one of several that the captures show"]
 
 
-def captured_summary(lake: str, capture_id: str, found: Findings) -> str:
-    """The screen of a capture set that is not replayed."""
-    folder = table_path(lake, CAPTURES).rpartition("/")[0]
-    return screen([*captured_parts(found), ["Tables", f"  {folder}", f"  capture {capture_id}"]])
+def captured_summary(lake: str, capture_id: str, found: Findings, run_id: str | None = None) -> str:
+    """The screen of a capture set that is not replayed, or of whose replay there is nothing to tell."""
+    return screen([*captured_parts(found), tables_part(lake, capture_id, run_id)])
+
+
+def tables_part(lake: str, capture_id: str, run_id: str | None) -> list[str]:
+    """Where the tables are, and which of their rows; those of a run too, where there is one."""
+    layers = [table_path(lake, table).rpartition("/")[0] for table in (CAPTURES, RUNS)][: 2 if run_id else 1]
+    of_run = f"run {run_id}, " if run_id else ""
+    return ["Tables", *(f"  {folder}" for folder in layers), f"  {of_run}capture {capture_id}"]
 
 
 def captured_parts(found: Findings) -> tuple[list[str], list[str]]:

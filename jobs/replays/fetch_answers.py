@@ -92,6 +92,9 @@ def cells(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """A line per reader and lane, in the order of the lanes, of each loop."""
+    if not any(found.values()):
+        yield "  no fetch was captured"
+        return
     yield CLOSED
     yield from grid_lines(closed_table(found["closed"], lane_names))
     left_out = sum({row["reader"]: row["left_out"] for row in found["closed"]}.values())

@@ -79,6 +79,8 @@ def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """The table as lines."""
+    if not found["lanes"]:
+        return ["  no request was captured that needs memory"]
     return grid_lines(lanes_table(found["lanes"], lane_names))
 
 

@@ -66,6 +66,8 @@ def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[s
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """The table as lines."""
+    if not found["lanes"]:
+        return ["  no fetch was captured"]
     return grid_lines(lanes_table(found["lanes"], found["slots"], lane_names))
 
 

@@ -80,6 +80,9 @@ QUERIES = {"lanes": lanes, "told": told_settings, "unlike": refused_unlike}
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """The table as lines, then the largest batch.size that is safe."""
+    if not found["lanes"]:
+        yield "  no batch of a producer was captured"
+        return
     yield from grid_lines(lanes_table(found["lanes"], lane_names))
     yield from safe_lines(found["lanes"], sum(row["refused"] for row in found["unlike"]))
     yield from told_lines(found["told"])

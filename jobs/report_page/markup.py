@@ -29,6 +29,11 @@ def lines(cell: str) -> Markup:
     return Markup("<br>").join(map(printable, cell.split(BETWEEN)))
 
 
+def broken(name: str) -> Markup:
+    """The name of a column, which may go on in a new line behind each dot of a setting's name; all escaped."""
+    return Markup(".<wbr>").join(name.split("."))
+
+
 def paragraphs(notes: Sequence[str]) -> list[str]:
     """A table's notes, each whole, as a sentence; on a screen they are wrapped, and what goes on is farther in."""
     told: list[str] = []

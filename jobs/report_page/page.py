@@ -13,7 +13,7 @@ from pyspark.sql import Row
 from jobs.report_page.advice import advice
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.markup import coded, lines, paragraphs
+from jobs.report_page.markup import broken, coded, lines, paragraphs
 from jobs.report_page.most import IN_ALL
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
@@ -84,7 +84,7 @@ def page(lake: str, run: KnownRun, found: Findings) -> str:
         lstrip_blocks=True,
         finalize=shown,
     )
-    environment.filters |= {"coded": coded, "lines": lines, "paragraphs": paragraphs}
+    environment.filters |= {"broken": broken, "coded": coded, "lines": lines, "paragraphs": paragraphs}
     environment.globals["most_rows"] = MOST_ROWS
     template = environment.get_template("page.html.j2")
     return template.render(

@@ -69,7 +69,10 @@ def _fields_at(address: Address) -> dict[str, FieldInfo]:
 
 
 def _told(error: ErrorDetails) -> str:
-    key = ".".join(map(str, error["loc"])) or "the file"
+    if not error["loc"]:
+        keys = ", ".join(_fields_at(()))
+        return f"a cluster is a mapping with the keys {keys}; conf/clusters/example.yaml is one"
+    key = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
         return f"unknown key `{key}`{did_you_mean(str(error['loc'][-1]), _fields_at(error['loc'][:-1]))}"
     if error["type"] == "missing":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -80,7 +80,8 @@ class TableFile:
     def abandon(self) -> None:
         """Remove a file that was not ended, for nobody will know of it."""
         if not self._footer:
-            self._writer.close()
+            with suppress(OSError, RuntimeError):  # on a full disk it cannot be ended, and the first fault counts
+                self._writer.close()
             (self._folder / self._path).unlink(missing_ok=True)
 
 
@@ -90,10 +91,10 @@ def write_files(
     """Write rows to a file a table; returns rows of FILES.
 
     folders: of the tables. replaced: what all rows have in their table's `replaced_by` column. Where it fails it leaves
-    no file. Raises LakeError for rows that have something else there.
+    no file. Raises LakeError for rows that have something else there, and where nothing can be written.
     """
     files: dict[Table, TableFile] = {}
-    with ExitStack() as unless_done:
+    with ExitStack() as unless_done, _faults_told(folders):
         for table, batch in rows:
             if batch.num_rows:
                 if table not in files:
@@ -102,6 +103,16 @@ def write_files(
                 files[table].write(batch)
         written = [file.closed() for file in files.values()]
     return pa.RecordBatch.from_pylist(written, schema=FILES)
+
+
+@contextmanager
+def _faults_told(folders: Mapping[Table, str]) -> Iterator[None]:
+    """Raise LakeError with the lake's layer in place of what the file system raises in the block."""
+    try:
+        yield
+    except OSError as fault:
+        layers = ", ".join(sorted({str(Path(folder).parent) for folder in folders.values()}))
+        raise LakeError(f"{layers}: tables could not be written: {fault.strerror or fault}") from fault
 
 
 def unpacked_rows(

@@ -14,6 +14,7 @@ import pytest
 
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.table import Table
+from tests.full_disk import files_of_at_most
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, pack
 from udfs.facts.known_names import Names
@@ -118,3 +119,11 @@ def test_values_that_are_there_twice_are_kept_once(tmp_path: Path) -> None:
     coded = {column.path_in_schema for column in columns if column.has_dictionary_page}
     assert {"record_sizes.list.element", "codec"} <= coded
     assert "request_time" not in coded
+
+
+def test_where_a_disk_is_full_the_lake_is_named_and_no_file_left(tmp_path: Path) -> None:
+    rows = packed(EXCHANGES, {"exchange_no": 1}, {"exchange_no": 2})
+    with files_of_at_most(10), pytest.raises(LakeError, match=r"tables could not be written: .*too large") as raised:
+        written(tmp_path, rows)
+    assert str(raised.value).startswith(f"{tmp_path}: ")
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))

@@ -189,6 +189,12 @@ def test_a_capture_set_and_a_run_are_named_by_their_ids(run: Ran) -> None:
         ([], "the following arguments are required: JOB; see refetch --help"),
         (["ingets"], "argument JOB: invalid choice: 'ingets'"),
         (["ingest", "--lakes=x"], "unrecognized arguments: --lakes=x"),
+        (
+            ["ingest", "--captures=a.pcap", "b.pcap"],
+            "unrecognized arguments: b.pcap; --captures and --gates take several values behind a space, not behind =",
+        ),
+        (["ingest", "--captures="], "--captures without a value: is a variable of the shell not set?"),
+        (["ingest", "--captures", "a.pcap", "", "--lake="], "--captures, --lake without a value"),
         (["ingest"], "No captures given"),
         (["ingest", "--captures=gone.pcap"], "gone.pcap: there is no such file or folder"),
         (["replay", "--run-at=yesterday"], "`yesterday` is no ISO 8601 time"),

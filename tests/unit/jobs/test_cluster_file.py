@@ -157,7 +157,10 @@ LISTED = "1: `brokers` is a list of {id, rack}, or {count: N, racks: [a, b]}"
         (GROWTH, ["1: `brokers` is missing"]),
         ("brokers: {count: 2}\n", ["1: `growth` is missing"]),
         ("", ["1: `brokers` is missing", "1: `growth` is missing"]),
-        ("- a\n", ["1: `the file`: input should be a valid dictionary or instance of cluster"]),
+        (
+            "- a\n",
+            ["1: a cluster is a mapping with the keys brokers, topics, growth; conf/clusters/example.yaml is one"],
+        ),
         (f"brokers: [{{}}, {{}}]\n{GROWTH}", ["1: `brokers.0.id` is missing", "1: `brokers.1.id` is missing"]),
         (
             f"brokers: [1, {{id: 0}}]\n{GROWTH}",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
-from jobs.failures import root_cause
+from jobs.failures import root_cause, spark_failures_told
+from jobs.spark import why_not_started
+from udfs.errors import SparkError
 
 PYTHON_WORKER = """\
 An exception was thrown from the Python worker. Please see the stack trace below.
@@ -49,3 +52,35 @@ def test_the_cause_is_the_innermost_line_that_names_one(text: str, cause: str) -
 
 def test_a_cause_stays_short() -> None:
     assert len(root_cause("x" * 10_000)) < 510
+
+
+@pytest.mark.parametrize("fault", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer")])
+def test_a_java_that_is_gone_is_called_so(fault: Exception) -> None:
+    told = r"Spark failed: its Java process has ended: .* may be tried again"
+    with pytest.raises(SparkError, match=told), spark_failures_told():
+        raise fault
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        (
+            "WARN Utils: a name\n2026-01-31T12:00:00Z ERROR SparkContext: Error initializing SparkContext.\n"
+            "org.apache.spark.SparkIllegalArgumentException: [INVALID_DRIVER_MEMORY] System memory 1 is below 2\n"
+            "\tat org.apache.spark.X.y(X.scala:1)\n",
+            "SparkIllegalArgumentException: [INVALID_DRIVER_MEMORY] System memory 1 is below 2",
+        ),
+        (
+            'Exception in thread "main" org.apache.spark.SparkException: Master must be local\n',
+            "SparkException: Master must be local",
+        ),
+        (
+            "Invalid maximum heap size: -Xmxlots\nError: Could not create the Java Virtual Machine.\n",
+            "Invalid maximum heap size: -Xmxlots",
+        ),
+        ("Error: no such class\n", "Error: no such class"),
+        ("", "it gave no reason"),
+    ],
+)
+def test_a_spark_that_does_not_start_says_why(output: str, why: str) -> None:
+    assert why_not_started(output) == why

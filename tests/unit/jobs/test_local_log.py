@@ -11,6 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import jobs.local_log
 from jobs.local_log import DataFile, LocalTable, opened
+from tests.full_disk import files_of_at_most
 from udfs.errors import LakeError
 
 SCHEMA = StructType([StructField("id", StringType(), metadata={"comment": "An id"}), StructField("size", LongType())])
@@ -177,3 +178,13 @@ def test_many_files_are_for_delta_to_pass_over(tmp_path: Path, monkeypatch: pyte
     assert at(tmp_path).files(("id", "a")) is None
     assert at(tmp_path).files() is None
     assert names_of(tmp_path, "b") == {"b": ["3"]}
+
+
+def test_a_log_that_a_full_disk_does_not_take_is_named_in_one_plain_line(tmp_path: Path) -> None:
+    replace(at(tmp_path), "a", "1")
+    with files_of_at_most(10), pytest.raises(LakeError, match=r"its log could not be written: .*too large") as raised:
+        replace(at(tmp_path), "a", "2")
+    told = str(raised.value)
+    assert told.startswith(f"{tmp_path}: ")
+    assert told.isprintable()
+    assert names_of(tmp_path, "a") == {"a": ["1"]}

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from pyspark.sql import Row
 
-from jobs.report_page.markup import coded, lines, paragraphs
+from jobs.report_page.markup import broken, coded, lines, paragraphs
 from jobs.report_page.page import page
 from jobs.report_page.question import Query
 from jobs.report_page.questions import QUESTIONS
@@ -139,3 +139,7 @@ def test_flags_and_commands_of_a_sentence_are_code_and_the_rest_is_escaped() -> 
     assert told == (
         "&lt;b&gt; is not replayed: run <code>pipeline</code> with <code>--set=max.partitions=500,none</code>, or not."
     )
+
+
+def test_the_name_of_a_column_may_go_on_behind_a_dot_so_that_a_setting_does_not_widen_its_table() -> None:
+    assert broken("by max.partitions* <b>") == "by max.<wbr>partitions* &lt;b&gt;"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from jobs.report_page.trust import fidelity
+import pytest
+
+from jobs.replays.algorithms import ALGORITHMS
+from jobs.report_page.trust import apis, connections, fidelity
 from jobs.summary import summary
 from tests.unit.report.findings import agreement, findings, known
 
@@ -33,3 +36,17 @@ def test_where_reasons_are_given_the_screen_says_where_they_are_explained() -> N
     given = [agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 1, "append_read_order")]
     assert pointer in summary("/lake", known(), findings({fidelity: given}))
     assert pointer not in summary("/lake", known(), findings())
+
+
+def test_captures_without_kafkas_traffic_have_no_tables_of_answers_on_the_screen() -> None:
+    told = summary("/lake", known(), findings({apis: [], connections: [], fidelity: []}))
+    assert heads(told) == ["Read", "Lost", "Tables"]
+    assert "No Kafka traffic was found in a.pcap" in told
+    assert told.endswith("Tables\n  /lake/silver\n  /lake/gold\n  run run, capture capture\n")
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_replay_without_rows_says_what_was_not_captured_and_shows_no_empty_table(name: str) -> None:
+    algorithm = ALGORITHMS[name]
+    (line,) = algorithm.lines({asks: [] for asks in algorithm.queries}, ["captured"])
+    assert line.startswith("  no ")

@@ -1,0 +1,57 @@
+"""Ctrl-C while Spark works: one line, exit code 130."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from threading import Timer
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.cli import INTERRUPTED, guarded
+from jobs.failures import spark_failures_told
+from jobs.interrupts import cancel_at_interrupt
+
+FOREVER_S = 300
+
+
+def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    time.sleep(FOREVER_S)
+    yield from batches
+
+
+@pytest.fixture
+def at_interrupt(spark: SparkSession) -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    cancel_at_interrupt(spark)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("at_interrupt")
+def test_an_interrupt_ends_sparks_work_and_is_told_in_one_line(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def work() -> None:
+        with spark_failures_told():
+            spark.range(1).mapInArrow(wait, "id bigint").collect()
+
+    started = time.monotonic()
+    Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    assert guarded(work) == INTERRUPTED
+    assert time.monotonic() - started < FOREVER_S / 10
+    assert capsys.readouterr().err == "refetch: interrupted; the same command again leaves the same tables\n"
+    assert caplog.text == ""
+    assert spark.range(3).count() == 3
+
+
+@pytest.mark.usefixtures("at_interrupt")
+def test_what_fails_behind_an_interrupt_is_the_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), spark_failures_told():
+        raise ConnectionRefusedError

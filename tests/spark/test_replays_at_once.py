@@ -1,0 +1,81 @@
+"""Of two who replay the same run at the same time, one ends and leaves the tables to the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import jobs.replay
+from jobs.gates.row_rules import Watch
+from jobs.lake import rows_here
+from jobs.replay import write_replays
+from jobs.replays.algorithm import Algorithm, Source
+from jobs.replays.fetch_limits import FETCH_LIMITS
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.target import Target
+from schemas.tables.gold import FETCH_FAIRNESS, FIDELITY
+from schemas.tables.table import Table
+from tests.lakes import queried
+from udfs.errors import LakeError
+from udfs.facts.arrow_tables import PACKED, arrow_schema, pack
+
+RUN = "a-run"
+PATIENCE_S = 60
+
+
+def packed(spark: SparkSession, topic: str) -> DataFrame:
+    """A row of each table that a run writes, of this topic or reader."""
+    rows: list[tuple[Table, dict[str, str]]] = [
+        (FETCH_FAIRNESS, {FETCH_FAIRNESS.run_id: RUN, FETCH_FAIRNESS.topic: topic}),
+        (FIDELITY, {FIDELITY.run_id: RUN, FIDELITY.reader: topic}),
+    ]
+    batches = ((table, pa.RecordBatch.from_pylist([row], schema=arrow_schema(table))) for table, row in rows)
+    parts = [part for table, batch in batches for part in pack(table, batch)]
+    return rows_here(spark, pa.Table.from_batches(parts, PACKED))
+
+
+def until(there: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not there() and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, begun, done = tmp_path / "lake", tmp_path / "begun", tmp_path / "done"
+    run = Run(resolve_scenario(None), (), str(lake), datetime(2026, 1, 31, tzinfo=UTC))
+
+    def slow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begun.touch()
+        until(done.exists)
+        yield from batches
+
+    def replays(topic: str, rows: DataFrame) -> Algorithm:
+        return replace(FETCH_LIMITS, name=topic, tables=(FETCH_FAIRNESS,), replayed=lambda _: rows)
+
+    def write() -> dict[str, str]:
+        return write_replays(Source(spark, run, "a-capture", RUN, {}), Target(str(lake), RUN, Watch()))
+
+    first, second = packed(spark, "first"), packed(spark, "second")
+    held = first.coalesce(1).mapInArrow(slow, first.schema)
+    asked = iter([[replays("first", held)], [replays("second", second)]])
+    monkeypatch.setattr(jobs.replay, "asked", lambda _: next(asked))
+    with ThreadPoolExecutor(1) as beside:
+        writing = beside.submit(write)
+        until(begun.exists)
+        write()
+        done.touch()
+        with pytest.raises(LakeError, match=r"has written the same rows at the same time: run the command again"):
+            writing.result()
+    assert [row[FETCH_FAIRNESS.topic] for row in queried(str(lake), FETCH_FAIRNESS)] == ["second"]
+    assert [row[FIDELITY.reader] for row in queried(str(lake), FIDELITY)] == ["second"]
