@@ -76,6 +76,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
         F.col(b.size_bytes).alias(t.size_bytes),
         (F.col(b.magic) < MAGIC_VALUE_V2).alias(t.is_old_format),
         is_sparse.alias(t.is_sparse),
+        F.when(~is_produced, F.col(b.partition_leader_epoch)).alias(t.leader_epoch),
         F.when(is_produced, F.unix_micros(b.request_time)).alias(t.append_after),
         F.unix_micros(b.response_time).alias(t.append_before),
     )

@@ -68,6 +68,11 @@ OPEN_FETCHES = FidelityReasons(
             COMPACTED,
             "unknown",
         ),
+        "truncated": FidelityReason(
+            "An earlier leader had batches that a later leader's log does not have, and the read may have met them.",
+            "Nothing, but to produce with `acks=all`: what followers have not got is lost when the leader changes.",
+            "unknown",
+        ),
         "segment_end": FidelityReason(
             "A segment of the log may end where a read did: one read ended there, with a whole batch and below its "
             "limits, though the log went on. From two on it is taken to be known.",

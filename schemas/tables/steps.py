@@ -52,6 +52,7 @@ LOG_EVENTS = table(
     append_before=C("bigint", "A batch was appended before this", "us", nullable=True),
     is_old_format=C("boolean", "A batch is a message or wrapper of format 0 or 1", nullable=True),
     is_sparse=C("boolean", "A batch has fewer records than offsets: compaction took some", nullable=True),
+    leader_epoch=C("int", "Leader epoch at which a fetched batch was appended; null of a produced one", nullable=True),
     bound_low=C("bigint", "Offset up to which a read could go at least; null: known by appends alone", nullable=True),
     bound_high=C("bigint", "Offset up to which a read could go at most; null: known by appends alone", nullable=True),
     bound_known=C("boolean", "The reader's bound is known, or can be told by appends", nullable=True),
@@ -71,6 +72,7 @@ READS = table(
     is_converted=C("boolean", "The broker answered in another format than that of its log", nullable=True),
     is_compacted=C("boolean", "Compaction took records out of the log, and with them the sizes of batches that were "
                               "captured before", nullable=True),
+    is_truncated=C("boolean", "Batches may have been there that a later leader's log does not have", nullable=True),
     log_known=C("boolean", "Which batches there were up to that bound is known"),
     ends_perhaps=C("boolean", "A segment may end in what was there to be read, as one other read or this one shows"),
     batch_sizes=C("array<int>", "Sizes of the batches from the first one to be read on, as far as they are known",

@@ -23,9 +23,14 @@ from tests.lakes import queried
 
 
 def rows_of(lake: str, table: Table, run_id: str) -> list[str]:
-    """The rows of a run without its id, hosts called alike on both clusters, in an order of their own."""
+    """The rows of a run without its id and those of connections, hosts called alike on both clusters, in an order of
+    their own.
+    """
     of_run = queried(lake, table, where=f"run_id = '{run_id}'")
-    rows = (str({name: value for name, value in row.items() if name != RUNS.run_id}) for row in of_run)
+    rows = (
+        str({name: value for name, value in row.items() if name not in (RUNS.run_id, CONNECTIONS.connection_id)})
+        for row in of_run
+    )
     return sorted(row.replace(OTHER_HOST.decode(), HOST.decode()) for row in rows)
 
 

@@ -27,6 +27,7 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
         "log_known": True,
         "converted": False,
         "compacted": False,
+        "truncated": False,
         "ends_perhaps": False,
         "available_low": low,
         "available_high": high,
@@ -165,6 +166,11 @@ def test_a_read_of_a_compacted_log_is_unknown_unless_it_agrees_all_the_same() ->
     assert verdict(read(200, compacted=True)) == "agreed"
 
 
+def test_a_read_that_may_have_met_what_was_truncated_is_unknown_unless_it_agrees_all_the_same() -> None:
+    assert verdict(read(150, truncated=True)) == Reason.TRUNCATED
+    assert verdict(read(200, truncated=True)) == "agreed"
+
+
 def test_a_read_of_a_compacted_log_that_an_append_explains_is_not_put_down_to_compaction() -> None:
     either = {"there": (100, 200), "first_append": 5, "available_first": 200}
     assert verdict(read(100, compacted=True, **either)) == Reason.APPEND_ORDER
@@ -181,7 +187,14 @@ def test_each_fetch_is_judged_by_itself() -> None:
 
 
 def test_the_reason_named_is_the_first_that_applies() -> None:
-    flags = {"refused": True, "throttled": True, "redirected": True, "converted": True, "compacted": True}
+    flags = {
+        "refused": True,
+        "throttled": True,
+        "redirected": True,
+        "converted": True,
+        "compacted": True,
+        "truncated": True,
+    }
     everything = read(0, session_known=False, bound_known=False, log_known=False, **flags)
     order = [
         ("refused", False),
@@ -190,6 +203,7 @@ def test_the_reason_named_is_the_first_that_applies() -> None:
         ("redirected", False),
         ("converted", False),
         ("compacted", False),
+        ("truncated", False),
         ("bound_known", True),
     ]
     found = []
@@ -197,4 +211,4 @@ def test_the_reason_named_is_the_first_that_applies() -> None:
         found.append(verdict(everything))
         everything[name] = good
     found.append(verdict(everything))
-    assert found == list(UNKNOWN[1:9])
+    assert found == list(UNKNOWN[1:10])

@@ -143,7 +143,7 @@ def known_of(batch: pa.RecordBatch) -> Known:
     """What the rows say the capture tells."""
     flags = (
         READS.refused, READS.throttled, READS.session_known, READS.redirected, READS.bound_known, READS.log_known,
-        READS.is_converted, READS.is_compacted, READS.ends_perhaps,
+        READS.is_converted, READS.is_compacted, READS.is_truncated, READS.ends_perhaps,
     )  # fmt: skip
     numbers = (
         (READS.available_low, 0), (READS.available_high, 0), (READS.first_append, NEVER), (READS.available_first, 0),

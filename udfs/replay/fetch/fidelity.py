@@ -21,6 +21,7 @@ class Reason(StrEnum):
     PARTITION_REFUSED = "partition_refused"
     CONVERTED = "converted_format"
     COMPACTED = "compacted"
+    TRUNCATED = "truncated"
     BOUND_UNKNOWN = "high_watermark_unknown"
     LOG_UNKNOWN = "log_content_unknown"
     SEGMENT_END = "segment_end"
@@ -32,8 +33,8 @@ class Reason(StrEnum):
 
 UNKNOWN = (
     Reason.NO_RESPONSE, Reason.RESPONSE_ERROR, Reason.THROTTLED, Reason.SESSION_UNKNOWN, Reason.PARTITION_REFUSED,
-    Reason.CONVERTED, Reason.COMPACTED, Reason.BOUND_UNKNOWN, Reason.LOG_UNKNOWN, Reason.SEGMENT_END,
-    Reason.APPEND_TIME_UNKNOWN, Reason.APPEND_ORDER,
+    Reason.CONVERTED, Reason.COMPACTED, Reason.TRUNCATED, Reason.BOUND_UNKNOWN, Reason.LOG_UNKNOWN,
+    Reason.SEGMENT_END, Reason.APPEND_TIME_UNKNOWN, Reason.APPEND_ORDER,
 )  # fmt: skip
 CODES = {reason: code for code, reason in enumerate(Reason, 1)}
 AGREED = 0
@@ -50,6 +51,7 @@ class Known(NamedTuple):
     log_known: Bools
     converted: Bools
     compacted: Bools
+    truncated: Bools
     ends_perhaps: Bools
     available_low: Ints
     available_high: Ints
@@ -117,13 +119,14 @@ def judge(reads: Reads, known: Known, fetch: Ints, fetch_from: Ints, captured: L
         [
             any_of(known.returned == NO_RECORDS_KNOWN), any_of(known.refused), any_of(known.throttled),
             any_of(~known.session_known), any_of(known.redirected) & ~equal,
-            any_of(known.converted) & ~equal, any_of(known.compacted) & ~explained, any_of(~known.bound_known),
-            undecided, possible & any_of(known.ends_perhaps), possible & timeless, possible, equal, fewer,
+            any_of(known.converted) & ~equal, any_of(known.compacted) & ~explained,
+            any_of(known.truncated) & ~explained, any_of(~known.bound_known), undecided,
+            possible & any_of(known.ends_perhaps), possible & timeless, possible, equal, fewer,
         ],
         [
             CODES[Reason.NO_RESPONSE], CODES[Reason.RESPONSE_ERROR], CODES[Reason.THROTTLED],
             CODES[Reason.SESSION_UNKNOWN], CODES[Reason.PARTITION_REFUSED], CODES[Reason.CONVERTED],
-            CODES[Reason.COMPACTED], CODES[Reason.BOUND_UNKNOWN], CODES[Reason.LOG_UNKNOWN],
+            CODES[Reason.COMPACTED], CODES[Reason.TRUNCATED], CODES[Reason.BOUND_UNKNOWN], CODES[Reason.LOG_UNKNOWN],
             CODES[Reason.SEGMENT_END], CODES[Reason.APPEND_TIME_UNKNOWN], CODES[Reason.APPEND_ORDER], AGREED,
             CODES[Reason.FEWER_BYTES],
         ],

@@ -24,6 +24,7 @@ from udfs.replay.fetch.partition_log import (
     with_witnesses,
 )
 from udfs.replay.fetch.segment_ends import SegmentEnds, bytes_to_end, segment_ends
+from udfs.replay.fetch.truncated_logs import UNTOLD, Truncated, may_have_met, not_truncated
 from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Bools, Ints, edges
 
@@ -43,6 +44,7 @@ class Partition:
     slices: what the responses show of the log.
     compacts: batches were seen that the log cleaner had been at, or holes between them; what was captured of others may
     be gone since.
+    truncated: batches that a later leader's log does not have, and that are not in the log.
     """
 
     topic_key: str | None = None
@@ -54,13 +56,14 @@ class Partition:
     slices: Slices = field(default_factory=lambda: slices_of(*joined([], 4)))
     converts: bool = False
     compacts: bool = False
+    truncated: Truncated = field(default_factory=lambda: Truncated(*joined([], 3)))
     read_by: ReadBy = field(default_factory=ReadBy)
 
     def known_log(self) -> PartitionLog:
         """The log of all batches, dated by all witnesses."""
         if self.log is None:
-            *columns, is_old, is_sparse, connection, exchange, version = joined(self.batches, 10)
-            base, last, _, after, _ = columns
+            *columns, is_old, is_sparse, connection, exchange, version, epoch = joined(self.batches, 11)
+            base, last, size, after, before = columns
             is_fetched = after == ALWAYS
             is_shown = (is_old == 0) & is_fetched
             self.slices = slices_of(*(column[is_shown] for column in (connection, exchange, base, last)))
@@ -69,12 +72,21 @@ class Partition:
             is_new = (is_old == 0) & ~made_old(base, last, is_old == 0, is_fetched, is_kept_old)
             self.converts = bool(is_new.any())
             in_log = is_new | is_kept_old | ((is_old == 1) & (not self.converts))
-            log = build_log(*(column[in_log] for column in columns))
-            *columns, bound, of_follower = joined(self.witnesses, len(Witnesses._fields) + 2)
+            is_left = not_truncated(base, last, size, epoch)
+            self.truncated = Truncated(*(column[~is_left] for column in (base, last, before)))
+            log = build_log(*(column[in_log & is_left] for column in columns))
+            *columns, bound, of_follower = self.kept_witnesses()
             self.log = with_witnesses(log, Witnesses(*(column[of_follower == 1] for column in columns)))
             self.ends = segment_ends(self.log, Witnesses(*columns), bound)
             self.batches, self.witnesses = [], []
         return self.log
+
+    def kept_witnesses(self) -> list[Ints]:
+        """The columns of the witnesses that cannot have met what was truncated: bound and kind of reader come last."""
+        columns = joined(self.witnesses, len(Witnesses._fields) + 2)
+        time, fetch_offset, *_, bound, of_follower = columns
+        met = may_have_met(self.truncated, fetch_offset, np.where(of_follower == 1, NO_BOUND, bound), time)
+        return [column[~met] for column in columns]
 
     def is_compacted(self, batch: pa.RecordBatch) -> Bools:
         """The reads since it is known that the log is compacted, bool[reads]; they come in the order of their times."""
@@ -144,8 +156,8 @@ def numbers_of(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
 
 
 def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
-    """The arguments of `build_log` for these batches; whether each is of an old format and is sparse; its exchange, and
-    the version of that.
+    """The arguments of `build_log` for these batches; whether each is of an old format and is sparse; its exchange, the
+    version of that, and its leader epoch.
     """
     t = LOG_EVENTS
     return (
@@ -159,6 +171,7 @@ def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:
         numbers_of(batch, t.connection_id, 0),
         numbers_of(batch, t.exchange_no, 0),
         numbers_of(batch, t.api_version, 0),
+        numbers_of(batch, t.leader_epoch, UNTOLD),
     )
 
 
@@ -178,14 +191,9 @@ def read_rows(batch: pa.RecordBatch, partition: Partition, most_bytes: int) -> p
     """Rows of READS for reads of one partition."""
     t, log = LOG_EVENTS, partition.known_log()
     is_old = numbers_of(batch, t.api_version, FIRST_UNCONVERTED) < FIRST_UNCONVERTED
-    found = readable(
-        log,
-        numbers_of(batch, t.fetch_offset, 0),
-        numbers_of(batch, t.bound_low, NO_BOUND),
-        numbers_of(batch, t.bound_high, NO_BOUND),
-        numbers_of(batch, t.request_time, 0),
-        numbers_of(batch, t.response_time, NEVER),
-    )
+    fetch_offset, asked = numbers_of(batch, t.fetch_offset, 0), numbers_of(batch, t.request_time, 0)
+    bound_low, bound_high = numbers_of(batch, t.bound_low, NO_BOUND), numbers_of(batch, t.bound_high, NO_BOUND)
+    found = readable(log, fetch_offset, bound_low, bound_high, asked, numbers_of(batch, t.response_time, NEVER))
     low = bytes_to_end(log, found.first_batch, partition.ends.shown, found.available_low)
     high = bytes_to_end(log, found.first_batch, partition.ends.sure, found.available_high)
     passed = {name: batch[name] for name in PASSED_ON}
@@ -194,6 +202,7 @@ def read_rows(batch: pa.RecordBatch, partition: Partition, most_bytes: int) -> p
         READS.log_known: found.log_known,
         READS.is_converted: partition.converts & is_old,
         READS.is_compacted: partition.is_compacted(batch),
+        READS.is_truncated: may_have_met(partition.truncated, fetch_offset, bound_high, asked),
         READS.batch_sizes: batch_sizes(log, found, most_bytes),
         READS.ends_perhaps: bytes_to_end(log, found.first_batch, partition.ends.shown, high) < high,
         READS.available_low: low,
