@@ -26,11 +26,8 @@ def rows_of(lake: str, table: Table, run_id: str) -> list[str]:
     """The rows of a run without its id and those of connections, hosts called alike on both clusters, in an order of
     their own.
     """
-    of_run = queried(lake, table, where=f"run_id = '{run_id}'")
-    rows = (
-        str({name: value for name, value in row.items() if name not in (RUNS.run_id, CONNECTIONS.connection_id)})
-        for row in of_run
-    )
+    kept = [column for column in table.columns if column not in (RUNS.run_id, CONNECTIONS.connection_id)]
+    rows = map(str, queried(lake, table, *kept, where=f"run_id = '{run_id}'"))
     return sorted(row.replace(OTHER_HOST.decode(), HOST.decode()) for row in rows)
 
 

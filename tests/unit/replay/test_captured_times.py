@@ -16,7 +16,7 @@ from udfs.replay.splits.captured_times import batches_of
 from udfs.replay.splits.close_order import Order, no_order, times_in
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent, read_sent
-from udfs.replay.splits.split_outcomes import NEVER
+from udfs.time_units import NEVER
 
 LINGER = 100_000  # us
 

@@ -12,7 +12,7 @@ from udfs.replay.memory.given_up import (
     TakenOver,
     next_takeover,
 )
-from udfs.replay.memory.memory_state import NEVER
+from udfs.replay.memory.memory_state import NOT_GIVEN_BACK
 from udfs.replay.memory.memory_trace import Gathered, response_trace
 
 
@@ -46,7 +46,7 @@ ROUND = [*fetch(30, 35, 50, [(2, 2, 4)]), *fetch(40, 45, 50, [(2, 6, 4)]), *fetc
 
 
 def test_a_partition_that_is_left_out_may_be_paused() -> None:
-    assert held([*GOT, *ROUND]) == NEVER
+    assert held([*GOT, *ROUND]) == NOT_GIVEN_BACK
 
 
 @pytest.mark.parametrize(("synced", "until"), [(20, 40), (32, 60)])
@@ -55,8 +55,8 @@ def test_what_is_not_in_the_next_assignment_is_dropped_in_its_turn(synced: int, 
 
 
 def test_an_assignment_from_before_or_after_which_nothing_is_drained_tells_nothing() -> None:
-    assert held([of_group(-9, -4, SYNC_GROUP), *GOT, *ROUND]) == NEVER
-    assert held([*GOT, *ROUND, of_group(70, 75, SYNC_GROUP)]) == NEVER
+    assert held([of_group(-9, -4, SYNC_GROUP), *GOT, *ROUND]) == NOT_GIVEN_BACK
+    assert held([*GOT, *ROUND, of_group(70, 75, SYNC_GROUP)]) == NOT_GIVEN_BACK
 
 
 def test_who_leaves_its_group_has_lost_all_when_it_fetches_again() -> None:
@@ -66,7 +66,7 @@ def test_who_leaves_its_group_has_lost_all_when_it_fetches_again() -> None:
 
 def test_who_closes_its_session_drops_all_that_came_on_that_connection() -> None:
     assert held([*GOT, *ROUND, closing(80)]) == 80 - 10
-    assert held([*GOT, *ROUND, closing(80, connection=4)]) == NEVER
+    assert held([*GOT, *ROUND, closing(80, connection=4)]) == NOT_GIVEN_BACK
 
 
 @pytest.mark.parametrize("cut", [1, 7, 10_000])

@@ -38,7 +38,7 @@ def measured(held: HeldRecords) -> Recompressed:
     records = [sizes_of(batch(first, end), end - first) for first, end in ((0, 5), (5, 9), (9, 12))]
     content = np.concatenate([of.content for of in records])
     of_batch, zeros = np.repeat(np.arange(3), np.diff(BEGIN)), np.zeros(12, np.int64)
-    log = Log(zeros, MS, content, zeros, of_batch, zeros, zeros, zeros, zeros)
+    log = Log(zeros, MS, content, zeros, of_batch, zeros, zeros, zeros, zeros, zeros)
     return Recompressed(list(held.batches.values()), BEGIN, log)
 
 

@@ -61,7 +61,7 @@ def lowest(first_append: list[int], returned: list[int]) -> list[int]:
     n = len(returned)
     flags, none = np.zeros(n, np.bool_), np.zeros(n, np.int64)
     first = np.array(first_append)
-    told = flags, flags, ~flags, flags, ~flags, ~flags, flags, flags, flags
+    told = flags, flags, ~flags, flags, ~flags, ~flags, flags, flags, flags, flags
     known = Known(*told, none, none + 10, first, none + 10, np.array(returned))
     return lowest_available(known, none, 1, none, NEVER).tolist()
 

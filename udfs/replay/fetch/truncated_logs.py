@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.replay.fetch.partition_log import ALWAYS, NO_BOUND
+from udfs.replay.fetch.partition_log import NO_BOUND
+from udfs.time_units import ALWAYS
 from udfs.wire.arrays import Bools, Ints
 
 UNTOLD = -1
