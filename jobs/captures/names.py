@@ -60,12 +60,20 @@ def learn_names(told: pa.Table) -> Names:
     return Names(
         {said.told: said.name for said in found[SHOWN_ID]},
         ids_in_force(
-            [(key(said), said.told, said.first or 0, said.last or 0) for said in found[SHOWN_ID]],
+            spans_shown((key(said), said) for said in found[SHOWN_ID]),
             [(key(said), said.told, said.first) for said in found[CHANGE] if said.first is not None],
         ),
         name_brokers(brokers, servers),
         clusters,
     )
+
+
+def spans_shown(said: Iterable[tuple[str, Said]]) -> list[tuple[str, str, int, int]]:
+    """(name, id, when it was first told, and last asked for) of all servers' rows together, each name by its key."""
+    found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for name, of in said:
+        found[name, of.told].append((of.first or 0, of.last or 0))
+    return [(*shown, min(times)[0], max(last for _, last in times)) for shown, times in found.items()]
 
 
 def name_brokers(brokers: Sequence[Advertised], servers: Sequence[str]) -> dict[str, str]:

@@ -161,3 +161,13 @@ def test_topics_of_two_clusters_may_have_one_name() -> None:
         "cluster-1/orders": [InForce("id-a")],
         "cluster-2/orders": [InForce("id-b", until=5 * SECOND)],
     }
+
+
+def test_what_several_brokers_show_of_a_topic_is_one_id() -> None:
+    orders = {"cluster_id": "cluster-1", "topic": "orders", "topic_id": "id-1"}
+    metadata = rows_of(
+        CLUSTER_METADATA,
+        {"broker": A, "request_time": AT[1], "response_time": AT[2]} | orders,
+        {"broker": B, "request_time": AT[8], "response_time": AT[9]} | orders,
+    )  # fmt: skip
+    assert learnt(metadata).ids_of == {"orders": [InForce("id-1")]}
