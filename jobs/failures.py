@@ -30,6 +30,7 @@ def spark_failures_told() -> Iterator[None]:
     try:
         yield
     except Exception as fault:
+        # What an interrupt breaks fails as whatever was at work, so all is caught here; what is not Spark's goes on.
         if is_interrupted():
             raise KeyboardInterrupt from fault
         if not isinstance(fault, Py4JError | PySparkException | ConnectionError):

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from jobs.captures.clusters import rows_of_cluster
 from jobs.scenarios.settings import followed_for, release_number, settings
-from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from schemas.tables.silver import EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.values import RELEASE
 from schemas.wire.fetch import FETCH_REQUEST
@@ -66,12 +66,11 @@ def seen_release(spark: SparkSession, lake: str, capture_id: str, cluster_id: st
     nobody asked and nobody said, as before 2.4 and where connections are older than the capture, the version by which
     followers fetch is that of inter.broker.protocol.version: brokers are of its release, or of a later one.
     """
-    metadata, connections, exchanges = (
-        rows_of_cluster(spark, lake, table, capture_id, cluster_id)
-        for table in (CLUSTER_METADATA, CONNECTIONS, EXCHANGES)
+    metadata, exchanges = (
+        rows_of_cluster(spark, lake, table, capture_id, cluster_id) for table in (CLUSTER_METADATA, EXCHANGES)
     )
     ways = {
-        BY_APIS: by_broker(metadata, connections),
+        BY_APIS: by_broker(metadata),
         BY_FOLLOWERS: by_follower(exchanges),
         BY_FETCHES: by_fetches(exchanges),
     }
@@ -82,13 +81,10 @@ def seen_release(spark: SparkSession, lake: str, capture_id: str, cluster_id: st
     return None
 
 
-def by_broker(metadata: DataFrame, connections: DataFrame) -> DataFrame:
+def by_broker(metadata: DataFrame) -> DataFrame:
     """(broker, release), each once."""
-    m, c = CLUSTER_METADATA, CONNECTIONS
-    told = metadata.where(F.col(m.entry) == RELEASE).select(m.connection_id, m.release)
-    return (
-        told.join(connections.select(c.connection_id, c.broker), c.connection_id).select(c.broker, m.release).distinct()
-    )
+    m = CLUSTER_METADATA
+    return metadata.where(F.col(m.entry) == RELEASE).select(m.broker, m.release).distinct()
 
 
 def by_follower(exchanges: DataFrame) -> DataFrame:

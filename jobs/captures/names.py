@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.captures.cluster_names import Advertised, name_clusters
 from jobs.captures.topic_ids import ids_in_force
 from jobs.packed_tables import of_tables
-from udfs.facts.known_names import Names, topic_of_cluster
+from udfs.facts.known_names import Names, has_several, topic_of_cluster
 from udfs.facts.table_files import unpacked_rows
 from udfs.facts.told_names import BROKER, CHANGE, CLUSTER, SERVER, SHOWN_ID, TOLD, TOLD_BY, distinct, told_names
 
@@ -52,10 +52,10 @@ def learn_names(told: pa.Table) -> Names:
         if said.first is not None
     ]
     clusters = name_clusters([(said.server, said.name) for said in found[CLUSTER]], brokers, servers)
-    has_several = len(set(clusters.values())) > 1
+    by_cluster = has_several(clusters)
 
     def key(said: Said) -> str:
-        return topic_of_cluster(clusters.get(said.server, ""), said.name) if has_several else said.name
+        return topic_of_cluster(clusters.get(said.server, ""), said.name) if by_cluster else said.name
 
     return Names(
         {said.told: said.name for said in found[SHOWN_ID]},

@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.unit.capture.capture_files import records_of
 from udfs.capture.pcap import FILE_HEADER_BYTES, RECORD_HEADER_BYTES
+from udfs.wire.arrays import Ints
 
 ETHERNET_HEADER = 14
 ADDRESSES = ETHERNET_HEADER + 12, ETHERNET_HEADER + 16
@@ -29,8 +30,7 @@ def repeat(capture: Path, target: Path, size: int) -> int:
     rounds = -(-size // records.size)
     if rounds > MOST_ROUNDS:
         raise ValueError(f"{size} bytes are {rounds} rounds of {capture.name}, and {MOST_ROUNDS} are possible")
-    sizes = [RECORD_HEADER_BYTES + len(packet.data) for packet in records_of(whole.tobytes())[1]]
-    at = np.cumsum([0, *sizes[:-1]])
+    at = record_starts(whole.tobytes())
     seconds = records[at[:, None] + np.arange(4)].copy().view("<u4")
     addresses = (at + RECORD_HEADER_BYTES)[:, None] + np.array(ADDRESSES)
     firsts = records[addresses].copy()
@@ -44,3 +44,10 @@ def repeat(capture: Path, target: Path, size: int) -> int:
             records[addresses + 1] = second + 1
             records.tofile(file)
     return rounds
+
+
+def record_starts(capture: bytes) -> Ints:
+    """Where each packet's record begins behind the file's header: int64[packets]."""
+    sizes = [RECORD_HEADER_BYTES + len(packet.data) for packet in records_of(capture)[1]]
+    starts: Ints = np.cumsum([0, *sizes[:-1]])
+    return starts

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.bench.repeated_capture import ADDRESSES
-from tests.unit.capture.capture_files import records_of
+from tests.bench.repeated_capture import ADDRESSES, record_starts
 from udfs.capture.pcap import FILE_HEADER_BYTES, RECORD_HEADER_BYTES
 
 HOST, OTHER_HOST = b"127.0.0.1", b"127.1.0.1"
@@ -25,8 +24,7 @@ def as_of_another_cluster(capture: Path, target: Path, cluster_id: str, topic_id
         content = content.replace(raw, bytes(byte ^ 1 for byte in raw))
     content = content.replace(cluster_id.encode(), other_id.encode()).replace(HOST, OTHER_HOST)
     packets = np.frombuffer(content, np.uint8).copy()
-    sizes = [RECORD_HEADER_BYTES + len(packet.data) for packet in records_of(content)[1]]
-    at = FILE_HEADER_BYTES + np.cumsum([0, *sizes[:-1]]) + RECORD_HEADER_BYTES
+    at = FILE_HEADER_BYTES + record_starts(content) + RECORD_HEADER_BYTES
     packets[(at[:, None] + np.array(ADDRESSES) + 1).ravel()] = 1
     packets.tofile(target)
     return other_id

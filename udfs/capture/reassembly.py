@@ -12,14 +12,7 @@ import numpy as np
 from udfs.capture.connection_ends import IS_FRAME, connection_end, new_connection, note_end, sent_bytes
 from udfs.capture.conversation import CUT_AT_END, KAFKA, UNDECIDED, frame_requests, frame_responses, recognise
 from udfs.capture.found import REQUESTS, Found, close_requests, is_full, report_loss, with_room
-from udfs.capture.framing import (
-    MAX_FRAME_BYTES,
-    Stream,
-    bytes_between,
-    extent_holding,
-    piece_holding,
-    stream_end,
-)
+from udfs.capture.framing import MAX_FRAME_BYTES, Stream, bytes_between, extent_holding, piece_holding, stream_end
 from udfs.capture.segments import (
     BEHIND_ALL,
     UNKNOWN,

@@ -28,6 +28,11 @@ def topic_of_cluster(cluster_id: str, topic: str) -> str:
     return f"{cluster_id}{OF_CLUSTER}{topic}"
 
 
+def has_several(cluster_of: Mapping[str, str]) -> bool:
+    """Whether servers are of more than one cluster, so that a topic's name may stand for two topics."""
+    return len(set(cluster_of.values())) > 1
+
+
 class InForce(NamedTuple):
     """A topic id, and from when to when its name stands for it, both included, us since 1970."""
 
@@ -49,8 +54,8 @@ class Names:
 
     @cached_property
     def has_several_clusters(self) -> bool:
-        """Whether the capture set shows more than one cluster, so that a topic's name may stand for two topics."""
-        return len(set(self.cluster_of.values())) > 1
+        """As `has_several` says of the capture set."""
+        return has_several(self.cluster_of)
 
     @cached_property
     def _in_force(self) -> tuple[pa.Array[Any], Ints, pa.Array[Any]]:

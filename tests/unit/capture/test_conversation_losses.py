@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.capture.conversations import (
-    Segment,
-    accounted,
-    answers,
-    asks,
-    frame,
-    request,
-    response,
-    talk,
-)
+from tests.unit.capture.conversations import Segment, accounted, answers, asks, frame, request, response, talk
 
 BODY = bytes(range(256)) * 40
 SIZE_BOMB = bytes.fromhex("15030300") + bytes(12)

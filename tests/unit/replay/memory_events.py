@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.memory.memory_trace import Gathered
 
 Row = dict[str, Any]
 FETCH, PRODUCE, METADATA, HEARTBEAT = 1, 0, 3, 12
@@ -44,3 +45,17 @@ def batches(rows: Sequence[Row], cut: int = 10_000) -> list[pa.RecordBatch]:
     """The rows in batches of so many."""
     schema = arrow_schema(MEMORY_EVENTS)
     return [pa.RecordBatch.from_pylist(list(rows[i : i + cut]), schema=schema) for i in range(0, len(rows), cut)]
+
+
+def gathered(rows: Sequence[Row], cut: int = 3) -> Gathered:
+    """The rows as one process's, in their order and so many at a time."""
+    found = Gathered()
+    for batch in batches(sorted(rows, key=lambda of: (of["time"], of["connection_id"], of["kind"])), cut):
+        found.add(batch)
+    return found
+
+
+def of_group(time: int, came: int | None, api_key: int) -> Row:
+    """The consumer's own request to the coordinator."""
+    at = {"time": time, "connection_id": 8, "exchange_no": time}
+    return row("consumer", "app", **at, came=came, size=10, api_key=api_key)

@@ -5,34 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.replay.memory_events import Row, batches, fetch, row
-from udfs.replay.memory.given_up import (
-    LEAVE_GROUP,
-    SYNC_GROUP,
-    TakenOver,
-    next_takeover,
-)
+from tests.unit.replay.memory_events import Row, fetch, gathered, of_group
+from udfs.replay.memory.given_up import LEAVE_GROUP, SYNC_GROUP, TakenOver, next_takeover
 from udfs.replay.memory.memory_state import NOT_GIVEN_BACK
-from udfs.replay.memory.memory_trace import Gathered, response_trace
-
-
-def gathered(rows: list[Row], cut: int = 3) -> Gathered:
-    found = Gathered()
-    for batch in batches(sorted(rows, key=lambda of: (of["time"], of["connection_id"], of["kind"])), cut):
-        found.add(batch)
-    return found
+from udfs.replay.memory.memory_trace import response_trace
 
 
 def held(rows: list[Row]) -> int:
     """Of the response that is asked for at 0."""
     trace = response_trace(gathered(rows))
     return int(trace.held[trace.asked == 0][0])
-
-
-def of_group(time: int, came: int | None, api_key: int) -> Row:
-    """The consumer's own request to the coordinator."""
-    at = {"time": time, "connection_id": 8, "exchange_no": time}
-    return row("consumer", "app", **at, came=came, size=10, api_key=api_key)
 
 
 def closing(time: int, connection: int = 0) -> Row:

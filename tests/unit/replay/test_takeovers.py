@@ -4,35 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.replay.memory_events import Row, batches, fetch, row
-from udfs.replay.memory.drained import (
-    AGREED,
-    CODES,
-    TAKEN_OVER,
-    Reason,
-)
+from tests.unit.replay.memory_events import Row, fetch, gathered, of_group, row
+from udfs.replay.memory.drained import AGREED, CODES, TAKEN_OVER, Reason
 from udfs.replay.memory.memory_state import NOT_GIVEN_BACK
-from udfs.replay.memory.memory_trace import Gathered, response_trace
+from udfs.replay.memory.memory_trace import response_trace
 from udfs.replay.memory.takeovers import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP
-
-
-def gathered(rows: list[Row], cut: int = 3) -> Gathered:
-    found = Gathered()
-    for batch in batches(sorted(rows, key=lambda of: (of["time"], of["connection_id"], of["kind"])), cut):
-        found.add(batch)
-    return found
 
 
 def taken_over(time: int, partition: int, joins: int | None = None, joined: int | None = None) -> Row:
     """Another member's fetch of the partition, and when it joined the group before that."""
     at = {"time": time, "connection_id": 9, "exchange_no": time, "started": joins, "came": joined}
     return row("consumer", "app", **at, kind=TAKEN_OVER, partition_key=partition)
-
-
-def of_group(time: int, came: int, api_key: int) -> Row:
-    """The consumer's own request to the coordinator."""
-    at = {"time": time, "connection_id": 8, "exchange_no": time}
-    return row("consumer", "app", **at, came=came, size=10, api_key=api_key)
 
 
 def held(rows: list[Row]) -> list[int]:

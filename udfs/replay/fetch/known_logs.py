@@ -13,9 +13,7 @@ import pyarrow as pa
 from schemas.tables.steps import READS
 from udfs.arrow import array_of, concatenated
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
-from udfs.replay.fetch.partition_log import (
-    PartitionLog,
-)
+from udfs.replay.fetch.partition_log import PartitionLog
 from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints, edges
 

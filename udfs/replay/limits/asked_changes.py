@@ -14,15 +14,10 @@ from udfs.replay.limits.assignments import Assigned
 from udfs.replay.limits.captured_errors import Reason, request_records, taken_as_captured
 from udfs.replay.limits.shown_placements import Counts
 from udfs.replay.limits.told_changes import NO_ANSWER, Told
-from udfs.replay.limits.topic_ids import (
-    TopicIds,
-)
+from udfs.replay.limits.topic_ids import TopicIds
 from udfs.replay.limits.topic_state import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
 from udfs.replay.limits.topic_times import NONE
-from udfs.replay.limits.topics_seen import (
-    internal,
-    numbers,
-)
+from udfs.replay.limits.topics_seen import internal, numbers
 from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Bools, Ints
 

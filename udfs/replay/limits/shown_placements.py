@@ -10,9 +10,7 @@ from udfs.replay.limits.told_changes import Told
 from udfs.replay.limits.topic_ids import TopicIds
 from udfs.replay.limits.topic_state import AUTO, CREATE, GROW, MOVE
 from udfs.replay.limits.topic_times import NONE
-from udfs.replay.limits.topics_seen import (
-    Shown,
-)
+from udfs.replay.limits.topics_seen import Shown
 from udfs.time_units import NEVER
 from udfs.wire.arrays import Bools, Ints
 

@@ -16,12 +16,7 @@ from udfs.arrow import compute as pc
 from udfs.replay.limits.told_changes import Told
 from udfs.replay.limits.topic_state import AUTO, CREATE, DELETE
 from udfs.replay.limits.topic_times import NONE, TopicTimes
-from udfs.replay.limits.topics_seen import (
-    Shown,
-    numbers,
-    shown_in,
-    topic_numbers,
-)
+from udfs.replay.limits.topics_seen import Shown, numbers, shown_in, topic_numbers
 from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Bools, Ints
 

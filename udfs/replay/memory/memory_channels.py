@@ -26,15 +26,7 @@ from udfs.replay.memory.memory_requests import (
     resume,
     start_waiting,
 )
-from udfs.replay.memory.memory_state import (
-    MEMORY_POOL,
-    NONE,
-    NOT_GIVEN_BACK,
-    Bounds,
-    Sim,
-    Trace,
-    new_sim,
-)
+from udfs.replay.memory.memory_state import MEMORY_POOL, NONE, NOT_GIVEN_BACK, Bounds, Sim, Trace, new_sim
 from udfs.replay.memory.memory_usage import advance, begin, use
 from udfs.wire.kernel import kernel
 

@@ -42,10 +42,7 @@ from udfs.replay.splits.sender_events import (
     Working,
     push,
 )  # fmt: skip
-from udfs.replay.splits.split_outcomes import (
-    Sums,
-    Timeline,
-)
+from udfs.replay.splits.split_outcomes import Sums, Timeline
 from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints, Singles, all_read_only, read_only
 from udfs.wire.kernel import kernel
