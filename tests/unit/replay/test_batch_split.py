@@ -24,7 +24,6 @@ from tests.unit.replay.producers import (
     replayed,
 )
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.splits.accumulator import Sizes
 from udfs.replay.splits.compression_estimate import (
     DAMPED,
     KIP_TEXT,
@@ -38,6 +37,7 @@ from udfs.replay.splits.compression_estimate import (
     upper_bound,
 )
 from udfs.replay.splits.lane_run import Measure
+from udfs.replay.splits.producer_log import Sizes
 from udfs.replay.splits.split_outcomes import MICRO
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits
 from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits

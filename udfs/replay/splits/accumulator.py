@@ -7,26 +7,30 @@ own timing; to which partition a record went is as captured, too.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from udfs.replay.splits.compression_estimate import (
-    AS_CAPTURED,
     DAMPED,
-    KIP_TEXT,
     SPLIT_AT_BATCH_SIZE,
     UNCOMPRESSED,
     Producers,
-    after_split,
     estimated_bytes,
     has_room,
     ratio_of,
-    record_bytes,
     updated,
     upper_bound,
 )
 from udfs.replay.splits.partition_queue import IN_FLIGHT, NO_PART, enqueue, leave_queue, waits
+from udfs.replay.splits.producer_log import (
+    Batches,
+    Log,
+    Sizes,
+    Topics,
+    bytes_at,
+    codec_of,
+    is_as_captured,
+    is_captured_part,
+)
 from udfs.replay.splits.sender_events import (
     ANSWERED,
     BYTES,
@@ -57,61 +61,11 @@ from udfs.replay.splits.sender_events import (
     push,
 )  # fmt: skip
 from udfs.replay.splits.split_outcomes import MICRO, Sums, Timeline, end_span, note_span, recovered
+from udfs.replay.splits.splitting import split
 from udfs.time_units import NEVER
-from udfs.wire.arrays import Bools, Floats, Ints, Singles
+from udfs.wire.arrays import Singles
 from udfs.wire.kernel import kernel
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
-
-
-class Log(NamedTuple):
-    """Records of a client by partition and, in it, as they were appended: int64[records] a column."""
-
-    time: Ints  # us: when the record was appended
-    timestamp: Ints  # ms
-    content: Ints  # bytes of key, value and headers
-    partition: Ints
-    batch: Ints  # the captured batch it was sent in first
-    resent_at: Ints  # us: when a part of its refused batch that begins with it was sent, NEVER
-    resent_end: Ints  # where that part ends
-    resent_size: Ints  # and its bytes
-    resent_answered: Ints  # us: when it was answered, NEVER
-    order: Ints  # rows in the order in which they were appended
-
-
-class Batches(NamedTuple):
-    """What the capture tells of batches when they were sent first: int64[batches] a column, us."""
-
-    codec: Ints
-    closed: Ints
-    delay: Ints  # from being full, or having lingered, to being closed
-    early: Ints  # when it was closed, if that was before it had lingered and before the next record came; NEVER
-    filled_by: Ints  # that record, if it came before the request; NONE: the batch was not full when it was sent
-    round_trip: Ints  # from being closed to the answer
-    retries: Ints  # how often it was sent again as it was
-    retry_at: Ints  # when first, NEVER
-    has_sequence: Bools  # sent by an idempotent producer
-    was_queued: Bools  # ... and behind what was sent again when it was ready
-
-
-class Topics(NamedTuple):
-    """Which partitions are whose: int64."""
-
-    topic: Ints  # by partition
-    is_sticky: Ints  # by topic: the built-in partitioner places its records, which have no key (KIP-794)
-
-
-class Sizes(NamedTuple):
-    """Compressed bytes by codec: a batch [first, end) takes fixed[codec, first] + cost[codec, end] - cost[codec, first]
-    behind its header. float64[codecs, records] and [codecs, records + 1]."""
-
-    fixed: Floats
-    cost: Floats
-
-
-@kernel
-def codec_of(first: int, log: Log, batches: Batches, lanes: Producers, lane: int) -> int:
-    """The codec of a batch that begins with this record."""
-    return int(batches.codec[log.batch[first]] if lanes.codec[lane] == AS_CAPTURED else lanes.codec[lane])
 
 
 @kernel
@@ -139,12 +93,6 @@ def closed_size(
     sums.measured[lane, topic] += 1
     sums.model_error[lane, topic] += abs(modelled - size) * MICRO // size
     return size
-
-
-@kernel
-def is_captured_part(first: int, end: int, codec: int, log: Log, batches: Batches) -> bool:
-    """Whether the capture has a part of a split batch with the same records."""
-    return bool(log.resent_end[first] == end and codec == batches.codec[log.batch[first]])
 
 
 @kernel
@@ -177,14 +125,6 @@ def seal(w: Working, partition: int, ready: int, log: Log, batches: Batches) -> 
     w.open[partition, O_SENT] = at
     push(w, at, CLOSED, partition, first, first + count, w.open[partition, O_BYTES], 0, NOT_ASKED)
     w.open[partition, O_COUNT] = 0
-
-
-@kernel
-def is_as_captured(first: int, end: int, log: Log) -> bool:
-    """Whether a captured batch had the same records."""
-    captured = log.batch[first]
-    begins = first == 0 or log.batch[first - 1] != captured
-    return bool(begins and log.batch[end - 1] == captured and (end == len(log.batch) or log.batch[end] != captured))
 
 
 @kernel
@@ -309,83 +249,6 @@ def close_again(
         estimates[of, codec] = updated(profile, estimates[of, codec], ratio, lanes, lane)
         sums.bytes_sent[lane, topic] += size
         sums.retries[lane, topic] += 1
-
-
-@kernel
-def split_target(first: int, end: int, size: int, is_split: int, log: Log, lanes: Producers, lane: int) -> int:
-    """Size to split to: batch.size; of a batch that came of a split, from 4.2 on, half of it."""
-    if not (is_split and lanes.halves[lane]):
-        return int(lanes.batch_size[lane])
-    largest = 0
-    for record in range(first, end):
-        largest = max(largest, upper_bound(log.content[record]))
-    return max(largest, size // 2)
-
-
-@kernel
-def split(
-    w: Working, event: int, log: Log, batches: Batches, topics: Topics, estimates: Singles, lanes: Producers, lane: int,
-    sums: Sums,
-) -> None:  # fmt: skip
-    """RecordAccumulator.splitAndReenqueue: raise the estimate, refill the records into batches of the target's size."""
-    now, partition, first, end = w.heap[event, TIME], w.heap[event, PARTITION], w.heap[event, FIRST], w.heap[event, END]
-    uncompressed, is_split, topic = w.heap[event, BYTES], w.heap[event, IS_SPLIT], topics.topic[partition]
-    codec, size = codec_of(first, log, batches, lanes, lane), w.heap[event, SIZE]
-    ratio = after_split(lanes.profile[lane], ratio_of(size, uncompressed))
-    estimates[topic, codec] = ratio
-    if sums.since_split[lane, topic] == NEVER:
-        sums.since_split[lane, topic] = now
-    if lanes.profile[lane] == KIP_TEXT:
-        split_in_two(w, now, partition, first, end, uncompressed, log, batches)
-        return
-    target = split_target(first, end, size, is_split, log, lanes, lane)
-    begin, filled = first, 0
-    limit = max(target, upper_bound(log.content[first]))
-    for record in range(first, end):
-        count, bytes_of = record - begin, bytes_at(record, begin, log)
-        estimated = estimated_bytes(filled, ratio, lanes.estimation_factor[lane], codec != 0)
-        if not has_room(count, estimated, limit, bytes_of):
-            resend(w, now, partition, begin, record, filled, 1, log, batches)
-            begin, filled, limit = record, 0, max(target, upper_bound(log.content[record]))
-            bytes_of = bytes_at(record, begin, log)
-        filled += bytes_of
-    # All in one batch again: it is halved when it comes back, where the client halves, else it would be so for ever.
-    is_stuck = begin == first and (is_split or not lanes.halves[lane])
-    resend(w, now, partition, begin, end, filled, STUCK if is_stuck else 1, log, batches)
-
-
-@kernel
-def split_in_two(
-    w: Working, now: int, partition: int, first: int, end: int, uncompressed: int, log: Log, batches: Batches
-) -> None:
-    """What KIP-126's text makes of a batch that is too large: two of about half its bytes, whatever batch.size."""
-    middle, filled = first, 0
-    while middle == first or (middle < end - 1 and 2 * filled < uncompressed):
-        filled += bytes_at(middle, first, log)
-        middle += 1
-    rest = 0
-    for record in range(middle, end):
-        rest += bytes_at(record, middle, log)
-    resend(w, now, partition, first, middle, filled, 1, log, batches)
-    resend(w, now, partition, middle, end, rest, 1, log, batches)
-
-
-@kernel
-def bytes_at(record: int, first: int, log: Log) -> int:
-    """Bytes of a record in a batch that begins with record `first`."""
-    return record_bytes(log.content[record], record - first, log.timestamp[record] - log.timestamp[first])
-
-
-@kernel
-def resend(
-    w: Working, now: int, partition: int, first: int, end: int, size: int, is_split: int, log: Log, batches: Batches
-) -> None:
-    """Send a batch that a split made, not before the capture does; in its turn where it has sequence numbers."""
-    at = max(now, log.resent_at[first]) if log.resent_end[first] == end else now
-    if batches.has_sequence[log.batch[first]]:
-        enqueue(w, partition, first, end, size, is_split, at)
-    else:
-        push(w, at, CLOSED, partition, first, end, size, is_split, NOT_ASKED)
 
 
 @kernel

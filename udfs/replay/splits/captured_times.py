@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
-from udfs.replay.splits.accumulator import Batches, Log
 from udfs.replay.splits.captured_closes import is_part
 from udfs.replay.splits.close_order import Times
+from udfs.replay.splits.producer_log import Batches, Log
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
 from udfs.time_units import NEVER

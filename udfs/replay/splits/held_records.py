@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.splits.accumulator import Log
 from udfs.replay.splits.compression_estimate import MAX_RECORD_OVERHEAD
+from udfs.replay.splits.producer_log import Log
 from udfs.replay.splits.sender_events import MODELLED
 from udfs.wire.arrays import Bytes, Ints, read_only
 from udfs.wire.compressed_sizes import compressed_size, encode_records

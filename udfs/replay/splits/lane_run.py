@@ -8,20 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from udfs.replay.splits.accumulator import (
-    Batches,
-    Log,
-    Sizes,
-    Topics,
-    append,
-    codec_of,
-    handle,
-    is_queued,
-    probe,
-    room,
-    seal,
-)
+from udfs.replay.splits.accumulator import append, handle, is_queued, probe, room, seal
 from udfs.replay.splits.compression_estimate import Producers
+from udfs.replay.splits.producer_log import Batches, Log, Sizes, Topics, codec_of
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sender_events import (
     APPENDED,

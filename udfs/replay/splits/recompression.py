@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.arrow import compute, valid
-from udfs.replay.splits.accumulator import Sizes
+from udfs.replay.splits.producer_log import Sizes
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.compressed_sizes import CODEC_NAMES, COMPRESSING, PARTS, part_ends
 

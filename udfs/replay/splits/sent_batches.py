@@ -15,7 +15,7 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.arrow import compute
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.splits.accumulator import Log, Sizes, Topics
+from udfs.replay.splits.producer_log import Log, Sizes, Topics
 from udfs.replay.splits.recompression import costs
 from udfs.replay.splits.request_order import before_requests
 from udfs.replay.splits.resent import NONE, Rows, append_order, mark_resent

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.replay.splits.accumulator import Sizes
 from udfs.replay.splits.lane_run import Measure
+from udfs.replay.splits.producer_log import Sizes
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
 from udfs.wire.arrays import Floats, Ints
