@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.replay.closed_units import Client, Part, replayed
-from tests.unit.replay.memory_events import HEARTBEAT, Row, batches, fetch, row
+from tests.unit.replay.memory_events import HEARTBEAT, Row, batches, fetch, of_group, row
 from tests.unit.replay.memory_traces import bounds_of, trace_of
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4
 from udfs.replay.fetch.client_pace import as_captured_clients
@@ -204,11 +204,6 @@ def held_with(*rows: Row) -> int:
     later = [*fetch(220, 230, 40, [(2, 0, 0)]), *fetch(500, 510, 40, [(2, 0, 0)])]
     exchanged = [*CAPTURED, *later, response(1, 0, 8, 30, 20), *rows]
     return fetches(consumed(exchanged).trace(1, limits_of(200)))["held"][0]
-
-
-def of_group(time: int, came: int, api_key: int) -> Row:
-    at = {"time": time, "connection_id": 9, "exchange_no": time}
-    return row("consumer", "app", **at, came=came, size=5, api_key=api_key)
 
 
 def taken_over(time: int, partition: int = 1) -> Row:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, batches, fetch, row
+from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, fetch, gathered, row
 from udfs.replay.memory import memory_trace
 from udfs.replay.memory.drained import AGREED, CODES, Reason
 from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK
@@ -12,18 +12,10 @@ from udfs.replay.memory.memory_trace import (
     BY_LOG,
     BY_REPLICATION,
     GONE_US,
-    Gathered,
     releases,
     request_trace,
     response_trace,
 )
-
-
-def gathered(rows: list[Row]) -> Gathered:
-    found = Gathered()
-    for batch in batches(rows, 3):
-        found.add(batch)
-    return found
 
 
 def test_a_response_is_held_until_the_last_of_its_partitions_is_fetched_again() -> None:

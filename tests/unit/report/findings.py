@@ -60,9 +60,10 @@ def findings(
     return Findings({**always, **(rows or {})}, lanes or {}, refused or {}, {}, KAFKA)
 
 
-def known(run_id: str = "run") -> KnownRun:
+def known(run_id: str = "run", cluster_id: str | None = None) -> KnownRun:
     """The run that the findings are of."""
-    row = row_of(RUNS, run_id=run_id, capture_id="capture", refetch_version="0.0", scenario_json='{"captured": {}}')
+    told = {"run_id": run_id, "cluster_id": cluster_id, "scenario_json": '{"captured": {}}'}
+    row = row_of(RUNS, capture_id="capture", refetch_version="0.0", **told)
     listed = Row(**{RUNS.run_id: run_id, RUNS.capture_id: "capture", RUNS.run_at: AT, "replays": ["fetch_max_bytes"]})
     return KnownRun((row,), (listed,))
 

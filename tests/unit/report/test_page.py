@@ -143,3 +143,10 @@ def test_flags_and_commands_of_a_sentence_are_code_and_the_rest_is_escaped() -> 
 
 def test_the_name_of_a_column_may_go_on_behind_a_dot_so_that_a_setting_does_not_widen_its_table() -> None:
     assert broken("by max.partitions* <b>") == "by max.<wbr>partitions* &lt;b&gt;"
+
+
+def test_of_several_clusters_the_page_says_which_is_replayed() -> None:
+    """Its id is from the wire."""
+    told = "Of cluster {} alone, one of several that they show."
+    assert told.format("&lt;b&gt;other") in page("/lake", known(cluster_id="<b>other"), findings(rows()))
+    assert told.partition(" {}")[0] not in page("/lake", known(), findings(rows()))

@@ -31,6 +31,12 @@ def test_tables_and_run_are_named() -> None:
     )
 
 
+def test_of_several_clusters_the_screen_says_which_is_replayed() -> None:
+    told = "\n  cluster other is replayed alone, one of several that the captures show\n"
+    assert told in summary("/lake", known(cluster_id="other"), findings())
+    assert "cluster" not in summary("/lake", known(), findings()).partition("Answers")[0]
+
+
 def test_where_reasons_are_given_the_screen_says_where_they_are_explained() -> None:
     pointer = "\n  What a reason means, and what to do: docs/reasons.md\n"
     given = [agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 1, "append_read_order")]
