@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from schemas.wire.apis import API_KEYS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.message import Message
 from tests.unit.wire.reference import Struct, default, encode, lay_in_arena
@@ -20,7 +21,6 @@ from udfs.capture.chunks import frames
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.facts.bodies import Bodies, find_response_bodies, response_bodies
-from udfs.facts.build import FETCH
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.names import Names
 from udfs.wire.arrays import Bytes, Ints, Shorts
@@ -28,6 +28,7 @@ from udfs.wire.header import API_TABLE, request_header
 from udfs.wire.kernel import kernel
 from udfs.wire.layout import is_in
 
+FETCH = API_KEYS["FETCH"]
 RANGE_BYTES, BATCH_BYTES, EVERYTHING = 32 << 20, 8 << 20, 1 << 40
 
 

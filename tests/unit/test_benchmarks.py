@@ -1,0 +1,26 @@
+"""What the benchmarks compare: that nothing of a capture is left out of what the contestants are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from tests.bench.capture_frames import FetchFrames, fetches
+from udfs.wire.messages import decode
+
+UNANSWERED = 6
+"""Of the fetches in the capture, as its connections ended."""
+
+
+def test_decoding_is_measured_over_every_answered_fetch_of_a_capture(shared_captures: Path) -> None:
+    parts = fetches(shared_captures / "sessions.pcap")
+    asked, answered = (
+        [part for part in parts if part.message is message] for message in (FETCH_REQUEST, FETCH_RESPONSE)
+    )
+    assert sum(map(len, asked)) == sum(map(len, answered)) == 9_082 - UNANSWERED
+    assert all(faultless(part) for part in parts)
+
+
+def faultless(part: FetchFrames) -> bool:
+    """Whether each of the frames decodes."""
+    return not decode(part.message, part.arena, *part.bodies()).fault.any()
