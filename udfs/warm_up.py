@@ -222,7 +222,7 @@ def replay_batch_split() -> None:
     sizes = {
         SENT.record_sizes: pa.array([[100]], TYPES["array<int>"]),
         SENT.create_times: pa.array([[0]], TYPES["array<bigint>"]),
-        SENT.recompressed_bytes: pa.array([None], TYPES["array<int>"]),
+        SENT.recompressed_bytes: pa.array([[]], TYPES["array<int>"]),
         SENT.codec: pa.array(["gzip"], pa.string()),
     }
     record = bytes([12, 0, 0, 0, 1, 1, 0])

@@ -20,6 +20,7 @@ JAVA = "apache-kafka-java"
 """client_software_name of Kafka's own client."""
 NAMES_ITSELF_FROM = {"API_VERSIONS": 3, "PRODUCE": 8}
 """Versions that came with Kafka 2.4, whose client names itself in the first (KIP-511)."""
+LISTS = tuple(column for column in SENT.columns if column.type.startswith("array"))
 OLDEST_APPEND_MS = 120_000
 """delivery.timeout.ms by default: an older timestamp is not that of the append, but brought along."""
 
@@ -89,6 +90,7 @@ def sent_batches(
         t.base_sequence: sequence(),
         t.request_time: requested,
         t.response_time: F.unix_micros(b.response_time),
+        **{column: F.coalesce(column, F.array()) for column in LISTS},
     }
     told = produced.join(software, str(c.connection_id)).join(F.broadcast(created), str(b.topic), "left")
     rows = told.withColumns({str(column): of for column, of in named.items()})

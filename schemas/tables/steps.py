@@ -1,4 +1,8 @@
-"""Rows on their way from silver to gold: never stored, declared like tables."""
+"""Rows on their way from silver to gold: never stored, declared like tables.
+
+A list in rows that go to workers in bulk is empty where there is none, not null. With each row that Spark adds to an
+Arrow batch it asks how large the batch is, and there Arrow's ListVector goes over all nulls since its last list.
+"""
 
 from __future__ import annotations
 
@@ -82,11 +86,11 @@ READS = table(
     first_append=C("bigint", "When the first batch could be appended that may or may not have been there",
                    "us", nullable=True),
     available_first=C("bigint", "Bytes that were there with that batch", "bytes"),
-    log_base=C("array<bigint>", "First offsets of a log's batches; null in a read", nullable=True),
-    log_last=C("array<bigint>", "... their last offsets", nullable=True),
-    log_size=C("array<bigint>", "... their sizes", "bytes", nullable=True),
-    log_after=C("array<bigint>", "... they were appended after these times", "us since 1970", nullable=True),
-    log_before=C("array<bigint>", "... they were appended before these times", "us since 1970", nullable=True),
+    log_base=C("array<bigint>", "First offsets of a log's batches; none in a read"),
+    log_last=C("array<bigint>", "... their last offsets"),
+    log_size=C("array<bigint>", "... their sizes", "bytes"),
+    log_after=C("array<bigint>", "... they were appended after these times", "us since 1970"),
+    log_before=C("array<bigint>", "... they were appended before these times", "us since 1970"),
 )  # fmt: skip
 
 TOPIC_EVENTS = table(
@@ -272,9 +276,9 @@ SENT = table(
     error_code=C("smallint", "As in record_batches", nullable=True),
     uncompressed_bytes=C("bigint", "As in record_batches", "bytes", nullable=True),
     keyless_records=C("int", "As in record_batches", nullable=True),
-    record_sizes=C("array<int>", "As in record_batches", "bytes", nullable=True),
-    create_times=C("array<bigint>", "As in record_batches", "ms since 1970", nullable=True),
-    recompressed_bytes=C("array<int>", "As in record_batches", "bytes", nullable=True),
+    record_sizes=C("array<int>", "As in record_batches, empty for null", "bytes"),
+    create_times=C("array<bigint>", "As in record_batches, empty for null", "ms since 1970"),
+    recompressed_bytes=C("array<int>", "As in record_batches, empty for null", "bytes"),
     is_java=C("boolean", "The client is Apache Kafka's, or does not tell what it is"),
     halves=C("boolean", "... and 4.2 or later, or does not tell"),
     began_before=C("boolean", "The capture does not show the connection being opened"),

@@ -236,7 +236,7 @@ def sent(first: int, n: int, size: int, request: int, error: int, **more: Any) -
         SENT.append_from: first * 1000, SENT.request_time: request * 1000, SENT.response_time: request * 1000 + 500,
         SENT.error_code: error, SENT.size_bytes: size, SENT.keyless_records: 0, SENT.exchange_no: request,
         SENT.uncompressed_bytes: sum(record_bytes(104, at, at) for at in range(n)), SENT.record_sizes: [104] * n,
-        SENT.create_times: list(range(first, first + n)), SENT.recompressed_bytes: None,
+        SENT.create_times: list(range(first, first + n)), SENT.recompressed_bytes: [],
         SENT.max_message_bytes: None, **more,
     }  # fmt: skip
 

@@ -19,7 +19,7 @@ CONTENT = np.full(RECORDS, 95)  # 100 bytes with what each record has besides
 def sizes_of(compressed: list[list[int]] | None) -> tuple[float, ...]:
     """(first half, second half, all as captured, all in zstd) of a gzip batch of 16 records in 820 bytes, behind the
     header, as parts and as the fit tell it. compressed: its parts by codec."""
-    told = None if compressed is None else [size for codec in compressed for size in codec]
+    told = [size for codec in compressed or [] for size in codec]
     rows = pa.record_batch({str(SENT.recompressed_bytes): pa.array([told], TYPES["array<int>"])})
     one = np.zeros(1, np.int64)
     found = []

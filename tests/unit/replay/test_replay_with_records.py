@@ -60,7 +60,7 @@ def sent(number: int, place: tuple[int, int, int]) -> dict[str, Any]:
         SENT.connection_id: connection_id, SENT.exchange_no: exchange_no, SENT.position: position,
         SENT.size_bytes: RECORD_BATCH_OVERHEAD + compressed_size(1, records), SENT.uncompressed_bytes: len(records),
         SENT.record_sizes: sizes.content.tolist(), SENT.create_times: [at + delta for delta in range(8)],
-        SENT.recompressed_bytes: None, IS_SENT: True,
+        SENT.recompressed_bytes: [], IS_SENT: True,
     }  # fmt: skip
 
 

@@ -26,8 +26,15 @@ BATCHES_A_ROW = 1 << 16
 LISTS = {"base": READS.log_base, "last": READS.log_last, "size": READS.log_size, "after": READS.log_after,
          "before": READS.log_before}  # fmt: skip
 """By part of a PartitionLog the column of READS that has it."""
-BLANK: dict[str, Any] = {"int": 0, "bigint": ALWAYS, "boolean": False, "array<int>": []}
+BLANK: dict[str, Any] = {"int": 0, "bigint": ALWAYS, "boolean": False, "array<int>": [], "array<bigint>": []}
 """By a column's type, what stands in a row of a log where a read has something that cannot be null."""
+
+
+def no_logs(rows: int) -> dict[str, pa.Array[Any]]:
+    """The columns LISTS of so many reads, which have nothing there."""
+    starts: Any = array_of(np.zeros(rows + 1, np.int32))  # an Int32Array
+    nothing = pa.ListArray.from_arrays(starts, array_of(np.zeros(0, np.int64)))
+    return {str(column): nothing for column in LISTS.values()}
 
 
 @dataclass

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from schemas.tables.steps import LOG_EVENTS, READS
 from schemas.tables.values import FOLLOWER
-from udfs.facts.arrow_tables import nulls_besides, rows_of
+from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch.holes import Slices, begins_in_hole, slices_of
-from udfs.replay.fetch.known_logs import ReadBy, log_rows, note_readers
+from udfs.replay.fetch.known_logs import ReadBy, log_rows, no_logs, note_readers
 from udfs.replay.fetch.partition_log import (
     NO_BOUND,
     PartitionLog,
@@ -199,6 +199,7 @@ def read_rows(batch: pa.RecordBatch, partition: Partition, most_bytes: int) -> p
     passed = {name: batch[name] for name in PASSED_ON}
     columns: dict[str, pa.Array[Any] | Ints | Bools] = {
         **passed,
+        **no_logs(batch.num_rows),
         READS.log_known: found.log_known,
         READS.is_converted: partition.converts & is_old,
         READS.is_compacted: partition.is_compacted(batch),
@@ -210,7 +211,7 @@ def read_rows(batch: pa.RecordBatch, partition: Partition, most_bytes: int) -> p
         READS.first_append: pa.array(found.first_append, mask=found.first_append == NEVER),
         READS.available_first: np.minimum(found.available_first, high),
     }
-    return rows_of(READS, {**columns, **nulls_besides(READS, columns, batch.num_rows)})
+    return rows_of(READS, columns)
 
 
 def batch_sizes(log: PartitionLog, found: Readable, most_bytes: int) -> pa.Array[Any]:

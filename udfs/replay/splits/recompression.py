@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.arrow import compute, valid
+from udfs.arrow import compute
 from udfs.replay.splits.producer_log import Sizes
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.compressed_sizes import CODEC_NAMES, COMPRESSING, PARTS, part_ends
@@ -72,7 +72,7 @@ def with_zero(values: Floats) -> Floats:
 def parts_of(rows: pa.RecordBatch, first: Ints, begin: Ints, weight: Floats) -> Parts:
     """The batches among `first` that ingest compressed anew."""
     column: Any = rows[SENT.recompressed_bytes]
-    batch = np.flatnonzero(valid(column)[first])
+    batch = np.flatnonzero(np.diff(column.offsets.to_numpy())[first] > 0)
     values = compute.list_flatten(column.take(pa.array(first[batch]))).to_numpy(zero_copy_only=False)
     compressed = values.astype(np.float64).reshape(len(batch), len(COMPRESSING), PARTS)
     ends = np.array([part_ends(int(n)) for n in np.diff(begin)[batch]], np.int64).reshape(len(batch), PARTS)

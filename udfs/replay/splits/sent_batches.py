@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.arrow import compute
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.producer_log import Log, Sizes, Topics
 from udfs.replay.splits.recompression import costs
@@ -62,10 +61,9 @@ def numbered(texts: pa.Array[Any], index: dict[str, int]) -> Ints:
 
 
 def flat(column: Any) -> tuple[Ints, Ints]:
-    """A list column as (int64[rows + 1] offsets, int64 values); a null is empty."""
-    filled = compute.fill_null(column, pa.scalar([], column.type))
-    offsets = filled.offsets.to_numpy().astype(np.int64)
-    return offsets - offsets[0], filled.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    """A list column as (int64[rows + 1] offsets, int64 values)."""
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], column.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def unique_numbers(*columns: Ints) -> tuple[Ints, Ints]:
