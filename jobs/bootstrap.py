@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from jobs.cli import guarded, parse
-from jobs.java import check_java
 from jobs.paths import CONF, ROOT
+from jobs.session.java import check_java
 from udfs.errors import SetupError
 from udfs.kernel_cache import QUICKSTART
 from udfs.one_at_a_time import one_at_a_time

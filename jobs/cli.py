@@ -108,7 +108,7 @@ def _run_job(arguments: argparse.Namespace) -> None:
     from jobs.resolve import resolve_run
 
     run = resolve_run(arguments)
-    from jobs.failures import spark_failures_told
+    from jobs.terminal.failures import spark_failures_told
 
     with spark_failures_told():
         _job(run).main(run)
@@ -118,8 +118,8 @@ def _job(run: Run) -> ModuleType:
     """The job's module, loaded while Spark starts, which takes as long. `size` reads a file before it starts Spark."""
     if run.job == SIZE:
         return import_module(f"jobs.{run.job}")
-    from jobs.interrupts import cancel_at_interrupt
-    from jobs.kernels import begun_session
+    from jobs.session.kernels import begun_session
+    from jobs.terminal.interrupts import cancel_at_interrupt
 
     with ThreadPoolExecutor(max_workers=1) as beside:
         loaded = beside.submit(import_module, f"jobs.{run.job}")

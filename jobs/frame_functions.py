@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from jobs.kernels import compiling_for
-from jobs.spark import set_sql_properties
+from jobs.session.kernels import compiling_for
+from jobs.session.spark import set_sql_properties
 from udfs.frames.spark_functions import NAMES, frame_function
 
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobs.capture_sets import chosen_capture
 from jobs.gates.gate import applied
 from jobs.gates.results import Result, result_rows, tell, write_results
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.set_rules import Finding, SetRule
 from jobs.gates.views import Subject, rows_to_check
-from jobs.lake import rows_here
-from jobs.progress import stage
+from jobs.lake.capture_sets import chosen_capture
+from jobs.lake.delta_tables import rows_here
 from jobs.report_page.findings import known_run
 from jobs.run import Run
-from jobs.spark import spark_session
+from jobs.session.spark import spark_session
+from jobs.terminal.progress import stage
 from schemas.tables.gold import RUNS
 from udfs.capture.locations import is_uri
 from udfs.errors import GateError

@@ -26,14 +26,14 @@ from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
-from jobs.kernels import ready_session, start_workers
-from jobs.lake import check_tables, has_table, rows_of, side_by_side
-from jobs.packed_tables import unpacked, write_packed
-from jobs.progress import stage
+from jobs.lake.delta_tables import check_tables, has_table, rows_of, side_by_side
+from jobs.lake.packed_tables import unpacked, write_packed
+from jobs.lake.target import Target
 from jobs.report_page.findings import look_up_captured
 from jobs.run import Run
-from jobs.summary import captured_summary
-from jobs.target import Target
+from jobs.session.kernels import ready_session, start_workers
+from jobs.terminal.progress import stage
+from jobs.terminal.summary import captured_summary
 from jobs.version import decoder
 from schemas.tables.silver import (
     CAPTURE_QUALITY,

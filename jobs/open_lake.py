@@ -18,15 +18,15 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.capture_sets import chosen_capture
-from jobs.lake import has_table, read_table, rows_of
-from jobs.lake_storage import check_reachable
+from jobs.lake.capture_sets import chosen_capture
+from jobs.lake.delta_tables import has_table, read_table, rows_of
+from jobs.lake.lake_storage import check_reachable
 from jobs.paths import CONF
 from jobs.places import absolute_lake
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES
-from jobs.spark import spark_session
+from jobs.session.spark import spark_session
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
@@ -110,7 +110,7 @@ def open_lake(
 
     conf: Spark properties, as those of --conf. A session that is there already is used; else Spark is started here.
     Raises LakeError where the lake cannot be reached or has no captures, ArgumentError where it has not those named,
-    and what `jobs.spark.spark_session` raises.
+    and what `jobs.session.spark.spark_session` raises.
     """
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake())
     spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})})

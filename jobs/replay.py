@@ -10,21 +10,21 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.capture_sets import chosen_capture
 from jobs.captures.clusters import chosen_cluster
 from jobs.captures.kafka_release import KAFKA_SETTING, seen_release
-from jobs.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
-from jobs.kernels import ready_session
-from jobs.packed_tables import write_packed
-from jobs.progress import stage
+from jobs.lake.capture_sets import chosen_capture
+from jobs.lake.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows
+from jobs.lake.packed_tables import write_packed
+from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
 from jobs.run import Run
-from jobs.target import Target
+from jobs.session.kernels import ready_session
+from jobs.terminal.progress import stage
 from jobs.version import replayer
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.table import Table

@@ -7,7 +7,7 @@ import sys
 from jobs.report_page.findings import KnownRun, known_run, look_up
 from jobs.report_page.question import Findings
 from jobs.run import Run
-from jobs.spark import spark_session
+from jobs.session.spark import spark_session
 from udfs.errors import LakeError
 
 

@@ -11,19 +11,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.captures.kafka_release import KAFKA_SETTING, releases
-from jobs.finished_runs import RunRows, run_id, run_rows
 from jobs.gates.row_rules import Watch
-from jobs.kernels import ready_session
-from jobs.lake import rows_here, rows_of, table_path
-from jobs.packed_tables import write_packed
-from jobs.progress import stage
+from jobs.lake.delta_tables import rows_here, rows_of, table_path
+from jobs.lake.finished_runs import RunRows, run_id, run_rows
+from jobs.lake.packed_tables import write_packed
+from jobs.lake.target import Target
 from jobs.replays.limit_answers import answer_lines
 from jobs.replays.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
 from jobs.run import Run
 from jobs.scenarios.cluster import Cluster
 from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario import Scenario
-from jobs.target import Target
+from jobs.session.kernels import ready_session
+from jobs.terminal.progress import stage
 from jobs.version import replayer
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table

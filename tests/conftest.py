@@ -30,8 +30,8 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile before workers start that would each compile the same."""
     if session.config.getoption("numprocesses", default=None):
-        from jobs.kernels import compiling
         from jobs.replays.algorithms import ALGORITHMS
+        from jobs.session.kernels import compiling
 
         with compiling(tuple(ALGORITHMS)):
             pass
@@ -64,8 +64,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on two cores for all lanes, with the product's own properties and fewer, smaller tasks."""
     # Imported here because the unit lane does without Spark.
     from jobs.paths import CONF
-    from jobs.spark import spark_session
-    from jobs.spark_properties import SMALL, properties
+    from jobs.session.spark import spark_session
+    from jobs.session.spark_properties import SMALL, properties
 
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
     small = {

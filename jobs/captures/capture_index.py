@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from jobs.lake import rows_here
+from jobs.lake.delta_tables import rows_here
 from udfs.capture.frame_dump import index_frames, stored_dump_format
 from udfs.capture.index import CaptureIndex, index_stored_capture
 from udfs.capture.request_log_head import UTC

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from jobs.captures.remote_inputs import uris_of
-from jobs.screen import printable
+from jobs.terminal.screen import printable
 from udfs.arrow import compute
 from udfs.capture.locations import NO_SECRETS, TO_CHECK, has_secret, is_uri, query_of, without_secret
 from udfs.capture.request_log_head import UTC, is_capture_or_log

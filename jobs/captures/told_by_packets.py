@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake import rows_of
+from jobs.lake.delta_tables import rows_of
 from schemas.tables.silver import CAPTURES
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError

@@ -13,8 +13,8 @@ from jobs.gates.row_rules import Counts, refused_examples, scanned
 from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
 from jobs.gates.set_rules import Finding, SetRule, bad_rows, examples, refused_by_queries
 from jobs.gates.views import Subject, asked_tables, rows_to_check
-from jobs.progress import stage
 from jobs.run import Run
+from jobs.terminal.progress import stage
 from schemas.tables.table import Table
 
 Evaluate = Callable[[Sequence[SetRule], Sequence[Result]], Mapping[tuple[str, str], Finding]]

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from jobs.gates.row_rules import Watch
 from jobs.gates.rules import Gates, Severity
 from jobs.gates.views import Subject
-from jobs.lake import has_table, rows_of, table_path
-from jobs.target import Target
+from jobs.lake.delta_tables import has_table, rows_of, table_path
+from jobs.lake.target import Target
 from schemas.tables.gold_gates import GATE_RESULTS
 from udfs.errors import GateError
 from udfs.facts.arrow_tables import arrow_schema

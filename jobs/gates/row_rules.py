@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from jobs.gates.rules import Gates, RowRule
 from jobs.gates.set_rules import examples
 from jobs.gates.views import Subject, expression_of, rows_to_check
-from jobs.lake import has_table, spark_schema
+from jobs.lake.delta_tables import has_table, spark_schema
 from schemas.tables.silver import EXCHANGES, QUARANTINE
 from schemas.tables.table import Table
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
 from jobs.gates.views import asked_tables, expression_of, query_of
-from jobs.lake import no_rows
+from jobs.lake.delta_tables import no_rows
 from jobs.scenarios.located_yaml import Fault
 from jobs.scenarios.scenario import CAPTURED_LANE
 from schemas.tables.table import Table

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from jobs.gates.rules import ExpectationRule, QueryRule
 from jobs.gates.views import query_of
-from jobs.screen import printable
+from jobs.terminal.screen import printable
 from schemas.tables.table import Table
 
 MOST_EXAMPLES = 3

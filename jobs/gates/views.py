@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.gates.rules import CHECKED, EVERYTHING, LANES, OWN_TABLE, PLACEHOLDER, Gate, QueryRule, RowRule, Rule
-from jobs.lake import has_table, no_rows, read_table, rows_of
+from jobs.lake.delta_tables import has_table, no_rows, read_table, rows_of
 from schemas.tables.table import Table
 
 Asked = tuple[Table, bool]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from jobs.captures.told_by_packets import check_packets
-from jobs.packed_tables import unpacked
+from jobs.lake.packed_tables import unpacked
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.fetch_settings import MAX_POLL_RECORDS, PROCESSING
 from jobs.replays.memory_answers import QUERIES, TITLE, answer_lines

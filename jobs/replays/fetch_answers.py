@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import BETWEEN, distinct_lanes, in_lane_order
-from jobs.screen import Grid, grid_lines, size
+from jobs.terminal.screen import Grid, grid_lines, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch.fetch_report import CLOSED_LOOP, OPEN_LOOP
 from udfs.replay.fetch.observed import MOST_FETCHES

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.lake import spark_schema
+from jobs.lake.delta_tables import spark_schema
 from jobs.replays.one_shuffle import SHARD, shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS, READS

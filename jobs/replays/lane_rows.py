@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pyspark.sql import Row
 
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import Grid
+from jobs.terminal.screen import Grid
 from schemas.tables.gold import FETCH_FAIRNESS
 
 SCENARIO = str(FETCH_FAIRNESS.scenario)

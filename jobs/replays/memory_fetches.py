@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.lake import spark_schema
+from jobs.lake.delta_tables import spark_schema
 from jobs.replays.fetch_events import READER_ORDER, known_reads, with_profiles
 from jobs.replays.fetch_settings import BROKER_MAX_BYTES, MAX_POLL_RECORDS, PROCESSING, SETTINGS, fetch_lanes
 from jobs.replays.one_shuffle import SHARD

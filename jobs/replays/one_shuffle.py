@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.spark_properties import SHUFFLE_PARTITIONS
+from jobs.session.spark_properties import SHUFFLE_PARTITIONS
 
 PACKED_COLUMNS = "`table` string, rows binary"
 """PACKED of `udfs.facts.arrow_tables`, as Spark spells it."""

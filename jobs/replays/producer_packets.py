@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.captures.capture_index import index_captures
 from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_rows import packets_of, range_tasks, ranges_in
-from jobs.lake import rows_of
+from jobs.lake.delta_tables import rows_of
 from jobs.replays.one_shuffle import SHARD
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT

@@ -24,7 +24,7 @@ from jobs.report_page.sessions import ENOUGH, captured_refused_share
 from jobs.report_page.splits import SAFE, batch_size, beside_size, unlike_captured
 from jobs.report_page.wording import changed, counted, duration, lane_said, percent
 from jobs.scenarios.settings import settings
-from jobs.screen import size
+from jobs.terminal.screen import size
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS

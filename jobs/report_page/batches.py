@@ -9,7 +9,7 @@ from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report_page.splits import BATCHES, NO_PRODUCER, captured_limits, estimates
 from jobs.report_page.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
 from jobs.report_page.wording import counted, name_of
-from jobs.screen import Grid, size
+from jobs.terminal.screen import Grid, size
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.replay.splits.split_report import ALGORITHM

@@ -15,7 +15,7 @@ from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
-from jobs.screen import Grid, size
+from jobs.terminal.screen import Grid, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch.fetch_report import ALGORITHM, CLOSED_LOOP

@@ -14,7 +14,7 @@ from jobs.report_page.own_lanes import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import Grid
+from jobs.terminal.screen import Grid
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch.fetch_report import ALGORITHM, CLOSED_LOOP

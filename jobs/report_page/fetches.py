@@ -21,7 +21,7 @@ from jobs.report_page.own_lanes import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
 from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
-from jobs.screen import Grid, size
+from jobs.terminal.screen import Grid, size
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.replay.fetch.fetch_report import ALGORITHM

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from jobs.captures.clusters import rows_of_cluster
 from jobs.captures.kafka_release import KAFKA_SETTING, releases
-from jobs.lake import read_table, rows_of, side_by_side
+from jobs.lake.delta_tables import read_table, rows_of, side_by_side
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.question import Findings, Query

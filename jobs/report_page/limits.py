@@ -26,7 +26,7 @@ from jobs.report_page.wording import (
     name_of,
 )
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import Grid
+from jobs.terminal.screen import Grid
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,

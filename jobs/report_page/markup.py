@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from jobs.replays.lane_rows import BETWEEN
-from jobs.screen import printable
+from jobs.terminal.screen import printable
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|B|[KMG]iB|ms|s|min|h)\b|%)")

@@ -20,7 +20,7 @@ from jobs.report_page.wording import (
     name_of,
 )
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import Grid, size
+from jobs.terminal.screen import Grid, size
 from jobs.units import parse_bytes
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE

@@ -24,7 +24,7 @@ from jobs.report_page.wording import (
     percent,
 )
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import size
+from jobs.terminal.screen import size
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
 from schemas.tables.silver import FETCH_PARTITIONS
 from udfs.replay.memory.memory_report import ALGORITHM

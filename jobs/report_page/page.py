@@ -29,7 +29,7 @@ from jobs.report_page.trust import (
     trust_line,
 )
 from jobs.report_page.wording import duration, lanes_said, moment, percent, shown
-from jobs.screen import Grid, printable, size
+from jobs.terminal.screen import Grid, printable, size
 from schemas.tables.gold import RUNS
 from schemas.tables.metrics import METRICS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import in_lane_order
 from jobs.scenarios.settings import Value
-from jobs.screen import Grid
+from jobs.terminal.screen import Grid
 
 Query = Callable[[OwnRows], DataFrame]
 """What to ask of the tables: a frame of so few rows that the driver can hold them, however large the capture."""

@@ -11,7 +11,7 @@ from jobs.report_page.most import and_more, first_lanes, first_of_each
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import Grid
+from jobs.terminal.screen import Grid
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from udfs.replay.sessions.session_report import ALGORITHM
 

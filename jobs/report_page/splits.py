@@ -14,7 +14,7 @@ from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report_page.traffic import produced_codecs
 from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.screen import Grid, size
+from jobs.terminal.screen import Grid, size
 from jobs.units import parse_bytes
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from udfs.replay.splits.split_report import ALGORITHM

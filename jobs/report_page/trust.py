@@ -18,7 +18,7 @@ from jobs.report_page.one_way import one_sided, one_way
 from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.semantics import semantics
 from jobs.report_page.wording import LEAST_CASES, counted, percent
-from jobs.screen import MOST_LINES, Grid, share, size, with_rest
+from jobs.terminal.screen import MOST_LINES, Grid, share, size, with_rest
 from schemas.tables.fidelity_reasons import reason_of
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReason

@@ -10,7 +10,7 @@ from math import prod
 from jobs.replays.lane_rows import settings_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import find_setting, settings
-from jobs.screen import printable
+from jobs.terminal.screen import printable
 
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d)(KiB|MiB|GiB|kB|MB|GB|ms)\b")
 _SPANS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))

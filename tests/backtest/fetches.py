@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from jobs.lake import rows_of
+from jobs.lake.delta_tables import rows_of
 from jobs.replays.fetch_settings import fetch_lanes
 from jobs.replays.memory_fetches import replayed_responses
 from jobs.replays.one_shuffle import shards_of

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from statistics import median
 from typing import Any
 
-from jobs.screen import aligned
+from jobs.terminal.screen import aligned
 
 HEAD = ("what", "captured", "predicted", "seen", "error", "runs differ by")
 

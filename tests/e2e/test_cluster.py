@@ -21,7 +21,7 @@ from jobs.ingest import ingest
 from jobs.paths import CONF
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.spark_properties import properties
+from jobs.session.spark_properties import properties
 from schemas.tables.silver import SILVER
 from tests.lakes import lake_rows
 from tests.release import zipped

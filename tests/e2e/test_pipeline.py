@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from jobs.cli import run_command
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.scenarios.settings import ON_REQUEST
-from jobs.spark_properties import SHUFFLE_PARTITIONS
+from jobs.session.spark_properties import SHUFFLE_PARTITIONS
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import SILVER

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.cli import run_command
-from jobs.lake import read_table, write_table
-from jobs.spark import spark_log
+from jobs.lake.delta_tables import read_table, write_table
+from jobs.session.spark import spark_log
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from tests.lakes import queried
 from udfs.facts.pseudonyms import KNOWN_TO_ALL

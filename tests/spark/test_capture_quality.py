@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from jobs.captures.capture_quality import quality_rows
-from jobs.lake import no_rows
+from jobs.lake.delta_tables import no_rows
 from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
 from schemas.tables.steps import EXCHANGE_COUNTS
 from tests.gate_rows import CAPTURE, frame

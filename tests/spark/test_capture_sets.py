@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.capture_sets import MOST_OTHERS, MOST_SETS, chosen_capture
 from jobs.gate import subjects
 from jobs.gates.views import Subject
-from jobs.lake import write_table
+from jobs.lake.capture_sets import MOST_OTHERS, MOST_SETS, chosen_capture
+from jobs.lake.delta_tables import write_table
 from jobs.open_lake import open_lake
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-SESSION = "from jobs.spark import spark_session; print(spark_session('local[1]', 'archived').range(3).count())"
+SESSION = "from jobs.session.spark import spark_session; print(spark_session('local[1]', 'archived').range(3).count())"
 MOST_SECONDS = 120
 
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.captures.clusters import chosen_cluster, rows_of_cluster
-from jobs.lake import write_table
+from jobs.lake.delta_tables import write_table
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES
 from tests.gate_rows import frame
 from udfs.errors import ArgumentError

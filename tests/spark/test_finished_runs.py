@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobs.finished_runs import RunRows, kept_run, run_id, run_rows
 from jobs.gates.row_rules import Watch
-from jobs.lake import read_table
+from jobs.lake.delta_tables import read_table
+from jobs.lake.finished_runs import RunRows, kept_run, run_id, run_rows
+from jobs.lake.target import Target
 from jobs.replays.fetch_limits import FETCH_LIMITS
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.target import Target
 from schemas.tables.gold import RUNS
 
 CAPTURE, CODE, KAFKA = "a-capture", "this code", "4.3, from the versions of APIs that brokers offer"

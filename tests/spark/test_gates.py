@@ -22,9 +22,9 @@ from jobs.gates.rule_files import default_gates, read_gates
 from jobs.gates.rules import Gates, QueryRule, RowRule
 from jobs.gates.set_rules import refused_by_queries
 from jobs.gates.views import Subject, asked_tables
-from jobs.lake import no_rows, read_table, write_table
-from jobs.packed_tables import write_packed
-from jobs.target import Target
+from jobs.lake.delta_tables import no_rows, read_table, write_table
+from jobs.lake.packed_tables import write_packed
+from jobs.lake.target import Target
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.table import Table

@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 import jobs.captures.capture_plan
 import jobs.captures.capture_rows
 import jobs.ingest
-import jobs.lake
-import jobs.packed_tables
+import jobs.lake.delta_tables
+import jobs.lake.packed_tables
 from jobs.captures.capture_index import BUCKETS
 from jobs.captures.capture_plan import plan_capture
 from jobs.captures.capture_rows import packed_rows
-from jobs.lake import table_path
-from jobs.packed_tables import unpacked
+from jobs.lake.delta_tables import table_path
+from jobs.lake.packed_tables import unpacked
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import (
@@ -182,7 +182,7 @@ def test_a_run_after_one_that_was_killed_leaves_the_same_tables(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed when three tables were complete, and the files of the others were there without a commit."""
-    keep_files, done = jobs.packed_tables.keep_files, []
+    keep_files, done = jobs.lake.packed_tables.keep_files, []
 
     def keep_until_killed(*of: Any) -> None:
         if len(done) >= 3:
@@ -191,7 +191,7 @@ def test_a_run_after_one_that_was_killed_leaves_the_same_tables(
         done.append(of)
 
     with monkeypatch.context() as patched:
-        patched.setattr(jobs.packed_tables, "keep_files", keep_until_killed)
+        patched.setattr(jobs.lake.packed_tables, "keep_files", keep_until_killed)
         with pytest.raises(Killed):
             jobs.ingest.ingest(spark, run_into(tmp_path, capture))
     of_no_version = next((tmp_path / "silver/exchanges").rglob("*.parquet"))
@@ -203,7 +203,7 @@ def test_a_run_after_one_that_was_killed_leaves_the_same_tables(
 def test_the_tables_are_the_same_where_workers_do_not_reach_the_lake(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs.lake, "workers_folder", lambda *_: None)
+    monkeypatch.setattr(jobs.lake.delta_tables, "workers_folder", lambda *_: None)
     jobs.ingest.ingest(spark, run_into(tmp_path, capture))
     assert lake_rows(str(tmp_path), SILVER) == expected
     assert not list(tmp_path.rglob("*.zstd.parquet"))

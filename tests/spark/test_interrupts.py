@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import INTERRUPTED, guarded
-from jobs.failures import spark_failures_told
-from jobs.interrupts import cancel_at_interrupt
+from jobs.terminal.failures import spark_failures_told
+from jobs.terminal.interrupts import cancel_at_interrupt
 
 FOREVER_S = 300
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake_storage import check_reachable
+from jobs.lake.lake_storage import check_reachable
 from udfs.errors import LakeError
 
 

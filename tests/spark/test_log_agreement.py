@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.captures.log_agreement import LOG, PACKETS, RequestsSeen, agreement_rows, joined_requests
-from jobs.lake import spark_schema
+from jobs.lake.delta_tables import spark_schema
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT
 from schemas.tables.table import Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake import no_rows
+from jobs.lake.delta_tables import no_rows
 from jobs.replays.memory_releases import with_releases
 from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS

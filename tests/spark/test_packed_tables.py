@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.row_rules import Watch
-from jobs.lake import read_table, rows_by_delta, rows_here, rows_of, table_path, write_table
-from jobs.lake_storage import workers_folder
-from jobs.packed_tables import write_packed
-from jobs.target import Target
+from jobs.lake.delta_tables import read_table, rows_by_delta, rows_here, rows_of, table_path, write_table
+from jobs.lake.lake_storage import workers_folder
+from jobs.lake.packed_tables import write_packed
+from jobs.lake.target import Target
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES

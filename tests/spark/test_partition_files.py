@@ -12,13 +12,13 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-import jobs.delta_log
-import jobs.lake
-import jobs.local_log
+import jobs.lake.delta_log
+import jobs.lake.delta_tables
+import jobs.lake.local_log
 from jobs.gates.row_rules import Watch
-from jobs.lake import local_table, read_table, rows_here, rows_of, table_path, write_table
-from jobs.local_log import opened
-from jobs.target import Target
+from jobs.lake.delta_tables import local_table, read_table, rows_here, rows_of, table_path, write_table
+from jobs.lake.local_log import opened
+from jobs.lake.target import Target
 from schemas.tables.silver import EXCHANGES
 from udfs.facts.arrow_tables import arrow_schema
 
@@ -29,7 +29,7 @@ A = (str(EXCHANGES.replaced_by), "a")
 def is_local(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Where lakes are."""
     if request.param == "seen by Spark alone":
-        monkeypatch.setattr(jobs.lake, "workers_folder", lambda *_: None)
+        monkeypatch.setattr(jobs.lake.delta_tables, "workers_folder", lambda *_: None)
     return bool(request.param == "seen by this process")
 
 
@@ -67,7 +67,7 @@ def test_every_version_has_its_own_rows(spark: SparkSession, tmp_path: Path) -> 
 def files_of_a(spark: SparkSession, path: str, is_local: bool) -> tuple[str, ...] | None:
     local = opened(path)
     assert local is not None
-    return local.files(A) if is_local else jobs.delta_log.partition_files(spark, path, A)
+    return local.files(A) if is_local else jobs.lake.delta_log.partition_files(spark, path, A)
 
 
 def test_delta_looks_for_files_once_a_version_where_spark_alone_sees_the_lake(
@@ -104,7 +104,7 @@ def test_rows_that_were_deleted_from_a_file_stay_out(spark: SparkSession, tmp_pa
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
     DeltaTable.forPath(spark, path).delete("exchange_no = 2")
     assert local_table(spark, str(tmp_path), EXCHANGES) is None
-    assert jobs.delta_log.partition_files(spark, path, A) is None
+    assert jobs.lake.delta_log.partition_files(spark, path, A) is None
     assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [1, 3]
     Target(str(tmp_path), "a", Watch()).write_here(spark, exchanges(5), EXCHANGES)
     assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [5]
@@ -113,7 +113,7 @@ def test_rows_that_were_deleted_from_a_file_stay_out(spark: SparkSession, tmp_pa
 def test_of_many_files_those_are_passed_over_that_statistics_rule_out(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool
 ) -> None:
-    for log in (jobs.delta_log, jobs.local_log):
+    for log in (jobs.lake.delta_log, jobs.lake.local_log):
         monkeypatch.setattr(log, "FEW_FILES", 1)
     rows = rows_here(spark, exchanges(*range(20))).repartitionByRange(2, "exchange_no")
     write_table(rows, str(tmp_path), EXCHANGES, "a")
@@ -133,9 +133,9 @@ def test_columns_are_the_same_whoever_reads_them(spark: SparkSession, tmp_path: 
 def test_what_is_known_of_versions_is_bounded(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool
 ) -> None:
-    monkeypatch.setattr(jobs.delta_log, "_MOST_KNOWN", 2)
-    monkeypatch.setattr(jobs.delta_log, "_known", {})
+    monkeypatch.setattr(jobs.lake.delta_log, "_MOST_KNOWN", 2)
+    monkeypatch.setattr(jobs.lake.delta_log, "_known", {})
     for number in range(4):
         write(spark, tmp_path, number)
         assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [number]
-    assert len(jobs.delta_log._known) == (0 if is_local else 2)
+    assert len(jobs.lake.delta_log._known) == (0 if is_local else 2)

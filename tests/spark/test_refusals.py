@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from jobs.lake import rows_here
+from jobs.lake.delta_tables import rows_here
 from jobs.report_page.limits import MOST_OF_A_LANE, OF_BROKERS, refusals
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS
 from udfs.facts.arrow_tables import arrow_schema

@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 import jobs.replay
 from jobs.gates.row_rules import Watch
-from jobs.lake import rows_here
+from jobs.lake.delta_tables import rows_here
+from jobs.lake.target import Target
 from jobs.replay import write_replays
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.fetch_limits import FETCH_LIMITS
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.target import Target
 from schemas.tables.gold import FETCH_FAIRNESS, FIDELITY
 from schemas.tables.table import Table
 from tests.lakes import queried

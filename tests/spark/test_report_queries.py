@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from jobs.lake import rows_here
+from jobs.lake.delta_tables import rows_here
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_answers import answer_lines, closed_lanes
 from jobs.replays.split_answers import lanes as split_lanes

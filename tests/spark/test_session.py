@@ -16,15 +16,13 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.failures import spark_failures_told
-from jobs.java import java_command
-from jobs.kernels import begun_session
 from jobs.paths import CONF
-from jobs.progress import stage
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.spark import set_sql_properties, spark_log, spark_session
-from jobs.spark_properties import (
+from jobs.session.java import java_command
+from jobs.session.kernels import begun_session
+from jobs.session.spark import set_sql_properties, spark_log, spark_session
+from jobs.session.spark_properties import (
     EVERYWHERE,
     IN_ANY_SESSION,
     JAVA_OPTIONS,
@@ -33,13 +31,15 @@ from jobs.spark_properties import (
     SMALL,
     properties,
 )
+from jobs.terminal.failures import spark_failures_told
+from jobs.terminal.progress import stage
 from udfs.errors import CaptureError, SparkError
 
 SUBMITTED = """\
 import sys
 sys.path.insert(0, {repository!r})
-from jobs.spark import spark_session
-from jobs.spark_properties import Work
+from jobs.session.spark import spark_session
+from jobs.session.spark_properties import Work
 
 def known(batches):
     import udfs.errors
@@ -208,7 +208,7 @@ def test_a_plain_spark_submit_without_delta_is_told_how_to_bring_it(repository: 
 
 def test_jars_that_cannot_be_downloaded_are_told(repository: Path, tmp_path: Path) -> None:
     """No Maven repository answers, and neither Ivy nor Maven has a copy: their caches are in a home that is empty."""
-    code = "from jobs.spark import spark_session; spark_session('local[1]', 'offline')"
+    code = "from jobs.session.spark import spark_session; spark_session('local[1]', 'offline')"
     environment = os.environ | {
         "PYTHONPATH": str(repository),
         "DEFAULT_ARTIFACT_REPOSITORY": "http://127.0.0.1:9/",
@@ -227,7 +227,7 @@ def test_jars_that_cannot_be_downloaded_are_told(repository: Path, tmp_path: Pat
 def test_two_commands_that_start_at_once_on_a_new_machine_both_have_their_jars(
     repository: Path, tmp_path: Path
 ) -> None:
-    code = "from jobs.spark import spark_session; print(spark_session('local[1]', 'first').version)"
+    code = "from jobs.session.spark import spark_session; print(spark_session('local[1]', 'first').version)"
     environment = os.environ | {
         "PYTHONPATH": str(repository),
         "JAVA_TOOL_OPTIONS": f"-Duser.home={tmp_path}",  # Ivy's cache is there

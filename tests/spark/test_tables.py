@@ -13,8 +13,8 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.failures import spark_failures_told
-from jobs.lake import check_columns, read_table, rows_here, spark_schema, table_path, write_table
+from jobs.lake.delta_tables import check_columns, read_table, rows_here, spark_schema, table_path, write_table
+from jobs.terminal.failures import spark_failures_told
 from schemas.tables.gold import FIDELITY, GOLD
 from schemas.tables.silver import QUARANTINE, SILVER
 from schemas.tables.steps import LOG_EVENTS, READS, SENT

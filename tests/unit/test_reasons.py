@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import udfs
-from jobs import reason_docs
+from jobs.doc_pages import reason_docs
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import find_setting, settings
 from schemas.tables import fault_reasons, fidelity_reasons
@@ -153,7 +153,7 @@ def test_the_faults_are_words_of_a_column_that_there_is() -> None:
 
 def test_the_page_is_current(repository: Path) -> None:
     found = (repository / reason_docs.PAGE).read_text(encoding="utf-8")
-    assert found == reason_docs.page(), "make it anew: python -m jobs.table_docs"
+    assert found == reason_docs.page(), "make it anew: python -m jobs.doc_pages"
 
 
 def test_no_page_for_users_sends_them_to_a_module(repository: Path) -> None:

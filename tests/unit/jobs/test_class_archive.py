@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.class_archive import archive_option, write_behind_others
+from jobs.session.class_archive import archive_option, write_behind_others
 
 JAVA = 'openjdk version "17.0.15" 2025-04-15'
 WRITTEN, BEGUN = b"\xf0\x0b\xaa\xb8 and so on", bytes(64)

@@ -43,7 +43,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
             if fault:
                 raise fault
 
-        monkeypatch.setattr("jobs.kernels.begun_session", lambda run: None)
+        monkeypatch.setattr("jobs.session.kernels.begun_session", lambda run: None)
         monkeypatch.setattr(jobs.cli, "import_module", lambda name: SimpleNamespace(main=main))
         code = run_command(argv)
         return code, told[0] if told else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from jobs.failures import root_cause, spark_failures_told
-from jobs.spark import why_not_started
+from jobs.session.spark import why_not_started
+from jobs.terminal.failures import root_cause, spark_failures_told
 from udfs.errors import SparkError
 
 PYTHON_WORKER = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.java import check_java, java_command, major_version
+from jobs.session.java import check_java, java_command, major_version
 from udfs.errors import SetupError
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-import jobs.local_log
-from jobs.local_log import DataFile, LocalTable, opened
+import jobs.lake.local_log
+from jobs.lake.local_log import DataFile, LocalTable, opened
 from tests.full_disk import files_of_at_most
 from udfs.errors import LakeError
 
@@ -172,7 +172,7 @@ def test_a_log_is_read_from_its_last_checkpoint_on(tmp_path: Path) -> None:
 
 
 def test_many_files_are_for_delta_to_pass_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs.local_log, "FEW_FILES", 1)
+    monkeypatch.setattr(jobs.lake.local_log, "FEW_FILES", 1)
     replace(at(tmp_path), "a", "1", "2")
     replace(at(tmp_path), "b", "3")
     assert at(tmp_path).files(("id", "a")) is None

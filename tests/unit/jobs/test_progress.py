@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.progress import Progress
+from jobs.terminal.progress import Progress
 
 
 @pytest.mark.parametrize(

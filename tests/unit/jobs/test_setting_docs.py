@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jobs.doc_pages.setting_docs import PAGE, page, table, values
 from jobs.scenarios.settings import settings
-from jobs.setting_docs import PAGE, page, table, values
 
 
 def test_the_page_is_current(repository: Path) -> None:
     found = (repository / PAGE).read_text(encoding="utf-8")
-    assert found == page(), "make it anew: python -m jobs.table_docs"
+    assert found == page(), "make it anew: python -m jobs.doc_pages"
 
 
 def test_every_setting_is_on_the_page_under_each_of_its_replays() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.paths import CONF
-from jobs.spark_properties import (
+from jobs.session.spark_properties import (
     DELTA_JARS,
     EVERYWHERE,
     IN_ANY_SESSION,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.table_docs import PAGE, page, section
+from jobs.doc_pages.table_docs import PAGE, page, section
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
@@ -14,7 +14,7 @@ from schemas.tables.table import Table
 
 def test_the_page_is_current(repository: Path) -> None:
     found = (repository / PAGE).read_text(encoding="utf-8")
-    assert found == page(), "make it anew: python -m jobs.table_docs"
+    assert found == page(), "make it anew: python -m jobs.doc_pages"
 
 
 @pytest.mark.parametrize("table", [*SILVER, *GOLD], ids=lambda table: table.name)

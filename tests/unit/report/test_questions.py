@@ -21,7 +21,7 @@ from jobs.report_page.splits import estimates, splitting_producers
 from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
 from jobs.scenarios.settings import ON_REQUEST, settings
-from jobs.summary import answer_lines
+from jobs.terminal.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.trust import apis, connections, fidelity
-from jobs.summary import summary
+from jobs.terminal.summary import summary
 from tests.unit.report.findings import agreement, findings, known
 
 

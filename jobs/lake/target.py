@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.gates.row_rules import Watch
-from jobs.lake import check_columns, described_schema, rows_here, table_to_write, write_table
-from jobs.local_log import DataFile, LocalTable
+from jobs.lake.delta_tables import check_columns, described_schema, rows_here, table_to_write, write_table
+from jobs.lake.local_log import DataFile, LocalTable
 from schemas.tables.table import Table
 from udfs.arrow import gathered_batches
 from udfs.facts.arrow_tables import PACKED_ROWS

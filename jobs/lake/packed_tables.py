@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake import rows_in, side_by_side, spark_schema, table_to_write
-from jobs.local_log import LocalTable
-from jobs.target import FILE_COLUMNS, Target, files_by_table, keep_files
+from jobs.lake.delta_tables import rows_in, side_by_side, spark_schema, table_to_write
+from jobs.lake.local_log import LocalTable
+from jobs.lake.target import FILE_COLUMNS, Target, files_by_table, keep_files
 from schemas.tables.table import Table
 from udfs.facts.known_names import Names
 from udfs.facts.table_files import unpacked_rows, write_files

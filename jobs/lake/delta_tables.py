@@ -27,9 +27,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jobs import delta_log, local_log
-from jobs.lake_storage import as_pattern, workers_folder
-from jobs.local_log import LocalTable
+from jobs.lake import delta_log, local_log
+from jobs.lake.lake_storage import as_pattern, workers_folder
+from jobs.lake.local_log import LocalTable
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from jobs.failures import root_cause
+from jobs.terminal.failures import root_cause
 from udfs.capture.locations import TO_CHECK, is_uri
 from udfs.errors import LakeError
 

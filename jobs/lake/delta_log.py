@@ -5,8 +5,8 @@ from __future__ import annotations
 from py4j.java_gateway import JavaObject, JVMView
 from pyspark.sql import SparkSession
 
-from jobs.lake_storage import jvm_of_delta_spark
-from jobs.local_log import FEW_FILES, Partition
+from jobs.lake.lake_storage import jvm_of_delta_spark
+from jobs.lake.local_log import FEW_FILES, Partition
 
 _PLAIN_READER = 1
 """Reader version of a table that has all rows of its files, and by the names that they have there (protocol)."""

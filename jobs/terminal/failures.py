@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from jobs.interrupts import is_interrupted
-from jobs.spark import spark_log
+from jobs.session.spark import spark_log
+from jobs.terminal.interrupts import is_interrupted
 from udfs.errors import SparkError
 
 _PYTHON_FAULT = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)

@@ -1,12 +1,12 @@
-"""The page docs/tables.md. `python -m jobs.table_docs` writes it and the other pages made from declarations."""
+"""The page docs/tables.md, made from the declarations in schemas/tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from jobs import reason_docs, setting_docs
-from jobs.markdown import table_row
+from jobs.doc_pages import reason_docs
+from jobs.doc_pages.markdown import table_row
 from schemas.tables.gold import FIDELITY, GOLD
 from schemas.tables.metrics import METRICS
 from schemas.tables.silver import SILVER
@@ -16,7 +16,7 @@ PAGE = Path("docs/tables.md")
 INTRODUCTION = """\
 # Tables
 
-Delta tables at `LAKE/LAYER/NAME`. This page is made from `schemas/tables` by `python -m jobs.table_docs`.
+Delta tables at `LAKE/LAYER/NAME`. This page is made from `schemas/tables` by `python -m jobs.doc_pages`.
 
 The key is what makes a row unique. A run that is repeated replaces the rows whose *replaced by* column has its value.
 """
@@ -65,10 +65,3 @@ def row(column: Column) -> str:
 def linked(text: str) -> str:
     """A text in which the page of reasons, where it is named, is a link."""
     return text.replace(REASONS, f"[{REASONS}]({reason_docs.PAGE.name})")
-
-
-if __name__ == "__main__":
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(), encoding="utf-8")
-    reason_docs.PAGE.write_text(reason_docs.page(), encoding="utf-8")
-    setting_docs.PAGE.write_text(setting_docs.page(), encoding="utf-8")

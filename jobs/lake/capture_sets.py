@@ -11,9 +11,9 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake import read_table
+from jobs.lake.delta_tables import read_table
 from jobs.report_page.wording import moment
-from jobs.screen import printable, with_rest
+from jobs.terminal.screen import printable, with_rest
 from schemas.tables.silver import CAPTURES
 from udfs.errors import ArgumentError, LakeError
 

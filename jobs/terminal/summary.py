@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from jobs.lake import table_path
+from jobs.lake.delta_tables import table_path
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers
 from jobs.report_page.trust import compared, fidelity_table, glossary, lost_lines, missing_traffic, read_lines
-from jobs.screen import grid_lines, printable, wrapped
+from jobs.terminal.screen import grid_lines, printable, wrapped
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 

@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 
 from jobs.captures.kafka_release import KAFKA_SETTING
 from jobs.gates.row_rules import Watch
-from jobs.lake import has_table, rows_of
+from jobs.lake.delta_tables import has_table, rows_of
+from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm
 from jobs.replays.split_answers import BATCH_SIZE, MESSAGE_MAX_BYTES
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario
-from jobs.target import Target
 from jobs.version import VERSION
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES

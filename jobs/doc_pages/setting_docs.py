@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from jobs.markdown import table_row
+from jobs.doc_pages.markdown import table_row
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.replays.limit_schedule import NONE
 from jobs.scenarios.settings import Setting, settings
@@ -17,7 +17,7 @@ INTRODUCTION = """\
 What `--set` makes lanes of, by replay, and what `--captured` states. A setting may be spelt by its last part alone, as
 Kafka spells it: `fetch.max.bytes` is the consumer's in `--set`, and the broker's in `--captured`.
 [scenarios.md](scenarios.md) says how lanes are made. This page is made from
-[conf/settings.yaml](../conf/settings.yaml) by `python -m jobs.table_docs`.
+[conf/settings.yaml](../conf/settings.yaml) by `python -m jobs.doc_pages`.
 
 *Stated* are settings that were in force and that a capture may not tell: `--captured` takes them. A default is
 Kafka's; where there is none, the capture tells the value, or nothing is assumed.

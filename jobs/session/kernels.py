@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pyspark.sql import SparkSession
 
 from jobs.flags import REPLAYS
-from jobs.lake_storage import check_reachable
+from jobs.lake.lake_storage import check_reachable
 from jobs.paths import python_path
 from jobs.run import Run
-from jobs.spark import spark_session
-from jobs.spark_properties import Work, is_one_machine
+from jobs.session.spark import spark_session
+from jobs.session.spark_properties import Work, is_one_machine
 from udfs.capture.compression import unpacked_bytes
 from udfs.errors import SetupError
 from udfs.kernel_cache import DECODER, compiled

@@ -19,10 +19,10 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from jobs.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
-from jobs.java import check_java
 from jobs.paths import CONF, ROOT
-from jobs.spark_properties import (
+from jobs.session.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
+from jobs.session.java import check_java
+from jobs.session.spark_properties import (
     DELTA_JARS,
     EVERYWHERE,
     IN_ANY_SESSION,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobs.markdown import table_row
+from jobs.doc_pages.markdown import table_row
 from schemas.tables.fault_reasons import FAULT_REASONS
 from schemas.tables.fidelity_reasons import FIDELITY_REASONS
 from schemas.tables.reason import FaultReasons, FidelityReasons
@@ -15,7 +15,7 @@ INTRODUCTION = """\
 # Reasons
 
 The words by which tables, screen and report say why something could not be compared or read: what each means, and
-what to do. This page is made from `schemas/tables` by `python -m jobs.table_docs`.
+what to do. This page is made from `schemas/tables` by `python -m jobs.doc_pages`.
 
 ## Fidelity: the replay of the captured settings against the capture
 

@@ -1,0 +1,10 @@
+"""`python -m jobs.doc_pages` writes the pages anew."""
+
+from __future__ import annotations
+
+from jobs.doc_pages import reason_docs, setting_docs, table_docs
+
+if __name__ == "__main__":
+    for made in (table_docs, reason_docs, setting_docs):
+        made.PAGE.parent.mkdir(exist_ok=True)
+        made.PAGE.write_text(made.page(), encoding="utf-8")

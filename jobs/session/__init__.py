@@ -1,0 +1,1 @@
+"""The Spark session and what it stands on: Java, properties, compiled kernels."""
