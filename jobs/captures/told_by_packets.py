@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -9,13 +11,28 @@ from jobs.lake.delta_tables import rows_of
 from schemas.tables.silver import CAPTURES
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
+from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_MAX_BYTES
+from udfs.replay.memory.memory_report import ALGORITHM as CONSUMER_MEMORY
+from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
+
+TOLD_BY_PACKETS: Mapping[str, str] = {
+    FETCH_MAX_BYTES: "the sizes of record batches",
+    CONSUMER_MEMORY: "the sizes of messages",
+    BATCH_SPLIT: "the record batches",
+}
+"""What replays need that packets alone tell, by the replay's name."""
 
 
-def check_packets(spark: SparkSession, lake: str, capture_id: str, needed: str) -> None:
-    """Raises CaptureError where the capture set is of request logs alone. needed: what is lacking then."""
+def lacks_packets(name: str) -> str:
+    """Why request logs alone are not enough for a replay of TOLD_BY_PACKETS, and what to do."""
+    return (
+        f"The captures are of request logs, which do not tell {TOLD_BY_PACKETS[name]} that the replay of {name} needs: "
+        "capture packets with `tcpdump -s 0` for it. The silver tables are whole."
+    )
+
+
+def check_packets(spark: SparkSession, lake: str, capture_id: str, name: str) -> None:
+    """Raises CaptureError where the capture set is of request logs alone. name: the replay's, in TOLD_BY_PACKETS."""
     others = rows_of(spark, lake, CAPTURES, capture_id).where(F.col(CAPTURES.format) != REQUEST_LOG)
     if others.first() is None:
-        raise CaptureError(
-            f"{lake}: capture {capture_id} is of request logs, which do not tell {needed}: capture packets with "
-            "`tcpdump -s 0` for it. The silver tables are whole"
-        )
+        raise CaptureError(lacks_packets(name))

@@ -144,7 +144,7 @@ def check_record_sizes(source: Source, batches: DataFrame) -> None:
     of request logs.
     """
     lake, capture_id = source.run.lake, source.capture_id
-    check_packets(source.spark, lake, capture_id, f"the record batches that the replay of {ALGORITHM} needs")
+    check_packets(source.spark, lake, capture_id, ALGORITHM)
     t = RECORD_BATCHES
     of_files = source.rows(CAPTURES).select(CAPTURES.decoder).first()
     produced = batches.where(F.col(t.source) == FROM_PRODUCE)

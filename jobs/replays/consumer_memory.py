@@ -78,8 +78,7 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
 
 def replay(source: Source) -> DataFrame:
     """Replay the memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
-    needed = f"the sizes of messages that the replay of {ALGORITHM} needs"
-    check_packets(source.spark, source.run.lake, source.capture_id, needed)
+    check_packets(source.spark, source.run.lake, source.capture_id, ALGORITHM)
     scenario, shards = source.run.scenario, shards_of(source.spark)
     lanes = memory_lanes(scenario.lanes(ALGORITHM), scenario.captured)
     exchanges, fetches, batches = map(source.rows, (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES))

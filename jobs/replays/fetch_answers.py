@@ -22,13 +22,14 @@ OPEN_NOTES = (
     "    worst reader's; of fewer than 100 responses they are the same. Jain: the worst reader's index of fairness, 1",
     "    where each partition gets the same share of what it had. bound: min(brokers x fetch.max.bytes, partitions x",
     "    max.partition.fetch.bytes), the largest's. unknown: fetches that found what the capture does not show.",
+    "    A lane that comes to what `captured` does has no row.",
 )
 OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
 CLOSED = "  closed loop: each reader goes on from what it was given, until all that the capture shows is read"
 CLOSED_NOTES = (
     "  * partitions that got nothing from a fetch though there was something. catch-up: until a partition's backlog is",
     "    read, the slowest one's; not all: one is not read to its end. held: most record bytes a reader has got and",
-    "    not taken.",
+    "    not taken. A lane that comes to what `captured` does has no row.",
 )
 NOT_READ = "not all"
 """In place of a time in which a backlog was read to its end."""

@@ -31,8 +31,7 @@ def replay(source: Source) -> DataFrame:
     """Replay every fetch of the capture set; with the responses that the replay of memory goes on from, where the
     scenario has it. Raises CaptureError where batch sizes are not known.
     """
-    needed = f"the sizes of record batches that the replay of {ALGORITHM} needs"
-    check_packets(source.spark, source.run.lake, source.capture_id, needed)
+    check_packets(source.spark, source.run.lake, source.capture_id, ALGORITHM)
     scenario, shards = source.run.scenario, shards_of(source.spark)
     lanes = fetch_lanes(scenario.lanes(ALGORITHM), dict(scenario.captured))
     limits = limits_of_memory(scenario)

@@ -23,6 +23,7 @@ from jobs.report_page.trust import (
     captures,
     fidelity_table,
     glossary,
+    is_of_logs,
     lost_lines,
     quality,
     read_lines,
@@ -135,8 +136,11 @@ def tiles(found: Findings) -> Iterator[Tile]:
     """The capture's quality in a few numbers."""
     q, row = CAPTURE_QUALITY, found.of(quality)[0]
     yield Tile(f"{row[q.exchanges]:,}", "exchanges of request and response decoded")
-    yield Tile(percent(row[q.missing_share]), "of the bytes missing", bool(row[q.missing_bytes]))
-    yield Tile(size(row[q.quarantined_bytes]), "of payload in no Kafka frame", bool(row[q.quarantined_bytes]))
+    if is_of_logs(found):
+        yield Tile("unknown", "how many bytes are missing: request logs do not tell", True)
+    else:
+        yield Tile(percent(row[q.missing_share]), "of the bytes missing", bool(row[q.missing_bytes]))
+        yield Tile(size(row[q.quarantined_bytes]), "of payload in no Kafka frame", bool(row[q.quarantined_bytes]))
     lost = row[q.unanswered_requests] + row[q.orphan_responses]
     yield Tile(f"{lost:,}", "requests or responses without the other")
     undecoded = row[q.cut_exchanges] + row[q.undecoded_exchanges]

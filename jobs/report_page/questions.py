@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from jobs.captures.told_by_packets import TOLD_BY_PACKETS, lacks_packets
 from jobs.report_page.batches import COMPRESSED, REFUSED
 from jobs.report_page.catch_up import CATCH_UP
 from jobs.report_page.clients import BY_VERSION, NOT_FOUND
@@ -16,7 +17,7 @@ from jobs.report_page.memory_pool import BOUNDED
 from jobs.report_page.question import Findings, Query, Question, Unanswered
 from jobs.report_page.sessions import ENOUGH, WHILE_ROOM, WHO
 from jobs.report_page.splits import ESTIMATE, SAFE
-from jobs.report_page.trust import TRUSTED, missing_direction, missing_traffic
+from jobs.report_page.trust import TRUSTED, is_of_logs, missing_direction, missing_traffic
 from jobs.scenarios.settings import ON_REQUEST, TRIES
 
 FAMILIES: Mapping[str, tuple[Question, ...]] = {
@@ -63,6 +64,8 @@ def not_replayed(found: Findings, name: str) -> str:
     """Why a replay is not there, and what to do."""
     if name in found.refused:
         return found.refused[name]
+    if name in TOLD_BY_PACKETS and is_of_logs(found):
+        return lacks_packets(name)
     if leaves_out_usual(found):
         return (
             f"The scenario of this run leaves {name} out: add `{name}:` under `replay:` in its file, and run "

@@ -24,9 +24,11 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReason
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
 from udfs.capture.frame_dump import ARROW, PARQUET
+from udfs.capture.request_log_head import REQUEST_LOG
 
 CLOCKS_APART_US = 60_000_000
 """Farther apart, a request log is not just late: it is in local time, or of another day."""
+NO_BYTES = "Request logs do not tell what is missing of the traffic"
 MOST_LOGS = 3
 """Request logs that a line names."""
 
@@ -116,6 +118,13 @@ def missing_direction(found: Findings) -> str | None:
     return one_way(found.of(apis), found.of(connections))
 
 
+def is_of_logs(found: Findings) -> bool:
+    """Whether the captures are request logs alone, which tell no bytes."""
+    files = found.of(captures)
+    is_log = [row[CAPTURES.format] == REQUEST_LOG for row in files]
+    return bool(files) and all(is_log) and not found.of(quality)[0][CAPTURE_QUALITY.payload_bytes]
+
+
 def missing_traffic(found: Findings) -> str | None:
     """What the capture holds where it has nothing of Kafka's, and what to check; None where it has."""
     if missing_direction(found):
@@ -160,10 +169,7 @@ def lost_lines(found: Findings) -> Iterable[str]:
         yield f"  {alone}"
     if lacks := missing_traffic(found):
         yield f"  {lacks}"
-    yield (
-        f"  {size(row[q.quarantined_bytes])} of {size(row[q.payload_bytes] - row[q.foreign_bytes])} in no Kafka frame, "
-        f"{size(row[q.missing_bytes])} missing from the capture"
-    )
+    yield f"  {NO_BYTES if is_of_logs(found) else bytes_lost(row)}"
     yield (
         f"  {row[q.unanswered_requests]:,} requests without response, {row[q.orphan_responses]:,} responses without "
         f"request, {row[q.cut_exchanges]:,} cut; {row[q.fetches_of_unknown_sessions]:,} of {row[q.fetches]:,} fetches "
@@ -171,6 +177,15 @@ def lost_lines(found: Findings) -> Iterable[str]:
     )
     yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in found.of(quarantine))
     yield from agreement_lines(found.of(agreement), found.of(logs))
+
+
+def bytes_lost(row: Row) -> str:
+    """How many bytes are in no frame, and how many are missing. row: of `quality`."""
+    q = CAPTURE_QUALITY
+    return (
+        f"{size(row[q.quarantined_bytes])} of {size(row[q.payload_bytes] - row[q.foreign_bytes])} in no Kafka frame, "
+        f"{size(row[q.missing_bytes])} missing from the capture"
+    )
 
 
 def agreement_lines(rows: list[Row], zones: list[Row]) -> Iterable[str]:
@@ -244,7 +259,11 @@ def trusted(found: Findings) -> str:
     """Question 20: how much of the capture is there, and how often the replays agree with it."""
     q, t = CAPTURE_QUALITY, FIDELITY
     row = found.of(quality)[0]
-    told = f"{percent(row[q.missing_share])} of the bytes on these connections are missing from the capture"
+    told = (
+        NO_BYTES
+        if is_of_logs(found)
+        else f"{percent(row[q.missing_share])} of the bytes on these connections are missing from the capture"
+    )
     if lacks := missing_direction(found):
         told = f"No: {lacks[0].lower()}{lacks[1:-1]}; {told}"
     rows = compared(found)

@@ -16,11 +16,11 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs import spark_properties
 from jobs.ingest import ingest
 from jobs.paths import CONF
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.session import spark_properties
 from jobs.session.spark_properties import properties
 from schemas.tables.silver import SILVER
 from tests.lakes import lake_rows

@@ -142,7 +142,7 @@ def test_a_log_has_no_batches_and_a_replay_that_needs_them_says_so(logs: Capture
 def test_a_replay_of_splits_says_that_a_log_has_no_batches(logs: CapturedLake) -> None:
     run = log_run(logs.path)
     only_splits = replace(run, scenario=replace(run.scenario, replay={"batch_split": {}}))
-    with pytest.raises(CaptureError, match="is of request logs, which do not tell the record batches"):
+    with pytest.raises(CaptureError, match="are of request logs, which do not tell the record batches"):
         replay(logs.spark, only_splits, logs.capture_id)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.captures.log_agreement import REQUEST
+from jobs.captures.told_by_packets import lacks_packets
 from jobs.report_page.findings import KnownRun
+from jobs.report_page.page import tiles
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import answers
 from jobs.report_page.semantics import semantics
@@ -26,6 +28,7 @@ from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES, LOG_AGREEMENT
 from tests.unit.report.findings import agreement, findings, one_of_one, row_of
+from udfs.capture.request_log_head import REQUEST_LOG
 
 LANES = {
     "fetch_max_bytes": ("captured", "profile=librdkafka"),
@@ -50,6 +53,25 @@ def test_requests_alone_answer_nothing_and_are_not_called_complete() -> None:
         "The capture shows requests, and no response of a broker to any: capture both directions of connections."
     }
     assert [told.question.number for told in answers(one_way) if told.is_answered] == [20]
+
+
+def of_request_logs() -> Findings:
+    log = row_of(CAPTURES, path="/logs/requests.log", format=REQUEST_LOG, log_lines=9)
+    return findings({captures: [one_of_one(log)], fidelity: []})
+
+
+def test_of_request_logs_nobody_says_that_no_byte_is_missing() -> None:
+    told = of_request_logs()
+    assert trusted(told).startswith("Request logs do not tell what is missing of the traffic; ")
+    assert "  Request logs do not tell what is missing of the traffic" in lost_lines(told)
+    assert [tile.number for tile in tiles(told)][:2] == ["7", "unknown"]
+    assert trusted(findings()).startswith("0 % of the bytes on these connections are missing from the capture; ")
+
+
+def test_of_request_logs_no_replay_is_asked_for_that_takes_packets() -> None:
+    sentences = {told.question.number: told.sentence for told in answers(of_request_logs())}
+    assert sentences[4] == lacks_packets("batch_split")
+    assert "--set=max.incremental.fetch.session.cache.slots" in sentences[8]
 
 
 def test_a_capture_of_responses_alone_says_that_requests_may_be_missing() -> None:
