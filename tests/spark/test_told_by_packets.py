@@ -11,6 +11,7 @@ from schemas.tables.silver import CAPTURES
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 
+MEMORY = "consumer_memory"
 SIZES = "the sizes of messages that the replay of consumer_memory needs"
 
 
@@ -23,7 +24,7 @@ def capture_set(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *formats: 
 def test_logs_alone_are_refused_with_what_they_lack(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     capture_set(spark, monkeypatch, REQUEST_LOG, REQUEST_LOG)
     with pytest.raises(CaptureError, match=f"request logs, which do not tell {SIZES}: capture packets"):
-        check_packets(spark, "lake", "a-capture", SIZES)
+        check_packets(spark, "lake", "a-capture", MEMORY)
 
 
 @pytest.mark.parametrize("other", ["pcap", "parquet"])
@@ -31,4 +32,4 @@ def test_logs_beside_packets_or_frames_are_taken(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
     capture_set(spark, monkeypatch, REQUEST_LOG, other)
-    check_packets(spark, "lake", "a-capture", SIZES)
+    check_packets(spark, "lake", "a-capture", MEMORY)
