@@ -13,6 +13,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 _INTERRUPTED = Event()
+_OF_PY4J = ("java_gateway", "clientserver")
+"""Modules whose calls an interrupt ends."""
 
 
 def cancel_at_interrupt(spark: SparkSession) -> None:
@@ -33,8 +35,10 @@ def cancel_at_interrupt(spark: SparkSession) -> None:
 
     _INTERRUPTED.clear()
     signal.signal(signal.SIGINT, interrupted)
-    # Of a call that an interrupt ends Py4J tells the root logger, with a stack trace.
-    logging.getLogger().addFilter(_is_no_interrupt)
+    # Of a call that an interrupt ends Py4J tells the root logger, with a stack trace; of a connection that is shut down
+    # behind it, its own.
+    for name in (None, "py4j.clientserver"):
+        logging.getLogger(name).addFilter(_is_no_interrupt)
 
 
 def is_interrupted() -> bool:
@@ -43,4 +47,4 @@ def is_interrupted() -> bool:
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    return not (is_interrupted() and record.module == "java_gateway")
+    return not (is_interrupted() and record.module in _OF_PY4J)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -48,6 +49,19 @@ def test_an_interrupt_ends_sparks_work_and_is_told_in_one_line(
     assert capsys.readouterr().err == "refetch: interrupted; the same command again leaves the same tables\n"
     assert caplog.text == ""
     assert spark.range(3).count() == 3
+
+
+@pytest.mark.usefixtures("at_interrupt")
+@pytest.mark.parametrize(("after", "told"), [(True, 0), (False, 1)])
+def test_that_a_connection_is_shut_down_behind_an_interrupt_is_not_told(
+    caplog: pytest.LogCaptureFixture, after: bool, told: int
+) -> None:
+    if after:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    of_py4j = logging.getLogger("py4j.clientserver")
+    of_py4j.handle(of_py4j.makeRecord(of_py4j.name, logging.ERROR, "clientserver.py", 1, "shutting down", (), None))
+    assert len(caplog.records) == told
 
 
 @pytest.mark.usefixtures("at_interrupt")
