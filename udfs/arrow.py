@@ -75,6 +75,12 @@ def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
     return offsets.astype(np.int64), np.frombuffer(memoryview(content or b""), np.uint8)
 
 
+def lists(column: Any) -> tuple[Ints, Ints]:
+    """A list column of whole numbers, without nulls, as (int64[n + 1] offsets from 0 on, int64 values)."""
+    offsets, values = column.offsets.to_numpy().astype(np.int64), column.flatten().to_numpy(zero_copy_only=False)
+    return offsets - offsets[0], values.astype(np.int64, copy=False)
+
+
 def flags(column: pa.Array[Any]) -> Bools:
     """A boolean column without nulls as bool[n]."""
     found: Bools = column.to_numpy(zero_copy_only=False)

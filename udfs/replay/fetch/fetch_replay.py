@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
 from schemas.tables.table import Table
+from udfs.arrow import lists
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
@@ -125,17 +125,16 @@ def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:
 
 def reads_of(batch: pa.RecordBatch) -> Reads:
     """The rows as the replay's reads."""
-    sizes: Any = batch[READS.batch_sizes]  # a ListArray
-    offsets = sizes.offsets.to_numpy().astype(np.int64)
+    offsets, sizes = lists(batch[READS.batch_sizes])
     return Reads(
         numbers_of(batch, READS.max_bytes, 0),
         numbers_of(batch, READS.partition_max_bytes, 0),
         numbers_of(batch, READS.available_high, 0),
         numbers_of(batch, READS.log_known, 0),
         (numbers_of(batch, READS.api_version, FIRST_WITH_MAX_BYTES) < FIRST_WITH_MAX_BYTES).astype(np.int64),
-        offsets[:-1] - offsets[0],
-        offsets[1:] - offsets[0],
-        sizes.flatten().to_numpy(zero_copy_only=False).astype(np.int64),
+        offsets[:-1],
+        offsets[1:],
+        sizes,
     )
 
 

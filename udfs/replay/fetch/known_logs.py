@@ -26,7 +26,7 @@ BATCHES_A_ROW = 1 << 16
 LISTS = {"base": READS.log_base, "last": READS.log_last, "size": READS.log_size, "after": READS.log_after,
          "before": READS.log_before}  # fmt: skip
 """By part of a PartitionLog the column of READS that has it."""
-BLANK: dict[str, Any] = {"int": 0, "bigint": ALWAYS, "boolean": False, "array<int>": [], "array<bigint>": []}
+BLANK: dict[str, Any] = {"int": 0, "bigint": ALWAYS, "boolean": False, "array<int>": []}
 """By a column's type, what stands in a row of a log where a read has something that cannot be null."""
 
 
@@ -92,7 +92,7 @@ def pieces_of(log: PartitionLog, begin: Ints, end: Ints, named: pa.RecordBatch) 
     columns: dict[str, pa.Array[Any] | Ints] = {
         str(c): pa.array([BLANK[c.type]], TYPES[c.type]).take(only_value_n_times)
         for c in READS.columns
-        if not c.nullable and c not in READER_COLUMNS
+        if not c.nullable and c not in (*READER_COLUMNS, *LISTS.values())
     }
     columns |= {name: named[name] for name in named.schema.names}
     columns[READS.exchange_no] = -1 - begin

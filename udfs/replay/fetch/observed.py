@@ -11,15 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
+from udfs.arrow import lists
 from udfs.replay.fetch.closed_changes import Moves
 from udfs.replay.fetch.known_logs import LISTS
-from udfs.wire.arrays import Bools, Ints, edges
+from udfs.wire.arrays import Bools, Ints
 
 MOST_FETCHES = 1 << 20
 MOST_BATCHES = 1 << 22
@@ -117,11 +118,10 @@ def log_pieces(rows: pa.RecordBatch) -> Iterator[tuple[str, Columns]]:
     """Of each row of READS that has a piece of a log: its partition's key and the piece, in the columns of LISTS."""
     names = (rows[name].to_pylist() for name in (READS.broker, READS.topic, READS.partition))
     keys = ("\0".join(map(str, key)) for key in zip(*names, strict=True))
-    lists: dict[str, Any] = {part: rows[column] for part, column in LISTS.items()}  # ListArrays of like lengths
-    values = {part: of.flatten().to_numpy() for part, of in lists.items()}
-    ends = edges(np.diff(lists["base"].offsets.to_numpy())).tolist()
-    for key, (begin, end) in zip(keys, pairwise(ends), strict=True):
-        yield key, {part: of[begin:end] for part, of in values.items()}
+    read = {part: lists(rows[column]) for part, column in LISTS.items()}
+    ends, _ = read["base"]  # as all others
+    for key, (begin, end) in zip(keys, pairwise(ends.tolist()), strict=True):
+        yield key, {part: values[begin:end] for part, (_, values) in read.items()}
 
 
 def note_reads(seen: Observed, reads: Columns, fetch_from: Ints) -> None:

@@ -8,13 +8,13 @@ that is as captured has exactly its captured size in its own codec.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.arrow import compute
+from udfs.arrow import lists
 from udfs.replay.splits.producer_log import Sizes
 from udfs.wire.arrays import Floats, Ints
 from udfs.wire.compressed_sizes import CODEC_NAMES, COMPRESSING, PARTS, part_ends
@@ -71,10 +71,10 @@ def with_zero(values: Floats) -> Floats:
 
 def parts_of(rows: pa.RecordBatch, first: Ints, begin: Ints, weight: Floats) -> Parts:
     """The batches among `first` that ingest compressed anew."""
-    column: Any = rows[SENT.recompressed_bytes]
-    batch = np.flatnonzero(np.diff(column.offsets.to_numpy())[first] > 0)
-    values = compute.list_flatten(column.take(pa.array(first[batch]))).to_numpy(zero_copy_only=False)
-    compressed = values.astype(np.float64).reshape(len(batch), len(COMPRESSING), PARTS)
+    offsets, values = lists(rows[SENT.recompressed_bytes])
+    batch = np.flatnonzero(np.diff(offsets)[first] > 0)
+    each = offsets[first[batch]][:, None] + np.arange(len(COMPRESSING) * PARTS)
+    compressed = values[each].astype(np.float64).reshape(len(batch), len(COMPRESSING), PARTS)
     ends = np.array([part_ends(int(n)) for n in np.diff(begin)[batch]], np.int64).reshape(len(batch), PARTS)
     uncompressed = weight[begin[batch][:, None] + ends] - weight[begin[batch]][:, None]
     return Parts(batch, uncompressed, compressed)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
+from udfs.arrow import lists
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.producer_log import Log, Sizes, Topics
 from udfs.replay.splits.recompression import costs
@@ -58,12 +59,6 @@ def numbered(texts: pa.Array[Any], index: dict[str, int]) -> Ints:
     numbers = np.array([index.setdefault(key, len(index)) for key in keys.dictionary.to_pylist()], np.int64)
     found: Ints = numbers[keys.indices.to_numpy()] if len(numbers) else np.zeros(0, np.int64)
     return found
-
-
-def flat(column: Any) -> tuple[Ints, Ints]:
-    """A list column as (int64[rows + 1] offsets, int64 values)."""
-    offsets = column.offsets.to_numpy().astype(np.int64)
-    return offsets - offsets[0], column.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def unique_numbers(*columns: Ints) -> tuple[Ints, Ints]:
@@ -112,8 +107,8 @@ def read_sent(batch: pa.RecordBatch, index: dict[str, int], expected: Sequences)
     topic, codec = numbered(batch[SENT.topic], index), numbered(batch[SENT.codec], codec_index())
     number = numbers_of(batch, SENT.partition, 0)
     partition, places = unique_numbers(topic, number)
-    offsets, content = flat(batch[SENT.record_sizes])
-    _, times = flat(batch[SENT.create_times])
+    offsets, content = lists(batch[SENT.record_sizes])
+    _, times = lists(batch[SENT.create_times])
     rows = rows_of_sent(batch, codec, offsets, times)
     producer = numbers_of(batch, SENT.producer_id, NONE), numbers_of(batch, SENT.producer_epoch, NONE)
     stream, streams = unique_numbers(topic, number, *producer)
