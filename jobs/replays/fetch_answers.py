@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import BETWEEN, distinct_lanes, in_lane_order
+from jobs.replays.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
 from jobs.terminal.screen import Grid, grid_lines, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch.fetch_report import CLOSED_LOOP, OPEN_LOOP
@@ -22,14 +22,15 @@ OPEN_NOTES = (
     "    worst reader's; of fewer than 100 responses they are the same. Jain: the worst reader's index of fairness, 1",
     "    where each partition gets the same share of what it had. bound: min(brokers x fetch.max.bytes, partitions x",
     "    max.partition.fetch.bytes), the largest's. unknown: fetches that found what the capture does not show.",
-    "    A lane that comes to what `captured` does has no row.",
+    NO_ROW,
 )
 OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
 CLOSED = "  closed loop: each reader goes on from what it was given, until all that the capture shows is read"
 CLOSED_NOTES = (
     "  * partitions that got nothing from a fetch though there was something. catch-up: until a partition's backlog is",
     "    read, the slowest one's; not all: one is not read to its end. held: most record bytes a reader has got and",
-    "    not taken. A lane that comes to what `captured` does has no row.",
+    "    not taken.",
+    NO_ROW,
 )
 NOT_READ = "not all"
 """In place of a time in which a backlog was read to its end."""

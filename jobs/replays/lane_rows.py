@@ -43,6 +43,10 @@ def row_a_lane(
     return Grid(head, [cells_of(row) for row in in_lane_order(rows, lane_names)], ("lane",), notes)
 
 
+NO_ROW = "    A lane that comes to what `captured` does has no row."
+"""A line below a table of `distinct_lanes`."""
+
+
 def distinct_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
     """The rows, each a subject, a lane and what the lane comes to, with one row for lanes that come to the same.
 

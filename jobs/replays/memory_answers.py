@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import BETWEEN, distinct_lanes, in_lane_order
+from jobs.replays.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
 from jobs.terminal.screen import Grid, grid_lines, size
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
 from schemas.tables.table import Table
@@ -26,6 +26,7 @@ NOTES = (
     "    memory for, or that are closed because a message is larger than the pool. counts: what a variant takes for",
     "    used where that is more than what is. A busy producer that waits is replayed in closed loop, with",
     "    sending.threads threads: of one that has more, more wait, and for longer. throughput: of the captured one.",
+    NO_ROW,
 )
 WHY = {
     "response_larger_than_pool": "larger than the pool",
