@@ -88,6 +88,7 @@ def test_a_batch_is_told_with_its_append_and_its_client(spark: SparkSession) -> 
     since = {number: row[t.append_from] - us for number, row in found.items()}
     assert since == {1: -20_000, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0}
     assert [found[number][t.max_message_bytes] for number in (1, 2, 3)] == [5000, None, None]
+    assert all(found[1][told] == [] for told in (t.record_sizes, t.create_times, t.recompressed_bytes))
     told = {number: (row[t.is_java], row[t.halves]) for number, row in found.items()}
     newest = (True, True)
     assert told == {1: newest, 2: (True, False), 3: (False, False), 4: newest, 5: newest, 6: newest}
