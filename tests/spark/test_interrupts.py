@@ -6,8 +6,9 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
-from threading import Timer
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 import pytest
@@ -20,9 +21,22 @@ from jobs.terminal.interrupts import cancel_at_interrupt
 FOREVER_S = 300
 
 
-def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    time.sleep(FOREVER_S)
-    yield from batches
+def waiting(begun: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a worker waits in for ever; `begun` is there once it does."""
+
+    def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begun.touch()
+        time.sleep(FOREVER_S)
+        yield from batches
+
+    return wait
+
+
+def interrupt_once(begun: Path) -> None:
+    """Ctrl-C, when a worker is at work: no sooner, for a job that is still to be submitted is not cancelled."""
+    while not begun.exists():
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.fixture
@@ -36,14 +50,16 @@ def at_interrupt(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("at_interrupt")
 def test_an_interrupt_ends_sparks_work_and_is_told_in_one_line(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
+    begun = tmp_path / "begun"
+
     def work() -> None:
         with spark_failures_told():
-            spark.range(1).mapInArrow(wait, "id bigint").collect()
+            spark.range(1).mapInArrow(waiting(begun), "id bigint").collect()
 
     started = time.monotonic()
-    Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    Thread(target=interrupt_once, args=(begun,), daemon=True).start()
     assert guarded(work) == INTERRUPTED
     assert time.monotonic() - started < FOREVER_S / 10
     assert capsys.readouterr().err == "refetch: interrupted; the same command again leaves the same tables\n"
