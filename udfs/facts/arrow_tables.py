@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from schemas.tables.table import Table
 from udfs.arrow import array_of, concatenated
+from udfs.facts.number_columns import Picked
 from udfs.time_units import NS_PER_US
 from udfs.wire.arrays import Bools, Ints
 
@@ -36,6 +37,9 @@ TYPES: Mapping[str, pa.DataType] = {
     "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
+
+Values: TypeAlias = "pa.Array[Any] | npt.NDArray[np.generic] | Picked"
+"""Of a column."""
 
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
 PACKED = pa.schema(_PACKED)
@@ -59,11 +63,11 @@ def timestamps(ns: Ints, known: Bools | None = None) -> pa.Array[Any]:
     return array_of(ns // NS_PER_US, known).cast(TYPES["timestamp"])
 
 
-def rows_of(table: Table, columns: Mapping[str, pa.Array[Any] | npt.NDArray[np.generic]]) -> pa.RecordBatch:
+def rows_of(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
     """A batch of the table's rows from its columns by name, in any order, numbers cast to the declared width.
 
-    Texts that come as a dictionary column stay one, until the rows are unpacked.
-    Raises ValueError that names every column that is missing or not the table's.
+    Whole numbers are null where they are UNKNOWN. Texts that come as a dictionary column stay one, until the rows are
+    unpacked. Raises ValueError that names every column that is missing or not the table's.
     """
     schema = arrow_schema(table)
     wrong = sorted(set(schema.names) ^ {str(name) for name in columns})
@@ -78,7 +82,11 @@ def nulls_besides(table: Table, given: Iterable[str], rows: int) -> dict[str, pa
     return {f.name: pa.nulls(rows, f.type) for f in arrow_schema(table) if f.name not in there}
 
 
-def _cast(values: pa.Array[Any] | npt.NDArray[np.generic], kind: pa.DataType) -> pa.Array[Any]:
+def _cast(values: Values, kind: pa.DataType) -> pa.Array[Any]:
+    if isinstance(values, Picked):
+        return values.of_type(kind)
+    if isinstance(values, np.ndarray) and values.dtype == np.int64 and not pa.types.is_floating(kind):
+        return Picked(values.view(np.int64)).of_type(kind)
     array = values if isinstance(values, pa.Array) else pa.array(values)
     of = array.type.value_type if isinstance(array, pa.DictionaryArray) else array.type
     return array if of == kind else pc.cast(array, kind)
