@@ -28,7 +28,7 @@ _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 _LEAST_FAULT = -max(DecodeFault)
 
 MOST_VERSIONS = 63
-"""Of a message. Kafka's oldest, Fetch, has 19 after fifteen years."""
+"""Of a message; Fetch, which has most, has 19."""
 
 _config: Any = config  # its type hints leave out what the environment sets
 
