@@ -36,6 +36,8 @@ EXPECTED: Mapping[str, tuple[str, ...]] = {
 OPTIONAL = ("client_address", "broker")
 NEEDED = tuple(name for name in EXPECTED if name not in OPTIONAL)
 NS_PER_UNIT = {"s": NS_PER_S, "ms": NS_PER_MS, "us": NS_PER_US, "ns": 1}
+FIRST_NS = 946_684_800 * NS_PER_S
+"""2000-01-01: Kafka is younger, so that an earlier time is one in another unit, such as ms in an int64."""
 # Stands for an address that a dump does not tell: packets to it are thrown away (RFC 6666).
 NOWHERE = IPv6Address("100::").packed
 
@@ -130,7 +132,7 @@ def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
     found = {
         FaultReason.ROW_WITHOUT_VALUE: is_null,
         FaultReason.DIRECTION_UNKNOWN: ~to_numpy(is_known),
-        FaultReason.TIMESTAMP_IMPLAUSIBLE: (times <= 0) | (times > LAST_NS),
+        FaultReason.TIMESTAMP_IMPLAUSIBLE: (times < FIRST_NS) | (times > LAST_NS),
         FaultReason.ADDRESS_MALFORMED: np.any([is_no_address(batch, name) for name in OPTIONAL], axis=0),
     }
     before = np.zeros(batch.num_rows, np.bool_)

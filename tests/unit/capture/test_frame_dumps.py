@@ -197,6 +197,14 @@ def test_wrong_rows_are_left_out_and_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("per_ns", [1_000, 1_000_000, 1_000_000_000])
+def test_numbers_in_another_unit_than_ns_are_no_times(tmp_path: Path, per_ns: int) -> None:
+    """They would be of 1970, and every duration too short."""
+    table = rows(("request", request(1))).set_column(2, "timestamp", pa.array([AT // per_ns]))
+    (fault,) = index_frames(str(write_parquet(tmp_path / "frames", table)), range_bytes=1, buckets=1).faults
+    assert fault.reason.value == "timestamp_implausible"
+
+
 def test_every_wrong_column_is_told_at_once(tmp_path: Path) -> None:
     table = pa.table({"connection": [1], "direction": ["request"], "frame": ["text"], "broker": [b"x"]})
     with pytest.raises(CaptureError) as raised:
