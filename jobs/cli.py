@@ -108,9 +108,10 @@ def _run_job(arguments: argparse.Namespace) -> None:
     from jobs.resolve import resolve_run
 
     run = resolve_run(arguments)
+    from jobs.gates.rule_failures import rule_failures_told
     from jobs.terminal.failures import spark_failures_told
 
-    with spark_failures_told():
+    with spark_failures_told(), rule_failures_told(run.gates.rules):
         _job(run).main(run)
 
 

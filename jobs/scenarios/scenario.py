@@ -6,11 +6,11 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from jobs.replays.limit_schedule import NONE
-from jobs.scenarios.settings import Value, in_catalogue_order, setting_of, settings
+from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
 
 CAPTURED_LANE = "captured"
 """Name of the lane that replays what was captured, with no setting changed."""
@@ -74,6 +74,16 @@ class Scenario:
     def scenario_id(self) -> str:
         """SHA-256 of the canonical JSON, 64 hex digits: equal for files that mean the same."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scenario:
+    """The scenario with what the lake calls a topic in place of its name, in keys of settings that are one topic's."""
+    grids = {
+        algorithm: {key_with_topic(key, called): values for key, values in grid.items()}
+        for algorithm, grid in scenario.replay.items()
+    }
+    captured = {key_with_topic(key, called): value for key, value in scenario.captured.items()}
+    return replace(scenario, captured=captured, replay=grids)
 
 
 def lane_count(grid: Mapping[str, tuple[Value, ...]]) -> int:

@@ -174,6 +174,12 @@ def setting_of(key: str) -> Setting:
     return settings().get(key) or find_setting(key, settings().values())
 
 
+def key_with_topic(key: str, called: Callable[[str], str]) -> str:
+    """The key with the topic that it names called by another name; of any other setting as it is."""
+    setting = setting_of(key)
+    return key if setting.topic is None else setting.model_copy(update={"topic": called(setting.topic)}).key
+
+
 def in_catalogue_order(keys: Iterable[str]) -> list[str]:
     """Keys in the order of the file, those of a topic behind that of all, by topic."""
     places = {setting.key: place for place, setting in enumerate(settings().values())}
