@@ -13,10 +13,13 @@ from types import FrameType
 from typing import NoReturn
 from uuid import uuid4
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+CANCELLING = "refetch-cancel"
+"""Name of the thread that cancels."""
 _INTERRUPTED = Event()
 _OF_PY4J = ("java_gateway", "clientserver")
 """Modules whose calls an interrupt ends."""
@@ -37,12 +40,14 @@ def cancelled_at_interrupt(spark: SparkSession) -> Iterator[None]:
     """
 
     over = Event()
+    java = None if is_remote() else spark.sparkContext._jsc.sc()
 
     def interrupted(number: int, frame: FrameType | None) -> NoReturn:
         _INTERRUPTED.set()
-        # The list is shorter once the main thread goes on.
-        cancel = partial(_cancel_until, over, spark, tuple(_GROUPS))
-        Thread(target=cancel, name="refetch-cancel", daemon=True).start()
+        if java is not None:
+            # The list is shorter once the main thread goes on.
+            cancel = partial(_cancel_until, over, java, tuple(_GROUPS))
+            Thread(target=cancel, name=CANCELLING, daemon=True).start()
         raise KeyboardInterrupt
 
     _INTERRUPTED.clear()
@@ -86,8 +91,8 @@ def is_interrupted() -> bool:
     return _INTERRUPTED.is_set()
 
 
-def _cancel_until(over: Event, spark: SparkSession, groups: tuple[str, ...]) -> None:
-    """Cancel again and again until the work is over, and once behind it.
+def _cancel_until(over: Event, java: JavaObject, groups: tuple[str, ...]) -> None:
+    """Cancel all jobs again and again until the work is over, and behind it those of its groups that come late.
 
     A call to Java that an interrupt ends has Py4J shut the connections of all threads. One that was just made for
     cancelling fails then, and what another thread waited for is sent to Java a second time, without its group.
@@ -95,18 +100,18 @@ def _cancel_until(over: Event, spark: SparkSession, groups: tuple[str, ...]) -> 
     failed = 0
     while failed < _TRIES:
         time.sleep(_PAUSE_S)
-        is_last = over.is_set()
+        is_over = over.is_set()
         try:
-            context = spark.sparkContext
-            context.cancelAllJobs()
+            if not is_over:
+                java.cancelAllJobs()
             for group in groups:
-                context._jsc.sc().cancelJobGroupAndFutureJobs(group)
-        except (Py4JError, OSError):  # Java may have gone before
+                java.cancelJobGroupAndFutureJobs(group)
+        except (Py4JError, OSError):  # or Java has gone
             failed += 1
         else:
-            failed = 0
-            if is_last:
+            if is_over:
                 return
+            failed = 0
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from jobs.cli import INTERRUPTED, guarded
 from jobs.lake.delta_tables import TASKS_AT_A_TIME, side_by_side
 from jobs.terminal.failures import spark_failures_told
-from jobs.terminal.interrupts import cancelled_at_interrupt
+from jobs.terminal.interrupts import CANCELLING, cancelled_at_interrupt
 from jobs.terminal.progress import stage
 
 FOREVER_S = 300
@@ -44,10 +44,17 @@ def interrupt_once(begun: Path) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def wait_until_cancelled() -> None:
+    for thread in threading.enumerate():
+        if thread.name == CANCELLING:
+            thread.join()
+
+
 @pytest.fixture(autouse=True)
 def before(spark: SparkSession) -> Iterator[None]:
     handler = signal.getsignal(signal.SIGINT)
     yield
+    wait_until_cancelled()
     with cancelled_at_interrupt(spark):  # what fails in later tests is not behind this interrupt
         pass
     signal.signal(signal.SIGINT, handler)
@@ -100,9 +107,7 @@ def test_a_job_that_is_submitted_behind_an_interrupt_is_refused(spark: SparkSess
             counted = beside.submit(inheritable_thread_target(spark)(count))
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
-        for thread in threading.enumerate():
-            if thread.name == "refetch-cancel":
-                thread.join()
+        wait_until_cancelled()
         cancelled.set()
     with pytest.raises(Exception, match="SPARK_JOB_CANCELLED"):
         counted.result()
