@@ -134,6 +134,8 @@ def write_silver(
     """Write every silver table from the decoded rows; `captures` last, for with it the capture set is complete."""
     watch = Watch(run.gates)
     to = Target(run.lake, plan.capture_id, watch, names)
+    if has_table(spark, run.lake, CAPTURES):  # until all tables are written there is nothing to be replayed
+        Target(run.lake, plan.capture_id, Watch()).write_here(spark, arrow_schema(CAPTURES).empty_table(), CAPTURES)
     with_logs = joined_tables(plan, decoded, names) if plan.has_packets and plan.logs.ranges else {}
     as_decoded = [table for table in DECODED if table not in with_logs]
     source = PACKETS if plan.has_packets else LOGS

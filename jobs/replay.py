@@ -17,7 +17,7 @@ from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.lake.capture_sets import chosen_capture
-from jobs.lake.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows
+from jobs.lake.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm, Source
@@ -28,7 +28,7 @@ from jobs.terminal.progress import stage
 from jobs.version import replayer
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.table import Table
-from udfs.errors import CaptureError
+from udfs.errors import CaptureError, LakeError
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,11 @@ class Replayed:
 def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> Replayed:
     """Write the gold tables of one capture set. Raises LakeError, ArgumentError where the capture set does not show the
     cluster that is named, and CaptureError where no algorithm that is asked for can be replayed, since the captures do
-    not tell what they need.
+    not tell what they need. LakeError too where the capture set is ingested again meanwhile.
 
     keep: leave them as they are where the same code has written them from the same silver rows before.
     """
+    written = written_as(spark, run.lake, capture_id)
     run = replace(run, cluster_id=chosen_cluster(spark, run.lake, capture_id, run.cluster_id))
     run_name = run_id(capture_id, run.scenario, run.cluster_id)
     made_by = replayer(decoded_by(spark, run.lake, capture_id))
@@ -66,6 +67,11 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
         run = replace(run, seen={KAFKA_SETTING: seen.profile})
     to = Target(run.lake, run_name, Watch(run.gates, lanes_of(run, asked(run.scenario))))
     refused = write_replays(Source(spark, run, capture_id, run_name, {}), to)
+    if written_as(spark, run.lake, capture_id) != written:
+        raise LakeError(
+            f"{run.lake}: capture set {capture_id} was ingested again while it was replayed, and run {run_name} may be "
+            "of both: run the replay again"
+        )
     done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in refused)
     of_run = RunRows(run_name, capture_id, made_by, seen.told if seen else None, refused)
     to.write_here(spark, run_rows(run, of_run, done), RUNS)

@@ -36,7 +36,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     on = gates_of(told)
     return Run(
         scenario=scenario,
-        captures=resolve_captures(told["captures"] or scenario.captures) if job in READ_CAPTURES else (),
+        captures=captures_of(told, scenario) if job in READ_CAPTURES else (),
         lake=lake,
         run_at=told["run_at"] or datetime.now(UTC),
         master=told["master"],
@@ -54,6 +54,13 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         run_id=told["run"],
         job=job,
     )
+
+
+def captures_of(told: Told, scenario: Scenario) -> tuple[Path | str, ...]:
+    """The files to read. Raises ArgumentError for names that lead to none."""
+    if told["captures"]:
+        return resolve_captures(told["captures"])
+    return resolve_captures(scenario.captures, scenario.places)
 
 
 def cluster_of(told: Told, scenario: Scenario) -> str | None:

@@ -73,7 +73,10 @@ def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
         F.count("*"), F.slice(paths, 1, MOST_FILES), F.min(t.first_time), F.max(t.last_time),
         F.max(_WRITTEN).alias("written"),
     )  # fmt: skip
-    sets = read_table(spark, lake, t).groupBy(t.capture_id).agg(*columns)
+    rows = read_table(spark, lake, t)
+    if not rows.inputFiles():  # while the only set is ingested again
+        return []
+    sets = rows.groupBy(t.capture_id).agg(*columns)
     return [CaptureSet(*row[:-1]) for row in sets.orderBy(F.desc("written"), t.capture_id).collect()]
 
 

@@ -92,6 +92,14 @@ def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:
     return str(row[0])
 
 
+def written_as(spark: SparkSession, lake: str, capture_id: str) -> frozenset[str]:
+    """Which files have the capture set's rows of `captures`: others when it was ingested again, and none while it is.
+    Raises LakeError where there is no table of captures.
+    """
+    rows = rows_of(spark, lake, CAPTURES, capture_id).select(F.input_file_name()).distinct().collect()
+    return frozenset(path for (path,) in rows)
+
+
 def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapping[str, str] | None:
     """Why algorithms of this very run were refused, where the gold tables hold it: `runs` came last. Else None.
 

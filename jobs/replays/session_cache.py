@@ -13,7 +13,7 @@ from jobs.captures.kafka_release import KAFKA_SETTING, PROPOSAL
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.replays.session_answers import QUERIES, TITLE, answer_lines
-from jobs.replays.session_events import session_events
+from jobs.replays.session_events import WITH_SESSIONS, session_events
 from jobs.scenarios.scenario import Lane, values_in
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_sessions import SESSION_TABLES
@@ -29,8 +29,6 @@ from udfs.wire.arrays import Ints
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
-WITH_SESSIONS = 7
-"""The version of Fetch that KIP-227 brought."""
 CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
 PROFILES: Mapping[Value | None, tuple[int, int]] = {
     "3.7": (1, CURRENT),  # before KAFKA-9401

@@ -35,6 +35,7 @@ class Scenario:
     stated. A setting that is no bound, by default or as stated, is not among them.
     replay: by algorithm, the values of each varied setting, in ascending order.
     captures, lake, cluster: as written in the scenario file, resolved against its folder; None where it names none.
+    places: the file and line of each of the captures.
     log_zone: the zone of times in request logs, as written; None where it names none.
     assumed: keys of `captured` that nobody stated.
     """
@@ -42,6 +43,7 @@ class Scenario:
     captured: Mapping[str, Value]
     replay: Mapping[str, Mapping[str, tuple[Value, ...]]]
     captures: tuple[str, ...] = field(default=(), compare=False)
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
     log_zone: str | None = field(default=None, compare=False)
     lake: str | None = field(default=None, compare=False)
     cluster: str | None = field(default=None, compare=False)

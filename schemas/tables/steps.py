@@ -166,7 +166,7 @@ SESSION_EVENTS = table(
                     nullable=True),
     api_version=C("smallint", "Version of the request", nullable=True),
     session_id=C("int", "Fetch session id of the request", nullable=True),
-    session_epoch=C("int", "Fetch session epoch of the request", nullable=True),
+    session_epoch=C("int", "Fetch session epoch of the request; null where that is cut", nullable=True),
     fetch_error=C("smallint", "The response's error, of the session or else of no more than a partition",
                   nullable=True),
     throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),

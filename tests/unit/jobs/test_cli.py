@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,6 +45,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
                 raise fault
 
         monkeypatch.setattr("jobs.session.kernels.begun_session", lambda run: None)
+        monkeypatch.setattr("jobs.terminal.interrupts.cancelled_at_interrupt", nullcontext)
         monkeypatch.setattr(jobs.cli, "import_module", lambda name: SimpleNamespace(main=main))
         code = run_command(argv)
         return code, told[0] if told else None

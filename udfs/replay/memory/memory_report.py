@@ -19,6 +19,7 @@ from schemas.tables.gold_memory import (
     PRODUCER_MEMORY,
 )
 from schemas.tables.table import Table
+from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.arrow import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch.closed_fidelity import PIECES
@@ -159,7 +160,7 @@ def consumer_rows(unit: Unit, done: LanesReplayed, gathered: Gathered) -> Rows:
     columns: Mapping[str, Cell] = {
         **whose(unit, t, done.names),
         **pool_columns(sim, done.speed),
-        t.responses_of: repeated("capture" if done.number == CAPTURED else "closed_loop", n),
+        t.responses_of: repeated(BY_CAPTURE if done.number == CAPTURED else BY_CLOSED_LOOP, n),
         t.variant: pa.array([VARIANTS[code] for code in sim.bounds.variant]),
         t.config_refused: (sim.bounds.size <= largest_fetch(sim)),
         t.responses: sim.runs["read"],
@@ -244,7 +245,7 @@ def producer_rows(unit: Unit, done: Followed, lanes: MemoryLanes, sent: Sent, le
     columns: Mapping[str, Cell] = {
         **whose(unit, t, lanes.names),
         **used_and_waits(sim),
-        t.times_of: pa.array(np.where(done.in_loop, "closed_loop", "capture").tolist(), pa.string()),
+        t.times_of: pa.array(np.where(done.in_loop, BY_CLOSED_LOOP, BY_CAPTURE).tolist(), pa.string()),
         t.sending_threads: sim.bounds.threads,
         t.share_behind: np.full(n, done.behind),
         t.buffer_bytes: sim.bounds.total,

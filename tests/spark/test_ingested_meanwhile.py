@@ -1,0 +1,69 @@
+"""A replay reads a capture set as one run of `ingest` wrote it, or says that it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import jobs.ingest
+import jobs.lake.packed_tables
+import jobs.replay
+from jobs.lake.delta_tables import has_table
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
+from schemas.tables.gold import RUNS
+from udfs.errors import LakeError
+from udfs.facts.pseudonyms import Pseudonyms
+
+PSEUDONYMS = Pseudonyms(b"a key of our own")
+
+
+@pytest.fixture
+def run(repository: Path, tmp_path: Path) -> Run:
+    """Two replays of a sample capture."""
+    scenario = replace(resolve_scenario(None), replay={"fetch_max_bytes": {}, "session_cache": {}})
+    capture = repository / "tests/captures/mixed.pcap.zst"
+    return Run(scenario, (capture,), str(tmp_path / "lake"), datetime(2026, 1, 31, tzinfo=UTC))
+
+
+def test_a_replay_of_what_is_ingested_again_meanwhile_is_refused(
+    spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its later replays and tables would be of other names than its first ones."""
+    capture_id, write = jobs.ingest.ingest(spark, run), jobs.replay.write_packed
+    again = iter([replace(run, pseudonyms=PSEUDONYMS)])
+
+    def write_then_ingest(*of: Any) -> None:
+        write(*of)
+        for other in again:
+            jobs.ingest.ingest(spark, other)
+
+    monkeypatch.setattr(jobs.replay, "write_packed", write_then_ingest)
+    with pytest.raises(LakeError, match=f"capture set {capture_id} was ingested again .*: run the replay again"):
+        jobs.replay.replay(spark, run, capture_id)
+    assert not has_table(spark, run.lake, RUNS)
+    assert jobs.replay.replay(spark, run, capture_id).refused == {}
+
+
+def test_a_capture_set_that_is_being_ingested_again_is_none_until_that_has_ended(
+    spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture_id, keep_files = jobs.ingest.ingest(spark, run), jobs.lake.packed_tables.keep_files
+    told = []
+
+    def keep_and_replay(*of: Any) -> None:
+        keep_files(*of)
+        with pytest.raises(LakeError) as raised:
+            jobs.replay.replay(spark, run, capture_id)
+        told.append(str(raised.value))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs.lake.packed_tables, "keep_files", keep_and_replay)
+        jobs.ingest.ingest(spark, replace(run, pseudonyms=PSEUDONYMS))
+    assert {f"no capture set {capture_id}; run `ingest`" in one for one in told} == {True}
+    assert jobs.replay.replay(spark, run, capture_id).refused == {}
