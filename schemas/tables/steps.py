@@ -66,7 +66,7 @@ LOG_EVENTS = table(
 
 READS = table(
     "reads", "silver",
-    "One row a partition that a fetch read, with what was there to be read; and in front of them (exchange_no below 0) "
+    "One row per partition that a fetch read, with what was there to be read; and before them (exchange_no below 0) "
     "what is known of the logs that each connection read.",
     ("connection_id", "exchange_no", "read_position"), "connection_id",
     topic=C("string", "Topic name"),
@@ -129,14 +129,14 @@ TOPIC_EVENTS = table(
 )  # fmt: skip
 
 REPEATED_LINES = table(
-    "repeated_lines", "silver", "Lines of a request log that a file before theirs has too, a part of them a row.",
+    "repeated_lines", "silver", "Lines of a request log that an earlier file has too, a part of them per row.",
     ("file_no",), "file_no",
     file_no=C("int", "The file's place in the capture set"),
     lines=C("bigint", "How many lines"),
 )  # fmt: skip
 
 EXCHANGE_COUNTS = table(
-    "exchange_counts", "silver", "A connection's exchanges, a part of them a row: how many are not whole, and why.",
+    "exchange_counts", "silver", "A connection's exchanges, a part of them per row: how many are not whole, and why.",
     ("connection_id",), "connection_id",
     connection_id=C("bigint", "As in exchanges"),
     exchanges=C("bigint", "As in capture_quality"),
@@ -150,7 +150,8 @@ EXCHANGE_COUNTS = table(
 
 SESSION_EVENTS = table(
     "session_events", "silver",
-    "What a broker's fetch sessions are replayed from: a row a fetch, with position -1, and one a partition of it.",
+    "What a broker's fetch sessions are replayed from: one row per fetch, with position -1, and one per partition of "
+    "it.",
     ("connection_id", "exchange_no", "position"), "connection_id",
     shard=C("int", "Spark partition that works on the broker"),
     broker=C("string", "As in exchanges"),
@@ -169,7 +170,7 @@ SESSION_EVENTS = table(
     session_epoch=C("int", "Fetch session epoch of the request", nullable=True),
     fetch_error=C("smallint", "The response's error, of the session or else of no more than a partition",
                   nullable=True),
-    throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
+    throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),
     is_follower=C("boolean", "A follower sends it", nullable=True),
     request_bytes=C("bigint", "Size of the request; null where the capture does not tell", "bytes", nullable=True),
     response_bytes=C("bigint", "Size of the response; null where the capture does not tell", "bytes", nullable=True),
@@ -254,7 +255,7 @@ MEMORY_EVENTS = table(
 
 SENT = table(
     "sent", "silver",
-    "One row a batch of a produce request, in the order in which a client began to fill them.",
+    "One row per batch of a produce request, in the order in which a client began to fill them.",
     ("client_id", "client_address", "append_from"), "topic",
     shard=C("int", "Spark partition that works on the client"),
     client_id=C("string", "As in record_batches; empty for none, and where all clients of an address are one process"),

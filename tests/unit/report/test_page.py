@@ -98,7 +98,7 @@ def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None
     told = page("/lake", known(), findings({fidelity: given}))
     glossary = told.partition("What the reasons mean")[2].partition("</details>")[0]
     assert re.findall("<dt>(.*)</dt>", glossary) == ["another_connection"]
-    assert "perhaps of another process of the same <code>client.id</code> and address." in glossary
+    assert "perhaps from another process with the same <code>client.id</code> and address." in glossary
     assert told.index("What to trust") < told.index("What the reasons mean") < told.index('id="glance"')
 
 
