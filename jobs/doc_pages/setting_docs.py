@@ -14,8 +14,8 @@ PAGE = Path("docs/settings.md")
 INTRODUCTION = """\
 # Settings
 
-The settings that `--set` makes lanes of, by replay, and those that `--captured` states. Kafka's own spelling, without the
-prefix, will do: `fetch.max.bytes` is the consumer's in `--set`, and the broker's in `--captured`.
+The settings that `--set` makes lanes of, by replay, and those that `--captured` states. Kafka's own spelling, without
+the prefix, will do: `fetch.max.bytes` is the consumer's in `--set`, and the broker's in `--captured`.
 [scenarios.md](scenarios.md) says how lanes are made. This page is made from
 [conf/settings.yaml](../conf/settings.yaml) by `python -m jobs.doc_pages`.
 
