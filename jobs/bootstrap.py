@@ -75,7 +75,8 @@ def _given_python(given: str) -> Path:
     found = shutil.which(given)
     if not found:
         raise SetupError(
-            f"REFETCH_PYTHON is {given}, which is not there; name a Python with requirements.txt installed, or unset it"
+            f"REFETCH_PYTHON is {given}, which does not exist; name a Python with requirements.txt installed, or unset "
+            "it"
         )
     return Path(found)
 
@@ -87,10 +88,10 @@ def _is_current(python: Path, pins: Sequence[Path]) -> bool:
 def _set_up(python: Path, pins: Sequence[Path]) -> None:
     """Install what is not stamped; a stamp is written last, so that an interrupted set-up is done again."""
     fresh = not _is_current(python, pins[:1])
-    _say(f"Setting up the Python environment in {VENV} (needed once; a few minutes where nothing is cached) ...")
+    _say(f"Setting up the Python environment in {VENV} (needed once; a few minutes if nothing is cached) ...")
     if fresh:
         shutil.rmtree(VENV, ignore_errors=True)
-        _logged(_maker(), "make a virtual environment", "Debian and Ubuntu have it apart: apt install python3-venv.")
+        _logged(_maker(), "make a virtual environment", "On Debian and Ubuntu: apt install python3-venv.")
     install = _installer(python)
     advice = "Check the network, the proxy or the package index that pip or uv is set to."
     if fresh:

@@ -91,7 +91,7 @@ def main(run: Run) -> None:
             refusals.append(str(refusal))
     folder = data_docs(run)
     sys.stdout.write(
-        f"{folder}/index.html\n" if folder else f"No Data Docs: {run.lake} is no folder; give --data-docs\n"
+        f"{folder}/index.html\n" if folder else f"No Data Docs: {run.lake} is not a local folder; give --data-docs\n"
     )
     if refusals:
         raise GateError("\n".join(refusals))

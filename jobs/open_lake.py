@@ -139,6 +139,6 @@ def _not_replayed(lake: str, capture_id: str, algorithm: str) -> LakeError:
     asked = [value for name, value in TRIES.items() if name not in ON_REQUEST] if is_usual else [TRIES[algorithm]]
     job = f"replay --capture={capture_id}" if is_usual else "pipeline --captures=CAPTURES"
     return LakeError(
-        f"{lake} has no replay of {algorithm} over capture set {capture_id}; make one by "
-        f"`./spark-submit.sh {job} --lake={lake} {' '.join(f'--set={value}' for value in asked)}`"
+        f"{lake} has no replay of {algorithm} over capture set {capture_id}; make one with `./spark-submit.sh {job} "
+        f"--lake={lake} {' '.join(f'--set={value}' for value in asked)}`"
     )

@@ -24,7 +24,7 @@ def absolute_lake(lake: str) -> str:
         return path
     folder = Path(path).resolve()
     if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is made where it is missing")
+        raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is created if it is missing")
     return str(folder)
 
 

@@ -105,7 +105,7 @@ def check_refused(run: Run, done: Replayed) -> None:
     if run.strict and done.refused:
         asked_for = len(done.refused) + len(done.algorithms)
         raise CaptureError(
-            f"{len(done.refused)} of {asked_for} replays refused, for what is told above: {', '.join(done.refused)}. "
+            f"{len(done.refused)} of {asked_for} replays refused, for the reasons above: {', '.join(done.refused)}. "
             "--strict asks for all; the tables of the others are written"
         )
 

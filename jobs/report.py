@@ -14,7 +14,7 @@ from udfs.errors import LakeError
 def reported(run: Run, known: KnownRun, found: Findings) -> str:
     """Write the page, where there is to be one. Returns what to tell of it."""
     if run.page is None:
-        return "\nReport: none, for the lake is not a local folder; --out=FILE writes one\n"
+        return "\nReport: none, because the lake is not a local folder; --out=FILE writes one\n"
     # Drawing takes a second to load, which a run without a page does not need.
     from jobs.report_page.page import write_page
 

@@ -57,7 +57,7 @@ def cluster_of(told: Told, scenario: Scenario) -> str | None:
     """The file that describes a cluster. Raises ArgumentError where the job needs one and none is told."""
     cluster: str | None = told["cluster"] or scenario.cluster
     if told["job"] == SIZE and cluster is None:
-        raise ArgumentError("size needs the file of a cluster: --cluster=FILE, or `cluster: FILE` in the scenario")
+        raise ArgumentError("size needs a cluster file: --cluster=FILE, or `cluster: FILE` in the scenario")
     return cluster
 
 
@@ -67,7 +67,9 @@ def lake_and_page(told: Told, scenario: Scenario) -> tuple[str, Path | None]:
     lake = absolute_lake(told_lake)
     page = page_path(told["out"], lake) if job in WRITE_A_PAGE else None
     if job == REPORT and page is None:
-        raise ArgumentError(f"the lake {lake} is not a local folder: say by --out=FILE where the page is to be")
+        raise ArgumentError(
+            f"the lake {lake} is not a local folder: say with --out=FILE where the page is to be written"
+        )
     if job in WRITE_THE_LAKE:
         check_lake_writable(told_lake, lake)
     if page is not None:

@@ -34,7 +34,7 @@ def resolve_captures(named: Iterable[str]) -> tuple[Path | str, ...]:
     named = tuple(named)
     if not named:
         raise ArgumentError(
-            "No captures given: name files, folders or patterns by --captures, or under captures: in a scenario file."
+            "No captures given: name files, folders or patterns with --captures, or under captures: in a scenario file."
         )
     faults: list[str] = []
     remote = {uri for name in named if is_uri(name) for uri in _uris(name, faults)}

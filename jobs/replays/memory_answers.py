@@ -19,13 +19,13 @@ HEAD = (
     "stuck", "remarks",
 )  # fmt: skip
 NOTES = (
-    "  * the smallest pool in which nobody waits; - where somebody does. All columns: of the worst client or broker.",
-    "    Times of the capture, or of the closed loop under other fetch limits, tell when memory is held; a pool delays",
-    "    what comes behind it. not above fetch.max.bytes: the proposal's prototype would not start with such a pool.",
-    "    bound: KIP-74's. starved: connections passed over again and again. stuck: connections that nothing will free",
-    "    memory for, or that are closed because a message is larger than the pool. counts: what a variant takes for",
-    "    used where that is more than what is. A busy producer that waits is replayed in closed loop, with",
-    "    sending.threads threads: of one that has more, more wait, and for longer. throughput: of the captured one.",
+    "  * the smallest pool in which nobody waits; - if somebody does. All columns: of the worst client or broker.",
+    "    Memory is held at captured times, or at those of the closed loop under other fetch limits; a pool delays what",
+    "    comes behind it. not above fetch.max.bytes: the proposal's prototype would not start with such a pool. bound:",
+    "    KIP-74's. starved: connections passed over again and again. stuck: connections for which nothing will free",
+    "    memory, or that are closed because a message is larger than the pool. counts: what a variant counts as used,",
+    "    if more than is used. A busy producer that waits is replayed in closed loop with sending.threads threads; if",
+    "    it has more, more of them wait, and for longer. throughput: of the captured one.",
     NO_ROW,
 )
 WHY = {

@@ -17,8 +17,8 @@ _PYTHON_FAULT = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Exit)\b.*)$", re.
 _JAVA_CAUSE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+.*)$", re.MULTILINE)
 _LONGEST = 500
 _JAVA_GONE = (
-    "its Java process has ended: somebody ended it, or the system did where memory ran out. The same command may be "
-    "tried again, with less beside it"
+    "its Java process has ended: somebody ended it, or the system did because memory ran out. Try the same command "
+    "again, with less running beside it"
 )
 
 
