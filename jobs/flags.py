@@ -110,7 +110,7 @@ def not_taken(job: str, arguments: Sequence[str]) -> str:
     """What to say of arguments that the job's parser does not know: which jobs take them, if any."""
     flags = list(dict.fromkeys(argument.partition("=")[0] for argument in arguments))
     told = [f"{job} does not read {name}, which {_takers(FLAGS[name].jobs)}" for name in flags if name in FLAGS]
-    # Behind a flag that is not taken stand its values.
+    # The values of a flag that is not taken follow it.
     unknown = [argument for argument in arguments if argument.partition("=")[0] not in FLAGS]
     unknown = [argument for argument in unknown if argument.startswith("-") or not told]
     listed = [name for name, flag in FLAGS.items() if job in flag.jobs and flag.options == _LISTED]
@@ -120,7 +120,7 @@ def not_taken(job: str, arguments: Sequence[str]) -> str:
 
 
 def empty(arguments: Mapping[str, object]) -> list[str]:
-    """The flags that are given without any value, as by a variable of the shell that is not set.
+    """The flags given without a value, as when a shell variable is not set.
 
     arguments: the values by name, as argparse has them.
     """

@@ -15,7 +15,7 @@ _HADOOP_CONFIGURED = {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT"
 
 def absolute_lake(lake: str) -> str:
     """The lake's folder from the root, or its URI as it is. Raises ArgumentError where a file is in the way, or the URI
-    bears credentials.
+    contains credentials.
     """
     if has_secret(lake):
         raise ArgumentError(f"--lake {without_secret(lake)}: {NO_SECRETS}")
@@ -63,7 +63,7 @@ def check_page_writable(told: str | None, page: Path) -> None:
 
 
 def _check_writable(folder: Path, what: str, to_do: str) -> None:
-    """Make a folder for temporary files there, or in the nearest folder around it that is there, and remove it."""
+    """Make a folder for temporary files there, or in the nearest existing folder around it, and remove it."""
     there = folder
     try:
         there = next(at for at in (folder, *folder.parents) if at.exists())

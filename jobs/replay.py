@@ -33,10 +33,10 @@ from udfs.errors import CaptureError
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a run came to.
+    """The outcome of a run.
 
     algorithms: those whose tables are written.
-    refused: by name of the others, why the captures do not tell what they need.
+    refused: by name of the others, what the captures lack for them.
     counts: what the gold gate's rules on rows found in the tables; None where the tables are as they were.
     """
 

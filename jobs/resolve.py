@@ -1,4 +1,4 @@
-"""From the arguments of a command line to the run that they ask for: resolved, and checked before Spark starts."""
+"""From command-line arguments to the run that they ask for: resolved, and checked before Spark starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Told = Mapping[str, Any]
 
 
 def resolve_run(arguments: argparse.Namespace) -> Run:
-    """Everything the job is told, checked. Raises ScenarioError, RuleError and ArgumentError."""
+    """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
     told: Told = defaultdict(lambda: None, vars(arguments))
     job, scenario = arguments.job, resolve_scenario(told["scenario"], told["set"] or (), told["captured"] or ())
     cluster = cluster_of(told, scenario)
@@ -54,7 +54,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
 
 
 def cluster_of(told: Told, scenario: Scenario) -> str | None:
-    """The file that describes a cluster. Raises ArgumentError where the job needs one and none is told."""
+    """The file that describes a cluster. Raises ArgumentError if the job needs one and none is given."""
     cluster: str | None = told["cluster"] or scenario.cluster
     if told["job"] == SIZE and cluster is None:
         raise ArgumentError("size needs a cluster file: --cluster=FILE, or `cluster: FILE` in the scenario")

@@ -1,4 +1,4 @@
-"""size: partition limits (KIP-578, a proposal) on a cluster that a file describes, without any capture."""
+"""size: partition limits (KIP-578, a proposal) on a cluster described in a file, without a capture."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALGORITHM = PARTITION_LIMITS.name
 
 
 def own_part(scenario: Scenario) -> Scenario:
-    """What of a scenario is tried on a cluster; stderr tells of settings that are not."""
+    """The part of a scenario that is tried on a cluster; stderr names settings that are not."""
     others = [key for name, lanes in scenario.replay.items() if name != ALGORITHM for key in lanes]
     if others:
         sys.stderr.write(f"refetch: size replays {ALGORITHM} alone, and not {', '.join(dict.fromkeys(others))}\n")

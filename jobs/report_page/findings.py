@@ -89,8 +89,8 @@ class KnownRun:
 
 
 def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: str | None = None) -> KnownRun:
-    """The run of this id, else the newest; of this capture set, where one is named. Raises LakeError where there is
-    none, ArgumentError where there is not the one named.
+    """The run of this id, else the newest; of this capture set, where one is named. Raises LakeError if there is
+    none, ArgumentError if the named one does not exist.
     """
     t = RUNS
     of = "" if capture_id is None else f" of capture set {capture_id}"

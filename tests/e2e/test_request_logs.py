@@ -135,7 +135,7 @@ def test_a_log_has_no_batches_and_a_replay_that_needs_them_says_so(logs: Capture
     assert logs.rows(RECORD_BATCHES) == []
     run = log_run(logs.path)
     only_fetches = replace(run, scenario=replace(run.scenario, replay={"fetch_max_bytes": {}}))
-    with pytest.raises(CaptureError, match="do not tell the sizes of record batches"):
+    with pytest.raises(CaptureError, match="which lack the sizes of record batches"):
         replay(logs.spark, only_fetches, logs.capture_id)
 
 

@@ -1,4 +1,4 @@
-"""From the captured fetches of a connection to what it would read in any lane: who wants which partitions, and when."""
+"""From a connection's captured fetches to what it would read in any lane: who wants which partitions, and when."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def servings_of(kept: Columns, numbers: list[int], logs: list[Log], unit: Unit) 
 
 
 def placed(moves: Moves, numbers: list[int], logs: list[Log], unit: Unit) -> Placed:
-    """The moves, placed in the unit's logs. Of a log that breaks off it is not told that a move leads elsewhere."""
+    """The moves, placed in the unit's logs. For a log that breaks off, it is not known that a move leads elsewhere."""
     partition = places_of(numbers, moves.partition)
     begin, _ = read_from_to(logs, unit, partition, moves.fetch_offset, np.zeros_like(moves.returned))
     _, expected = read_from_to(logs, unit, partition, moves.from_offset, np.maximum(moves.returned, 0))
@@ -218,7 +218,7 @@ def rules_of(intent: Intent, lanes: Lanes, clients: ClientLanes, seeds: Ints) ->
     profile = chosen(clients.profile, intent.profile)
     has_session = np.where(clients.profile == AS_CAPTURED, limits[READS.in_session] == 1, profile != LIBRDKAFKA)
     polls = clients.max_poll_records
-    # Where no response took two polls, the pace does not tell work beside a fetch from what delays it.
+    # Where no response took two polls, the pace cannot distinguish work beside a fetch from what delays it.
     is_told = intent.most_records > polls[0]
     overlaps = is_told | (clients.us_per_record != AS_CAPTURED) | (polls != polls[0])
     is_old = UNSET < limits[READS.api_version] < FIRST_WITH_MAX_BYTES

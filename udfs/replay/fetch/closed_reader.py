@@ -1,4 +1,4 @@
-"""The closed loop of one reader: each of its connections in every lane, summed up, and held against the capture."""
+"""The closed loop of one reader: each of its connections in every lane, summed up and compared with the capture."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ClosedReader:
     def nodes(self) -> dict[int, Observed]:
         """What was seen of each node: a connection, with those opened anew in its place; by the first one's id.
 
-        Where there are several processes, it is not told which connection replaces which: each is a node of its own.
+        If there are several processes, it is not known which connection replaces which: each is a node of its own.
         """
         seen = {connection: of for connection, of in self.connections.items() if of.fetches}
         return nodes_of(seen) if is_one_process(seen.values()) else seen
@@ -79,7 +79,7 @@ class ClosedReader:
 
 @dataclass(frozen=True)
 class ClosedTotals:
-    """What all connections of a reader come to.
+    """The totals of all connections of a reader.
 
     sent: int64[lanes] requests. finished: int64[lanes], 1 where all was read. catch_up: int64[partitions, lanes] in us,
     NO_BACKLOG or NEVER. given_up: int64[partitions], 1 where the reader left a backlog that lane 0 had not read, for
