@@ -57,7 +57,7 @@ def check_page_writable(told: str | None, page: Path) -> None:
     if page.exists() and os.access(page, os.W_OK):
         return
     if told is None:
-        _check_writable(page.parent, f"the page {page}", "name another place by --out=FILE")
+        _check_writable(page.parent, f"the page {page}", "name another place with --out=FILE")
     else:
         _check_writable(page.parent, f"--out {told}", "name a file in a folder that this user may write")
 

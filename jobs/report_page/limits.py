@@ -138,7 +138,7 @@ def drawn(found: Findings) -> str:
         for row in found.of(fidelity)
         if (row[t.algorithm], row["reason"]) == (ALGORITHM, Verdict.NOT_SHOWN.value)
     )
-    return f"; placement by {counted(changes, 'change')} is drawn, for no Metadata response shows it" if changes else ""
+    return f"; placement by {counted(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
 
 
 def nearest_limit(found: Findings, span: float) -> str:

@@ -90,7 +90,7 @@ def shared(row: Row) -> str:
 
 def but_for_larger(held: int, bound: int) -> str:
     """What lets a consumer hold more than KIP-74's bound, where it does."""
-    return "" if held <= bound else ", which first batches of responses exceed, for these come whole however large"
+    return "" if held <= bound else ", which first batches of responses exceed, since these come whole however large"
 
 
 def at_most(count: int) -> str:

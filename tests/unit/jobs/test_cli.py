@@ -361,8 +361,8 @@ def test_a_report_is_made_of_a_lake_that_cannot_be_written(
     monkeypatch.setattr("jobs.places.TemporaryDirectory", read_only(folder / "lake"))
     assert run("report", "--lake=lake") == (2, None)
     assert capsys.readouterr().err == (
-        f"refetch: the page {folder / 'lake/report.html'}: nothing can be written there "
-        f"({folder / 'lake'}: Permission denied); name another place by --out=FILE\n"
+        f"refetch: the page {folder / 'lake/report.html'}: nothing can be written there ({folder / 'lake'}: Permission "
+        "denied); name another place with --out=FILE\n"
     )
     assert run("report", "--lake=lake", "--out=page.html")[0] == 0
 

@@ -194,7 +194,7 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
 def test_where_more_is_held_than_kip_74_bounds_what_lets_it_is_said(held: int, is_more: bool) -> None:
     most = one_of_client(record_bytes=100, used_bytes_max=held, memory_bound_bytes=2000)
     told = needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
-    assert ("which first batches of responses exceed, for these come whole however large" in told) == is_more
+    assert ("which first batches of responses exceed, since these come whole however large" in told) == is_more
 
 
 def test_what_is_held_under_other_fetch_limits_is_told_without_the_replay_of_them() -> None:

@@ -78,8 +78,8 @@ def test_a_capture_of_responses_alone_says_that_requests_may_be_missing() -> Non
     row = Row(protocol="other", connections=80, doubled_packets=0, one_sided=79)
     one_way = findings({apis: [], connections: [row]})
     hint = (
-        "of 79 connections only one side was captured; if they are Kafka's, capture both directions, for responses are "
-        "known by their requests"
+        "of 79 connections only one side was captured; if they are Kafka's, capture both directions, because "
+        "responses are recognised by their requests"
     )
     assert f"  {hint}" in lost_lines(one_way)
     assert trusted(one_way).startswith(f"No: the capture shows no request; {hint}; ")
@@ -108,7 +108,7 @@ def test_of_tls_alone_a_plaintext_listener_is_asked_for() -> None:
     assert told.startswith(
         "No Kafka traffic was found in 3 files (1,200 packets in the first 1; connections: 2 other, 5"
     )
-    assert told.endswith(", and that the listener is a plaintext one, for TLS is not decrypted.")
+    assert told.endswith(", and that the listener is plaintext, because TLS is not decrypted.")
 
 
 def test_a_kafka_connection_without_an_exchange_is_kafkas_traffic() -> None:
