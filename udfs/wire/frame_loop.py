@@ -1,8 +1,8 @@
 """Decodes the frames of a batch one after the other, each by the function that reads its version.
 
 Output is one flat int64 buffer. Columns that a row may leave out hold their defaults before the loop begins. A frame
-that fails gives back the rows that it took. So does a frame whose rows do not fit: the loop stops there, and is called
-again when there is more room.
+that fails gives back the rows that it took. So does a frame for whose rows there is no room: the loop stops there, and
+is called again when there is more.
 """
 
 from __future__ import annotations

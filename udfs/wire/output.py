@@ -104,8 +104,7 @@ class Output:
 
 @dataclass(slots=True, eq=False)
 class Experience:
-    """What a program's batches needed, so that the next one has room at once: `rows_per_frame` and `rows_per_byte` of
-    the
+    """What batches of a program needed, so that the next has room at once: `rows_per_frame` and `rows_per_byte` of the
     last one, float64[levels], and the `columns` that any has set, bool[columns].
     """
 
@@ -150,7 +149,6 @@ def allocate(program: Program, capacity: Ints, has_room: Bools) -> Output:
 def unwritten(cells: int) -> Ints:
     """int64[cells] that hold anything.
 
-    They come from Arrow's pool, which keeps what is given back: memory new to a process costs as much as decoding into
-    it.
+    They are of Arrow's pool, which keeps what is given back: memory new to a process costs as much as decoding into it.
     """
     return np.frombuffer(memoryview(pa.allocate_buffer(cells * CELL_BYTES)), np.int64)
