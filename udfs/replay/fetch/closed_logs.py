@@ -1,8 +1,8 @@
 """What can be read of a connection's partitions: their known batches, and what offsets and sizes mean in them.
 
 A batch can be read from the time when a response first showed it, or a high watermark above it; from the beginning,
-if the first response did. A consumer's own fetches show best when it could read a batch: followers get one before
-the high watermark is above it.
+if the first response did. When a consumer could read it, its own fetches tell better than those of others: followers
+get a batch before the high watermark is above it.
 """
 
 from __future__ import annotations
