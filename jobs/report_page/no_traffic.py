@@ -16,7 +16,7 @@ TO_CHECK = (
     "check that the brokers' port and interface were captured, both directions of connections, and whole packets "
     "(`tcpdump -s 0`)"
 )
-PLAINTEXT = ", and that the listener is plaintext, because TLS is not decrypted"
+PLAINTEXT = ", and that the listener is a plaintext one, for TLS is not decrypted"
 
 
 def no_traffic(captures: Sequence[Row], apis: Sequence[Row], connections: Sequence[Row]) -> str | None:

@@ -109,7 +109,7 @@ CAPTURE = FaultReasons(
         "row_without_value": Reason("Rows of a frame dump without a value that every row needs.", DUMP),
         "direction_unknown": Reason("Rows of a frame dump that are neither `request` nor `response`.", DUMP),
         "timestamp_implausible": Reason("Rows of a frame dump from before 1970 or after 2116.", DUMP),
-        "address_malformed": Reason("Rows of a frame dump with an address that is not an IP address and port.", DUMP),
+        "address_malformed": Reason("Rows of a frame dump with an address that is no IP address and port.", DUMP),
         "rows_damaged": Reason("Rows of a frame dump that cannot be read.", COPY),
     },
 )

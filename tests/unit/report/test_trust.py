@@ -108,7 +108,7 @@ def test_of_tls_alone_a_plaintext_listener_is_asked_for() -> None:
     assert told.startswith(
         "No Kafka traffic was found in 3 files (1,200 packets in the first 1; connections: 2 other, 5"
     )
-    assert told.endswith(", and that the listener is plaintext, because TLS is not decrypted.")
+    assert told.endswith(", and that the listener is a plaintext one, for TLS is not decrypted.")
 
 
 def test_a_kafka_connection_without_an_exchange_is_kafkas_traffic() -> None:
