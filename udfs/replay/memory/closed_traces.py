@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
+from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.fetch.client_pace import line
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.drained import FETCH, RESPONSE, UNKNOWN, Exchanges
@@ -30,7 +31,7 @@ MOST_RESPONSES = 4 * MOST_EXCHANGES
 
 
 class Responses(NamedTuple):
-    """Responses of the closed loop in the order of their requests, int64[n] each.
+    """Responses of the closed loop in the order of their requests, int64[n] each: the columns of CLOSED_RESPONSES.
 
     number: its own. connection: its id. held: us from came on, or NOT_GIVEN_BACK.
     """
@@ -84,17 +85,20 @@ class ClosedLoop:
 
     def _add_responses(self, batch: pa.RecordBatch) -> None:
         t = MEMORY_EVENTS
-        lane, left_out = numbers_of(batch, t.lane, 0), numbers_of(batch, t.left_out, 0)
-        names = (t.exchange_no, t.connection_id, t.time, t.came, t.held, t.returned_bytes, t.records, t.partitions)
-        rows = Responses(*(numbers_of(batch, name, NOT_GIVEN_BACK) for name in names))
-        room = max(MOST_RESPONSES - self.count, 0)
-        for number in np.unique(lane).tolist():
-            mine = lane == number
-            self.left_out[number] += int(left_out[mine].sum()) + int(mine[room:].sum())
-            kept = Responses(*(column[:room][mine[:room]] for column in rows))
-            self.parts.setdefault(number, []).append(kept)
-        self.count += min(len(lane), room)
+        lanes, left_out = (numbers_of(batch, name, 0).tolist() for name in (t.lane, t.left_out))
+        for lane, left, stream in zip(lanes, left_out, batch[t.responses], strict=True):
+            self.left_out[lane] += left
+            for responses in unpack_rows(stream):
+                self._add_lane(lane, responses)
         self.unchecked.update(reason for reason in batch[t.unchecked].unique().to_pylist() if reason)
+
+    def _add_lane(self, lane: int, responses: pa.RecordBatch) -> None:
+        room = max(MOST_RESPONSES - self.count, 0)
+        kept = responses.slice(0, room)
+        self.left_out[lane] += responses.num_rows - kept.num_rows
+        columns = (numbers_of(kept, column, NOT_GIVEN_BACK) for column in CLOSED_RESPONSES.columns)
+        self.parts.setdefault(lane, []).append(Responses(*columns))
+        self.count += kept.num_rows
 
     def responses(self, number: int) -> Responses:
         """All of one number's."""
