@@ -21,6 +21,7 @@ from jobs.replays.memory_fetches import limits_of_memory
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from udfs.replay.fetch.carried_reads import reads_of
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_replay import RowsOf, nothing, replay_fetches
 from udfs.replay.fetch.fetch_report import ALGORITHM
@@ -42,10 +43,10 @@ def replay(source: Source) -> DataFrame:
 
 
 def replayed(reads: DataFrame, lanes: FetchLanes, run_id: str, shards: int, others: RowsOf) -> DataFrame:
-    """Packed rows of the gold tables, and `others`, from rows of READS: one shuffle, by reader."""
+    """Packed rows of the gold tables, and `others`, from rows of CARRIED_READS: one shuffle, by reader."""
 
     def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from replay_fetches(rows, lanes, run_id, others)
+        yield from replay_fetches(map(reads_of, rows), lanes, run_id, others)
 
     return packed_in_order(reads, shards, READER_ORDER, replay)
 
