@@ -49,6 +49,7 @@ HELD_BYTES = 16 << 20
 HELD_BATCHES = 64
 """Most batches of a table that are held; then they are made one, for each takes memory beside its few rows."""
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a worker has one core
+_READ = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 @cache
@@ -135,7 +136,7 @@ def packed_together(
 
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
     """The rows in one value of the column `rows`, or another IPC stream."""
-    yield from map(_plain, pa.ipc.open_stream(packed.as_buffer()))
+    yield from map(_plain, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

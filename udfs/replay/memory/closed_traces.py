@@ -21,10 +21,10 @@ from udfs.replay.fetch.client_pace import line
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.drained import FETCH, RESPONSE, UNKNOWN, Exchanges
 from udfs.replay.memory.given_up import GivenUp, TakenOver, when_gone
-from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK, Trace
-from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, all_of, answered, trace_of_responses
+from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK
+from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, all_of
 from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Floats, Ints
 
 MOST_RESPONSES = 4 * MOST_EXCHANGES
 """Most responses of a process that are kept, of all lanes together: 64 bytes each."""
@@ -112,29 +112,33 @@ class ClosedLoop:
 
 
 class Beside(NamedTuple):
-    """What a connection's responses take beside records: bytes in all, and for each partition with records; and how
-    long a byte takes to come (us)."""
+    """What connections' responses take beside records: bytes in all, and for each partition with records; and how long
+    a byte takes to come (us). float64[n] each."""
 
-    size: float
-    partition: float
-    byte_us: float
+    size: Floats
+    partition: Floats
+    byte_us: Floats
 
 
-def beside(rows: Exchanges) -> Beside:
-    """As measured on the captured fetches of a connection."""
+def beside(rows: Exchanges) -> tuple[float, float, float]:
+    """The columns of Beside as measured on the captured fetches of a connection."""
     size, partition = line(rows.served, np.maximum(rows.size - rows.returned, 0))
     took = np.maximum(rows.came - np.clip(rows.started, rows.asked, rows.came), 0)
-    return Beside(size, partition, float(took.sum()) / max(int(rows.size.sum()), 1))
+    return size, partition, float(took.sum()) / max(int(rows.size.sum()), 1)
+
+
+def of_connection(rows: Exchanges, connection: int) -> Exchanges:
+    """One connection's exchanges."""
+    return Exchanges(*(column[rows.connection == connection] for column in rows))
 
 
 def as_exchanges(found: Responses, captured: Exchanges, max_bytes: int) -> Exchanges:
     """The responses with all that exchanges have. captured: the captured fetches of the same connections."""
-    size, started = np.zeros_like(found.came), found.came.copy()
-    for connection in np.unique(found.connection).tolist():
-        mine = found.connection == connection
-        of = beside(Exchanges(*(column[captured.connection == connection] for column in captured)))
-        size[mine] = found.returned[mine] + np.round(of.size + of.partition * found.partitions[mine]).astype(np.int64)
-        started[mine] -= np.round(of.byte_us * size[mine]).astype(np.int64)
+    connections, which = np.unique(found.connection, return_inverse=True)
+    each = [beside(of_connection(captured, connection)) for connection in connections.tolist()]
+    of = Beside(*np.array(each).reshape(-1, len(Beside._fields)).T[:, which])
+    size = found.returned + np.round(of.size + of.partition * found.partitions).astype(np.int64)
+    started = found.came - np.round(of.byte_us * size).astype(np.int64)
     n, pinned, none = len(size), found.held == NOT_GIVEN_BACK, np.zeros_like(found.came)
     unknown = np.full(n, UNKNOWN)
     return Exchanges(
@@ -147,6 +151,8 @@ def as_exchanges(found: Responses, captured: Exchanges, max_bytes: int) -> Excha
 
 def with_given_up(found: Responses, left: Left, gathered: Gathered) -> Responses:
     """The responses, held until all that is given up of them is gone, too."""
+    if not len(left.response):
+        return found
     order = np.argsort(found.number, kind="stable")
     place = np.searchsorted(found.number[order], left.response)
     is_here = np.append(found.number[order], UNKNOWN)[place] == left.response
@@ -168,18 +174,17 @@ def taken_over_of(gathered: Gathered) -> TakenOver:
     return TakenOver(*map(np.concatenate, zip(none, *gathered.takeovers, strict=True)))
 
 
-def closed_exchanges(gathered: Gathered, closed: ClosedLoop, number: int, max_bytes: int) -> Exchanges:
-    """The exchanges of a process under the fetch limits of this number, in the order of their requests."""
+def closed_exchanges(
+    gathered: Gathered, captured: Exchanges, closed: ClosedLoop, number: int, max_bytes: int
+) -> Exchanges:
+    """The exchanges of a process under the fetch limits of this number, in the order of their requests.
+
+    captured: those of the capture that were answered.
+    """
     found = with_given_up(closed.responses(number), closed.left(number), gathered)
-    captured = answered(gathered)
     is_replayed = (captured.api_key == FETCH) & np.isin(captured.connection, found.connection)
     fetches, others = (Exchanges(*(column[rows] for column in captured)) for rows in (is_replayed, ~is_replayed))
     joined = zip(others, as_exchanges(found, fetches, max_bytes), strict=True)
     rows = Exchanges(*(np.concatenate(columns) for columns in joined))
     order = np.argsort(rows.asked, kind="stable")
     return Exchanges(*(column[order] for column in rows))
-
-
-def closed_trace(gathered: Gathered, closed: ClosedLoop, number: int, max_bytes: int) -> Trace:
-    """The same as the replay takes it. max_bytes: fetch.max.bytes of the fetches."""
-    return trace_of_responses(closed_exchanges(gathered, closed, number, max_bytes))

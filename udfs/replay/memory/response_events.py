@@ -13,7 +13,7 @@ from schemas.tables.table import Table
 from udfs.arrow import array_of
 from udfs.facts.arrow_tables import nulls_besides, rows_of, stream_of
 from udfs.replay.fetch.closed_fidelity import UNCHECKED
-from udfs.replay.fetch.closed_reader import Ready, closed_totals
+from udfs.replay.fetch.closed_reader import ClosedTotals, Ready
 from udfs.replay.fetch.closed_responses import Kept
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.key_numbers import partition_of
@@ -27,25 +27,30 @@ RESPONSES_A_ROW = 1 << 12
 """Most responses in a row: of one client's rows, which lie together, those of few lanes are in an Arrow batch."""
 
 
-def response_events(reader: Ready, limits: FetchLanes) -> Iterator[pa.RecordBatch]:
-    """Every response of a consumer, one lane after the other.
+def room_for(reader: Ready, limits: FetchLanes) -> int:
+    """The most responses of a consumer in a lane that are kept; none of a follower.
 
     A response with records completes a batch at least; of the others there are as many as captured, or little more.
     """
+    if reader.name[-1] != CONSUMER:
+        return 0
     needed = sum(of.batches + 2 * of.count + 16 for of in reader.seen)
-    totals = closed_totals(reader, limits, min(needed, MOST_RESPONSES // len(limits.names)))
+    return min(needed, MOST_RESPONSES // len(limits.names))
+
+
+def response_events(reader: Ready, totals: ClosedTotals) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Every response of a consumer, one lane after the other."""
+    yield from ((MEMORY_EVENTS, rows) for rows in rows_by_lane(reader, totals))
+
+
+def rows_by_lane(reader: Ready, totals: ClosedTotals) -> Iterator[pa.RecordBatch]:
+    """The same without their table."""
     unchecked = sorted({drift for _, _, drift in totals.verdicts if drift in UNCHECKED})
-    for lane in range(len(limits.names)):
+    for lane in range(len(totals.sent)):
         if totals.kept.total[lane]:
             yield lane_rows(reader, lane, totals.kept, next(iter(unchecked), None))
         if totals.kept.given_up.total[lane]:
             yield given_up_rows(reader, lane, totals.kept)
-
-
-def consumers_response_events(reader: Ready, limits: FetchLanes) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The same with their table; none of a follower."""
-    if reader.name[-1] == CONSUMER:
-        yield from ((MEMORY_EVENTS, rows) for rows in response_events(reader, limits))
 
 
 def of_client(reader: Ready, lane: int, rows: int) -> dict[str, pa.Array[Any] | Ints]:
