@@ -129,7 +129,8 @@ def beside(rows: Exchanges) -> tuple[float, float, float]:
 
 def of_connection(rows: Exchanges, connection: int) -> Exchanges:
     """One connection's exchanges."""
-    return Exchanges(*(column[rows.connection == connection] for column in rows))
+    mine = rows.connection == connection
+    return Exchanges(*(column[mine] for column in rows))
 
 
 def as_exchanges(found: Responses, captured: Exchanges, max_bytes: int) -> Exchanges:

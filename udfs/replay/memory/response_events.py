@@ -86,24 +86,23 @@ def given_up_rows(reader: Ready, lane: int, kept: Kept) -> pa.RecordBatch:
     return rows_of(t, {**columns, **nulls_besides(t, columns, n)})
 
 
-def lane_rows(
-    reader: Ready, lane: int, kept: Kept, unchecked: str | None, most: int = RESPONSES_A_ROW
-) -> pa.RecordBatch:
-    """Rows of MEMORY_EVENTS with at most `most` responses each; the first one tells how many there was no room for.
+def lane_rows(reader: Ready, lane: int, kept: Kept, unchecked: str | None) -> pa.RecordBatch:
+    """Rows of MEMORY_EVENTS with responses; the first one tells how many there was no room for.
 
     unchecked: why the closed loop cannot be checked, if so.
     """
     t, responses = MEMORY_EVENTS, responses_of(reader, lane, kept)
-    first = np.arange(0, responses.num_rows, most)
+    first = np.arange(0, responses.num_rows, RESPONSES_A_ROW)
     left_out = np.zeros_like(first)
     left_out[:1] = kept.total[lane] - responses.num_rows
+    streams = [stream_of(responses.slice(at, RESPONSES_A_ROW)) for at in first.tolist()]
     columns: dict[str, pa.Array[Any] | Ints] = {
         **of_client(reader, lane, len(first)),
         t.connection_id: np.zeros_like(first),
         t.exchange_no: first,
         t.time: responses[CLOSED_RESPONSES.time].to_numpy()[first],
         t.kind: np.full(len(first), RESPONSE),
-        t.responses: pa.array([stream_of(responses.slice(at, most)) for at in first.tolist()], pa.binary()),
+        t.responses: pa.array(streams, pa.binary()),
         t.unchecked: pa.array([unchecked] * len(first), pa.string()),
         t.left_out: left_out,
     }
