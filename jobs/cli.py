@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
@@ -108,22 +109,23 @@ def _run_job(arguments: argparse.Namespace) -> None:
     from jobs.resolve import resolve_run
 
     run = resolve_run(arguments)
+    from jobs.gates.rule_failures import rule_failures_told
     from jobs.terminal.failures import spark_failures_told
 
-    with spark_failures_told():
-        _job(run).main(run)
+    with spark_failures_told(), rule_failures_told(run.gates.rules), ExitStack() as until_done:
+        _job(run, until_done).main(run)
 
 
-def _job(run: Run) -> ModuleType:
+def _job(run: Run, until_done: ExitStack) -> ModuleType:
     """The job's module, loaded while Spark starts, which takes as long. `size` reads a file before it starts Spark."""
     if run.job == SIZE:
         return import_module(f"jobs.{run.job}")
     from jobs.session.kernels import begun_session
-    from jobs.terminal.interrupts import cancel_at_interrupt
+    from jobs.terminal.interrupts import cancelled_at_interrupt
 
     with ThreadPoolExecutor(max_workers=1) as beside:
         loaded = beside.submit(import_module, f"jobs.{run.job}")
-        cancel_at_interrupt(begun_session(run))
+        until_done.enter_context(cancelled_at_interrupt(begun_session(run)))
     return loaded.result()
 
 

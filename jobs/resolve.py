@@ -16,7 +16,7 @@ from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.places import absolute_lake, check_lake_writable, check_page_writable, docs_folder, page_path
 from jobs.run import Run
-from jobs.scenarios.scenario import Scenario
+from jobs.scenarios.scenario import Scenario, with_topics_called
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.errors import ArgumentError
 
@@ -28,17 +28,20 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
     told: Told = defaultdict(lambda: None, vars(arguments))
     job, scenario = arguments.job, resolve_scenario(told["scenario"], told["set"] or (), told["captured"] or ())
+    pseudonyms = pseudonyms_by(told["pseudonymise"])
+    if pseudonyms is not None:
+        scenario = with_topics_called(scenario, pseudonyms.topic_given)
     cluster = cluster_of(told, scenario)
     lake, page = lake_and_page(told, scenario)
     on = gates_of(told)
     return Run(
         scenario=scenario,
-        captures=resolve_captures(told["captures"] or scenario.captures) if job in READ_CAPTURES else (),
+        captures=captures_of(told, scenario) if job in READ_CAPTURES else (),
         lake=lake,
         run_at=told["run_at"] or datetime.now(UTC),
         master=told["master"],
         log_zone=checked_zone(told["log_zone"] or scenario.log_zone),
-        pseudonyms=pseudonyms_by(told["pseudonymise"]),
+        pseudonyms=pseudonyms,
         spark_conf=spark_properties(told["conf"] or ()),
         cluster=cluster,
         gates=read_gates(told["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
@@ -51,6 +54,13 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         run_id=told["run"],
         job=job,
     )
+
+
+def captures_of(told: Told, scenario: Scenario) -> tuple[Path | str, ...]:
+    """The files to read. Raises ArgumentError for names that lead to none."""
+    if told["captures"]:
+        return resolve_captures(told["captures"])
+    return resolve_captures(scenario.captures, scenario.places)
 
 
 def cluster_of(told: Told, scenario: Scenario) -> str | None:

@@ -6,6 +6,7 @@ import hashlib
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,18 @@ class CapturePlan:
     def has_packets(self) -> bool:
         """Whether the facts come from packets, which request logs only add to."""
         return not self.logs.ranges or any(index.counts.packets for index in self.indexes)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether packets of a connection are read in the order in which they are followed: those of one capture point,
+        which sequence numbers put right, and frames, which they do not, where the dumps have them by time.
+        """
+        files = dict.fromkeys(file_no for file_no, _ in self.packets.ranges)
+        dumps = [index for index in map(self.indexes.__getitem__, files) if index.format in MAGICS.values()]
+        one_point = len({self.orders[file_no].point for file_no in files}) == 1
+        spans = [(d.first_ts_ns, d.last_ts_ns) for d in dumps if d.first_ts_ns is not None and d.last_ts_ns is not None]
+        apart = all(last < first for (_, last), (first, _) in pairwise(spans))
+        return one_point and apart and all(dump.rows_by_time for dump in dumps)
 
 
 def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int, log_zone: str = UTC) -> CapturePlan:

@@ -53,12 +53,12 @@ def packed_rows(
 ) -> DataFrame:
     """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
     shard_of, capture_id, orders = plan.packets.shard_of_bucket, plan.capture_id, plan.orders
-    one_point = len({orders[file_no].point for file_no, _ in plan.packets.ranges}) == 1
+    in_order = plan.in_order
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, file_no in ranges_in(batches):
             for packets in packets_of(part, file_no, orders[file_no]):
-                yield runs_of(packets, shard_of[packets["bucket"].to_numpy()], one_point=one_point)
+                yield runs_of(packets, shard_of[packets["bucket"].to_numpy()], in_order=in_order)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         packets = chain.from_iterable(map(packets_in, batches))

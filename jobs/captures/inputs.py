@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -23,13 +24,16 @@ CAPTURE_NAME = re.compile(r"\.(p?cap|pcapng)\d*(\.gz|\.zst)?$|\.(parquet|arrow)$
 those are meant whose content is a capture or a request log; a file that is named itself may have any name."""
 READ_FILES = "a capture, a frame dump (.parquet, .arrow) or a request log"
 MOST_NAMED = 3
+NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
-def resolve_captures(named: Iterable[str]) -> tuple[Path | str, ...]:
+def resolve_captures(named: Iterable[str], places: Mapping[str, str] = NOWHERE) -> tuple[Path | str, ...]:
     """The files meant by file names, folders (not their subfolders) and patterns (`**` goes down), each once, sorted.
 
     Paths are absolute; what was named by a URI is a URI. Raises ArgumentError that lists every name that leads to
     nothing or to a file that cannot be read.
+
+    places: by name the file and line that has it, which is told of a name that leads to nothing.
     """
     named = tuple(named)
     if not named:
@@ -37,8 +41,14 @@ def resolve_captures(named: Iterable[str]) -> tuple[Path | str, ...]:
             "No captures given: name files, folders or patterns with --captures, or under captures: in a scenario file."
         )
     faults: list[str] = []
-    remote = {uri for name in named if is_uri(name) for uri in _uris(name, faults)}
-    found = {path.resolve() for name in named if not is_uri(name) for path in _paths(name, faults)}
+    found, remote = set[Path](), set[str]()
+    for name in named:
+        told: list[str] = []
+        if is_uri(name):
+            remote.update(_uris(name, told))
+        else:
+            found.update(path.resolve() for path in _paths(name, told))
+        faults.extend(f"{places[name]}: {fault}" if name in places else fault for fault in told)
     faults.extend(fault for path in sorted(found) if (fault := _unreadable(path)))
     if faults:
         raise ArgumentError("\n  ".join(["Captures cannot be read:", *faults]))

@@ -25,6 +25,7 @@ from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 from pyspark.sql import DataFrame
 
+from jobs.gates.rule_failures import spark_message
 from jobs.gates.rules import ExpectationRule, QueryRule, Rule
 from jobs.gates.set_rules import MOST_EXAMPLES, Finding, SetRule, example
 from jobs.gates.views import query_of
@@ -186,7 +187,7 @@ def _rule_of(result: ExpectationValidationResult) -> str:
 def _finding(rule: Rule, result: ExpectationValidationResult) -> Finding:
     """What an expectation found. Raises EvaluationError where it could not be applied."""
     if fault := _exception(result.exception_info or {}):
-        raise EvaluationError(f"{rule.place}: {rule.name} could not be applied: {fault}")
+        raise EvaluationError(f"{rule.place}: {rule.name} could not be applied: {spark_message(fault)}")
     if result.success:
         return Finding(0)
     told: dict[str, Any] = result.result

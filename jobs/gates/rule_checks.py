@@ -7,10 +7,10 @@ from functools import partial, reduce
 from typing import TypeGuard
 
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.gates.rule_failures import spark_message
 from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
 from jobs.gates.views import asked_tables, expression_of, query_of
 from jobs.lake.delta_tables import no_rows
@@ -20,8 +20,6 @@ from schemas.tables.table import Table
 from udfs.errors import RuleError
 
 _ANY_LANE = (CAPTURED_LANE,)
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Where pyspark logs an exception that it raises as well."""
 
 
 def check_rules(spark: SparkSession, gates: Gates) -> None:
@@ -35,16 +33,10 @@ def check_rules(spark: SparkSession, gates: Gates) -> None:
 
 def _of_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
     """Each rule's first fault, in the first table where it has one."""
-    for name in _LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True
-    try:
-        # Mostly nothing is wrong, and all together are read sooner than one by one.
-        if not _told(partial(_read_together, spark, rules)):
-            return []
-        told = [(rule, _told(partial(_read, spark, rule, table))) for rule in rules for table in rule.tables]
-    finally:
-        for name in _LOGGERS:
-            PySparkLogger.getLogger(name).disabled = False
+    # Mostly nothing is wrong, and all together are read sooner than one by one.
+    if not _told(partial(_read_together, spark, rules)):
+        return []
+    told = [(rule, _told(partial(_read, spark, rule, table))) for rule in rules for table in rule.tables]
     first = {rule.name: Fault(rule.place, f"{rule.name}: {fault}") for rule, fault in reversed(told) if fault}
     return list(first.values())
 
@@ -82,8 +74,7 @@ def _told(read: Callable[[], None]) -> str:
     try:
         read()
     except PySparkException as fault:
-        first = next(line for line in str(fault).splitlines() if line.strip())
-        return first.partition(" SQLSTATE")[0]
+        return spark_message(str(fault))
     return ""
 
 

@@ -183,7 +183,7 @@ def _wrong_form(gate: Gate, text: RuleText, tables: tuple[Table, ...]) -> Iterab
             yield f"the query does not ask {{{OWN_TABLE}}}"
         for name in _named(text.query):
             if name not in known:
-                yield f"unknown table {{{name}}}{did_you_mean(name, known)}"
+                yield f"unknown table {{{name}}}{did_you_mean(name, sorted(known))}"
     elif len(text.expectation or {}) != 1:
         yield "give one expectation, with its arguments"
 
@@ -198,6 +198,10 @@ def _told(error: ErrorDetails) -> str:
         return f"unknown key `{key}`{did_you_mean(key, RuleText.model_fields)}"
     if error["type"] == "missing":
         return f"`{key}` is missing"
+    if error["type"] == "list_type":
+        return (
+            f"`{key}` is a name or a list of names; every table with some columns is `every_table_with: [...]` instead"
+        )
     if error["type"] == "literal_error":
         return f"`{key}` is one of {', '.join(SEVERITIES)}"
     if error["type"] == "model_type":

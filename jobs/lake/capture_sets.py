@@ -11,11 +11,12 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import read_table
+from jobs.lake.delta_tables import has_table, read_table
 from jobs.report_page.wording import moment
 from jobs.terminal.screen import printable, with_rest
 from schemas.tables.silver import CAPTURES
 from udfs.errors import ArgumentError, LakeError
+from udfs.facts.pseudonyms import KEY
 
 BY_FLAG = "--capture=ID"
 """How a command line names a capture set."""
@@ -45,6 +46,21 @@ class CaptureSet(NamedTuple):
         if self.first_time is None or self.last_time is None:
             return ""
         return f"; {moment(self.first_time).removesuffix(' UTC')} to {moment(self.last_time)}"
+
+
+def check_pseudonymised(spark: SparkSession, lake: str) -> None:
+    """Raises LakeError where the lake has a capture set with the names that it has on the wire."""
+    t = CAPTURES
+    if not has_table(spark, lake, t):
+        return
+    named = read_table(spark, lake, t).where(~F.col(t.decoder).contains(f"+{KEY}-")).select(t.capture_id).distinct()
+    ids = sorted(row[0] for row in named.collect())
+    if ids:
+        told = ", ".join(with_rest(ids[:MOST_OTHERS], len(ids)))
+        raise LakeError(
+            f"{lake} has names that are not pseudonymised, of capture {told}, "
+            "and would keep them in files of earlier versions of its tables: name another folder by --lake"
+        )
 
 
 def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:

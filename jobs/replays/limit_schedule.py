@@ -10,7 +10,7 @@ from jobs.units import parse_int
 from udfs.replay.limits.schedule import UNLIMITED, Schedule
 
 NONE = "none"
-_EXPECTED = "a limit such as 4000, none, or `4000 until 2026-01-31T12:00:00Z then 6000`"
+EXPECTED = "a limit such as 4000, none, or `4000 until 2026-01-31T12:00:00Z then 6000`"
 _CHANGE = re.compile(r"\s+until\s+(\S+)\s+then\s+")
 
 
@@ -19,7 +19,7 @@ def parse_schedule(text: str) -> Schedule:
     words = _CHANGE.split(text.strip())
     times = tuple(_instant(text, word) for word in words[1::2])
     if any(later <= earlier for earlier, later in pairwise(times)):
-        raise ValueError(f"`{text}`: its times do not ascend")
+        raise _refused(text, "its times do not ascend")
     return Schedule((-UNLIMITED, *times), tuple(_value(text, word) for word in words[::2]))
 
 
@@ -37,17 +37,23 @@ def _value(text: str, word: str) -> int:
     try:
         value = parse_int(word)
     except ValueError:
-        raise ValueError(f"`{text}` is not {_EXPECTED}") from None
+        raise ValueError(f"`{text}` is not {EXPECTED}") from None
     if not 1 <= value < UNLIMITED:
-        raise ValueError(f"`{text}`: a limit is between 1 and {UNLIMITED - 1}")
+        raise _refused(text, f"a number is between 1 and {UNLIMITED - 1}")
     return value
 
 
 def _instant(text: str, word: str) -> int:
     try:
         instant = datetime.fromisoformat(word)
-    except ValueError:
-        raise ValueError(f"`{text}` is not {_EXPECTED}: `{word}` is no ISO 8601 time") from None
+        us = round(instant.timestamp() * 1_000_000)
+        datetime.fromtimestamp(us / 1_000_000, UTC)
+    except (ValueError, OverflowError):
+        raise _refused(text, f"`{word}` is no ISO 8601 time of the years 1 to 9999") from None
     if instant.tzinfo is None:
-        raise ValueError(f"`{text}`: the time {word} has no time zone; end it with Z or an offset")
-    return round(instant.timestamp() * 1_000_000)
+        raise _refused(text, f"the time {word} has no time zone; end it with Z or an offset")
+    return us
+
+
+def _refused(text: str, why: str) -> ValueError:
+    return ValueError(f"`{text}`: {why}; expected {EXPECTED}")

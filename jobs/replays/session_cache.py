@@ -13,7 +13,7 @@ from jobs.captures.kafka_release import KAFKA_SETTING, PROPOSAL
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.replays.session_answers import QUERIES, TITLE, answer_lines
-from jobs.replays.session_events import session_events
+from jobs.replays.session_events import WITH_SESSIONS, session_events
 from jobs.scenarios.scenario import Lane, values_in
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_sessions import SESSION_TABLES
@@ -29,8 +29,6 @@ from udfs.wire.arrays import Ints
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
-WITH_SESSIONS = 7
-"""The version of Fetch that KIP-227 brought."""
 CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
 PROFILES: Mapping[Value | None, tuple[int, int]] = {
     "3.7": (1, CURRENT),  # before KAFKA-9401
@@ -91,4 +89,4 @@ def replayed(events: DataFrame, lanes: SessionLanes, run_id: str, seed: str, sha
     return packed_in_order(events, shards, order, replay_brokers)
 
 
-SESSION_CACHE_REPLAY = Algorithm(ALGORITHM, TITLE, SESSION_TABLES, replay, QUERIES, answer_lines)
+SESSION_CACHE_REPLAY = Algorithm(ALGORITHM, TITLE, SESSION_TABLES, replay, QUERIES, answer_lines, is_narrow=True)

@@ -11,6 +11,8 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
 from udfs.replay.sessions.session_events import OF_FETCH
 
+WITH_SESSIONS = 7
+"""The version of Fetch that KIP-227 brought."""
 LAST = (1 << 31) - 1  # position of what the broker does not read
 
 
@@ -35,15 +37,16 @@ def later_lives(connections: DataFrame) -> DataFrame:
 
 
 def fetch_events(exchanges: DataFrame) -> DataFrame:
-    """A row a Fetch request that could be decoded."""
+    """A row a Fetch request; one that could not be decoded is there if its version has sessions."""
     x, t = EXCHANGES, SESSION_EVENTS
     asked = exchanges.where(
         (F.col(x.api_key) == FETCH_REQUEST.api_key)
         & F.col(x.request_time).isNotNull()
-        & F.col(x.fetch_session_epoch).isNotNull()
+        & (F.col(x.fetch_session_epoch).isNotNull() | (F.col(x.api_version) >= WITH_SESSIONS))
     )
 
-    is_told = F.col(x.error_code).isNotNull()  # of a response that is cut nothing is known, its session neither
+    # Of a response that is cut nothing is known, its session neither; of one to a request that is cut, when it came.
+    is_told = F.col(x.error_code).isNotNull() | F.col(x.fetch_session_epoch).isNull()
 
     def if_whole(column: Column) -> Column:
         return F.when((F.col(x.missing_bytes) + F.col(x.unsent_bytes) == 0) & (column > 0), column)

@@ -11,10 +11,15 @@ from jobs.captures.capture_quality import KAFKA_PROTOCOL
 from jobs.report_page.most import IN_ALL
 from jobs.report_page.wording import counted
 from schemas.tables.silver import CAPTURES, CONNECTIONS
+from udfs.capture.frame_dump import MAGICS
 
 TO_CHECK = (
     "check that the brokers' port and interface were captured, both directions of connections, and whole packets "
     "(`tcpdump -s 0`)"
+)
+OF_DUMPS = (
+    "check its rows against docs/frames.md: a frame begins with the 4 bytes of its size, and an address is an IP "
+    "address with a port"
 )
 PLAINTEXT = ", and that the listener is a plaintext one, for TLS is not decrypted"
 
@@ -29,7 +34,13 @@ def no_traffic(captures: Sequence[Row], apis: Sequence[Row], connections: Sequen
         return None
     plaintext = PLAINTEXT if "tls" in protocols else ""
     told = ", ".join(f"{count:,} {protocol}" for protocol, count in protocols.items()) or "none"
-    return f"No Kafka traffic was found in {_held(captures)}; connections: {told}): {TO_CHECK}{plaintext}."
+    to_check = OF_DUMPS if _has_dump(captures) else f"{TO_CHECK}{plaintext}"
+    return f"No Kafka traffic was found in {_held(captures)}; connections: {told}): {to_check}."
+
+
+def _has_dump(captures: Sequence[Row]) -> bool:
+    """Whether there are frame dumps, beside which no packets are."""
+    return any(row[CAPTURES.format] in MAGICS.values() for row in captures)
 
 
 def _held(captures: Sequence[Row]) -> str:
@@ -37,5 +48,7 @@ def _held(captures: Sequence[Row]) -> str:
     t, files = CAPTURES, captures[0][IN_ALL]
     name = PurePosixPath(captures[0][t.path]).name if files == 1 else f"{files:,} files"
     packets, lines = (sum(row[column] for row in captures) for column in (t.packets, t.log_lines))
-    held = counted(packets, "packet") + (f" and {counted(lines, 'line')} of request logs" if lines else "")
+    held = counted(packets, "frame" if _has_dump(captures) else "packet") + (
+        f" and {counted(lines, 'line')} of request logs" if lines else ""
+    )
     return f"{name} ({held}{f' in the first {len(captures)}' if files > len(captures) else ''}"

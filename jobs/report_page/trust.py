@@ -156,7 +156,8 @@ def read_of(row: Row) -> str:
         again = f", {row[t.repeated_lines]:,} of them also in an earlier file" if row[t.repeated_lines] else ""
         return f"{row[t.log_lines]:,} lines of a request log{again}"
     if row[t.format] in (PARQUET, ARROW):
-        return f"{row[t.packets]:,} frames of a dump, {size(row[t.tcp_captured_bytes])}"
+        wrong = f", {row[t.malformed_packets]:,} of them left out" if row[t.malformed_packets] else ""
+        return f"{row[t.packets]:,} frames of a dump{wrong}, {size(row[t.tcp_captured_bytes])}"
     return f"{row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
 
 

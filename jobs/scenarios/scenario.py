@@ -6,11 +6,11 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from jobs.replays.limit_schedule import NONE
-from jobs.scenarios.settings import Value, in_catalogue_order, setting_of, settings
+from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
 
 CAPTURED_LANE = "captured"
 """Name of the lane that replays what was captured, with no setting changed."""
@@ -35,6 +35,7 @@ class Scenario:
     stated. A setting that is no bound, by default or as stated, is not among them.
     replay: by algorithm, the values of each varied setting, in ascending order.
     captures, lake, cluster: as written in the scenario file, resolved against its folder; None where it names none.
+    places: the file and line of each of the captures.
     log_zone: the zone of times in request logs, as written; None where it names none.
     assumed: keys of `captured` that nobody stated.
     """
@@ -42,6 +43,7 @@ class Scenario:
     captured: Mapping[str, Value]
     replay: Mapping[str, Mapping[str, tuple[Value, ...]]]
     captures: tuple[str, ...] = field(default=(), compare=False)
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
     log_zone: str | None = field(default=None, compare=False)
     lake: str | None = field(default=None, compare=False)
     cluster: str | None = field(default=None, compare=False)
@@ -74,6 +76,16 @@ class Scenario:
     def scenario_id(self) -> str:
         """SHA-256 of the canonical JSON, 64 hex digits: equal for files that mean the same."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scenario:
+    """The scenario with what the lake calls a topic in place of its name, in keys of settings that are one topic's."""
+    grids = {
+        algorithm: {key_with_topic(key, called): values for key, values in grid.items()}
+        for algorithm, grid in scenario.replay.items()
+    }
+    captured = {key_with_topic(key, called): value for key, value in scenario.captured.items()}
+    return replace(scenario, captured=captured, replay=grids)
 
 
 def lane_count(grid: Mapping[str, tuple[Value, ...]]) -> int:

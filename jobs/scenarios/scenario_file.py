@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from jobs.replays.limit_schedule import NONE
-from jobs.scenarios.located_yaml import MALFORMED, Fault, LocatedYaml, Plain, Texts, read_located_yaml
+from jobs.replays.limit_schedule import EXPECTED, NONE
+from jobs.scenarios.located_yaml import MALFORMED, Address, Fault, LocatedYaml, Plain, Texts, read_located_yaml
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
 from jobs.scenarios.settings import (
@@ -72,10 +72,12 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
     folder = Path(path).parent if path else Path()
     concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(replay)}
     in_force = {key: setting.default_value for key, setting in concern.items()} | captured
+    captures = tuple(_beside(folder, capture) for capture in text.captures)
     return Scenario(
         captured={key: value for key, value in in_force.items() if value not in (None, NONE)},
         replay=replay,
-        captures=tuple(_beside(folder, capture) for capture in text.captures),
+        captures=captures,
+        places={capture: str(located.at(("captures", i))) for i, capture in enumerate(captures)},
         log_zone=text.log_zone,
         lake=None if text.lake is None else _beside(folder, text.lake),
         cluster=None if text.cluster is None else _beside(folder, text.cluster),
@@ -128,7 +130,17 @@ def _told(error: ErrorDetails) -> str:
         return f"unknown key `{key}`{did_you_mean(key, ScenarioText.model_fields)}"
     if error["type"] == "model_type":
         return f"a scenario is a mapping with the keys {', '.join(ScenarioText.model_fields)}"
-    return f"`{key}` {_MEANING.get(error['type'], error['msg'])}"
+    return f"`{key}` {_MEANING.get(error['type'], error['msg'])}{_form_of(error['loc'])}"
+
+
+def _form_of(address: Address) -> str:
+    """How a limit is written, where the value at this address is one: people write times as a mapping or a list."""
+    name = next(str(step) for step in reversed(address) if isinstance(step, str))
+    try:
+        is_limit = find_setting(name, settings().values()).type == "limit"
+    except KeyError:
+        return ""
+    return f", {EXPECTED}" if is_limit else ""
 
 
 def _captured(

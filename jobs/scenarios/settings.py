@@ -37,6 +37,8 @@ TRIES: Mapping[str, str] = {
     "partition_limits": "max.broker.partitions=2000,4000",
 }
 """By replay a --set that asks for it."""
+MOST_LISTED, NEAREST = 12, 3
+"""Known words that are all named where one is unknown; how many of more."""
 _SETTINGS_FILE = CONF / "settings.yaml"
 _TOPIC = "[a-zA-Z0-9._-]{1,249}"
 """A topic's name (org.apache.kafka.common.internals.Topic)."""
@@ -174,6 +176,12 @@ def setting_of(key: str) -> Setting:
     return settings().get(key) or find_setting(key, settings().values())
 
 
+def key_with_topic(key: str, called: Callable[[str], str]) -> str:
+    """The key with the topic that it names called by another name; of any other setting as it is."""
+    setting = setting_of(key)
+    return key if setting.topic is None else setting.model_copy(update={"topic": called(setting.topic)}).key
+
+
 def in_catalogue_order(keys: Iterable[str]) -> list[str]:
     """Keys in the order of the file, those of a topic behind that of all, by topic."""
     places = {setting.key: place for place, setting in enumerate(settings().values())}
@@ -212,7 +220,14 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean ...?` with the nearest known word, or the list of them where none is near."""
+    """`; did you mean ...?` with the nearest known word. Where none is near, the list of them; of a long one, which is
+    one of settings, those that are nearest.
+    """
     known = tuple(dict.fromkeys(known))
     near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean `{near[0]}`?" if near else f"; known here: {', '.join(known)}"
+    if near:
+        return f"; did you mean `{near[0]}`?"
+    if len(known) <= MOST_LISTED:
+        return f"; known here: {', '.join(known)}"
+    nearest = difflib.get_close_matches(word, known, n=NEAREST, cutoff=0)
+    return f"; nearest are {', '.join(f'`{name}`' for name in nearest)}; docs/settings.md has all"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 
 from jobs.session.spark import spark_log
 from jobs.terminal.interrupts import is_interrupted
@@ -16,6 +17,8 @@ from udfs.errors import SparkError
 _PYTHON_FAULT = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
 _JAVA_CAUSE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+.*)$", re.MULTILINE)
 _LONGEST = 500
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where pyspark writes an exception that it raises as well, in lines of JSON."""
 _JAVA_GONE = (
     "its Java process has ended: somebody ended it, or the system did because memory ran out. Try the same command "
     "again, with less running beside it"
@@ -27,6 +30,8 @@ def spark_failures_told() -> Iterator[None]:
     """Raise SparkError with the root cause in place of what Spark or its gateway raises in the block, and
     KeyboardInterrupt in place of what fails behind an interrupt.
     """
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     try:
         yield
     except Exception as fault:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
 from threading import Event, Thread
 from typing import TextIO
 
@@ -15,10 +14,10 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from jobs.terminal.interrupts import job_group
+
 _EVERY_SECONDS = {True: 0.25, False: 30.0}
 """Between two lines, on a terminal and in a log."""
-
-_GROUPS = count()
 
 
 @dataclass(frozen=True)
@@ -51,14 +50,13 @@ def stage(name: str, spark: SparkSession, out: TextIO | None = None) -> Iterator
     every 30 s between.
     """
     out = out or sys.stderr
-    group = f"refetch-{next(_GROUPS)}"
     started = time.monotonic()
 
     def progress() -> Progress:
         done, total = _tasks(spark, group)
         return Progress(done, total, time.monotonic() - started)
 
-    with _job_group(spark, group, name), _lines(name, progress, out):
+    with job_group(spark, name) as group, _lines(name, progress, out):
         yield
     last = progress()
     tasks = f"  {last.total} tasks" if last.total else ""
@@ -93,21 +91,6 @@ def _write(out: TextIO, line: str, end: str) -> None:
     # On a terminal: back to the first column, the text, and the rest of an older line erased (ECMA-48 EL).
     out.write(f"\r{line}\x1b[K{end}" if out.isatty() else f"refetch: {line}{end}")
     out.flush()
-
-
-@contextmanager
-def _job_group(spark: SparkSession, group: str, name: str) -> Iterator[None]:
-    if is_remote():
-        yield
-        return
-    context = spark.sparkContext
-    before = [(key, context.getLocalProperty(key)) for key in ("spark.jobGroup.id", "spark.job.description")]
-    context.setJobGroup(group, name)
-    try:
-        yield
-    finally:
-        for key, value in before:
-            context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None clears the property
 
 
 def _tasks(spark: SparkSession, group: str) -> tuple[int, int]:

@@ -19,7 +19,9 @@ from schemas.tables.silver import CAPTURES
 
 
 def summary(lake: str, run: KnownRun, found: Findings) -> str:
-    """The screen as text; of captures without Kafka's traffic, which answer nothing, what they hold."""
+    """The screen as text; of captures without Kafka's traffic, which answer nothing, what they hold. Why a replay was
+    refused stands among the answers, by the questions that rest on it.
+    """
     if missing_traffic(found):
         return captured_summary(lake, run.capture_id, found, run.run_id)
     read, lost = captured_parts(found)
@@ -37,7 +39,6 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
         if name in found.lanes:
             of_queries = {asks: found.of(query) for asks, query in algorithm.queries.items()}
             parts.append([algorithm.title, *algorithm.lines(of_queries, found.lanes[name])])
-    parts += [[ALGORITHMS[name].title, f"  {told}"] for name, told in found.refused.items()]
     return screen([*parts, tables_part(lake, run.capture_id, run.run_id)])
 
 

@@ -108,7 +108,9 @@ CAPTURE = FaultReasons(
         ),
         "row_without_value": Reason("Rows of a frame dump without a value that every row needs.", DUMP),
         "direction_unknown": Reason("Rows of a frame dump that are neither `request` nor `response`.", DUMP),
-        "timestamp_implausible": Reason("Rows of a frame dump from before 1970 or after 2116.", DUMP),
+        "timestamp_implausible": Reason(
+            "Rows of a frame dump from before 2000 or after 2116, as a time in ms is where ns are expected.", DUMP
+        ),
         "address_malformed": Reason("Rows of a frame dump with an address that is no IP address and port.", DUMP),
         "rows_damaged": Reason("Rows of a frame dump that cannot be read.", COPY),
     },

@@ -40,7 +40,7 @@ SESSIONS = FidelityReasons(
             "unknown",
         ),
         "response_not_captured": FidelityReason(
-            "A request or response that is not in the capture, or a new connection, decides.",
+            "A request or response that is not in the capture, or is cut, or a new connection decides.",
             "Capture whole packets (`-s 0`) and lose none (`-B`).",
             "unknown",
         ),

@@ -93,6 +93,16 @@ READS = table(
     log_before=C("array<bigint>", "... they were appended before these times", "us since 1970"),
 )  # fmt: skip
 
+CARRIED_READS = table(
+    "carried_reads", "silver", "A row of reads on its way to its reader.",
+    ("connection_id", "exchange_no", "read_position"), "connection_id",
+    topic=C("string", "As in reads"),
+    **{name: _FETCH[name] for name in ("broker", "client_address", "client_id", "reader", "connection_id",
+                                       "exchange_no", "request_time", "read_position")},
+    numbers=C("binary", "All other columns of reads that are no lists"),
+    lists=C("binary", "Its lists"),
+)  # fmt: skip
+
 TOPIC_EVENTS = table(
     "topic_events", "silver",
     "What is known of a cluster's topics: its brokers (entry 0), each partition of a topic id as Metadata first shows "
@@ -167,7 +177,7 @@ SESSION_EVENTS = table(
                     nullable=True),
     api_version=C("smallint", "Version of the request", nullable=True),
     session_id=C("int", "Fetch session id of the request", nullable=True),
-    session_epoch=C("int", "Fetch session epoch of the request", nullable=True),
+    session_epoch=C("int", "Fetch session epoch of the request; null where that is cut", nullable=True),
     fetch_error=C("smallint", "The response's error, of the session or else of no more than a partition",
                   nullable=True),
     throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),
@@ -198,7 +208,7 @@ MEMORY_EVENTS = table(
     "What held memory of a consumer, a broker or a producer: exchanges (kind 0), and of a consumer's fetches the "
     "partitions (kind 1) and batches (kind 2), what it would get under other fetch limits (kind 3), the partitions "
     "that another member of its group fetched next (kind 4, as of that fetch), and what of a response of kind 3 is "
-    "given up before it is taken (kind 5); a producer has batches alone.",
+    "given up before it is taken (kind 5); a producer has batches alone. A row of kind 3 has many responses of a lane.",
     ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind", "lane"), "unit",
     shard=C("int", "Spark partition that works on the unit"),
     side=C("string", "consumer, broker or producer"),
@@ -207,7 +217,7 @@ MEMORY_EVENTS = table(
     time=C("bigint", "When the request had come, or a producer's first record was appended", "us since 1970"),
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
-    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch, 3 a response of the closed loop, 4 a partition that "
+    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch, 3 responses of the closed loop, 4 a partition that "
                       "was taken over, 5 one that is given up"),
     started=C("bigint", "When the first byte of that message was there, null where it is not known; a produced batch "
                         "was sent; who took a partition over had last asked to join the group, null for never; "
@@ -245,12 +255,27 @@ MEMORY_EVENTS = table(
                  nullable=True),
     uncompressed=C("bigint", "Bytes of that batch without compression, with its header; null where they are not known",
                    "bytes", nullable=True),
-    lane=C("int", "Fetch limits under which the closed loop gives the response: their number, 0 as captured; null else",
+    lane=C("int", "Fetch limits under which the closed loop gives responses: their number, 0 as captured; null else",
            nullable=True),
-    partitions=C("bigint", "Partitions with records in that response", nullable=True),
-    unchecked=C("string", "Why the closed loop of its connection cannot be held against the capture", nullable=True),
-    left_out=C("bigint", "Responses of the connection and lane that there was no room for, in the first of them",
+    responses=C("binary", "Those responses in the order of their requests: rows of closed_responses as an Arrow IPC "
+                          "stream", nullable=True),
+    unchecked=C("string", "Why the closed loop of the client cannot be held against the capture", nullable=True),
+    left_out=C("bigint", "Responses of the client and lane that there was no room for, in the first row of those",
                nullable=True),
+)  # fmt: skip
+
+CLOSED_RESPONSES = table(
+    "closed_responses", "silver", "A response that a client gets under other fetch limits, in closed loop.",
+    ("number",), "connection_id",
+    number=C("bigint", "Its place among those of the client and lane"),
+    connection_id=C("bigint", "As in exchanges, of the first connection in whose place it came"),
+    time=C("bigint", "When the request was sent", "us since 1970"),
+    came=C("bigint", "When it was there", "us since 1970"),
+    held=C("bigint", "How long its memory is held; null until what is given up of it, and nothing else, tells", "us",
+           nullable=True),
+    returned_bytes=C("bigint", "Record bytes in it", "bytes"),
+    records=C("bigint", "Records that the client got on by"),
+    partitions=C("bigint", "Partitions with records"),
 )  # fmt: skip
 
 SENT = table(

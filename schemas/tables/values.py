@@ -1,4 +1,4 @@
-"""Values of the silver tables' text columns that have one of a few: what decoding writes and replays look for."""
+"""Values of text columns that have one of a few: what is written and what is looked for."""
 
 from __future__ import annotations
 
@@ -15,3 +15,5 @@ BROKER, PARTITION, TOPIC, RELEASE = "broker", "partition", "topic", "release"
 CREATE_TOPIC, AUTO_CREATE, CREATE_PARTITIONS = "create_topic", "auto_create", "create_partitions"
 REASSIGN_PARTITION, DELETE_TOPIC = "reassign_partition", "delete_topic"
 """Of TOPIC_CHANGES.kind; AUTO_CREATE: by a Metadata request. They are metrics of `fidelity` as well."""
+BY_CAPTURE, BY_CLOSED_LOOP = "capture", "closed_loop"
+"""Of CONSUMER_MEMORY.responses_of and PRODUCER_MEMORY.times_of: what tells when memory is held."""

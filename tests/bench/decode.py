@@ -21,29 +21,34 @@ from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import KAFKA_NEWEST, SLF4J, find_jars
 from udfs.wire.messages import decode
 
-BATCH, PASSES = 10_000, 50
-"""Frames of a message in a batch; how often a round goes over them, to be longer than a machine's short moods."""
+MOST_FRAMES, MOST_BYTES = 40_000, 16 << 20
+"""Of a batch, as ingest has them: a chunk of its packets (`udfs.capture.chunks.frames`) is 100,000, which of
+sessions.pcap bring 42,000 fetches, or 16 MiB."""
+FRAMES_OF_A_ROUND = 1_000_000
+"""How many are decoded in a round, batch by batch, to be longer than a machine's short moods."""
 KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{KAFKA_NEWEST}"
 JAVA_WARM_UP, KIO_SHARE = 30, 10
 
 
 def compare(what: str, frames: Sequence[FetchFrames]) -> str:
     """The contestants over a batch of each message: whole frames, then bodies."""
-    parts = [part.repeated(BATCH) for part in frames]
+    size = sum(float((part.ends - part.starts).mean()) for part in frames)
+    parts = [part.repeated(min(MOST_FRAMES, int(MOST_BYTES / size))) for part in frames]
     bodies = [part.bodies() for part in parts]
-    amount = PASSES * sum(map(len, parts))
-    both = PASSES * list(zip(parts, bodies, strict=True))
+    passes = FRAMES_OF_A_ROUND // sum(map(len, parts))
+    amount = passes * sum(map(len, parts))
+    both = passes * list(zip(parts, bodies, strict=True))
     whole = timed("refetch, frames", lambda: [len(decode(p.message, p.arena, *p.bodies()).fault) for p, _ in both])
     alone = timed("refetch, bodies", lambda: [len(decode(p.message, p.arena, *found).fault) for p, found in both])
     sizes = ", ".join(f"{(p.ends - p.starts).mean():,.0f} B {p.message.name}" for p in parts)
-    parse, read = java(parts)
+    parse, read = java(parts, passes)
     return "\n".join((
         told(f"Decode {what}, one core; mean: {sizes}", amount, "frames", whole, [parse]),
-        told("  their bodies alone", amount, "frames", alone, [read, *kio(parts)]),
+        told("  their bodies alone", amount, "frames", alone, [read, *kio(parts, passes)]),
     ))  # fmt: skip
 
 
-def java(parts: Sequence[FetchFrames]) -> Iterator[Timing]:
+def java(parts: Sequence[FetchFrames], passes: int) -> Iterator[Timing]:
     """kafka-clients by its public classes and by the reader beneath, each after JAVA_WARM_UP passes."""
     source = Path(__file__).parent / "DecodeFrames.java"
     classpath = os.pathsep.join(map(str, find_jars(KAFKA_CLIENTS, SLF4J)))
@@ -54,14 +59,14 @@ def java(parts: Sequence[FetchFrames]) -> Iterator[Timing]:
                 file.write(struct.pack(">i", len(frame)) + frame + struct.pack(">i", body))
         file.flush()
         for way, name in (("parse", "parse*, frames"), ("read", "bare reader, bodies")):
-            passes = JAVA_WARM_UP + ROUNDS * PASSES
-            command = ["java", "-Xmx4g", "-cp", classpath, str(source), file.name, str(passes), way]
+            every = JAVA_WARM_UP + ROUNDS * passes
+            command = ["java", "-Xmx4g", "-cp", classpath, str(source), file.name, str(every), way]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
-            of_pass = np.array(done.stdout.split()[JAVA_WARM_UP:], np.int64).reshape(ROUNDS, PASSES)
+            of_pass = np.array(done.stdout.split()[JAVA_WARM_UP:], np.int64).reshape(ROUNDS, passes)
             yield Timing(f"kafka-clients {KAFKA_NEWEST}, {name}", (of_pass.sum(axis=1) / 1e9).tolist())
 
 
-def kio(parts: Sequence[FetchFrames]) -> list[Timing]:
+def kio(parts: Sequence[FetchFrames], passes: int) -> list[Timing]:
     """kio from PyPI, over a share of the bodies and scaled up, where it is installed."""
     try:
         entity_reader = importlib.import_module("kio.serial").entity_reader
@@ -79,6 +84,6 @@ def kio(parts: Sequence[FetchFrames]) -> list[Timing]:
         for reader, body in work:
             reader(body, 0)
 
-    scale = PASSES * sum(map(len, parts)) / len(work)
+    scale = passes * sum(map(len, parts)) / len(work)
     version = importlib.import_module("importlib.metadata").version("kio")
     return [Timing(f"kio {version}, bodies", [s * scale for s in timed("", read).seconds])]

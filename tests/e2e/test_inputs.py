@@ -56,6 +56,20 @@ def test_the_frames_of_a_capture_give_its_tables(starve: CapturedLake, ingested:
     assert "parquet" in row
 
 
+def test_frames_are_taken_by_time_whatever_their_order_in_files(
+    starve: CapturedLake, ingested: Lake, tmp_path: Path
+) -> None:
+    """Within a row group and across them."""
+    frames, x = dumped([rows_in_order([starve.capture])]), EXCHANGES
+    half = frames.num_rows // 2
+    dumps = [
+        write_parquet(tmp_path / f"{name}.parquet", part.sort_by([("timestamp", "descending")]), row_group_size=300)
+        for name, part in (("late", frames.slice(half)), ("early", frames.slice(0, half)))
+    ]
+    without = (*LEFT_OUT, x.request_first_time, x.response_first_time)
+    assert facts(ingested(*dumps), without=without) == facts(starve.path, without=without)
+
+
 def test_rotated_files_of_two_points_give_the_tables_of_the_capture(
     starve: CapturedLake, ingested: Lake, tmp_path: Path
 ) -> None:

@@ -65,6 +65,14 @@ gold:
     severity: info
     reason: a
 """
+FAILING = """\
+gold:
+  fails_on_rows:
+    table: fidelity
+    %s
+    severity: info
+    reason: a
+"""
 BROKEN = ("fidelity_above_floor", "time_goes_forward", "response_after_request")
 
 
@@ -191,3 +199,19 @@ def test_an_id_that_the_lake_has_not_is_a_bad_argument(
     """To try the same again would be of no use."""
     assert run_command([*job, f"--lake={lake}"]) == 2
     assert re.search(r"no (run|capture set) 1f2e; ", capsys.readouterr().err)
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(
+    "form",
+    ["expression: cast(metric as int) > 0", "query: select metric from {table} where 1 / (checked - checked) > 0"],
+)
+def test_a_rule_that_fails_on_rows_is_named(
+    lake: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], form: str
+) -> None:
+    (tmp_path / "own.yaml").write_text(FAILING % form, encoding="utf-8")
+    command = ["gate", "--on=gold", f"--lake={lake}", f"--gates={tmp_path}", f"--data-docs={tmp_path / 'docs'}"]
+    assert run_command(command) == 1
+    told = capfd.readouterr().err.splitlines()
+    assert re.search(r"own\.yaml:4: fails_on_rows could not be applied: \[[A-Z_]+\] .*\.$", told[-1]), told
+    assert not [line for line in told if not line.startswith("refetch: ")]

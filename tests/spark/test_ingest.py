@@ -140,11 +140,20 @@ def test_the_rows_are_the_same_however_a_capture_is_cut_into_ranges(
     assert decoded(spark, index) == uncut
 
 
+def test_a_lake_that_has_names_is_given_no_pseudonyms(spark: SparkSession, capture: Path, copy: Path) -> None:
+    """The names would stay in it: Delta keeps the files of earlier versions."""
+    keyed = replace(run_into(copy, capture), pseudonyms=Pseudonyms(b"a key of our own"))
+    with pytest.raises(LakeError, match=r"names that are not pseudonymised.* name another folder by --lake"):
+        jobs.ingest.ingest(spark, keyed)
+
+
 def test_pseudonyms_take_the_place_of_names_and_change_nothing_else(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path
 ) -> None:
     pseudonyms = Pseudonyms(b"a key of our own")
-    jobs.ingest.ingest(spark, replace(run_into(tmp_path, capture), pseudonyms=pseudonyms))
+    keyed = replace(run_into(tmp_path, capture), pseudonyms=pseudonyms)
+    jobs.ingest.ingest(spark, keyed)
+    jobs.ingest.ingest(spark, keyed)  # which the first does not stand in the way of
     decoder = CAPTURES.columns.index(CAPTURES.decoder)
 
     def called(table: Table, row: Row) -> Row:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.replays.session_cache import check_sessions
-from jobs.replays.session_events import fetch_events, later_lives
+from jobs.replays.session_events import WITH_SESSIONS, fetch_events, later_lives
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
@@ -28,6 +28,14 @@ def told(spark: SparkSession, **columns: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("error_code", "is_there"), [(0, True), (70, True), (None, False)])
 def test_a_response_that_is_cut_is_none(spark: SparkSession, error_code: int | None, is_there: bool) -> None:
     assert (told(spark, error_code=error_code)[SESSION_EVENTS.response_time] is not None) == is_there
+
+
+def test_of_a_request_that_is_cut_it_is_told_when_it_was_answered(spark: SparkSession) -> None:
+    cut = {"fetch_session_epoch": None, "fetch_replica_id": None, "api_version": WITH_SESSIONS}
+    e, row = SESSION_EVENTS, told(spark, **cut)
+    assert (row[e.session_epoch], row[e.response_time] is not None) == (None, True)
+    older = cut | {"api_version": WITH_SESSIONS - 1}
+    assert fetch_events(frame(spark, EXCHANGES, [FETCH | older])).collect() == []
 
 
 @pytest.mark.parametrize(("replica_id", "is_follower"), [(-1, False), (0, True), (3, True)])

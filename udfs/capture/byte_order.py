@@ -1,16 +1,20 @@
-"""Unsigned integers out of a byte array. The caller has checked that the bytes are there."""
+"""Unsigned integers out of a byte array. The caller has checked that the bytes are there.
+
+Each is one load: LLVM sees that neighbouring bytes are meant, where no index can count from the end.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from udfs.wire.kernel import kernel
+from udfs.wire.primitives import cell
 
 
 @kernel
 def u16(chunk: np.ndarray, at: int, big_endian: bool) -> int:
     """The 16-bit value at `chunk[at:at + 2]`, as int64."""
-    first, second = np.int64(chunk[at]), np.int64(chunk[at + 1])
+    first, second = np.int64(cell(chunk, at)), np.int64(cell(chunk, at + 1))
     if big_endian:
         return int(first << 8 | second)
     return int(second << 8 | first)

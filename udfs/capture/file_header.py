@@ -28,6 +28,8 @@ ALIENS = {
     b"\x04\x22\x4d\x18": "lz4; decompress it first, refetch reads .gz and .zst",
     b"PK\x03\x04": "a zip archive; unpack it first",
     b"PAR1": "a Parquet file",
+    b"FEA1": "Feather of version 1; write the dump as Parquet, or as Arrow IPC in its file format",
+    b"\xff\xff\xff\xff": "that of an Arrow IPC stream; write the dump as Parquet, or as Arrow IPC in its file format",
     b"{": "JSON text",
 }
 

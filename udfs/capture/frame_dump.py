@@ -131,6 +131,7 @@ class Indexed:
         self._rows = self._wrong = self._captured = self._on_wire = self._in_range = 0
         self._bucket_bytes = np.zeros(buckets, np.int64)
         self._times: list[int] = []
+        self._by_time = True
         self._ranges: list[PacketRange] = []
         self._faults: dict[FaultReason, CaptureFault] = {}
 
@@ -160,6 +161,9 @@ class Indexed:
         self._in_range += int(tally.bucket_bytes.sum())
         self._on_wire += tally.on_wire
         self._bucket_bytes += tally.bucket_bytes
+        if self._times and tally.times and tally.times[0] < self._times[1]:
+            self._by_time = False
+        self._by_time &= tally.by_time
         self._times = [f(self._times + tally.times) for f in (min, max)] if self._times + tally.times else []
         for reason, (row, count, size) in faults.items():
             self._wrong += count
@@ -178,15 +182,18 @@ class Indexed:
             compression="none", link_types=(), snaplen=0, first_ts_ns=first, last_ts_ns=last, counts=counts,
             tcp_payload_captured=self._captured, tcp_payload_on_wire=self._on_wire,
             bucket_payload_bytes=self._bucket_bytes, doubled_packets=0, sample=NO_SAMPLE, ranges=self._ranges,
-            faults=list(self._faults.values()),
+            faults=list(self._faults.values()), rows_by_time=self._by_time,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Tallied:
-    """Counts over a batch: earliest and latest time, bytes on the wire, captured bytes by bucket, int64[buckets]."""
+    """Counts over a batch: earliest and latest time, none of no rows, whether none is behind a later one, bytes on the
+    wire, captured bytes by bucket, int64[buckets].
+    """
 
     times: list[int]
+    by_time: bool
     on_wire: int
     bucket_bytes: Ints
 
@@ -197,5 +204,5 @@ def tallied(packets: pa.RecordBatch, buckets: int) -> Tallied:
     bucket_bytes = np.zeros(buckets, np.int64)
     np.add.at(bucket_bytes, packets["bucket"].to_numpy(), sizes)
     times = packets["ts_ns"].to_numpy()
-    return Tallied([int(times.min()), int(times.max())] if len(times) else [],
+    return Tallied([int(times.min()), int(times.max())] if len(times) else [], bool(np.all(np.diff(times) >= 0)),
                    int(packets["payload_bytes"].to_numpy().sum()), bucket_bytes)  # fmt: skip

@@ -36,6 +36,8 @@ EXPECTED: Mapping[str, tuple[str, ...]] = {
 OPTIONAL = ("client_address", "broker")
 NEEDED = tuple(name for name in EXPECTED if name not in OPTIONAL)
 NS_PER_UNIT = {"s": NS_PER_S, "ms": NS_PER_MS, "us": NS_PER_US, "ns": 1}
+FIRST_NS = 946_684_800 * NS_PER_S
+"""2000-01-01: Kafka is younger, so that an earlier time is one in another unit, such as ms in an int64."""
 # Stands for an address that a dump does not tell: packets to it are thrown away (RFC 6666).
 NOWHERE = IPv6Address("100::").packed
 
@@ -57,15 +59,16 @@ def kind_of(kind: pa.DataType) -> str:
     """What of EXPECTED a type is, else its own name."""
     if isinstance(kind, pa.DictionaryType):
         return kind_of(kind.value_type)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return TEXT
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
         return BINARY
     return TIME if pa.types.is_timestamp(kind) or pa.types.is_int64(kind) else str(kind)
 
 
 def packet_rows(batch: pa.RecordBatch, *, file_no: int, first_row: int, buckets: int, point: int) -> FrameRows:
     """The rows of a dump, whose columns are as EXPECTED, as rows of PACKETS; first_row: number of the batch's first."""
+    batch = plain_columns(batch)
     wrong = wrong_rows(batch)
     is_good = ~np.any(list(wrong.values()), axis=0)
     numbers = np.flatnonzero(is_good)
@@ -91,6 +94,14 @@ def packet_rows(batch: pa.RecordBatch, *, file_no: int, first_row: int, buckets:
     }
     arrays = [pa.array(columns[field.name]).cast(field.type) for field in PACKETS]
     return FrameRows(pa.RecordBatch.from_arrays(arrays, schema=PACKETS), told(batch, wrong))
+
+
+def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns that count, without views, which Arrow's functions do not take."""
+    columns = {name: batch[name] for name in batch.schema.names if name in EXPECTED}
+    kinds = {name: column.type for name, column in columns.items()}
+    views = [name for name, kind in kinds.items() if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)]
+    return pa.RecordBatch.from_pydict(columns | {name: octets(columns[name]) for name in views})
 
 
 def octets(column: pa.Array[Any]) -> pa.Array[Any]:
@@ -121,7 +132,7 @@ def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
     found = {
         FaultReason.ROW_WITHOUT_VALUE: is_null,
         FaultReason.DIRECTION_UNKNOWN: ~to_numpy(is_known),
-        FaultReason.TIMESTAMP_IMPLAUSIBLE: (times <= 0) | (times > LAST_NS),
+        FaultReason.TIMESTAMP_IMPLAUSIBLE: (times < FIRST_NS) | (times > LAST_NS),
         FaultReason.ADDRESS_MALFORMED: np.any([is_no_address(batch, name) for name in OPTIONAL], axis=0),
     }
     before = np.zeros(batch.num_rows, np.bool_)

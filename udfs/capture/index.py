@@ -37,6 +37,7 @@ class CaptureIndex:
                              `compression_*` faults are of the file as stored
     log_lines:               of a request log: lines that are not blank
     forwarded_lines:         ... of which so many are of requests that another broker had forwarded
+    rows_by_time:            False for a frame dump with rows that come behind later ones
     """
 
     path: str
@@ -58,6 +59,7 @@ class CaptureIndex:
     faults: list[CaptureFault]
     log_lines: int = 0
     forwarded_lines: int = 0
+    rows_by_time: bool = True
 
 
 def index_capture(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:

@@ -46,13 +46,13 @@ SLICE_BYTES = 8 << 20
 """Of payload, in packets that come out of runs at a time."""
 
 
-def runs_of(packets: pa.RecordBatch, shards: Ints, *, one_point: bool) -> pa.RecordBatch:
+def runs_of(packets: pa.RecordBatch, shards: Ints, *, in_order: bool) -> pa.RecordBatch:
     """The runs of a batch of PACKETS from one file, rows of PACKET_RUNS.
 
-    shards: int32[n], of each packet's connection. one_point: no other capture point has packets of the same connection,
-    which would have to come between those of a run; otherwise every packet is a run of its own.
+    shards: int32[n], of each packet's connection. in_order: no packet of a connection has to come between others that
+    are read together; otherwise every packet is a run of its own.
     """
-    order, first = _together(packets["connection"]) if one_point else (np.arange(len(packets)),) * 2
+    order, first = _together(packets["connection"]) if in_order else (np.arange(len(packets)),) * 2
     bounds = np.append(first, len(order))
     starts, payload = binary_bytes(packets["payload"])
     captured = np.diff(starts)[order].astype(np.int32)

@@ -11,6 +11,7 @@ from udfs.capture.link_layer import find_network_header, missing
 from udfs.capture.network_layer import PROTOCOL_TCP, find_transport_header
 from udfs.capture.packet_table import LONGEST_RECORD, MALFORMED, NOT_TCP, PACKETS_PER_TABLE, TCP_SEGMENT, UNREADABLE
 from udfs.wire.kernel import kernel
+from udfs.wire.primitives import cell, copy_bytes
 
 TCP_HEADER = 20
 MOST_ENVELOPES = 4
@@ -42,15 +43,17 @@ def bucket_of(connection: np.ndarray, buckets: int) -> int:
 
 
 @kernel
-def _put_endpoint(chunk: np.ndarray, address: int, port: int, ipv6: bool, endpoint: np.ndarray) -> None:
-    """16 bytes of address (IPv4 as ::ffff:a.b.c.d, RFC 4291 2.5.5.2), then the port, big endian."""
-    # Loops, because an assignment to a slice costs more than the few bytes it moves.
-    mapped = 0 if ipv6 else 12
-    for i in range(mapped):
-        endpoint[i] = 0 if i < 10 else 0xFF
-    for i in range(mapped, 16):
-        endpoint[i] = chunk[address + i - mapped]
-    endpoint[16], endpoint[17] = chunk[port], chunk[port + 1]
+def _put_endpoint(chunk: np.ndarray, address: int, port: int, ipv6: bool, endpoints: np.ndarray, at: int) -> None:
+    """16 bytes of address (IPv4 as ::ffff:a.b.c.d, RFC 4291 2.5.5.2), then the port, big endian, from `at` on."""
+    if ipv6:
+        copy_bytes(chunk, address, 16, endpoints, at)
+    else:
+        for i in range(10):
+            endpoints[np.uint64(at + i)] = 0
+        for i in range(10, 12):
+            endpoints[np.uint64(at + i)] = 0xFF
+        copy_bytes(chunk, address, 4, endpoints, at + 12)
+    copy_bytes(chunk, port, 2, endpoints, at + 16)
 
 
 @kernel
@@ -58,17 +61,18 @@ def _put_connection(chunk: np.ndarray, network: int, transport: int, ipv6: bool,
     """Fill `connection` (36 bytes: lower endpoint, higher endpoint) and return the packet's direction."""
     source = network + (8 if ipv6 else 12)
     size = 16 if ipv6 else 4
-    low, high = connection[:ENDPOINT_BYTES], connection[ENDPOINT_BYTES:]
-    _put_endpoint(chunk, source, transport, ipv6, low)
-    _put_endpoint(chunk, source + size, transport + 2, ipv6, high)
-    at = 0
-    while at < ENDPOINT_BYTES and low[at] == high[at]:
-        at += 1
-    if at == ENDPOINT_BYTES or low[at] < high[at]:
-        return 0
-    for i in range(ENDPOINT_BYTES):
-        low[i], high[i] = high[i], low[i]
-    return 1
+    direction = 0
+    for i in range(size + 2):
+        ours, theirs = cell(chunk, source + i), cell(chunk, source + size + i)
+        if i >= size:
+            ours, theirs = cell(chunk, transport + i - size), cell(chunk, transport + 2 + i - size)
+        if ours != theirs:
+            direction = int(ours > theirs)
+            break
+    sender = direction * ENDPOINT_BYTES
+    _put_endpoint(chunk, source, transport, ipv6, connection, sender)
+    _put_endpoint(chunk, source + size, transport + 2, ipv6, connection, ENDPOINT_BYTES - sender)
+    return direction
 
 
 @kernel

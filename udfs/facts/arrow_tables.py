@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from schemas.tables.table import Table
 from udfs.arrow import array_of, concatenated
+from udfs.facts.number_columns import Picked
 from udfs.time_units import NS_PER_US
 from udfs.wire.arrays import Bools, Ints
 
@@ -29,6 +30,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "bigint": pa.int64(),
     "double": pa.float64(),
     "string": pa.string(),
+    "binary": pa.binary(),
     "timestamp": pa.timestamp("us", "UTC"),
     "array<int>": pa.list_(pa.int32()),
     "array<bigint>": pa.list_(pa.int64()),
@@ -37,15 +39,21 @@ TYPES: Mapping[str, pa.DataType] = {
     "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
 
+Values: TypeAlias = "pa.Array[Any] | npt.NDArray[np.generic] | Picked"
+"""Of a column."""
+
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
 PACKED = pa.schema(_PACKED)
 PACKED_ROWS = 50_000
 """Most rows of a table in one row of PACKED."""
 PACKED_TOGETHER = 10_000
 """Rows of a table that small batches are held for, until they are packed together."""
+HELD_BYTES = 16 << 20
+"""... or their bytes."""
 HELD_BATCHES = 64
 """Most batches of a table that are held; then they are made one, for each takes memory beside its few rows."""
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a worker has one core
+_READ = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 @cache
@@ -59,11 +67,11 @@ def timestamps(ns: Ints, known: Bools | None = None) -> pa.Array[Any]:
     return array_of(ns // NS_PER_US, known).cast(TYPES["timestamp"])
 
 
-def rows_of(table: Table, columns: Mapping[str, pa.Array[Any] | npt.NDArray[np.generic]]) -> pa.RecordBatch:
+def rows_of(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
     """A batch of the table's rows from its columns by name, in any order, numbers cast to the declared width.
 
-    Texts that come as a dictionary column stay one, until the rows are unpacked.
-    Raises ValueError that names every column that is missing or not the table's.
+    Whole numbers are null where they are UNKNOWN. Texts that come as a dictionary column stay one, until the rows are
+    unpacked. Raises ValueError that names every column that is missing or not the table's.
     """
     schema = arrow_schema(table)
     wrong = sorted(set(schema.names) ^ {str(name) for name in columns})
@@ -78,7 +86,11 @@ def nulls_besides(table: Table, given: Iterable[str], rows: int) -> dict[str, pa
     return {f.name: pa.nulls(rows, f.type) for f in arrow_schema(table) if f.name not in there}
 
 
-def _cast(values: pa.Array[Any] | npt.NDArray[np.generic], kind: pa.DataType) -> pa.Array[Any]:
+def _cast(values: Values, kind: pa.DataType) -> pa.Array[Any]:
+    if isinstance(values, Picked):
+        return values.of_type(kind)
+    if isinstance(values, np.ndarray) and values.dtype == np.int64 and not pa.types.is_floating(kind):
+        return Picked(values.view(np.int64)).of_type(kind)
     array = values if isinstance(values, pa.Array) else pa.array(values)
     of = array.type.value_type if isinstance(array, pa.DictionaryArray) else array.type
     return array if of == kind else pc.cast(array, kind)
@@ -87,34 +99,43 @@ def _cast(values: pa.Array[Any] | npt.NDArray[np.generic], kind: pa.DataType) ->
 def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The batch as rows of PACKED, each with at most PACKED_ROWS of its rows."""
     for first in range(0, batch.num_rows, PACKED_ROWS):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=_WRITTEN) as writer:
-            writer.write_batch(batch.slice(first, PACKED_ROWS))
         packed: list[pa.Array[Any]] = [
             pa.array([table.name], pa.string()),
-            pa.array([sink.getvalue().to_pybytes()], pa.binary()),
+            pa.array([stream_of(batch.slice(first, PACKED_ROWS))], pa.binary()),
         ]
         yield pa.RecordBatch.from_arrays(packed, schema=PACKED)
+
+
+def stream_of(batch: pa.RecordBatch) -> bytes:
+    """The rows as one Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=_WRITTEN) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
 
 
 def packed_together(
     rows: Iterable[tuple[Table, pa.RecordBatch]], together: int = PACKED_TOGETHER
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of several tables as rows of PACKED. A table's batches are held until they have `together` rows."""
+    """Rows of several tables as rows of PACKED. A table's batches are held until they have `together` rows, or
+    HELD_BYTES.
+    """
     held: dict[Table, list[pa.RecordBatch]] = {}
     count: Counter[Table] = Counter()
+    size: Counter[Table] = Counter()
     for table, batch in rows:
         if not batch.num_rows:
             continue
         of_table = held.setdefault(table, [])
         if of_table and of_table[-1].schema != batch.schema:  # texts that come as a dictionary column, or plain
             yield from pack(table, concatenated(held.pop(table)))
-            of_table, count[table] = held.setdefault(table, []), 0
+            of_table, count[table], size[table] = held.setdefault(table, []), 0, 0
         of_table.append(batch)
         count[table] += batch.num_rows
-        if count[table] >= together:
+        size[table] += batch.nbytes
+        if count[table] >= together or size[table] >= HELD_BYTES:
             yield from pack(table, concatenated(held.pop(table)))
-            count[table] = 0
+            count[table], size[table] = 0, 0
         elif len(of_table) >= HELD_BATCHES:
             of_table[:] = [concatenated(of_table)]
     for table, of_table in held.items():
@@ -122,8 +143,8 @@ def packed_together(
 
 
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
-    """The rows in one value of the column `rows`."""
-    yield from map(_plain, pa.ipc.open_stream(packed.as_buffer()))
+    """The rows in one value of the column `rows`, or another IPC stream."""
+    yield from map(_plain, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

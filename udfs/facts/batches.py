@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +14,12 @@ from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from udfs.arrow import array_of, coded, repeated
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import rows_of
+from udfs.facts.arrow_tables import Values, rows_of
 from udfs.facts.asked_records import Asked
 from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, of_consumers
+from udfs.facts.number_columns import Picked
 from udfs.facts.picking import pick, position_among
 from udfs.facts.record_sizes import record_columns
 from udfs.wire.arrays import Bools, Ints
@@ -133,20 +135,20 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
         shared_columns(exchanges, exchange)
         | {
             t.source: repeated(source, len(parent)),
-            t.api_version: exchanges.api_version[exchange],
+            t.api_version: Picked(exchanges.api_version, exchange),
             t.topic: topic,
             t.topic_id: topic_id,
-            t.partition: fields.partition[parent],
+            t.partition: Picked(fields.partition, parent),
             t.position: position_among(parent),
             t.base_offset: offsets,
-            t.size_bytes: array_of(found.size, known),
+            t.size_bytes: Picked(found.size, known=known),
             t.available_bytes: found.available,
             t.is_cut: found.is_cut != 0,
-            t.magic: array_of(found.magic, found.magic >= 0),
+            t.magic: Picked(found.magic, known=found.magic >= 0),
             t.codec: coded(CODECS, np.where(found.codec >= 0, found.codec, len(CODECS) - 1)),
             t.timestamp_type: coded(TIMESTAMP_TYPES, np.where(found.timestamp_type >= 0, found.timestamp_type, 2)),
-            t.error_code: array_of(fields.error_code[parent], fields.error_code[parent] != UNKNOWN),
-            t.acks: array_of(fields.acks[parent], fields.acks[parent] != UNKNOWN),
+            t.error_code: Picked(fields.error_code, parent),
+            t.acks: Picked(fields.acks, parent),
             **header_columns(found, source),
             **record_columns(arena, content, source, fields.is_learnt[parent], records, budget),
         },
@@ -157,12 +159,12 @@ CODECS = pa.array(["none", "gzip", "snappy", "lz4", "zstd", "unknown", "unknown"
 TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime", None])
 
 
-def fetched_offsets(found: RecordBatches) -> pa.Array[Any]:
+def fetched_offsets(found: RecordBatches) -> Picked:
     """First offsets in the log of fetched batches, which say them themselves; null for a wrapper that was not read."""
-    return array_of(found.base_offset, (found.size >= 0) & (found.base_offset >= 0))
+    return Picked(found.base_offset, known=(found.size >= 0) & (found.base_offset >= 0))
 
 
-def assigned_offsets(found: RecordBatches, assigned: Ints) -> pa.Array[Any]:
+def assigned_offsets(found: RecordBatches, assigned: Ints) -> Picked:
     """First offsets in the log of produced batches.
 
     The first batch of a field gets the offset that the response assigned, int64[fields]; the others, which only message
@@ -171,7 +173,8 @@ def assigned_offsets(found: RecordBatches, assigned: Ints) -> pa.Array[Any]:
     before = sum_before(np.maximum(found.record_count, 0), found.parent)
     uncounted = sum_before((found.record_count < 0).astype(np.int64), found.parent)
     offset = assigned[found.parent]
-    return array_of(offset + before, (offset != UNKNOWN) & (offset != NOT_ASSIGNED) & (uncounted == 0))
+    is_known = (offset != UNKNOWN) & (offset != NOT_ASSIGNED) & (uncounted == 0)
+    return Picked(offset + before, known=is_known)
 
 
 def sum_before(values: Ints, parent: Ints) -> Ints:
@@ -181,7 +184,7 @@ def sum_before(values: Ints, parent: Ints) -> Ints:
     return total
 
 
-def header_columns(found: RecordBatches, source: str) -> dict[str, pa.Array[Any]]:
+def header_columns(found: RecordBatches, source: str) -> Mapping[str, Values]:
     """The columns that a batch's header gives as they are; null where it is cut, or of a format that has none such."""
     has_header = found.record_count >= 0
     # A broker gives the messages of a produced set offsets of its own, one after the other (LogValidator).
@@ -198,8 +201,8 @@ def header_columns(found: RecordBatches, source: str) -> dict[str, pa.Array[Any]
     flags: dict[str, Ints] = {t.is_transactional: found.is_transactional, t.is_control: found.is_control}
     times: dict[str, Ints] = {t.base_timestamp: found.base_timestamp, t.max_timestamp: found.max_timestamp}
     return (
-        {name: array_of(values, has_header) for name, values in columns.items()}
-        | {name: array_of(values, has_header & (found.magic > 0)) for name, values in times.items()}
+        {name: Picked(values, known=has_header) for name, values in columns.items()}
+        | {name: Picked(values, known=has_header & (found.magic > 0)) for name, values in times.items()}
         | {name: array_of(values == 1, has_header) for name, values in flags.items()}
         | {t.crc_valid: array_of(found.crc_valid == 1, found.crc_valid >= 0)}
     )

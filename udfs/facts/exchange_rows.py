@@ -11,11 +11,12 @@ import pyarrow as pa
 from schemas.tables.silver import EXCHANGES
 from schemas.tables.values import ANSWERED, NO_RESPONSE, ORPHAN_RESPONSE, UNANSWERED
 from schemas.wire.apis import APIS
-from udfs.arrow import array_of, coded
+from udfs.arrow import coded
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.facts.exchanges import Exchanges, FrameField, known_times, lacking, shared_columns
+from udfs.facts.exchanges import Exchanges, FrameField, lacking, micros, shared_columns
+from udfs.facts.number_columns import Picked
 from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
 
@@ -41,11 +42,6 @@ def present_bytes(of: FrameField) -> Ints:
     return present
 
 
-def known(values: Ints) -> pa.Array[Any]:
-    """The values, null where they are UNKNOWN."""
-    return array_of(values, values != UNKNOWN)
-
-
 def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:
     """The rows of the table `exchanges`; of_log: the columns OF_LOG, which are null without it."""
     if of_log is None:
@@ -55,29 +51,29 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
     correlation = np.where(is_request, exchanges.of_request("correlation_id"), exchanges.of_response("correlation_id"))
     return rows_of(
         EXCHANGES,
-        shared_columns(exchanges, np.arange(len(exchanges)))
+        shared_columns(exchanges)
         | {
-            EXCHANGES.request_first_time: known_times(exchanges.of_request("first_time")),
-            EXCHANGES.response_first_time: known_times(exchanges.of_response("first_time")),
+            EXCHANGES.request_first_time: micros(exchanges.of_request("first_time")),
+            EXCHANGES.response_first_time: micros(exchanges.of_response("first_time")),
             EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
             EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
-            EXCHANGES.api_key: array_of(keys, is_request),
+            EXCHANGES.api_key: Picked(keys, known=is_request),
             EXCHANGES.api_name: coded(API_NAMES, api_codes(keys)),
-            EXCHANGES.api_version: array_of(versions, is_request),
+            EXCHANGES.api_version: Picked(versions, known=is_request),
             EXCHANGES.correlation_id: correlation,
-            EXCHANGES.request_packet: array_of(exchanges.of_request("last_packet"), is_request),
-            EXCHANGES.response_packet: array_of(exchanges.of_response("last_packet"), exchanges.response != UNKNOWN),
+            EXCHANGES.request_packet: exchanges.of_request("last_packet"),
+            EXCHANGES.response_packet: exchanges.of_response("last_packet"),
             EXCHANGES.request_bytes: present_bytes(exchanges.of_request),
             EXCHANGES.response_bytes: present_bytes(exchanges.of_response),
             EXCHANGES.missing_bytes: exchanges.missing_bytes,
             EXCHANGES.unsent_bytes: exchanges.unsent_bytes,
             EXCHANGES.status: coded(STATUSES, exchanges.status),
-            EXCHANGES.error_code: known(exchanges.error),
-            EXCHANGES.throttle_time_ms: known(exchanges.throttle),
-            EXCHANGES.fetch_max_bytes: known(exchanges.fetch_max_bytes),
-            EXCHANGES.fetch_replica_id: known(exchanges.fetch_replica_id),
-            EXCHANGES.fetch_session_id: known(exchanges.fetch_session_id),
-            EXCHANGES.fetch_session_epoch: known(exchanges.fetch_session_epoch),
+            EXCHANGES.error_code: exchanges.error,
+            EXCHANGES.throttle_time_ms: exchanges.throttle,
+            EXCHANGES.fetch_max_bytes: exchanges.fetch_max_bytes,
+            EXCHANGES.fetch_replica_id: exchanges.fetch_replica_id,
+            EXCHANGES.fetch_session_id: exchanges.fetch_session_id,
+            EXCHANGES.fetch_session_epoch: exchanges.fetch_session_epoch,
             EXCHANGES.group_id: exchanges.names.texts_of(exchanges.member[0]),
             EXCHANGES.member_id: exchanges.names.texts_of(exchanges.member[1]),
             EXCHANGES.decode_fault: coded(FAULT_NAMES, exchanges.fault),

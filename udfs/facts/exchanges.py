@@ -18,9 +18,11 @@ from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.segments import UNKNOWN
 from udfs.capture.tcp_headers import CONNECTION_BYTES
-from udfs.facts.arrow_tables import timestamps
+from udfs.facts.arrow_tables import Values
 from udfs.facts.names import Names, hash_spans
+from udfs.facts.number_columns import Picked
 from udfs.facts.picking import columns_of
+from udfs.time_units import NS_PER_US
 from udfs.wire.arrays import Ints
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
@@ -100,6 +102,16 @@ class Exchanges:
         awaits = self.of_request("awaits_response", 1)
         ends = [self.request == UNKNOWN, self.response != UNKNOWN, awaits == 0]
         return np.select(ends, [ORPHAN_RESPONSE, ANSWERED, NO_RESPONSE], default=UNANSWERED)
+
+    @cached_property
+    def request_us(self) -> Ints:
+        """When each request was there whole, us since 1970, UNKNOWN where there is none: int64[n]."""
+        return micros(self.of_request("last_time"))
+
+    @cached_property
+    def response_us(self) -> Ints:
+        """When each response was there whole, as `request_us`."""
+        return micros(self.of_response("last_time"))
 
     @cached_property
     def missing_bytes(self) -> Ints:
@@ -187,21 +199,22 @@ def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
 
 
-def known_times(ns: Ints) -> pa.Array[Any]:
-    """Nanoseconds since 1970 as timestamps, null where they are UNKNOWN."""
-    return timestamps(ns, ns != UNKNOWN)
+def micros(ns: Ints) -> Ints:
+    """Nanoseconds as microseconds, UNKNOWN where they are."""
+    return np.where(ns == UNKNOWN, UNKNOWN, ns // NS_PER_US)
 
 
-def shared_columns(exchanges: Exchanges, rows: Ints) -> dict[str, pa.Array[Any] | Ints]:
-    """What rows of any table say of their exchange; rows: int64[n], the exchange of each row."""
-    connection = exchanges.connection[rows]
+def shared_columns(exchanges: Exchanges, rows: Ints | None = None) -> dict[str, Values]:
+    """What rows of any table say of their exchange; rows: int64[n], the exchange of each row, None for each one."""
+    n = len(exchanges) if rows is None else len(rows)
+    connection = exchanges.connection if rows is None else exchanges.connection[rows]
     return {
-        EXCHANGES.capture_id: repeated(exchanges.capture_id, len(rows)),
-        EXCHANGES.connection_id: exchanges.connection_id[rows],
-        EXCHANGES.exchange_no: exchanges.number[rows],
+        EXCHANGES.capture_id: repeated(exchanges.capture_id, n),
+        EXCHANGES.connection_id: Picked(exchanges.connection_id, rows),
+        EXCHANGES.exchange_no: Picked(exchanges.number, rows),
         EXCHANGES.broker: coded(exchanges.server, connection),
         EXCHANGES.client_address: coded(exchanges.client_address, connection),
-        EXCHANGES.client_id: exchanges.client_id.take(rows),
-        EXCHANGES.request_time: known_times(exchanges.of_request("last_time")[rows]),
-        EXCHANGES.response_time: known_times(exchanges.of_response("last_time")[rows]),
+        EXCHANGES.client_id: exchanges.client_id if rows is None else exchanges.client_id.take(rows),
+        EXCHANGES.request_time: Picked(exchanges.request_us, rows),
+        EXCHANGES.response_time: Picked(exchanges.response_us, rows),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +11,14 @@ import pyarrow as pa
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER, FULL, INCREMENTAL, SESSIONLESS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
-from udfs.arrow import array_of, coded
+from udfs.arrow import coded
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import rows_of
+from udfs.facts.arrow_tables import Values, rows_of
 from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Rows, Wanted, follow
 from udfs.facts.held_session import NOWHERE, Session, new_session, resized
+from udfs.facts.number_columns import Picked
 from udfs.facts.picking import pick, position_among
 from udfs.wire.arrays import Ints, Records
 from udfs.wire.messages import Decoded, decode
@@ -177,20 +177,17 @@ def of_consumers(messages: FetchMessages) -> Ints:
     return found
 
 
-def request_columns(
-    exchanges: Exchanges, messages: FetchMessages, rows: Ints, exchange: Ints
-) -> dict[str, pa.Array[Any] | Ints]:
+def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, exchange: Ints) -> dict[str, Values]:
     """Columns that are the same for all partitions of a request; rows: request of each row."""
     top = messages.request.levels[""]
-    replica = replica_ids(messages.request)[rows]
-    epoch = top.column("session_epoch")[rows]
+    replica, epoch = replica_ids(messages.request), top.column("session_epoch")
     return {
-        FETCH_PARTITIONS.reader: coded(READERS, (replica >= 0).astype(np.int32)),
-        FETCH_PARTITIONS.replica_id: replica,
-        FETCH_PARTITIONS.api_version: exchanges.api_version[exchange],
-        FETCH_PARTITIONS.kind: coded(KINDS, np.select([epoch == 0, epoch > 0], [0, 1], default=2)),
+        FETCH_PARTITIONS.reader: coded(READERS, (replica >= 0).astype(np.int32)[rows]),
+        FETCH_PARTITIONS.replica_id: Picked(replica, rows),
+        FETCH_PARTITIONS.api_version: Picked(exchanges.api_version, exchange),
+        FETCH_PARTITIONS.kind: coded(KINDS, np.select([epoch == 0, epoch > 0], [0, 1], default=2)[rows]),
         **{
-            str(column): top.column(column)[rows]
+            str(column): Picked(top.column(column), rows)
             for column in (
                 FETCH_PARTITIONS.max_wait_ms,
                 FETCH_PARTITIONS.min_bytes,
@@ -209,41 +206,40 @@ def partition_rows(
     """Rows of `fetch_partitions` from what the session follower wrote."""
     fetch, wanted, returned = rows.fetch, rows.wanted, rows.returned
     request = np.flatnonzero(messages.asked != UNKNOWN)[fetch]
-    answered, was_wanted, came = fetches["is_answered"][fetch] == 1, wanted != NOWHERE, returned != NOWHERE
+    answered, of_row = (fetches["is_answered"] == 1)[fetch], exchange[fetch]
     response = messages.response.levels["responses.partitions"]
     request_level = messages.request.levels["topics.partitions"]
     asked_in = messages.request.levels["topics"].parent[request_level.parent]
     came_in = messages.response.levels["responses"].parent[response.parent]
     records = np.maximum(pick(messages.returned.records_bytes, returned, 0), 0)
     total = np.bincount(fetch, records, len(fetches)).astype(np.int64)
-    read = rows.read_position
-    has_request = was_wanted | (rows.fetch_offset >= 0)
+    has_request = (wanted != NOWHERE) | (rows.fetch_offset >= 0)
     topic, topic_id = exchanges.names.topic_columns(rows.topic)
     t = FETCH_PARTITIONS
     return rows_of(
         t,
-        shared_columns(exchanges, exchange[fetch])
-        | request_columns(exchanges, messages, request, exchange[fetch])
+        shared_columns(exchanges, of_row)
+        | request_columns(exchanges, messages, request, of_row)
         | {
-            t.response_session_id: array_of(fetches["response_session_id"][fetch], answered),
+            t.response_session_id: Picked(fetches["response_session_id"], fetch, answered),
             t.session_known: rows.is_known == 1,
             t.topic: topic,
             t.topic_id: topic_id,
             t.partition: rows.partition,
-            t.request_position: array_of(pick(position_among(asked_in), wanted, 0), was_wanted),
-            t.read_position: array_of(read, (read != NOWHERE) & has_request),
-            t.response_position: array_of(pick(position_among(came_in), returned, 0), came),
-            t.fetch_offset: array_of(rows.fetch_offset, has_request),
-            t.partition_max_bytes: array_of(rows.partition_max_bytes, has_request),
-            t.current_leader_epoch: array_of(rows.current_leader_epoch, has_request),
-            t.returned_bytes: array_of(records, answered),
-            t.response_record_bytes: array_of(total[fetch], answered),
-            t.high_watermark: array_of(rows.high_watermark, answered & (rows.high_watermark >= 0)),
-            t.last_stable_offset: array_of(rows.last_stable_offset, answered & (rows.last_stable_offset >= 0)),
-            t.log_start_offset: array_of(rows.log_start_offset, answered & (rows.log_start_offset >= 0)),
-            t.preferred_read_replica: array_of(pick(response.column("preferred_read_replica"), returned, -1), came),
-            t.error_code: array_of(pick(response.column("error_code"), returned, 0), answered),
-            t.response_error_code: array_of(fetches["response_error"][fetch], answered),
-            t.throttle_time_ms: array_of(exchanges.throttle[exchange[fetch]], answered),
+            t.request_position: Picked(position_among(asked_in), wanted),
+            t.read_position: Picked(rows.read_position, known=(rows.read_position != NOWHERE) & has_request),
+            t.response_position: Picked(position_among(came_in), returned),
+            t.fetch_offset: Picked(rows.fetch_offset, known=has_request),
+            t.partition_max_bytes: Picked(rows.partition_max_bytes, known=has_request),
+            t.current_leader_epoch: Picked(rows.current_leader_epoch, known=has_request),
+            t.returned_bytes: Picked(records, known=answered),
+            t.response_record_bytes: Picked(total, fetch, answered),
+            t.high_watermark: Picked(rows.high_watermark, known=answered & (rows.high_watermark >= 0)),
+            t.last_stable_offset: Picked(rows.last_stable_offset, known=answered & (rows.last_stable_offset >= 0)),
+            t.log_start_offset: Picked(rows.log_start_offset, known=answered & (rows.log_start_offset >= 0)),
+            t.preferred_read_replica: Picked(response.column("preferred_read_replica"), returned),
+            t.error_code: Picked(pick(response.column("error_code"), returned, 0), known=answered),
+            t.response_error_code: Picked(fetches["response_error"], fetch, answered),
+            t.throttle_time_ms: Picked(exchanges.throttle, of_row, answered),
         },
     )

@@ -132,9 +132,9 @@ def _bodies(request: Message, response: Message, objects: pa.StructArray, read: 
 
 
 def _decoded(message: Message, bodies: pa.StructArray, texts: Texts) -> Decoded:
-    levels: dict[str, Level] = {"": Level("", {PARENT: np.arange(len(bodies))})}
+    levels: dict[str, Level] = {"": Level("", len(bodies), {})}
     for path, name, values in _columns(message.fields, bodies, "", "", texts):
-        levels.setdefault(path, Level(path, {})).columns[name] = values
+        levels.setdefault(path, Level(path, len(values), {})).columns[name] = values
     return Decoded(np.zeros(len(bodies), np.int8), np.full(len(bodies), -1), levels)
 
 

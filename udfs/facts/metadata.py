@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Column
 from schemas.tables.values import BROKER, PARTITION, TOPIC
 from udfs.arrow import repeated
-from udfs.facts.arrow_tables import nulls_besides, rows_of
+from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.messages import Messages
 from udfs.facts.names import ABSENT
@@ -66,11 +66,11 @@ def clusters_of(exchanges: Exchanges, messages: Messages) -> Ints:
 
 
 def entry_rows(
-    exchanges: Exchanges, entry: str, exchange: Ints, position: Ints, columns: dict[Column, pa.Array[Any] | Ints]
+    exchanges: Exchanges, entry: str, exchange: Ints, position: Ints, columns: Mapping[Column, Values]
 ) -> pa.RecordBatch:
     """Rows of one kind of entry; columns that such an entry does not have are null."""
     shared = shared_columns(exchanges, exchange)
-    given: dict[str, pa.Array[Any] | Ints] = {
+    given: dict[str, Values] = {
         **{str(name): shared[str(name)] for name in SHARED},
         str(CLUSTER_METADATA.entry): repeated(entry, len(exchange)),
         str(CLUSTER_METADATA.position): position,

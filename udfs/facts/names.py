@@ -93,8 +93,10 @@ class Names:
 
 
 def _distinct(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> Iterator[tuple[int, bytes]]:
-    distinct, first = np.unique(hashes, return_index=True)
-    for value, at in zip(distinct.tolist(), first.tolist(), strict=True):
+    found: Any = pa.array(hashes).dictionary_encode()
+    first = np.empty(len(found.dictionary), np.int64)
+    first[found.indices.to_numpy()[::-1]] = np.arange(len(hashes))[::-1]  # of equal ones the last assignment holds
+    for value, at in zip(found.dictionary.to_pylist(), first.tolist(), strict=True):
         if value != ABSENT:
             yield value, arena[starts[at] : starts[at] + lengths[at]].tobytes()
 

@@ -6,6 +6,7 @@ HMAC-SHA-256 (RFC 2104) under a key that only the user has: without it a name ca
 from __future__ import annotations
 
 import hmac
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,8 @@ import pyarrow as pa
 from schemas.tables.table import Column, Table
 
 DIGITS = 16
+KEY = "key"
+"""What the pseudonym of a key is called."""
 KNOWN_TO_ALL = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "User:ANONYMOUS"}
 )
@@ -30,7 +33,7 @@ class Pseudonyms:
     @property
     def key_id(self) -> str:
         """Tells keys apart without telling them."""
-        return pseudonym(self.key, "key", "")
+        return pseudonym(self.key, KEY, "")
 
     def of_rows(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
         """A table's rows with every column that names somebody's topic, client, host, principal or group replaced."""
@@ -50,6 +53,10 @@ class Pseudonyms:
             host, _, port = name.rpartition(":")
             return f"{self.of('host', host.strip('[]'))}:{port}"
         return name if name in KNOWN_TO_ALL or not name else pseudonym(self.key, kind, name)
+
+    def topic_given(self, name: str) -> str:
+        """The pseudonym of a topic that a user names: by its name, or by the pseudonym itself as tables have it."""
+        return name if re.fullmatch(f"topic-[0-9a-f]{{{DIGITS}}}", name) else self.of("topic", name)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -17,7 +17,6 @@ from udfs.arrow import array_of, repeated
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.batches import key_of, match
-from udfs.facts.exchange_rows import known
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.messages import Messages, MessagesOf, decode_both
 from udfs.facts.names import ABSENT
@@ -72,7 +71,7 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
         t.configs: topics.column("configs.count"),
         t.max_message_bytes: max_message_bytes(exchanges, topics.rows, messages.request.levels["topics.configs"]),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
-        t.error_code: known(pick(answer.column("error_code"), row, UNKNOWN)),
+        t.error_code: pick(answer.column("error_code"), row, UNKNOWN),
         t.answered_num_partitions: counts(answer, "num_partitions", row),
         t.answered_replication_factor: counts(answer, "replication_factor", row),
     })  # fmt: skip
@@ -97,7 +96,7 @@ def deleted_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
             t.position: position_among(topics.parent),
             t.topic: exchanges.names.texts_of(np.where(name != ABSENT, name, pick(answer_name, row, ABSENT))),
             t.topic_id: exchanges.names.topic_columns(ids)[1],
-            t.error_code: known(pick(answer.column("error_code"), row, UNKNOWN)),
+            t.error_code: pick(answer.column("error_code"), row, UNKNOWN),
         })  # fmt: skip
 
 
@@ -118,7 +117,7 @@ def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.
         t.num_partitions: topics.column("count"),
         t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
-        t.error_code: known(pick(answer.column("error_code"), row, UNKNOWN)),
+        t.error_code: pick(answer.column("error_code"), row, UNKNOWN),
     })  # fmt: skip
 
 
@@ -148,7 +147,7 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
         t.topic: exchanges.names.texts_of(name),
         t.partition: partition,
         t.assignments: grouped(moved, np.arange(level.rows), level.column("replicas.count") >= 0),
-        t.error_code: known(np.where(is_refused, refused[exchange], error)),
+        t.error_code: np.where(is_refused, refused[exchange], error),
     })  # fmt: skip
 
 
@@ -165,7 +164,7 @@ def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBa
     return change_rows(exchanges, values.AUTO_CREATE, exchange[wanted], {
         t.position: position_among(topics.parent)[wanted],
         t.topic: exchanges.names.texts_of(name[wanted]),
-        t.error_code: known(error[wanted]),
+        t.error_code: error[wanted],
     })  # fmt: skip
 
 

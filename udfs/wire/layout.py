@@ -3,7 +3,7 @@ versions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -33,7 +33,7 @@ class Layout:
     """The levels and columns of a message; the columns of a level are neighbours, PARENT first.
 
     `first_column` int64[levels + 1]: where a level's columns begin; `level_of` int64[columns]: the number of its level;
-    `defaults` int64[columns].
+    `defaults` int64[columns]. `numbers`, `defaults_by_name`: of each level's columns, without PARENT in the latter.
     """
 
     levels: tuple[str, ...]
@@ -41,6 +41,8 @@ class Layout:
     first_column: Ints
     level_of: Ints
     defaults: Ints
+    numbers: tuple[Mapping[str, int], ...]
+    defaults_by_name: tuple[Mapping[str, int], ...]
 
     def level(self, path: str) -> int:
         """The number of the level of this path."""
@@ -58,12 +60,15 @@ def lay_out(message: Message) -> Layout:
     levels = tuple(dict.fromkeys(column.level for column in found))
     columns = tuple(column for level in levels for column in found if column.level == level)
     first = [next(n for n, column in enumerate(columns) if column.level == level) for level in levels]
+    of_level = [[(n, column) for n, column in enumerate(columns) if column.level == level] for level in levels]
     return Layout(
         levels=levels,
         columns=columns,
         first_column=np.array([*first, len(columns)], np.int64),
         level_of=np.array([levels.index(column.level) for column in columns], np.int64),
         defaults=np.array([column.default for column in columns], np.int64),
+        numbers=tuple({column.name: n for n, column in found} for found in of_level),
+        defaults_by_name=tuple({c.name: c.default for _, c in found if c.name != PARENT} for found in of_level),
     )
 
 

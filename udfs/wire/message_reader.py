@@ -41,7 +41,7 @@ def reader(message: Message, version: int) -> int:
 
     def write(module: ir.Module, name: str) -> None:
         layout = lay_out(message)
-        _MessageReader(message, version, layout, ReaderCode(module, name, len(layout.levels))).read_message()
+        _MessageReader(message, version, layout, ReaderCode(module, name)).read_message()
 
     return address_of(f"{message.name}_{version}", repr(message), write)
 
@@ -143,15 +143,21 @@ class _MessageReader:
         least = least_bytes(elements, self.version, self._flexible and bool(field.fields))
         code.require_room(count, least, DecodeFault.BAD_COUNT)
         self._store(level, name + ".count", count)
-        with (
-            code.when(code.compare(count, ">", 0), likely=True),
-            code.each_row(self.layout.level(child), count) as parent,
-        ):
-            self._store(child, PARENT, parent)
-            if field.fields:
-                self._struct(elements, child, "")
-            else:
-                self._field(elements[0], child, "")
+        with code.when(code.compare(count, ">", 0), likely=True):
+            if not level:
+                self._note_rows(child)
+            with code.each_row(self.layout.level(child), count) as parent:
+                self._store(child, PARENT, parent)
+                if field.fields:
+                    self._struct(elements, child, "")
+                else:
+                    self._field(elements[0], child, "")
+
+    def _note_rows(self, level: str) -> None:
+        """Note what this level and those in it have, before the frame's only array of it is read."""
+        for number_of_it, path in enumerate(self.layout.levels):
+            if f"{path}.".startswith(f"{level}."):
+                self.code.note_rows(number_of_it)
 
     def _tag_section(self, known: Sequence[Field], level: str, prefix: str) -> None:
         code = self.code

@@ -8,12 +8,11 @@ import numpy as np
 
 from schemas.wire.message import Message
 from udfs.wire.arrays import Bytes, Codes, Ints, Shorts, int64s, read_only
-from udfs.wire.frame_loop import DONE, note_versions, read_frames
-from udfs.wire.layout import is_in, newest_version
+from udfs.wire.frame_loop import read_frames, versions_asked
 from udfs.wire.level import Level
 from udfs.wire.output import output_for
-from udfs.wire.program import compile_message
-from udfs.wire.reader_code import FULL, LACKING
+from udfs.wire.program import program_for
+from udfs.wire.reader_code import DONE, FULL, LACKING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,15 +44,14 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
     if versions.dtype != np.int16:
         raise TypeError(f"versions are {versions.dtype}, expected int16")
     batch = read_only(arena), int64s(starts), int64s(ends), np.ascontiguousarray(versions)
-    program = compile_message(message, _declared(message, batch[3]))
+    asked, size = versions_asked(batch[3], *batch[1:3])
+    program = program_for(message, asked)
     fault, fault_at = np.zeros(frames, np.int8), np.full(frames, -1, np.int64)
-    size = int(batch[2].sum() - batch[1].sum())
-    layout, output, frame, outcome = program.layout, output_for(program, frames, size), 0, 0
+    layout, output, frame, outcome = program.layout, output_for(program, frames, size), 0, FULL
+    columns, rows_before = np.empty(len(layout.columns), np.int64), np.empty(len(layout.levels), np.int64)
     while outcome != DONE:
-        first_rows = output.addresses()
-        addresses = np.array([each.ctypes.data for each in (batch[0], first_rows, output.levels)])
         frame, outcome = read_frames(
-            program.readers, *batch, frame, addresses, output.levels,
+            program.readers, program.unset, *batch, frame, columns, output.levels, rows_before,
             layout.level_of, output.first_cells, layout.defaults, output.out, fault, fault_at,
         )  # fmt: skip
         if outcome <= LACKING:
@@ -63,10 +61,3 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
             output = output.grown(FULL - outcome, done / max(size, 1))
     output.remember(size)
     return Decoded(fault, fault_at, output.decoded())
-
-
-def _declared(message: Message, versions: Shorts) -> tuple[int, ...]:
-    """Those of the versions that the message declares."""
-    asked = np.zeros(newest_version(message.versions) + 1, np.bool_)
-    note_versions(versions, asked)
-    return tuple(version for version in np.flatnonzero(asked).tolist() if is_in(version, message.versions))

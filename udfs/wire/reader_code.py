@@ -1,13 +1,14 @@
-"""LLVM instructions that read one frame: a cursor over its bytes, checked before each read, and stores into columns.
+"""LLVM instructions that read frames: a cursor over bytes, checked before each read, and stores into columns.
 
 The function that they are appended to is
 
-    int64 read(arena, offset, limit, row, columns, levels)
+    int64 read(arena, starts, ends, first, end, columns, levels)
 
-arena: address of uint8s, of which [offset, limit) are the frame. columns: int64s, the address of each column's first
-row, 0 where there is no room for the column. levels: the level table, which says afterwards where the frame's rows
-begin. The result is the offset behind the frame; or the negative of a `DecodeFault`, whose place is then in the level
-table; or FULL or LACKING less the number of the level that lacks room.
+arena: address of uint8s, of which [starts[i], ends[i]) are frame i; starts, ends: int64s. It reads the frames from
+`first` up to `end`, of which there is at least one. columns: int64s, the address of each column's first row, 0 where
+there is no room for the column. levels: the level table.
+The result is DONE; or the negative of a `DecodeFault`; or FULL or LACKING less the number of the level that lacks room.
+Whatever it is but DONE, the level table then has the frame it was found in, and the place of a fault.
 """
 
 from __future__ import annotations
@@ -21,22 +22,25 @@ from llvmlite import ir
 from udfs.wire.faults import DecodeFault
 from udfs.wire.primitives import COMPACT, MAX_INT32, VARINT_BYTES
 
+DONE = 0
 # Not faults: level l has too few rows, as FULL - l; or none of the columns that only tagged fields set, as LACKING - l.
 FULL = -1000
 LACKING = -2000
 
-# The level table is flat, LEVEL_WIDTH cells a level: rows used, rows there is room for, and rows used before the frame
-# began. Of the top, whose rows are the frames themselves, it says in place of the last where a fault is.
+# The level table is flat, LEVEL_WIDTH cells a level: rows used, rows there is room for, the last frame that may have
+# used any, and rows used before that frame. Of the top, whose rows are the frames themselves, the last two say in which
+# frame reading ended, and where.
 USED = 0
 CAPACITY = 1
-USED_BEFORE = 2
-LEVEL_WIDTH = 3
+FRAME = 2
+USED_BEFORE = 3
+LEVEL_WIDTH = 4
 FAULT_AT = USED_BEFORE
 
 CELL_BYTES = 8
 
 _INT64, _BYTE, _ADDRESS = ir.IntType(64), ir.IntType(8), ir.PointerType()
-READER = ir.FunctionType(_INT64, [_ADDRESS, _INT64, _INT64, _INT64, _ADDRESS, _ADDRESS])
+READER = ir.FunctionType(_INT64, [_ADDRESS, _ADDRESS, _ADDRESS, _INT64, _INT64, _ADDRESS, _ADDRESS])
 _LONG_VARINT = ir.FunctionType(_INT64, [_ADDRESS, _INT64, _INT64])
 _VALUE_BITS = 32  # of a varint that is read, below the number of its bytes
 
@@ -52,19 +56,23 @@ class ReaderCode:
     Values are LLVM's int64s.
     """
 
-    def __init__(self, module: ir.Module, name: str, levels: int) -> None:
-        """Begin a function of this name for a message of so many levels."""
+    def __init__(self, module: ir.Module, name: str) -> None:
+        """Begin a function of this name, and in it the loop over frames."""
         function = ir.Function(module, READER, name)
-        for argument in (function.args[0], *function.args[4:]):
-            argument.add_attribute("noalias")
-        self._arena, offset, self.limit, self.row, self._columns, self._levels = function.args
+        for argument in function.args:
+            if argument.type == _ADDRESS:
+                argument.add_attribute("noalias")
+        self._arena, starts, ends, first, self._end, self._columns, self._levels = function.args
         self._long_varint = _long_varint(module)
         self._is_constant = module.add_metadata([])
         self.builder = ir.IRBuilder(function.append_basic_block())
-        self._cursor = self.variable(offset)
-        self._begun = offset
-        for level in range(1, levels):
-            self.builder.store(self.value(self._level_cell(level, USED)), self._level_cell(level, USED_BEFORE))
+        self._cursor, self._frame = self.variable(number(0)), self.variable(first)
+        self._next_frame = self.builder.append_basic_block()
+        self.builder.branch(self._next_frame)
+        self.builder.position_at_end(self._next_frame)
+        self.row = self.value(self._frame)
+        self._begun, self.limit = self._element(starts, self.row), self._element(ends, self.row)
+        self.go_to(self._begun)
 
     def variable(self, value: Any) -> Any:
         """A place that holds an int64, which LLVM makes registers of."""
@@ -124,7 +132,11 @@ class ReaderCode:
     def _fail_if(self, condition: Any, result: Any) -> None:
         with self.builder.if_then(condition, likely=False):
             self.builder.store(self._begun, self._level_cell(0, FAULT_AT))
-            self.builder.ret(result)
+            self._end_with(result)
+
+    def _end_with(self, result: Any) -> None:
+        self.builder.store(self.value(self._frame), self._level_cell(0, FRAME))
+        self.builder.ret(result)
 
     def when(self, condition: Any, *, likely: bool) -> AbstractContextManager[Any]:
         """What is appended in this context runs if a condition holds."""
@@ -204,11 +216,23 @@ class ReaderCode:
     def require_column(self, column: int, level: int) -> None:
         """End with LACKING where there is no room for a column of a level."""
         with self.when(self.compare(self._address_of(column), "==", 0), likely=False):
-            self.builder.ret(number(LACKING - level))
+            self._end_with(number(LACKING - level))
+
+    def note_rows(self, level: int) -> None:
+        """Have the level table say how many rows a level had before this frame."""
+        self.builder.store(self.value(self._frame), self._level_cell(level, FRAME))
+        self.builder.store(self.value(self._level_cell(level, USED)), self._level_cell(level, USED_BEFORE))
 
     def end(self) -> None:
-        """The frame has been read."""
-        self.builder.ret(self.offset)
+        """The frame has been read: end with TRAILING_BYTES where it goes on, else read the next one."""
+        self.begin_field()
+        self.fail_unless(self.compare(self.offset, "==", self.limit), DecodeFault.TRAILING_BYTES)
+        following = self.builder.add(self.value(self._frame), number(1))
+        self.change(self._frame, following)
+        behind = self.builder.append_basic_block()
+        self.builder.cbranch(self.compare(following, "<", self._end), self._next_frame, behind)
+        self.builder.position_at_end(behind)
+        self.builder.ret(number(DONE))
 
     def _remaining(self) -> Any:
         return self.builder.sub(self.limit, self.offset)
@@ -219,7 +243,7 @@ class ReaderCode:
         end = self.builder.add(first, count)
         capacity = self.value(self._level_cell(level, CAPACITY))
         with self.when(self.compare(end, ">", capacity), likely=False):
-            self.builder.ret(number(FULL - level))
+            self._end_with(number(FULL - level))
         self.builder.store(end, used)
         return first
 
@@ -227,6 +251,9 @@ class ReaderCode:
         address = self.value(self._cell(self._columns, column))
         address.set_metadata("invariant.load", self._is_constant)
         return address
+
+    def _element(self, table: Any, index: Any) -> Any:
+        return self.builder.load(self.builder.gep(table, [index], source_etype=_INT64), typ=_INT64)
 
     def _level_cell(self, level: int, cell: int) -> Any:
         return self._cell(self._levels, level * LEVEL_WIDTH + cell)

@@ -178,6 +178,8 @@ def test_a_file_that_expands_without_measure_is_stopped(tmp_path: Path, monkeypa
 ALIENS: dict[str, tuple[bytes, str]] = {
     "text": (b"hello, this is no capture", "of no known format"),
     "short": (b"\xd4\xc3", "of no known format"),
+    "feather 1": (b"FEA1" + bytes(40), "Feather of version 1; write the dump as Parquet"),
+    "arrow stream": (b"\xff" * 4 + bytes(40), "an Arrow IPC stream; write the dump as Parquet"),
     "json": (b'{"request": 1}', "JSON text"),
     "gzip_of_text": (gzip.compress(b"hello, this is no capture"), "gzip of something that is not a capture"),
     "zstd_of_gzip": (zstandard.compress(gzip.compress(GOOD)), "decompress it once more"),

@@ -76,6 +76,31 @@ def test_rows_are_taken_by_time_whatever_their_order(capture: pa.RecordBatch, ex
     assert only(tables_of(packets_in_order([write_parquet(tmp_path / "frames", table)]))) == only(expected)
 
 
+def test_a_dump_tells_whether_its_rows_are_by_time(tmp_path: Path) -> None:
+    """For what is not is put in order frame by frame; rows without a time that counts say nothing."""
+    frames = rows(*(("request", request(i)) for i in range(2500)))
+    late = frames.slice(0, 3).set_column(2, "timestamp", pa.array([AT, -1, AT + 1], pa.timestamp("ns", "UTC")))
+    swapped = frames.take(pa.array([*range(1999), 2000, 1999, *range(2001, 2500)]))
+    for table, by_time in (
+        (frames, True), (late, True), (swapped, False), (pa.concat_tables([frames, late]), False),
+        (pa.concat_tables([frames, frames.slice(2499)]), True),
+    ):  # fmt: skip
+        path = write_parquet(tmp_path / "frames", table, row_group_size=2000)
+        assert index_frames(str(path), range_bytes=1, buckets=1).rows_by_time is by_time
+
+
+@pytest.mark.parametrize("write", [write_parquet, write_arrow])
+def test_columns_of_views_are_read(tmp_path: Path, write: Any) -> None:
+    """As polars writes them."""
+    table = rows(("request", request(1)), ("response", response(1)))
+    fields = [pa.field("connection", pa.string_view()), pa.field("direction", pa.string_view()), table.schema.field(2)]
+    viewed = table.cast(pa.schema([*fields, pa.field("frame", pa.binary_view())]))
+    viewed = viewed.append_column(
+        "more", pa.array([[1], None], pa.list_view(pa.int8()) if write is write_arrow else None)
+    )
+    assert understand([packets_in_order([write(tmp_path / "frames", viewed)])]).answered() == [1]
+
+
 def by_name(table: pa.Table) -> Any:
     return pa.compute.sort_indices(table, [("connection", "descending"), ("timestamp", "ascending")])
 
@@ -170,6 +195,14 @@ def test_wrong_rows_are_left_out_and_told(tmp_path: Path) -> None:
         ("timestamp_implausible", "row", 3, len(request(1))),
         ("address_malformed", "row", 4, 5),
     ]
+
+
+@pytest.mark.parametrize("per_ns", [1_000, 1_000_000, 1_000_000_000])
+def test_numbers_in_another_unit_than_ns_are_no_times(tmp_path: Path, per_ns: int) -> None:
+    """They would be of 1970, and every duration too short."""
+    table = rows(("request", request(1))).set_column(2, "timestamp", pa.array([AT // per_ns]))
+    (fault,) = index_frames(str(write_parquet(tmp_path / "frames", table)), range_bytes=1, buckets=1).faults
+    assert fault.reason.value == "timestamp_implausible"
 
 
 def test_every_wrong_column_is_told_at_once(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ def batch_of(rows: list[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=PACKETS)
 
 
-def runs(rows: list[Row], *, one_point: bool = True) -> pa.RecordBatch:
+def runs(rows: list[Row], *, in_order: bool = True) -> pa.RecordBatch:
     shards = np.array([row["bucket"] % 2 for row in rows], np.int32)
-    return runs_of(batch_of(rows), shards, one_point=one_point)
+    return runs_of(batch_of(rows), shards, in_order=in_order)
 
 
 def through(found: pa.RecordBatch) -> list[Row]:
@@ -62,7 +62,7 @@ def test_packets_come_out_as_they_went_in_by_connection(captured: list[tuple[int
 @given(CAPTURED)
 def test_where_points_share_connections_every_packet_is_a_run(captured: list[tuple[int, bytes]]) -> None:
     rows = [packet(number, *each) for number, each in enumerate(captured)]
-    found = runs(rows, one_point=False)
+    found = runs(rows, in_order=False)
     order = [(row["sort_ns"], row["packet_no"]) for row in found.to_pylist()]
     assert order == [(row["sort_ns"], row["packet_no"]) for row in rows]
     assert through(found) == read(rows)

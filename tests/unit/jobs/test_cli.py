@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,11 +45,29 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
                 raise fault
 
         monkeypatch.setattr("jobs.session.kernels.begun_session", lambda run: None)
+        monkeypatch.setattr("jobs.terminal.interrupts.cancelled_at_interrupt", nullcontext)
         monkeypatch.setattr(jobs.cli, "import_module", lambda name: SimpleNamespace(main=main))
         code = run_command(argv)
         return code, told[0] if told else None
 
     return command
+
+
+def test_settings_of_one_topic_are_of_what_that_is_called_in_the_lake(run: Ran, folder: Path) -> None:
+    """Else they would concern no topic of the lake, and tell its name there."""
+    (folder / "key").write_text("one secret key of ours")
+    own, other = "topic.orders.max.message.bytes", "topic.audit.max.message.bytes"
+    keyed = ["pipeline", "--captures=a.pcap", "--pseudonymise=key", "--run-at=2026-01-31T12:00:00Z"]
+    code, told = run(*keyed, f"--set={own}=1MiB,2MiB", f"--captured={other}=3MiB")
+    assert code == 0
+    assert told is not None
+    assert told.pseudonyms is not None
+    assert not re.search("orders|audit", told.scenario.to_json())
+    orders, audit = (f"topic.{told.pseudonyms.of('topic', name)}.max.message.bytes" for name in ("orders", "audit"))
+    assert told.scenario.replay["batch_split"] == {orders: (1 << 20, 2 << 20)}
+    assert told.scenario.captured[audit] == 3 << 20
+    # Who has read a table knows the topic by its pseudonym alone.
+    assert run(*keyed, f"--set={orders}=1MiB,2MiB", f"--captured={audit}=3MiB")[1] == told
 
 
 def test_a_job_is_told_everything_resolved(run: Ran, folder: Path) -> None:

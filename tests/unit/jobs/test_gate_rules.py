@@ -79,6 +79,11 @@ silver:
     expression: x = {lanes}
     severity: info
     reason: g
+  ninth:
+    table: {every_table_with: [client_id]}
+    expression: x
+    severity: info
+    reason: h
 """
 
 
@@ -144,6 +149,11 @@ def test_every_fault_of_a_file_is_told_with_its_line(tmp_path: Path) -> None:
         (36, "key `severity` is given twice"),
         (38, "eighth: give `table` or `every_table_with`, one of them"),
         (39, "eighth: unknown {lanes} in an expression"),
+        (
+            43,
+            "ninth: `table` is a name or a list of names; every table with some columns is `every_table_with: [...]` "
+            "instead",
+        ),
     ]
 
 

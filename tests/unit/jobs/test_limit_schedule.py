@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from jobs.replays.limit_schedule import format_schedule, parse_schedule
@@ -34,13 +36,26 @@ def test_a_limit_reads_back_from_its_spelling(text: str) -> None:
         ("0", "between 1 and"),
         ("5 until noon then 6", "`noon` is no ISO 8601 time"),
         ("5 until 2026-01-31T12:00:00 then 6", "has no time zone"),
+        ("5 until 9999-12-31T23:59:59-12:00 then 6", "is no ISO 8601 time"),
         (f"{CHANGING} until 2026-01-31T12:00:00Z then 7", "times do not ascend"),
         ("5 until 2026-01-31T12:00:00Z", "is not a limit such as"),
     ],
 )
 def test_what_is_no_limit_is_told(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=told) as raised:
         parse_schedule(text)
+    assert CHANGING in str(raised.value).partition("a limit such as 4000, none, or ")[2]
+
+
+@pytest.mark.parametrize("value", [f"{{{CHANGING}: 5}}", "{2026-01-31: 5}", "[[4000, 2026-01-31T12:00:00Z, 6000]]"])
+def test_a_limit_in_another_form_than_text_is_told_the_form(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(f"replay:\n  partition_limits:\n    max.broker.partitions: {value}\n")
+    with pytest.raises(ScenarioError) as raised:
+        resolve_scenario(str(file))
+    (told,) = raised.value.faults
+    assert told.startswith(f"{file}:3: `replay.partition_limits.max.broker.partitions")
+    assert told.endswith(f"a limit such as 4000, none, or `{CHANGING}`")
 
 
 def test_limits_are_lanes_in_the_order_of_their_values() -> None:

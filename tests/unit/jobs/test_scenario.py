@@ -295,10 +295,15 @@ def test_of_an_unknown_key_those_are_listed_that_would_be_taken_in_its_place(wri
     assert {SLOTS, f"broker.{SLOTS}", "kafka"} <= set(listed)
     for name in listed:
         assert not any("no setting" in told for told in faults(write, "replay: {session_cache: }", sets=(f"{name}=?",)))
-    with pytest.raises(ScenarioError) as everything:
-        resolve_scenario(None, ["zzz=1"])
-    assert "num.partitions" not in str(everything.value)
-    assert "producer.batch.size" in str(everything.value)
+
+
+def test_of_many_keys_that_would_be_taken_the_nearest_are_named_and_where_all_are() -> None:
+    for flags in (["qqq.zzz=1"], []), ([], ["qqq.zzz=1"]):
+        with pytest.raises(ScenarioError) as raised:
+            resolve_scenario(None, *flags)
+        (told,) = raised.value.faults
+        assert told.count("`") == 2 * 4
+        assert told.endswith("; docs/settings.md has all")
 
 
 def test_what_the_capture_tells_cannot_be_stated(write: Path) -> None:

@@ -31,6 +31,7 @@ class Fetch(NamedTuple):
     wait_us: int | None = 1
     life: int = 0
     version: int = 18
+    is_cut: bool = False
 
 
 def captured(*fetches: Fetch) -> pa.RecordBatch:
@@ -43,13 +44,13 @@ def captured(*fetches: Fetch) -> pa.RecordBatch:
         answered = None if fetch.wait_us is None else us + fetch.wait_us
         rows.append(
             fetch_row(**key, client_id=fetch.client, response_time=answered, session_id=fetch.session_id,
-                      session_epoch=fetch.epoch, fetch_error=fetch.error, is_follower=fetch.privileged,
-                      api_version=fetch.version)
+                      session_epoch=None if fetch.is_cut else fetch.epoch, fetch_error=fetch.error,
+                      is_follower=fetch.privileged, api_version=fetch.version)
         )  # fmt: skip
         rows.extend(
             partition_row(**key, position=p, partition=p, response_session_id=fetch.granted,
                           is_returned=fetch.epoch == 0)
-            for p in range(fetch.size if fetch.error == 0 else 0)
+            for p in range(fetch.size if fetch.error == 0 and not fetch.is_cut else 0)
         )  # fmt: skip
     return rows_of_events(rows)
 

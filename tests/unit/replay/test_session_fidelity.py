@@ -124,3 +124,24 @@ def test_a_client_that_mistakes_its_epoch_does_so_in_every_lane() -> None:
     gold = gold_rows([captured(*fetches)], lanes(8))
     assert (total(gold, SESSION_CACHE.fetches), total(gold, SESSION_CACHE.full_fetches)) == (4, 2)
     assert reasons(gold)["session_requests"] == {"other_request": 1}
+
+
+def test_a_cut_request_that_may_have_been_full_is_why_the_next_id_is_of_another_shard() -> None:
+    """Once an id has told again whose turn it is, ids are in their turn or of another shard."""
+    first, after, then, other = ids(0, 2, 3, 6)
+    fetches = (
+        Fetch(0, "a", 1, granted=first), Fetch(200, "b", 9, is_cut=True), Fetch(400, "c", 1, granted=after),
+        Fetch(600, "d", 1, granted=then), Fetch(800, "e", 1, granted=other),
+    )  # fmt: skip
+    gold = gold_rows([captured(*fetches)], lanes(80, shards=8))
+    assert reasons(gold) == {"session_shards": {"response_not_captured": 1, "other_shard": 1}}
+    assert (total(gold, SESSION_CACHE.captured_fetches), total(gold, SESSION_CACHE.fetches)) == (4, 4)
+
+
+def test_a_cut_request_that_was_no_full_one_changes_nothing() -> None:
+    first, after = ids(0, 1)
+    cut = Fetch(200, "a", 9, session_id=first, epoch=1, is_cut=True)
+    gold = gold_rows(
+        [captured(Fetch(0, "a", 1, granted=first), cut, Fetch(400, "c", 1, granted=after))], lanes(80, shards=8)
+    )
+    assert reasons(gold) == {}

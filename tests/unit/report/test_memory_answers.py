@@ -23,7 +23,8 @@ LANES = ("captured", "consumer.buffer.memory=1KiB", "consumer.fetch.max.bytes=1M
 def row(of: str, lane: str, **columns: object) -> Row:
     """A row of the query."""
     usual = {
-        "p99": 100, "most": 200, "smallest": 101, "waits": 0, "longest": 0.0, "depleted": 0.0, "ratio": 1.0, "stuck": 0,
+        "p99": 100, "p99_in_loop": None, "most": 200, "smallest": 101, "waits": 0, "longest": 0.0, "depleted": 0.0,
+        "ratio": 1.0, "stuck": 0,
         "bound": 4096, "starved": 0, "why": None, "reckoned": 200, "taken": True,
     }  # fmt: skip
     return Row(scenario=lane, of=of, **usual | columns)
@@ -44,6 +45,15 @@ def test_it_says_why_connections_are_stuck() -> None:
     assert other["lane"] == "fetch.max.bytes=1MiB  buffer.memory=1KiB"
     assert small["bound"] == "4.0 KiB"
     assert {small["no wait from*"], other["no wait from*"]} == {"-"}, "what is stuck asks for no more"
+
+
+def test_percentiles_by_times_of_the_closed_loop_are_in_a_column_of_their_own() -> None:
+    captured, bounded, limited = cells(
+        row("consumers", LANES[0]), row("consumers", LANES[1], p99=90),
+        row("consumers", LANES[2], p99=None, p99_in_loop=80),
+    )  # fmt: skip
+    by_times = [(lane["p99"], lane["p99 in loop"]) for lane in (captured, bounded, limited)]
+    assert by_times == [("100 B", "-"), ("90 B", "-"), ("-", "80 B")]
 
 
 def test_a_pool_that_the_prototype_does_not_start_with_is_said_to_be_one() -> None:

@@ -86,10 +86,10 @@ def test_a_capture_of_responses_alone_says_that_requests_may_be_missing() -> Non
     assert f"The capture shows no request; {hint}." in {told.sentence for told in answers(one_way)}
 
 
-def nothing_of_kafka(files: int, packets: int, *protocols: tuple[str, int]) -> Findings:
+def nothing_of_kafka(files: int, packets: int, *protocols: tuple[str, int], **values: str) -> Findings:
     """A capture without exchanges."""
     rows = [Row(protocol=name, connections=n, doubled_packets=0, one_sided=0) for name, n in protocols]
-    held = one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=packets), files)
+    held = one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=packets, **values), files)
     return findings({captures: [held], apis: [], connections: rows, fidelity: []})
 
 
@@ -101,6 +101,12 @@ def test_a_capture_without_kafkas_traffic_answers_nothing_and_says_what_it_holds
     )
     assert {(one.sentence, one.is_answered) for one in answers(empty)} == {(told, False)}
     assert f"  {told}" in lost_lines(empty)
+
+
+def test_of_a_dump_without_kafkas_traffic_no_tcpdump_is_asked_for() -> None:
+    told = answers(nothing_of_kafka(1, 240, format="parquet"))[19].sentence
+    assert told.startswith("No Kafka traffic was found in a.pcap (240 frames; connections: none): check its rows ")
+    assert "tcpdump" not in told
 
 
 def test_of_tls_alone_a_plaintext_listener_is_asked_for() -> None:
@@ -158,6 +164,13 @@ def test_a_dump_has_frames_and_not_packets() -> None:
     assert "  /captures/a.parquet: 9 frames of a dump, 2.0 KiB" in [
         *read_lines(findings({captures: [one_of_one(dump)]}))
     ]
+
+
+def test_rows_that_a_dump_has_in_vain_are_counted() -> None:
+    dump = row_of(CAPTURES, path="a", format="arrow", packets=1240, malformed_packets=1001, tcp_captured_bytes=9)
+    assert next(iter(read_lines(findings({captures: [one_of_one(dump)]})))) == (
+        "  a: 1,240 frames of a dump, 1,001 of them left out, 9 B"
+    )
 
 
 def test_a_release_is_stated_or_told_or_the_newest() -> None:

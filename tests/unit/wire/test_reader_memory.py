@@ -17,11 +17,11 @@ from tests.unit.wire.forbidden_pages import arenas, page_between_forbidden_ones,
 from tests.unit.wire.reference import JUNK, MESSAGES, encode, filled_struct, message_values, within
 from tests.unit.wire.test_hostile_frames import hostile_cases, newest
 from udfs.wire.arrays import read_only
-from udfs.wire.frame_loop import DONE, read_frames
+from udfs.wire.frame_loop import read_frames
 from udfs.wire.messages import decode
 from udfs.wire.output import allocate
 from udfs.wire.program import compile_message
-from udfs.wire.reader_code import FULL
+from udfs.wire.reader_code import DONE, FULL
 
 
 def damaged_cases() -> Iterator[tuple[int, int, bytes]]:
@@ -93,15 +93,17 @@ def test_no_reader_writes_a_row_for_which_there_is_no_room(message: Message, dat
     output = allocate(program, np.full(len(program.layout.levels), rows), program.settable)
     output.capacity[0] = 1
     output.out[:] = JUNK
-    first_rows = output.addresses()
+    columns, rows_before = np.empty_like(output.first_cells), np.empty_like(output.used)
     _, outcome = read_frames(
-        program.readers, arena, np.zeros(1, np.int64), np.array([len(frame)]), np.array([version], np.int16), 0,
-        np.array([each.ctypes.data for each in (arena, first_rows, output.levels)]), output.levels,
-        program.layout.level_of, output.first_cells, program.layout.defaults, output.out,
-        np.zeros(1, np.int8), np.zeros(1, np.int64),
+        program.readers, program.unset, arena, np.zeros(1, np.int64), np.array([len(frame)]),
+        np.array([version], np.int16), 0, columns, output.levels, rows_before, program.layout.level_of,
+        output.first_cells, program.layout.defaults, output.out, np.zeros(1, np.int8), np.zeros(1, np.int64),
     )  # fmt: skip
     assert outcome == DONE or outcome <= FULL
     room = output.capacity[program.layout.level_of]
-    columns = zip(output.first_cells.tolist(), room.tolist(), strict=True)
-    inside = np.concatenate([np.arange(first, first + rows_of_it) for first, rows_of_it in columns if first >= 0])
-    assert set(np.delete(output.out, inside).tolist()) <= {JUNK}
+    places = zip(output.first_cells.tolist(), room.tolist(), strict=True)
+    outside = np.ones(output.out.size, np.bool_)
+    for first, rows_of_it in places:
+        if first >= 0:
+            outside[first : first + rows_of_it] = False
+    assert set(output.out[outside].tolist()) <= {JUNK}

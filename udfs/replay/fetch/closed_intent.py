@@ -12,9 +12,18 @@ from udfs.replay.fetch.client_order import JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.client_pace import ClientLanes, Fetches
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES, profile_of
 from udfs.replay.fetch.closed_changes import STOP, UNKNOWN, Changes, Moves, Placed, Times, changes_of
-from udfs.replay.fetch.closed_logs import Log, known_log, read_from_to, records_of, requests_of, rows_by
+from udfs.replay.fetch.closed_logs import (
+    Log,
+    by_partition,
+    known_logs,
+    read_from_to,
+    records_of,
+    requests_of,
+    told_of,
+)
 from udfs.replay.fetch.closed_unit import Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.log_reach import Sought
 from udfs.replay.fetch.observed import FETCHED, SERVED, TOLD, UNSET, Columns, FirstRead, Observed, joined
 from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints, edges
@@ -68,12 +77,9 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
     begin, horizon = int(request[0]), max(int(request[0]), int(response.max()))
     numbers, told = list(seen.first), joined(seen.told, TOLD)
     moves = Moves(*(np.concatenate(columns) for columns in zip(*seen.moves, strict=True)))
-    told_of, sought = told_by(numbers, told), offsets_by(numbers, moves)
-    requests, is_follower = requests_of(fetches), reader == FOLLOWER
-    logs = [
-        known_log(seen, keys[n], n, requests, told_of[place], sought[place], horizon, is_follower)
-        for place, n in enumerate(numbers)
-    ]
+    bounds = told_of(places_of(numbers, told[READS.partition]), len(numbers), told)
+    sought, requests = sought_by(seen, numbers, moves), requests_of(fetches)
+    logs = known_logs(seen, keys, requests, bounds, sought, horizon, reader == FOLLOWER)
     unit = unit_of([seen.first[n] for n in numbers], numbers, logs)
     kept = joined(seen.servings, SERVED)
     servings = servings_of(kept, numbers, logs, unit)
@@ -142,15 +148,12 @@ def places_of(numbers: list[int], of: Ints) -> Ints:
     return found
 
 
-def told_by(numbers: list[int], told: Columns) -> list[Columns]:
-    """What responses told, in the columns TOLD, by the places of the partitions."""
-    rows = rows_by(places_of(numbers, told[READS.partition]), len(numbers))
-    return [{name: column[of] for name, column in told.items()} for of in rows]
-
-
-def offsets_by(numbers: list[int], moves: Moves) -> list[Ints]:
-    """The offsets at which moves read, by the places of the partitions."""
-    return [moves.fetch_offset[of] for of in rows_by(places_of(numbers, moves.partition), len(numbers))]
+def sought_by(seen: Observed, numbers: list[int], moves: Moves) -> Sought:
+    """The offsets at which moves read, and the brokers before, by the places of the partitions."""
+    moved = [number for number in numbers if number in seen.moved_here]
+    partition = np.append(moves.partition, np.array(moved, np.int64))
+    offset = np.append(moves.fetch_offset, np.array([seen.moved_here[number] for number in moved], np.int64))
+    return Sought(*by_partition(places_of(numbers, partition), len(numbers), [offset]))
 
 
 def servings_of(kept: Columns, numbers: list[int], logs: list[Log], unit: Unit) -> Servings:

@@ -57,15 +57,17 @@ class ClosedReader:
         numbers = key_numbers(self.index, *parts)
         if reads.num_rows == 0:
             return numbers
-        columns, lengths = columns_of(reads, numbers), np.diff(fetch_from)
-        of_fetch = reads[READS.connection_id].to_numpy()[fetch_from[:-1]]
-        for connection in np.unique(of_fetch).tolist():
-            mine = of_fetch == connection
-            rows = np.repeat(mine, lengths)
-            kept = edges(lengths[mine])
-            first = int(np.flatnonzero(rows)[0])
-            seen = self.observed(connection, reads[READS.broker][first].as_py())
-            note_reads(seen, {k: v[rows] for k, v in columns.items()}, kept)
+        of_read, lengths = reads[READS.connection_id].to_numpy(), np.diff(fetch_from)
+        connections, fetches = np.unique(of_read[fetch_from[:-1]], return_inverse=True)
+        order = np.argsort(of_read, kind="stable")
+        columns = {name: column[order] for name, column in columns_of(reads, numbers).items()}
+        ends = np.searchsorted(of_read[order], connections, side="right")
+        for which, (connection, first, end) in enumerate(
+            zip(connections.tolist(), [0, *ends.tolist()], ends.tolist(), strict=False)
+        ):
+            seen = self.observed(connection, reads[READS.broker][int(order[first])].as_py())
+            mine = {name: column[first:end] for name, column in columns.items()}
+            note_reads(seen, mine, edges(lengths[fetches == which]))
         return numbers
 
     def nodes(self) -> dict[int, Observed]:

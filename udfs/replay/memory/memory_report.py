@@ -19,6 +19,7 @@ from schemas.tables.gold_memory import (
     PRODUCER_MEMORY,
 )
 from schemas.tables.table import Table
+from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.arrow import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch.closed_fidelity import PIECES
@@ -29,7 +30,6 @@ from udfs.replay.memory.consumer_lanes import (
     CAPTURED,
     Consumed,
     LanesReplayed,
-    closed_as_captured,
     ratio,
     span_us,
     speeds,
@@ -37,7 +37,7 @@ from udfs.replay.memory.consumer_lanes import (
 from udfs.replay.memory.drained import AGREED, CODES, UNCHECKED, Reason
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds, Sim
-from udfs.replay.memory.memory_trace import Gathered, releases, response_trace
+from udfs.replay.memory.memory_trace import Gathered, releases
 from udfs.replay.memory.produced import Sent
 from udfs.replay.memory.producer_lanes import Followed
 from udfs.replay.memory.producer_memory import BufferBounds, Buffered
@@ -159,7 +159,7 @@ def consumer_rows(unit: Unit, done: LanesReplayed, gathered: Gathered) -> Rows:
     columns: Mapping[str, Cell] = {
         **whose(unit, t, done.names),
         **pool_columns(sim, done.speed),
-        t.responses_of: repeated("capture" if done.number == CAPTURED else "closed_loop", n),
+        t.responses_of: repeated(BY_CAPTURE if done.number == CAPTURED else BY_CLOSED_LOOP, n),
         t.variant: pa.array([VARIANTS[code] for code in sim.bounds.variant]),
         t.config_refused: (sim.bounds.size <= largest_fetch(sim)),
         t.responses: sim.runs["read"],
@@ -244,7 +244,7 @@ def producer_rows(unit: Unit, done: Followed, lanes: MemoryLanes, sent: Sent, le
     columns: Mapping[str, Cell] = {
         **whose(unit, t, lanes.names),
         **used_and_waits(sim),
-        t.times_of: pa.array(np.where(done.in_loop, "closed_loop", "capture").tolist(), pa.string()),
+        t.times_of: pa.array(np.where(done.in_loop, BY_CLOSED_LOOP, BY_CAPTURE).tolist(), pa.string()),
         t.sending_threads: sim.bounds.threads,
         t.share_behind: np.full(n, done.behind),
         t.buffer_bytes: sim.bounds.total,
@@ -286,7 +286,7 @@ def closed_loop_row(unit: Unit, consumed: Consumed, limits: FetchLanes) -> pa.Re
     if obstacles:
         return fidelity_row(unit, metric, 0, 0, PIECES, {obstacles[0]: PIECES})
     since = consumed.closed.left(CAPTURED).since
-    captured, replayed = response_trace(consumed.captured), closed_as_captured(consumed, limits)
+    captured, replayed = consumed.captured_trace, consumed.closed_trace(CAPTURED, limits)
     found = memory_fidelity.held_alike(captured, replayed, int(since.min()) if len(since) else None)
     agreed = found.pop(memory_fidelity.AGREED, 0)
     return fidelity_row(unit, metric, found.total() + agreed, agreed, 0, found)

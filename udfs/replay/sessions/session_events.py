@@ -40,6 +40,7 @@ def events_of(batch: pa.RecordBatch, names: dict[str, int], number: int) -> tupl
         fetches[field] = numbers_of(heads, column, missing)
     error = numbers_of(heads, t.fetch_error, 0)
     fetches["error"] = np.where(np.isin(error, SESSION_ERRORS), error, 0)
+    fetches["is_cut"] = heads[t.session_epoch].is_null()
     fetches["privileged"] = numbers_of(heads, t.is_follower, 0)
     fetches["is_throttled"] = numbers_of(heads, t.throttle_time_ms, 0) > 0
     fetches["first"] = at - np.arange(len(at))

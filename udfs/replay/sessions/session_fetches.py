@@ -47,6 +47,7 @@ FETCH = np.dtype(
             "privileged",
             "session_id",
             "epoch",
+            "is_cut",  # nothing of the request is told but when it came, and when its response did
             "response_session_id",
             "error",
             "is_throttled",

@@ -29,7 +29,7 @@ MOMENT = np.dtype(
         ("is_response", np.int64),
         ("is_inferred", np.int64),  # its place is told by ids, not by packets
         ("expected_shard", np.int64),  # of a full response by the counter, or UNKNOWN_PHASE
-        ("is_certain", np.int64),  # no full response since the last id is missing from the capture
+        ("is_certain", np.int64),  # no full response since the last id is missing from the capture, or may be
     ],
     align=True,
 )
@@ -132,7 +132,9 @@ def order_responses(moments: Records, fetches: Records, end: int, phase: Ints, s
     at = 0
     while at < end:
         fetch = fetches[moments[at].fetch]
-        if steps_counter(fetch, moments[at]):
+        if fetch.is_cut == 1:
+            phase[1] = 0  # it may have been a full fetch
+        elif steps_counter(fetch, moments[at]):
             is_shown = fetch.response_us != NO_TIME
             if phase[0] != UNKNOWN_PHASE and is_shown:
                 first = first_built(moments, fetches, at, phase[0], shards)

@@ -90,7 +90,8 @@ def take(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
     while (done := tell_clients(fetches, done, now.clients)) < len(fetches):
         now.clients = larger_clients(now.clients)
     make_room(now, int((fetches["epoch"] == INITIAL_EPOCH).sum()))
-    now.lanes.names[fetches["owner"]] = fetches["name"]
+    told = fetches[fetches["is_cut"] == 0]
+    now.lanes.names[told["owner"]] = told["name"]
     done = 0
     while (done := measure_all(fetches, done, rows, now.memory, fetch_sizes())) < len(fetches):
         now.memory = larger_memory(now.memory)

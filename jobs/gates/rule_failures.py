@@ -1,0 +1,50 @@
+"""Rules that Spark can read and not apply: what some row makes of a division or a cast fails the job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from jobs.gates.rules import QueryRule, RowRule, Rule
+from jobs.gates.views import query_of
+from udfs.errors import EvaluationError
+
+_ENDS = " SQLSTATE"
+"""What Spark puts behind the message itself."""
+
+
+@contextmanager
+def rule_failures_told(rules: Sequence[Rule]) -> Iterator[None]:
+    """Raise EvaluationError with the rule's name and place where Spark fails in the block at a rule's SQL."""
+    try:
+        yield
+    except PySparkException as fault:
+        failed = [rule for rule in rules if _is_of(rule, _fragments(fault))]
+        if not failed:
+            raise
+        named = " or ".join(f"{rule.place}: {rule.name}" for rule in failed)
+        raise EvaluationError(f"{named} could not be applied: {spark_message(str(fault))}") from fault
+
+
+def spark_message(text: str) -> str:
+    """The first line of what Spark says, without the number of its kind."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return first.partition(_ENDS)[0]
+
+
+def _fragments(fault: PySparkException) -> list[str]:
+    """The parts of SQL that Spark says it failed at."""
+    told = [context.fragment() for context in fault.getQueryContext() if context.contextType().name == "SQL"]
+    return [fragment for fragment in told if fragment]
+
+
+def _is_of(rule: Rule, fragments: Sequence[str]) -> bool:
+    if isinstance(rule, RowRule):
+        texts = [rule.expression]
+    elif isinstance(rule, QueryRule):
+        texts = [query_of(rule, table) for table in rule.tables]
+    else:
+        return False
+    return any(fragment in text for fragment in fragments for text in texts)

@@ -1,0 +1,37 @@
+"""The query behind the memory table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.lake.delta_tables import no_rows
+from jobs.replays.memory_answers import lanes
+from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
+from schemas.tables.table import Column, Table
+from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
+from tests.gate_rows import frame
+
+
+@pytest.mark.parametrize(
+    ("table", "by"), [(CONSUMER_MEMORY, CONSUMER_MEMORY.responses_of), (PRODUCER_MEMORY, PRODUCER_MEMORY.times_of)]
+)
+def test_percentiles_by_times_of_the_capture_and_of_the_closed_loop_are_kept_apart(
+    spark: SparkSession, table: Table, by: Column
+) -> None:
+    """Of two processes in a lane one may be in closed loop, and the other not."""
+    rows: list[dict[str, Any]] = [
+        {"scenario": lane, "client_id": client, "used_bytes_p99": held, by: times}
+        for lane, client, held, times in (
+            ("captured", "a", 7, BY_CAPTURE), ("captured", "b", 5, BY_CAPTURE),
+            ("other", "a", 3, BY_CLOSED_LOOP), ("other", "b", 4, BY_CAPTURE),
+        )
+    ]  # fmt: skip
+    of = {other: no_rows(spark, other) for other in (CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY)}
+    found = lanes({**of, table: frame(spark, table, rows)}.__getitem__).collect()
+    assert {row["scenario"]: (row["p99"], row["p99_in_loop"]) for row in found} == {
+        "captured": (7, None),
+        "other": (4, 3),
+    }
