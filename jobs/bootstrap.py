@@ -43,7 +43,7 @@ def _hand_over(argv: list[str]) -> NoReturn:
         python = prepared_python(RUN_PINS, TEST_PINS)
         os.chdir(ROOT)
         _become(python, "-m", "pytest", *(argv[1:] or ALL_TESTS))
-    # Help is printed and wrong flags are told here, before minutes of set-up.
+    # Help is printed and wrong flags are reported here, before minutes of set-up.
     parse(argv, prog="spark-submit.sh")
     _become(prepared_python(RUN_PINS), "-P", "-m", "jobs", *argv)
 
@@ -75,7 +75,8 @@ def _given_python(given: str) -> Path:
     found = shutil.which(given)
     if not found:
         raise SetupError(
-            f"REFETCH_PYTHON is {given}, which is not there; name a Python with requirements.txt installed, or unset it"
+            f"REFETCH_PYTHON is {given}, which does not exist; name a Python with requirements.txt installed, or unset "
+            "it"
         )
     return Path(found)
 
@@ -87,10 +88,10 @@ def _is_current(python: Path, pins: Sequence[Path]) -> bool:
 def _set_up(python: Path, pins: Sequence[Path]) -> None:
     """Install what is not stamped; a stamp is written last, so that an interrupted set-up is done again."""
     fresh = not _is_current(python, pins[:1])
-    _say(f"Setting up the Python environment in {VENV} (needed once; a few minutes where nothing is cached) ...")
+    _say(f"Setting up the Python environment in {VENV} (needed once; a few minutes if nothing is cached) ...")
     if fresh:
         shutil.rmtree(VENV, ignore_errors=True)
-        _logged(_maker(), "make a virtual environment", "Debian and Ubuntu have it apart: apt install python3-venv.")
+        _logged(_maker(), "make a virtual environment", "On Debian and Ubuntu: apt install python3-venv.")
     install = _installer(python)
     advice = "Check the network, the proxy or the package index that pip or uv is set to."
     if fresh:
@@ -105,9 +106,9 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
 
 
 def _start_compiling(python: Path) -> None:
-    """Compile the kernels beside the rest of the set-up; the job waits for them, and tells of faults."""
+    """Compile the kernels beside the rest of the set-up; the job waits for them, and reports faults."""
     for parts in QUICKSTART:
-        # Started by a shell that ends at once, so that nothing here has to wait for its end.
+        # Started by a shell that ends at once, so nothing here has to wait for it.
         in_background = '"$0" -P -m udfs.warm_up "$@" >/dev/null 2>&1 &'
         subprocess.run(["/bin/sh", "-c", in_background, str(python), *parts], check=False)
 
@@ -125,7 +126,7 @@ def _installer(python: Path) -> list[str]:
     pip = [str(python), "-m", "pip", "install", "--quiet"]
     uv = shutil.which("uv")
     if uv is None:
-        # Where uv made .venv and has gone since, there is no pip in it.
+        # If uv made .venv and is gone now, there is no pip in it.
         subprocess.run([str(python), "-m", "ensurepip"], capture_output=True, check=False)
         if subprocess.run([*pip, "uv"], capture_output=True, check=False).returncode == 0:
             uv = str(python.with_name("uv"))

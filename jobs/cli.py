@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 JOBS: Mapping[str, str] = {
     INGEST: "decode captures into the silver tables of the lake",
     REPLAY: "replay what the lake holds under other settings, into its gold tables",
-    PIPELINE: "ingest and replay what was not before, then print what was found and write the report",
-    GATE: "check the lake's tables by the rules of conf/gates and by your own, and render Data Docs",
+    PIPELINE: "ingest and replay whatever has not been done yet, then print the results and write the report",
+    GATE: "check the lake's tables against the rules in conf/gates and your own, and render Data Docs",
     REPORT: "write the page that answers twenty questions about a run of the lake",
-    SIZE: "try partition limits (KIP-578, a proposal) on a cluster that a file describes, without any capture",
+    SIZE: "try partition limits (KIP-578, a proposal) on a cluster described in a file, without a capture",
 }
 """Each job and what it does; a job is the function `main(run)` of the module of that name."""
 

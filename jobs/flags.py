@@ -44,17 +44,17 @@ def instant(text: str) -> datetime:
 
 FLAGS: Mapping[str, Flag] = {
     "--captures": Flag(READ_CAPTURES, "PATH", "files, folders, patterns or URIs; repeatable", _LISTED),
-    "--capture": Flag(
-        (REPLAY, GATE), "ID", "the capture set of the lake to work on (default: the one that was written last)"
-    ),
+    "--capture": Flag((REPLAY, GATE), "ID", "the capture set of the lake to work on (default: the one written last)"),
     "--cluster-id": Flag(
-        REPLAYS, "ID", "the cluster to replay, of those that the capture set shows (default: that with most requests)"
+        REPLAYS,
+        "ID",
+        "the cluster to replay, of those that the capture set shows (default: the one with most requests)",
     ),
     "--lake": Flag(EVERY_JOB, "PATH", "folder or URI of the Delta tables (default: the scenario's, else ./lake)"),
     "--scenario": Flag(
         EVERY_JOB,
         "FILE",
-        "YAML file of captures, lake, captured settings and settings to replay; a job takes its part",
+        "YAML file of captures, lake, captured settings and settings to replay; each job reads its part",
     ),
     "--set": Flag((INGEST, *REPLAYS, SIZE), "KEY=V[,V]", "replay these values of a setting; repeatable", _REPEATED),
     "--captured": Flag(
@@ -64,14 +64,16 @@ FLAGS: Mapping[str, Flag] = {
         _REPEATED,
     ),
     "--pseudonymise": Flag(
-        READ_CAPTURES, "KEYFILE", "replace names of topics, clients, principals and hosts by keyed hashes"
+        READ_CAPTURES, "KEYFILE", "replace names of topics, clients, principals and hosts with keyed hashes"
     ),
-    "--log-zone": Flag(READ_CAPTURES, "ZONE", "time zone of request logs, as Europe/Berlin or +02:00 (default: UTC)"),
+    "--log-zone": Flag(
+        READ_CAPTURES, "ZONE", "time zone of request logs, such as Europe/Berlin or +02:00 (default: UTC)"
+    ),
     "--cluster": Flag((SIZE,), "FILE", "YAML file of brokers, racks, topics and growth (else the scenario's)"),
     "--gates": Flag(
         (INGEST, *REPLAYS, GATE),
         "PATH",
-        "files or folders of rules for the gates, beside those of conf/gates; repeatable",
+        "files or folders of gate rules, in addition to those in conf/gates; repeatable",
         _LISTED,
     ),
     "--on": Flag(
@@ -82,8 +84,10 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "--run": Flag((GATE, REPORT), "ID", "the run of the lake to work on (default: the newest)"),
     "--data-docs": Flag((GATE,), "PATH", "folder for Data Docs (default: LAKE/data_docs)"),
-    "--out": Flag(WRITE_A_PAGE, "FILE", "the page to write (default: report.html in the lake, a local one)"),
-    "--strict": Flag(REPLAYS, None, "fail where one of several replays is refused", {"action": "store_true"}),
+    "--out": Flag(
+        WRITE_A_PAGE, "FILE", "the page to write (default: report.html in the lake, if that is a local folder)"
+    ),
+    "--strict": Flag(REPLAYS, None, "fail if one of several replays is refused", {"action": "store_true"}),
     "--master": Flag(EVERY_JOB, "URL", "Spark master (default: that of spark-submit, else local[*])"),
     "--conf": Flag(EVERY_JOB, "KEY=V", "a Spark property, which overrides refetch's own; repeatable", _REPEATED),
     "--run-at": Flag(
@@ -106,17 +110,17 @@ def not_taken(job: str, arguments: Sequence[str]) -> str:
     """What to say of arguments that the job's parser does not know: which jobs take them, if any."""
     flags = list(dict.fromkeys(argument.partition("=")[0] for argument in arguments))
     told = [f"{job} does not read {name}, which {_takers(FLAGS[name].jobs)}" for name in flags if name in FLAGS]
-    # Behind a flag that is not taken stand its values.
+    # The values of a flag that is not taken follow it.
     unknown = [argument for argument in arguments if argument.partition("=")[0] not in FLAGS]
     unknown = [argument for argument in unknown if argument.startswith("-") or not told]
     listed = [name for name, flag in FLAGS.items() if job in flag.jobs and flag.options == _LISTED]
     is_list = unknown and listed and not any(argument.startswith("-") for argument in unknown)
-    to_do = f"; {' and '.join(listed)} take several values behind a space, not behind =" if is_list else ""
+    to_do = f"; {' and '.join(listed)} take several values after a space, not after =" if is_list else ""
     return "; ".join([*told, *([f"unrecognized arguments: {' '.join(unknown)}{to_do}"] if unknown else [])])
 
 
 def empty(arguments: Mapping[str, object]) -> list[str]:
-    """The flags that are given without any value, as by a variable of the shell that is not set.
+    """The flags given without a value, as when a shell variable is not set.
 
     arguments: the values by name, as argparse has them.
     """

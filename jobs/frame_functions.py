@@ -10,9 +10,9 @@ from udfs.frames.spark_functions import NAMES, frame_function
 
 
 def register_frame_functions(spark: SparkSession) -> tuple[str, ...]:
-    """Have SQL of this session know `request_header(frame)`, `fetch_request(version, frame)` and their like.
+    """Register `request_header(frame)`, `fetch_request(version, frame)` and the others in this session's SQL.
 
-    Sets in the session what results rest on, without which Arrow UDFs of Spark 4.2.0 can crash on Delta and Parquet
+    Sets the properties on which results depend, without which Arrow UDFs of Spark 4.2.0 can crash on Delta and Parquet
     tables (SPARK-58241). Returns the names. Raises SetupError where the kernels cannot be compiled.
     """
     set_sql_properties(spark)

@@ -38,8 +38,8 @@ def check(spark: SparkSession, run: Run, subject: Subject) -> None:
 
 
 def subjects(spark: SparkSession, run: Run) -> list[Subject]:
-    """What is to be checked: the capture set that is named, else the one written last; the run. Raises LakeError where
-    there is none, ArgumentError where there is not the one named.
+    """What is to be checked: the capture set that is named, else the one written last; the run. Raises LakeError if
+    there is none, ArgumentError if the named one does not exist.
     """
     takes_a_set = run.capture is not None or "silver" in run.on
     capture_id = chosen_capture(spark, run.lake, run.capture) if takes_a_set else ""
@@ -47,8 +47,8 @@ def subjects(spark: SparkSession, run: Run) -> list[Subject]:
 
 
 def subject_run(spark: SparkSession, run: Run) -> Subject:
-    """The run that is named, else the newest; of the capture set, where one is named. Raises LakeError where there is
-    none, ArgumentError where there is not the one named.
+    """The run that is named, else the newest; of the capture set, where one is named. Raises LakeError if there is
+    none, ArgumentError if the named one does not exist.
     """
     known = known_run(spark, run.lake, run.run_id, run.capture)
     lanes = {lane for row in known.rows for lane in row[RUNS.lanes]}
@@ -91,7 +91,7 @@ def main(run: Run) -> None:
             refusals.append(str(refusal))
     folder = data_docs(run)
     sys.stdout.write(
-        f"{folder}/index.html\n" if folder else f"No Data Docs: {run.lake} is no folder; give --data-docs\n"
+        f"{folder}/index.html\n" if folder else f"No Data Docs: {run.lake} is not a local folder; give --data-docs\n"
     )
     if refusals:
         raise GateError("\n".join(refusals))

@@ -1,4 +1,4 @@
-"""ingest: captures into the silver tables.
+"""ingest: decode captures into the silver tables.
 
 Every byte of TCP payload ends in an exchange, in quarantine, or is counted in `connections`. Not here: what needs a
 log's content or a broker's state; that is replay's.
@@ -62,7 +62,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     """Write the silver tables of the run's captures and have them pass the gate; returns the capture id.
 
     Raises RuleError, CaptureError, LakeError, and GateError where the gate refuses.
-    keep: leave them as they are where this decoder has written them for the same files before.
+    keep: leave them as they are if this decoder has already written them for the same files.
     """
     if run.pseudonyms is not None:
         check_pseudonymised(spark, run.lake)
@@ -76,7 +76,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
 
 
 def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
-    """Whether the silver tables are there and hold these very files, read by this decoder: `captures` came last."""
+    """Whether the silver tables exist and hold these very files, read by this decoder: `captures` is written last."""
     if not all(has_table(spark, run.lake, table) for table in SILVER):
         return False
     t = CAPTURES
@@ -120,7 +120,7 @@ class Decoded:
     all: DataFrame
 
     def packed(self, *sources: str) -> DataFrame:
-        """The rows from these sources, packed; of all where none is named."""
+        """The rows from these sources, packed; from all if none is named."""
         return self.all.where(F.col(SOURCE).isin(*sources)) if sources else self.all
 
     def rows(self, table: Table, *sources: str, names: Names | None = None) -> DataFrame:
@@ -131,7 +131,7 @@ class Decoded:
 def write_silver(
     spark: SparkSession, run: Run, plan: CapturePlan, decoded: Decoded, names: Names
 ) -> Mapping[Table, Counts]:
-    """Write every silver table from the decoded rows; `captures` last, for with it the capture set is complete."""
+    """Write every silver table from the decoded rows; `captures` last, because it marks the capture set as complete."""
     watch = Watch(run.gates)
     to = Target(run.lake, plan.capture_id, watch, names)
     if has_table(spark, run.lake, CAPTURES):  # until all tables are written there is nothing to be replayed

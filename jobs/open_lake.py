@@ -105,10 +105,10 @@ def open_lake(
 ) -> OpenLake:
     """Open a lake: at this folder or URI, else at REFETCH_LAKE, else the quickstart's.
 
-    capture: the id of a capture set; None for the one whose rows were written last. Where the lake has several, stderr
-    tells which it is.
+    capture: the id of a capture set; None for the one whose rows were written last. If the lake has several, stderr
+    says which one it is.
 
-    conf: Spark properties, as those of --conf. A session that is there already is used; else Spark is started here.
+    conf: Spark properties, as those of --conf. An existing session is used; else Spark is started here.
     Raises LakeError where the lake cannot be reached or has no captures, ArgumentError where it has not those named,
     and what `jobs.session.spark.spark_session` raises.
     """
@@ -135,10 +135,10 @@ def _quickstart_lake() -> str:
 
 def _not_replayed(lake: str, capture_id: str, algorithm: str) -> LakeError:
     is_usual = algorithm not in ON_REQUEST
-    # A run makes every usual replay anew, without lanes where it sets nothing.
+    # A run repeats every usual replay, without lanes if it sets nothing.
     asked = [value for name, value in TRIES.items() if name not in ON_REQUEST] if is_usual else [TRIES[algorithm]]
     job = f"replay --capture={capture_id}" if is_usual else "pipeline --captures=CAPTURES"
     return LakeError(
-        f"{lake} has no replay of {algorithm} over capture set {capture_id}; make one by "
-        f"`./spark-submit.sh {job} --lake={lake} {' '.join(f'--set={value}' for value in asked)}`"
+        f"{lake} has no replay of {algorithm} over capture set {capture_id}; make one with `./spark-submit.sh {job} "
+        f"--lake={lake} {' '.join(f'--set={value}' for value in asked)}`"
     )

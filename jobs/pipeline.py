@@ -1,4 +1,4 @@
-"""pipeline: ingest and replay what was not before, then print what was found and write the report."""
+"""pipeline: ingest and replay whatever has not been done yet, then print the results and write the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobs.terminal.summary import summary
 
 def main(run: Run) -> None:
     """Run the jobs one after the other, print the summary to stdout and write the page. Raises GateError where a gate
-    refuses, and CaptureError where a replay is refused that --strict asks for."""
+    refuses, and CaptureError if a replay is refused and --strict asks for all."""
     spark = ready_session(run, run.scenario.algorithms)
     capture_id = ingest(spark, run, keep=True)
     done = replay(spark, run, capture_id, keep=True)

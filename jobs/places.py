@@ -15,7 +15,7 @@ _HADOOP_CONFIGURED = {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT"
 
 def absolute_lake(lake: str) -> str:
     """The lake's folder from the root, or its URI as it is. Raises ArgumentError where a file is in the way, or the URI
-    bears credentials.
+    contains credentials.
     """
     if has_secret(lake):
         raise ArgumentError(f"--lake {without_secret(lake)}: {NO_SECRETS}")
@@ -24,7 +24,7 @@ def absolute_lake(lake: str) -> str:
         return path
     folder = Path(path).resolve()
     if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is made where it is missing")
+        raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is created if it is missing")
     return str(folder)
 
 
@@ -57,13 +57,13 @@ def check_page_writable(told: str | None, page: Path) -> None:
     if page.exists() and os.access(page, os.W_OK):
         return
     if told is None:
-        _check_writable(page.parent, f"the page {page}", "name another place by --out=FILE")
+        _check_writable(page.parent, f"the page {page}", "name another place with --out=FILE")
     else:
         _check_writable(page.parent, f"--out {told}", "name a file in a folder that this user may write")
 
 
 def _check_writable(folder: Path, what: str, to_do: str) -> None:
-    """Make a folder for temporary files there, or in the nearest folder around it that is there, and remove it."""
+    """Make a folder for temporary files there, or in the nearest existing folder around it, and remove it."""
     there = folder
     try:
         there = next(at for at in (folder, *folder.parents) if at.exists())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -22,6 +22,7 @@ from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
+from jobs.replays.one_shuffle import batches_by_rows
 from jobs.run import Run
 from jobs.session.kernels import ready_session
 from jobs.terminal.progress import stage
@@ -33,10 +34,10 @@ from udfs.errors import CaptureError, LakeError
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a run came to.
+    """The outcome of a run.
 
     algorithms: those whose tables are written.
-    refused: by name of the others, why the captures do not tell what they need.
+    refused: by name of the others, what the captures lack for them.
     counts: what the gold gate's rules on rows found in the tables; None where the tables are as they were.
     """
 
@@ -78,6 +79,11 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     return Replayed(run_name, done, refused, to.watch.counts())
 
 
+def batches_of(spark: SparkSession, algorithm: Algorithm) -> AbstractContextManager[None]:
+    """How Spark cuts the batches for an algorithm's workers while the block runs."""
+    return batches_by_rows(spark) if algorithm.is_narrow else nullcontext()
+
+
 def write_replays(source: Source, to: Target) -> dict[str, str]:
     """Make the replays that are asked for, one after the other, and write their tables; why the others are refused, by
     name. Raises LakeError, and CaptureError where all are.
@@ -87,7 +93,7 @@ def write_replays(source: Source, to: Target) -> dict[str, str]:
     with ExitStack() as until_written:
         for algorithm in asked(source.run.scenario):
             try:
-                with stage(f"replay {algorithm.name}", spark):
+                with stage(f"replay {algorithm.name}", spark), batches_of(spark, algorithm):
                     rows = algorithm.replayed(replace(source, before=packed)).persist()
                     until_written.callback(rows.unpersist)
                     write_packed(spark, rows, algorithm.tables, to)
@@ -111,7 +117,7 @@ def check_refused(run: Run, done: Replayed) -> None:
     if run.strict and done.refused:
         asked_for = len(done.refused) + len(done.algorithms)
         raise CaptureError(
-            f"{len(done.refused)} of {asked_for} replays refused, for what is told above: {', '.join(done.refused)}. "
+            f"{len(done.refused)} of {asked_for} replays refused, for the reasons above: {', '.join(done.refused)}. "
             "--strict asks for all; the tables of the others are written"
         )
 

@@ -12,9 +12,9 @@ from udfs.errors import LakeError
 
 
 def reported(run: Run, known: KnownRun, found: Findings) -> str:
-    """Write the page, where there is to be one. Returns what to tell of it."""
+    """Write the page, if there is to be one. Returns what to print about it."""
     if run.page is None:
-        return "\nReport: none, for the lake is not a local folder; --out=FILE writes one\n"
+        return "\nReport: none, because the lake is not a local folder; --out=FILE writes one\n"
     # Drawing takes a second to load, which a run without a page does not need.
     from jobs.report_page.page import write_page
 
@@ -27,7 +27,7 @@ def reported(run: Run, known: KnownRun, found: Findings) -> str:
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError where the lake has no run, ArgumentError where it has not the one named."""
+    """Run the job. Raises LakeError if the lake has no run, ArgumentError if it does not have the named one."""
     spark = spark_session(run.master, "refetch report", run.spark_conf)
     known = known_run(spark, run.lake, run.run_id)
     sys.stdout.write(reported(run, known, look_up(spark, run.lake, known)))

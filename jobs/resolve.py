@@ -1,4 +1,4 @@
-"""From the arguments of a command line to the run that they ask for: resolved, and checked before Spark starts."""
+"""From command-line arguments to the run that they ask for: resolved, and checked before Spark starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Told = Mapping[str, Any]
 
 
 def resolve_run(arguments: argparse.Namespace) -> Run:
-    """Everything the job is told, checked. Raises ScenarioError, RuleError and ArgumentError."""
+    """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
     told: Told = defaultdict(lambda: None, vars(arguments))
     job, scenario = arguments.job, resolve_scenario(told["scenario"], told["set"] or (), told["captured"] or ())
     pseudonyms = pseudonyms_by(told["pseudonymise"])
@@ -64,10 +64,10 @@ def captures_of(told: Told, scenario: Scenario) -> tuple[Path | str, ...]:
 
 
 def cluster_of(told: Told, scenario: Scenario) -> str | None:
-    """The file that describes a cluster. Raises ArgumentError where the job needs one and none is told."""
+    """The file that describes a cluster. Raises ArgumentError if the job needs one and none is given."""
     cluster: str | None = told["cluster"] or scenario.cluster
     if told["job"] == SIZE and cluster is None:
-        raise ArgumentError("size needs the file of a cluster: --cluster=FILE, or `cluster: FILE` in the scenario")
+        raise ArgumentError("size needs a cluster file: --cluster=FILE, or `cluster: FILE` in the scenario")
     return cluster
 
 
@@ -77,7 +77,9 @@ def lake_and_page(told: Told, scenario: Scenario) -> tuple[str, Path | None]:
     lake = absolute_lake(told_lake)
     page = page_path(told["out"], lake) if job in WRITE_A_PAGE else None
     if job == REPORT and page is None:
-        raise ArgumentError(f"the lake {lake} is not a local folder: say by --out=FILE where the page is to be")
+        raise ArgumentError(
+            f"the lake {lake} is not a local folder: say with --out=FILE where the page is to be written"
+        )
     if job in WRITE_THE_LAKE:
         check_lake_writable(told_lake, lake)
     if page is not None:

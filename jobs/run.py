@@ -1,4 +1,4 @@
-"""What one invocation works on: everything a job is told, resolved and checked before Spark starts."""
+"""What one invocation works on: everything a job is given, resolved and checked before Spark starts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Run:
 
     @property
     def in_force(self) -> Mapping[str, Value]:
-        """The settings in force at capture time: stated, else told by the capture, else Kafka's default."""
+        """The settings in force at capture time: stated, else shown by the capture, else Kafka's default."""
         return {**self.seen, **self.scenario.captured}
 
     @property

@@ -1,4 +1,4 @@
-"""size: partition limits (KIP-578, a proposal) on a cluster that a file describes, without any capture."""
+"""size: partition limits (KIP-578, a proposal) on a cluster described in a file, without a capture."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ ALGORITHM = PARTITION_LIMITS.name
 
 
 def own_part(scenario: Scenario) -> Scenario:
-    """What of a scenario is tried on a cluster; stderr tells of settings that are not."""
+    """The part of a scenario that is tried on a cluster; stderr names settings that are not."""
     others = [key for name, lanes in scenario.replay.items() if name != ALGORITHM for key in lanes]
     if others:
-        sys.stderr.write(f"refetch: size tries {ALGORITHM} alone, and not {', '.join(dict.fromkeys(others))}\n")
+        sys.stderr.write(f"refetch: size replays {ALGORITHM} alone, and not {', '.join(dict.fromkeys(others))}\n")
     return replace(scenario, replay={ALGORITHM: scenario.replay.get(ALGORITHM, {})})
 
 
@@ -83,7 +83,7 @@ def summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> st
 def main(run: Run) -> None:
     """Run the job: write the gold tables of the described cluster, print what its limits would refuse."""
     if run.cluster is None:
-        raise ArgumentError("size needs the file of a cluster: --cluster=FILE")
+        raise ArgumentError("size needs a cluster file: --cluster=FILE")
     cluster = read_cluster(run.cluster)
     cluster_id = hashlib.sha256(Path(run.cluster).read_bytes()).hexdigest()[:16]
     run = replace(run, scenario=own_part(run.scenario))

@@ -1,4 +1,4 @@
-"""refetch's version, as pyproject.toml has it, and what tells one decoder or replay from another."""
+"""refetch's version, as pyproject.toml has it, and what distinguishes one decoder or replay from another."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Explore: decoded traffic by SQL, and frames of your own
+# # Explore: decoded traffic in SQL, and frames of your own
 #
 # The silver tables hold every request with its response, every partition of every fetch and every record batch, as
-# sizes, offsets and times; never a key, a value or a header. This walk asks them what a packet capture cannot be
-# asked directly.
+# sizes, offsets and times; never a key, a value or a header. This notebook asks them what a packet capture cannot
+# answer directly.
 
 # %%
 import struct
@@ -26,7 +26,7 @@ lake = open_lake(LAKE)
 # %% [markdown]
 # ## What was captured, and what could not be decoded
 #
-# Every byte of a capture is in a row or in quarantine with a reason; no row there: all was decoded.
+# Every byte of a capture is in a row, or in quarantine with a reason. If quarantine is empty, everything was decoded.
 
 # %%
 lake.sql("""
@@ -61,7 +61,7 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# Over time: what brokers send and get, a second a point.
+# Over time: what brokers send and receive, per second.
 
 # %%
 rates = lake.sql("""
@@ -87,7 +87,7 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# Are fetches small and many? How long requests take, and how large responses are, by API.
+# Are fetches small and many? How long requests take and how large responses are, by API.
 
 # %%
 lake.sql("""
@@ -111,7 +111,7 @@ lake.sql("""
 # %% [markdown]
 # ## Fetch sessions (KIP-227)
 #
-# Epoch 0 asks for a session and names every partition, -1 wants none; all others are incremental.
+# Epoch 0 asks for a session and names every partition, -1 asks for none; all others are incremental.
 
 # %%
 lake.sql("""
@@ -124,9 +124,9 @@ lake.sql("""
 # %% [markdown]
 # ## Frames of your own
 #
-# A proxy, an eBPF probe or a dead-letter topic may leave you a table with a column of Kafka frames: binary, as they
+# A proxy, an eBPF probe or a dead-letter topic may give you a table with a column of Kafka frames: binary, as they
 # were sent, with the 4 bytes of their size. `request_header(frame)` reads the header of any request. Each message has
-# a function that decodes it into a struct of Kafka's own field names: `fetch_request(version, frame)`,
+# a function that decodes it into a struct with Kafka's own field names: `fetch_request(version, frame)`,
 # `metadata_response(version, frame)` and so on. They are Arrow UDFs over the decoder that made the tables above.
 # Versions may differ from row to row; record bytes come out as sizes; a frame that cannot be decoded is null and says
 # why in `decode_fault`.
@@ -153,7 +153,7 @@ lake.spark.sql(
 )
 
 # %% [markdown]
-# A message that is not the function's, and one that is cut, are told apart from those that are fine:
+# A frame of another message and a cut one are told apart from those that are fine:
 
 # %%
 lake.spark.sql("""
@@ -162,7 +162,7 @@ lake.spark.sql("""
 """)
 
 # %% [markdown]
-# The same in Python, a row a partition:
+# The same in Python, one row per partition:
 
 # %%
 decoded = frames.select(fetch_request("version", "frame").alias("fetch"))

@@ -2,10 +2,10 @@
 # # Fairness: who is served, and who waits
 #
 # A fetch asks for many partitions and may bring back only so much: `fetch.max.bytes` for the response,
-# `max.partition.fetch.bytes` for a partition (KIP-74). What comes first in the request takes the room. This walk asks
-# a capture which partitions wait, and what other limits would change.
+# `max.partition.fetch.bytes` for a partition (KIP-74). What comes first in the request takes the room. This notebook
+# asks a capture which partitions wait, and what other limits would change.
 #
-# Every number below is made anew from the lake by the query above it: change it and run it again.
+# Every number below comes from the lake by the query above it: change the query and run it again.
 
 # %%
 import altair as alt
@@ -24,8 +24,8 @@ lanes = lake.lanes("fetch_max_bytes")
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
 #
-# What was read, what is missing from it, and how often the replay of the settings that *were* in force gives what the
-# capture shows. Where `agreed` is well below `checked`, or `unknown` is large, read the rest as a direction only.
+# What was read, what is missing from it, and how often the replay of the settings that *were* in force equals the
+# capture. If `agreed` is well below `checked`, or `unknown` is large, read the rest as a direction only.
 
 # %%
 lake.sql("""
@@ -50,9 +50,9 @@ lake.sql("""
 # %% [markdown]
 # ## What other limits would change
 #
-# Closed loop: in each lane every reader goes on from what *that lane* gave it, until it has read all that the capture
-# shows. A lane without a bar has no partition that waited. Fairness is not monotone in `fetch.max.bytes`, so look at
-# every lane and not at the ends alone.
+# Closed loop: in each lane every reader goes on from what it received in *that lane*, until it has read everything
+# that the capture shows. A lane without a bar has no partition that waited. Fairness is not monotone in
+# `fetch.max.bytes`, so look at every lane, not only at the two ends.
 
 # %%
 closed = lake.sql("""
@@ -79,7 +79,7 @@ alt.hconcat(
 )
 
 # %% [markdown]
-# The table behind it. `waiting` counts partitions that once got nothing from a fetch though there was something.
+# The table behind it. `waiting` counts partitions that came away empty from a fetch although they had records.
 
 # %%
 lake.sql("""
@@ -92,7 +92,7 @@ lake.sql("""
 # %% [markdown]
 # ## The backlog over time
 #
-# Of the client whose partitions wait longest, under the captured settings: what each partition still has to read.
+# For the client whose partitions wait longest, under the captured settings: what is left to read of each partition.
 # Lines that stay flat while others fall are partitions that wait for their turn.
 
 # %%
@@ -125,9 +125,9 @@ alt.Chart(backlog, width=520, height=220).mark_line(interpolate="step-after").en
 # Then run this notebook again: it shows the newest run. [docs/tables.md](../docs/tables.md) has every column of
 # `fetch_fairness`, `fetch_consumers`, `fetch_timeline` and `fetch_memory`.
 #
-# Two questions that the report does not ask. Is it the limits, or is one partition simply where the data is? A
-# partition whose share of what it got is far below its share of what there was, is kept waiting; one with a large
-# share of both is skew, which no fetch limit cures.
+# Two questions that the report does not ask. Are the limits the cause, or is one partition simply where the data is?
+# A partition whose share of what was returned is far below its share of what was available is kept waiting; one with
+# a large share of both is skew, which no fetch limit cures.
 
 # %%
 lake.sql("""
@@ -138,8 +138,8 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# And is a batch larger than a partition's limit delivered? Yes, whole, where it comes first (KIP-74): how often that
-# happened, by lane, open loop.
+# And is a batch larger than a partition's limit delivered? Yes, whole, if it comes first (KIP-74). How often that
+# happened, by lane, in open loop:
 
 # %%
 lake.sql("""

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # Limits: whose topics would a partition limit refuse
+# # Limits: whose topics would a partition limit refuse?
 #
 # **KIP-578 is a proposal that no release of Kafka has**: `max.broker.partitions` and `max.partitions` would limit the
-# replicas on a broker and in a cluster, and refuse what is beyond. Kafka's limits of today, 10,000 partitions a
+# replicas on a broker and in a cluster, and refuse what exceeds them. Kafka's limits of today, 10,000 partitions per
 # request and the controller mutation quota, hold in every lane.
 
 # %%
@@ -22,8 +22,8 @@ lanes = lake.lanes("partition_limits")
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
 #
-# The changes to topics that were asked for, and how often the replay of the captured settings allows and refuses what
-# the cluster did.
+# The changes to topics that were requested, and how often the replay of the captured settings allows and refuses the
+# same as the cluster.
 
 # %%
 lake.sql("""
@@ -70,8 +70,8 @@ lake.sql("""
 # %% [markdown]
 # ## Every other limit
 #
-# The first change that would have been refused, for every value of each limit alone. The last row of a limit, where
-# nothing is refused, says from where on it is safe.
+# The first change that would have been refused, for every value of each limit by itself. The last row of a limit, in
+# which nothing is refused, says from which value on it is safe.
 
 # %%
 lake.sql("""
@@ -80,9 +80,9 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# ## Room that is left
+# ## Remaining room
 #
-# `breach_at` carries the growth of the capture on, which of a short capture says little.
+# `breach_at` extrapolates the capture's growth, which says little if the capture is short.
 
 # %%
 lake.sql("""
@@ -111,7 +111,7 @@ alt.Chart(replicas, width=520, height=180).mark_line(interpolate="step-after", o
 #
 # and without a capture, from a file of brokers, topics and growth: `./spark-submit.sh size --cluster=FILE`.
 # [docs/tables.md](../docs/tables.md) has the columns. Two questions that the report does not ask: what would a
-# refused client have read in its answer,
+# refused client have read in its response,
 
 # %%
 lake.sql("""

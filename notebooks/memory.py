@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Memory: what consumers, brokers and producers hold
 #
-# How much memory do fetch responses take until their records are taken over, what bound would let nobody wait, and
-# what would a smaller one cost? **KIP-81, a `buffer.memory` of consumers, is a proposal that no release of Kafka
-# has.** `queued.max.request.bytes` of brokers (KIP-72) and `buffer.memory` of producers exist.
+# How much memory do fetch responses take until their records are taken over, with what bound would nobody wait, and
+# what would a smaller one cost? **KIP-81, a `buffer.memory` for consumers, is a proposal that no release of Kafka
+# has.** Brokers' `queued.max.request.bytes` (KIP-72) and producers' `buffer.memory` exist.
 
 # %%
 import altair as alt
@@ -22,9 +22,9 @@ lanes = lake.lanes("consumer_memory")
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
 #
-# A response's memory is taken to come back when its partitions are fetched again. `drained_partitions` says how often
-# the offset of that next fetch is where the response ended; `batches_without_wait`, how often a producer's batch
-# waits for memory in the replay no longer than it can have in the capture.
+# A response is taken to release its memory when its partitions are fetched again. `drained_partitions` says how often
+# the offset of that next fetch is where the response ended; `batches_without_wait` says how often a producer's batch
+# waits for memory in the replay no longer than it can have waited in the capture.
 
 # %%
 lake.sql("""
@@ -42,8 +42,9 @@ lake.sql("""
 # %% [markdown]
 # ## How much memory, for how long
 #
-# For which share of the time a consumer would hold more than so many bytes, without a bound. Where a line meets the
-# axis is the most it ever held; KIP-74 alone promises no more than `memory_bound_mib` of the table below.
+# The share of the time in which a consumer would hold more than a number of bytes, without a bound. A line meets the
+# axis at the most that the consumer ever held; KIP-74 alone promises no more than `memory_bound_mib` in the table
+# below.
 
 # %%
 exceedance = lake.sql("""
@@ -59,8 +60,8 @@ alt.Chart(exceedance, width=520, height=220).mark_line(interpolate="step-after")
 # %% [markdown]
 # ## What a bound would cost (KIP-81, a proposal)
 #
-# `no_wait_from_mib` is the smallest pool in which nobody waits, told where nobody does; `throughput` is of the
-# captured lane's. A pool that is not above `fetch.max.bytes` the proposal's prototype would refuse to start with.
+# `no_wait_from_mib` is the smallest pool in which nobody waits, given only if nobody does; `throughput` is relative
+# to the captured lane. The proposal's prototype would refuse to start with a pool not above `fetch.max.bytes`.
 
 # %%
 lake.sql("""
@@ -88,8 +89,8 @@ alt.Chart(waits, width=360, height=alt.Step(9)).mark_bar().encode(
 # %% [markdown]
 # ## Brokers and producers
 #
-# Requests that brokers hold from their last byte on, and batches that producers hold from their first record on, under
-# the captured settings.
+# Requests that brokers hold from their last byte on, and batches that producers hold from their first record on,
+# under the captured settings.
 
 # %%
 lake.sql("""
@@ -107,7 +108,7 @@ lake.sql("""
 #
 # [conf/settings.yaml](../conf/settings.yaml) has the settings with `consumer_memory` among their algorithms,
 # [docs/tables.md](../docs/tables.md) the columns. Two questions that the report does not ask: how much larger are the
-# records once decompressed (null where a compressed batch was not measured), and when was most
+# records once decompressed (null if a compressed batch was not measured), and when was most
 # held?
 
 # %%

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Sessions: how many fetch-session slots, and who evicts whom
 #
-# A broker keeps a cache of fetch sessions (KIP-227): a client that has one names only what changed. One without names
-# all its partitions in every fetch. How many of `max.incremental.fetch.session.cache.slots` does this traffic need?
+# A broker keeps a cache of fetch sessions (KIP-227). A client that has a session names only what changed; one without
+# names all its partitions in every fetch. How many `max.incremental.fetch.session.cache.slots` does this traffic need?
 #
 # Evictions alone mislead: a cache that is far too small mostly *refuses* sessions and evicts few.
 
@@ -23,7 +23,7 @@ lanes = lake.lanes("session_cache")
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
 #
-# Sessions that were open when the capture began cannot be known. The replay of the captured settings is compared with
+# Sessions that were open when the capture began are not known. The replay of the captured settings is compared with
 # the capture in what brokers granted, refused and did not find, and in how long requests and responses came out.
 
 # %%
@@ -39,8 +39,8 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# The captured slots are stated (`--captured`) or Kafka's default; the capture itself allows no fewer than
-# `slots_at_least` and, where a full cache was seen, no more than `slots_at_most`.
+# The captured number of slots is what was stated (`--captured`), else Kafka's default. The capture itself allows no
+# fewer than `slots_at_least` and, if a full cache was seen, no more than `slots_at_most`.
 
 # %%
 lake.sql("""
@@ -51,8 +51,8 @@ lake.sql("""
 # %% [markdown]
 # ## What other slots would change
 #
-# Closed loop: clients follow the answers they would have got. Shares of all full fetches that wanted a session and
-# were refused, and of all fetches that had to name every partition.
+# Closed loop: clients follow the responses they would have got. The share of full fetches that wanted a session and
+# were refused, and the share of all fetches that had to name every partition.
 
 # %%
 curve = lake.sql("""
@@ -80,8 +80,8 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# From how many slots on is nobody refused or evicted? The most any broker needs, by the profile's shards: each of the
-# eight shards of today's cache has its own slots and its own evictions, so one may be full while others have room.
+# From how many slots on is nobody refused or evicted? The most that any broker needs, by the profile's shards: each
+# of the eight shards of today's cache has its own slots and evictions, so one may be full while others have room.
 
 # %%
 lake.sql("""
@@ -91,7 +91,7 @@ lake.sql("""
 # %% [markdown]
 # ## Who evicts whom
 #
-# No row: nobody does.
+# No rows mean that nobody does.
 
 # %%
 lake.sql("""
@@ -106,7 +106,7 @@ lake.sql("""
 #       --set=max.incremental.fetch.session.cache.slots=500,1000,2000 \
 #       --set=min.incremental.fetch.session.eviction.ms=60s
 #
-# `--set=kafka=3.7` replays the one cache of before 3.8. [docs/tables.md](../docs/tables.md) has the columns. Two
+# `--set=kafka=3.7` replays the single cache of before 3.8. [docs/tables.md](../docs/tables.md) has the columns. Two
 # questions that the report does not ask: which clients ask for a session most often, as those that come and go do,
 
 # %%
@@ -117,7 +117,7 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# and were there shards full while others had room?
+# and were shards full while others had room?
 
 # %%
 lake.sql("""

@@ -1,11 +1,11 @@
 # %% [markdown]
-# # Splits: which batch.size is safe
+# # Splits: which batch.size is safe?
 #
-# A producer fills a batch by an *estimate* of how it will compress (KIP-126). Where the estimate is wrong and
-# `batch.size` near the topic's `max.message.bytes`, the broker refuses the batch (MESSAGE_TOO_LARGE), and the client
-# splits it and sends it again.
+# A producer fills a batch by an *estimate* of how it will compress (KIP-126). If the estimate is wrong and
+# `batch.size` is near the topic's `max.message.bytes`, the broker refuses the batch (MESSAGE_TOO_LARGE), and the
+# client splits it and sends it again.
 #
-# The limit is on compressed bytes; `batch.size` is on the estimate of them.
+# The limit applies to compressed bytes; `batch.size` applies to the estimate of them.
 
 # %%
 import altair as alt
@@ -24,9 +24,9 @@ lanes = lake.lanes("batch_split")
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
 #
-# The replay needs sizes of records, from batches that could be decompressed, so it is made where it is asked for.
-# Sizes of batches that are cut otherwise than captured come from parts compressed anew; `fidelity` holds them against
-# the batches that splits made in the capture.
+# The replay needs the sizes of records, from batches that could be decompressed, so it runs only if asked for.
+# Sizes of recut batches come from recompressed parts; `fidelity` compares them with the batches that splits made in
+# the capture.
 
 # %%
 lake.sql("""
@@ -45,8 +45,8 @@ lake.sql("""
 # %% [markdown]
 # ## What another batch.size would do
 #
-# The share of batches that are split, of the worst producer and topic, beside how full batches would be: small
-# batches are safe and cost requests.
+# The share of batches that are split, for the worst producer and topic, beside how full batches would be: small
+# batches are safe but cost requests.
 
 # %%
 curve = lake.sql("""
@@ -72,10 +72,10 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# ## The estimate, beside what batches have
+# ## The estimate, beside the batches' actual ratio
 #
-# Of the producer with the most batches, under the captured settings. Batches are split where the estimate is below
-# what they have; each split sets it up, and it comes down by small steps.
+# For the producer with the most batches, under the captured settings. Batches are split when the estimate is below
+# their actual ratio; each split raises the estimate, and it comes down in small steps.
 
 # %%
 ratios = lake.sql("""
@@ -102,8 +102,8 @@ alt.Chart(ratios.melt("first_batch", var_name="ratio", value_name="value"), widt
 #       --captured=max.message.bytes=1MiB --set=producer.batch.size=256KiB,512KiB --set=split.profile=today,kip
 #
 # [conf/settings.yaml](../conf/settings.yaml) has the settings with `batch_split` among their algorithms. Two
-# questions that the report does not ask: which topics share a producer and compress unlike each other, so that one
-# estimate a topic and codec matters,
+# questions that the report does not ask: which topics share a producer and compress differently, so that it matters
+# to have one estimate per topic and codec,
 
 # %%
 lake.sql("""

@@ -145,7 +145,7 @@ def packets() -> Iterator[pa.RecordBatch]:
 
 def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
     """Rows of a table that are zero, true or empty but for the columns given."""
-    values: dict[str, object] = {"string": "", "boolean": True}
+    values: dict[str, object] = {"string": "", "binary": b"", "boolean": True}
     filled: dict[str, pa.Array[Any] | Ints] = {
         str(c): pa.array([values.get(c.type, [] if "<" in c.type else 0)] * rows, TYPES[c.type])
         for c in table.columns

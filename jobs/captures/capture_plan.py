@@ -80,8 +80,8 @@ def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int, log_zone: str = 
     dumps = [indexes[file_no].path for file_no in packets if indexes[file_no].format in MAGICS.values()]
     if 0 < len(dumps) < len(packets):
         raise CaptureError(
-            f"{', '.join(dumps)}: frame dumps cannot be read together with captured packets, for what both have would "
-            "count twice. Read them in runs of their own."
+            f"{', '.join(dumps)}: frame dumps cannot be read together with captured packets, because what both have "
+            "would count twice. Read them in runs of their own."
         )
     digest = hashlib.sha256("".join(index.sha256 for index in indexes).encode())
     copies = copies_among(indexes, logs)

@@ -53,7 +53,7 @@ def chosen_cluster(spark: SparkSession, lake: str, capture_id: str, named: str |
     chosen = next((one for one in clusters if named in (None, one.cluster_id)), None)
     if named is not None and chosen is None:
         told = [f"{lake}: capture set {capture_id} shows no cluster {printable(named)}; it has", *_listed(clusters)]
-        raise ArgumentError("\n  ".join(told if clusters else [f"{told[0]} no response that tells a cluster's id"]))
+        raise ArgumentError("\n  ".join(told if clusters else [f"{told[0]} no response with a cluster's id"]))
     if chosen is None or len(clusters) == 1:
         return None
     why = "the one with most requests" if named is None else "as named"

@@ -38,7 +38,7 @@ def resolve_captures(named: Iterable[str], places: Mapping[str, str] = NOWHERE) 
     named = tuple(named)
     if not named:
         raise ArgumentError(
-            "No captures given: name files, folders or patterns by --captures, or under captures: in a scenario file."
+            "No captures given: name files, folders or patterns with --captures, or under captures: in a scenario file."
         )
     faults: list[str] = []
     found, remote = set[Path](), set[str]()

@@ -20,8 +20,8 @@ KAFKA_SETTING = "kafka"
 """The setting that says which release is followed."""
 PROPOSAL = "kip"
 FOLLOWER = r"^broker-\d+-fetcher-\d+$"
-BY_APIS, BY_FOLLOWERS = "the versions of APIs that brokers offer", "what followers say of themselves"
-BY_FETCHES = "the versions by which followers fetch"
+BY_APIS, BY_FOLLOWERS = "the API versions that brokers offer", "what followers say of themselves"
+BY_FETCHES = "the Fetch versions that followers use"
 
 
 @dataclass(frozen=True)

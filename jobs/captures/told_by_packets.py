@@ -26,8 +26,8 @@ TOLD_BY_PACKETS: Mapping[str, str] = {
 def lacks_packets(name: str) -> str:
     """Why request logs alone are not enough for a replay of TOLD_BY_PACKETS, and what to do."""
     return (
-        f"The captures are of request logs, which do not tell {TOLD_BY_PACKETS[name]} that the replay of {name} needs: "
-        "capture packets with `tcpdump -s 0` for it. The silver tables are whole."
+        f"The captures are request logs, which lack {TOLD_BY_PACKETS[name]} that the replay of {name} needs: capture "
+        "packets with `tcpdump -s 0` for it. The silver tables are complete."
     )
 
 

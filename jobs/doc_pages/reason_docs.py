@@ -14,19 +14,19 @@ PAGE = Path("docs/reasons.md")
 INTRODUCTION = """\
 # Reasons
 
-The words by which tables, screen and report say why something could not be compared or read: what each means, and
-what to do. This page is made from `schemas/tables` by `python -m jobs.doc_pages`.
+The words with which tables, screen and report say why something could not be compared or read: what each means, and
+what to do about it. This page is made from `schemas/tables` by `python -m jobs.doc_pages`.
 
 ## Fidelity: the replay of the captured settings against the capture
 
-The words of `fidelity.reasons`, each with how often it was given. What counts as *unknown* could not be checked; it
-is never counted as agreement. What counts as *different* was checked, and replay and capture differ.
+The words of `fidelity.reasons`, which counts each. *Unknown* means that it could not be checked; it never counts as
+agreement. *Different* means that it was checked, and replay and capture differ.
 [tables.md](tables.md#goldfidelity) says what each metric compares.
 """
 FAULTS = """\
 ## Faults: what could not be read
 
-Words of silver tables. What is not damaged is decoded all the same: [damage.md](damage.md) shows which kind of damage
+The words of silver tables. What is undamaged is still decoded: [damage.md](damage.md) shows which kind of damage
 gives which word.
 """
 

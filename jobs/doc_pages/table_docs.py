@@ -18,17 +18,17 @@ INTRODUCTION = """\
 
 Delta tables at `LAKE/LAYER/NAME`. This page is made from `schemas/tables` by `python -m jobs.doc_pages`.
 
-The key is what makes a row unique. A run that is repeated replaces the rows whose *replaced by* column has its value.
+The key makes a row unique. A repeated run replaces the rows whose *replaced by* column has its value.
 """
 REASONS = str(reason_docs.PAGE)
-METRICS_HEAD = ("| algorithm | metric | agrees where the same in replay and capture |", "|---|---|---|")
+METRICS_HEAD = ("| algorithm | metric | agrees if the same in replay and capture |", "|---|---|---|")
 HEAD = ("| column | type | unit | null | meaning |", "|---|---|---|---|---|")
 
 
 def page() -> str:
     """The page as Markdown."""
     lines = [INTRODUCTION]
-    for layer, tables in (("Silver: what the captures show", SILVER), ("Gold: what the replays give", GOLD)):
+    for layer, tables in (("Silver: what the captures show", SILVER), ("Gold: what the replays produce", GOLD)):
         lines += [f"## {layer}", "", *contents(tables), ""]
         for table in tables:
             lines += [*section(table), ""]

@@ -83,8 +83,8 @@ def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
 def chosen_capture(spark: SparkSession, lake: str, named: str | None, how: str = BY_FLAG) -> str:
     """The id of the capture set that is named, else of the one whose rows were written last.
 
-    Where the lake has others, stderr tells which it is. how: by what a user names one. Raises LakeError where there is
-    none, ArgumentError where there is not the one named.
+    Where the lake has others, stderr tells which it is. how: by what a user names one. Raises LakeError if there is
+    none, ArgumentError if the named one does not exist.
     """
     sets = capture_sets(spark, lake)
     if not sets:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     ByteType,
     DataType,
@@ -45,6 +46,7 @@ TYPES: Mapping[str, DataType] = {
     "bigint": LongType(),
     "double": DoubleType(),
     "string": StringType(),
+    "binary": BinaryType(),
     "timestamp": TimestampType(),
     "array<int>": ArrayType(IntegerType()),
     "array<bigint>": ArrayType(LongType()),

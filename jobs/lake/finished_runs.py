@@ -28,8 +28,8 @@ from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 
 TOLD_BY_BATCHES = {
-    BATCH_SIZE: f"in {BATCH_SPLIT} what each producer's batches tell, elsewhere Kafka's default",
-    MESSAGE_MAX_BYTES: f"in {BATCH_SPLIT} what brokers' answers tell of a topic, else Kafka's default",
+    BATCH_SIZE: f"in {BATCH_SPLIT} inferred from each producer's batches, elsewhere Kafka's default",
+    MESSAGE_MAX_BYTES: f"in {BATCH_SPLIT} inferred from brokers' responses for a topic, else Kafka's default",
 }
 """What is taken of settings that nobody states where producers are replayed."""
 

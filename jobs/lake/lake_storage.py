@@ -54,7 +54,7 @@ def _told(lake: str, cause: str, version: str) -> str:
         return f"Spark has no file system {scheme}; Hadoop's is called s3a: name the lake s3a:{rest}"
     if scheme == "s3a" and "ClassNotFoundException" in cause:
         package = f"org.apache.hadoop:hadoop-aws:{version}"
-        return f"Spark lacks the jars for S3: give it spark.jars.packages={package} by --conf (docs/cluster.md)"
+        return f"Spark lacks the jars for S3: give it spark.jars.packages={package} with --conf (docs/cluster.md)"
     return f"cannot be reached ({cause}). {TO_CHECK}. docs/cluster.md has which jars object stores need"
 
 

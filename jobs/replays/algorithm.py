@@ -44,6 +44,7 @@ class Algorithm:
     CaptureError where the captures do not tell what it needs.
     queries: what to ask of the tables for the summary, by name, in rows so few that the driver can hold them.
     lines: of the queries' rows by name and the lanes in order, the summary's lines.
+    is_narrow: no row that goes to its workers is large, so that batches of as many as Spark puts together are not.
     """
 
     name: str
@@ -52,3 +53,4 @@ class Algorithm:
     replayed: Callable[[Source], DataFrame]
     queries: Mapping[str, Callable[[OwnRows], DataFrame]]
     lines: Callable[[Mapping[str, list[Row]], Sequence[str]], Iterable[str]]
+    is_narrow: bool = False

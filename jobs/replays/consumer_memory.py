@@ -106,4 +106,4 @@ def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) ->
     return packed_in_order(events, shards, order, replay)
 
 
-CONSUMER_MEMORY_REPLAY = Algorithm(ALGORITHM, TITLE, GOLD_MEMORY, replay, QUERIES, answer_lines)
+CONSUMER_MEMORY_REPLAY = Algorithm(ALGORITHM, TITLE, GOLD_MEMORY, replay, QUERIES, answer_lines, is_narrow=True)

@@ -18,18 +18,18 @@ from udfs.replay.fetch.observed import MOST_FETCHES
 TITLE = "fetch.max.bytes (KIP-74)"
 OPEN = "  open loop: each captured fetch answered under other limits"
 OPEN_NOTES = (
-    "  * reads that gave nothing though there was something. p99, largest: of record bytes in a response, the",
-    "    worst reader's; of fewer than 100 responses they are the same. Jain: the worst reader's index of fairness, 1",
-    "    where each partition gets the same share of what it had. bound: min(brokers x fetch.max.bytes, partitions x",
-    "    max.partition.fetch.bytes), the largest's. unknown: fetches that found what the capture does not show.",
+    "  * reads that returned nothing although there were records. p99, largest: record bytes in a response, of the",
+    "    worst reader; the same for fewer than 100 responses. Jain: the worst reader's fairness index, 1 if each",
+    "    partition gets the same share of what it had. bound: the largest reader's, min(brokers x fetch.max.bytes,",
+    "    partitions x max.partition.fetch.bytes). unknown: fetches that depend on what the capture does not show.",
     NO_ROW,
 )
 OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
-CLOSED = "  closed loop: each reader goes on from what it was given, until all that the capture shows is read"
+CLOSED = "  closed loop: each reader goes on from what it received, until everything that the capture shows is read"
 CLOSED_NOTES = (
-    "  * partitions that got nothing from a fetch though there was something. catch-up: until a partition's backlog is",
-    "    read, the slowest one's; not all: one is not read to its end. held: most record bytes a reader has got and",
-    "    not taken.",
+    "  * partitions that came away empty from a fetch although they had records. catch-up: until the slowest",
+    "    partition's backlog is read; not all: one is not read to its end. held: most record bytes that a reader has",
+    "    received and not yet taken.",
     NO_ROW,
 )
 NOT_READ = "not all"
@@ -103,7 +103,7 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
     if left_out:
         yield f"  ! {left_out:,} fetches are beyond the first {MOST_FETCHES:,} of their connections, and left out"
     for reader, given_up in {row["reader"]: row["given_up"] for row in found["closed"] if row["given_up"]}.items():
-        yield f"  ! catch-up is without {given_up:,} backlogs that a {reader} left before they were read"
+        yield f"  ! catch-up leaves out {given_up:,} backlogs that a {reader} left before they were read"
     yield OPEN
     yield from grid_lines(open_table(found["open"], lane_names))
 

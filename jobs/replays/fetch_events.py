@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 from jobs.lake.delta_tables import spark_schema
 from jobs.replays.one_shuffle import SHARD, shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.tables.steps import LOG_EVENTS, READS
+from schemas.tables.steps import CARRIED_READS, LOG_EVENTS, READS
 from schemas.tables.values import FOLLOWER, FROM_PRODUCE, FULL
+from udfs.replay.fetch.carried_reads import carried
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.fetch_replay import READER
 from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS, reads
@@ -21,7 +22,7 @@ from udfs.wire.record_batches import MAGIC_VALUE_V2
 # A partition with lanes that ask for more gets no more batch sizes than these bytes: the replay counts it as unknown.
 MOST_BYTES_KNOWN = 64 << 20
 READER_ORDER = (*READER, READS.request_time, READS.connection_id, READS.exchange_no, READS.read_position)
-"""In which order rows of READS come to what replays a reader."""
+"""In which order reads come to what replays a reader."""
 MOST_BATCH_BYTES = (1 << 31) - 1
 """Kafka's sizes are an INT; bytes that say more are no batch of a log."""
 
@@ -126,16 +127,16 @@ def read_events(fetches: DataFrame) -> DataFrame:
 
 
 def known_reads(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
-    """Rows of READS with the shard of their reader: one shuffle by partition."""
+    """Rows of CARRIED_READS with the shard of their reader: one shuffle by partition."""
     t = LOG_EVENTS
 
     def read_logs(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from reads(rows, MOST_BYTES_KNOWN)
+        yield from map(carried, reads(rows, MOST_BYTES_KNOWN))
 
     found = (
         log_events(fetches, batches, shards)
         .repartitionById(shards, t.shard)
         .sortWithinPartitions(t.topic_key, t.partition, t.kind, t.position, t.connection_id, t.exchange_no)
-        .mapInArrow(read_logs, spark_schema(READS))
+        .mapInArrow(read_logs, spark_schema(CARRIED_READS))
     )
     return found.withColumn(SHARD, shard(shards, *READER))

@@ -7,7 +7,6 @@ it was given.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -21,10 +20,11 @@ from jobs.replays.memory_fetches import limits_of_memory
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from udfs.replay.fetch.carried_reads import reads_of
 from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_replay import RowsOf, nothing, replay_fetches
+from udfs.replay.fetch.fetch_replay import Others, replay_fetches
 from udfs.replay.fetch.fetch_report import ALGORITHM
-from udfs.replay.memory.response_events import consumers_response_events
+from udfs.replay.memory.response_events import response_events, room_for
 
 
 def replay(source: Source) -> DataFrame:
@@ -35,17 +35,17 @@ def replay(source: Source) -> DataFrame:
     scenario, shards = source.run.scenario, shards_of(source.spark)
     lanes = fetch_lanes(scenario.lanes(ALGORITHM), dict(scenario.captured))
     limits = limits_of_memory(scenario)
-    others = nothing if limits is None else partial(consumers_response_events, limits=limits)
+    others = None if limits is None else Others(limits, room_for, response_events)
     fetches = with_profiles(source.rows(FETCH_PARTITIONS), source.rows(EXCHANGES))
     reads = known_reads(fetches, source.rows(RECORD_BATCHES), shards)
     return replayed(reads, lanes, source.run_id, shards, others)
 
 
-def replayed(reads: DataFrame, lanes: FetchLanes, run_id: str, shards: int, others: RowsOf) -> DataFrame:
-    """Packed rows of the gold tables, and `others`, from rows of READS: one shuffle, by reader."""
+def replayed(reads: DataFrame, lanes: FetchLanes, run_id: str, shards: int, others: Others | None) -> DataFrame:
+    """Packed rows of the gold tables, and `others`, from rows of CARRIED_READS: one shuffle, by reader."""
 
     def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from replay_fetches(rows, lanes, run_id, others)
+        yield from replay_fetches(map(reads_of, rows), lanes, run_id, others)
 
     return packed_in_order(reads, shards, READER_ORDER, replay)
 

@@ -43,7 +43,7 @@ def row_a_lane(
     return Grid(head, [cells_of(row) for row in in_lane_order(rows, lane_names)], ("lane",), notes)
 
 
-NO_ROW = "    A lane that comes to what `captured` does has no row."
+NO_ROW = "    A lane with the same results as `captured` has no row."
 """A line below a table of `distinct_lanes`."""
 
 

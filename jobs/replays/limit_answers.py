@@ -28,9 +28,9 @@ COUNTED = (
 )  # fmt: skip
 """What becomes of the changes, in the order of HEAD: the first is the sum of the others."""
 NOTES = (
-    "  * refused. Limits count replicas without those of internal topics; headroom: of the limit that is nearest,",
-    "    reached: when it is, at the growth of the run, where that is of a day or more. changes: requests for them; a",
-    "    Metadata request that would make a topic is one, of which there are more where the topic was refused.",
+    "  * refused. Limits count replicas without those of internal topics. headroom: of the nearest limit; reached:",
+    "    when that happens at the run's growth, if the run spans a day or more. changes: requests for them, including",
+    "    Metadata requests that would create a topic, of which there are more if the topic was refused.",
 )
 SPAN_FOR_A_DATE_MS = 86_400_000
 """Growth over less than a day is no forecast."""

@@ -20,15 +20,14 @@ HEAD = (
     "throughput", "starved", "stuck", "remarks",
 )  # fmt: skip
 NOTES = (
-    "  * the smallest pool in which nobody waits; - where somebody does. All columns: of the worst client or broker.",
-    "    p99: for 99 % of the time. Times of the capture tell when memory is held; a pool delays what comes behind it.",
-    "    p99 in loop: the same where the closed loop tells it, under other fetch limits, and of a busy producer that",
-    "    waits; its time is not the capture's, so each of the two compares with itself alone.",
-    "    not above fetch.max.bytes: the proposal's prototype would not start with such a pool.",
-    "    bound: KIP-74's. starved: connections passed over again and again. stuck: connections that nothing will free",
-    "    memory for, or that are closed because a message is larger than the pool. counts: what a variant takes for",
-    "    used where that is more than what is. A busy producer's closed loop has sending.threads threads: of one that",
-    "    has more, more wait, and for longer. throughput: of the captured one.",
+    "  * the smallest pool in which nobody waits; - if somebody does. All columns: of the worst client or broker.",
+    "    p99: for 99 % of the time, by captured times; a pool delays what comes behind it. p99 in loop: the same in",
+    "    the closed loop, under other fetch limits and of a busy producer that waits; its time is not the capture's:",
+    "    compare each of the two only with itself. not above fetch.max.bytes: the proposal's prototype would not start",
+    "    with such a pool. bound: KIP-74's. starved: connections passed over again and again. stuck: connections for",
+    "    which nothing will free memory, or that are closed because a message is larger than the pool. counts: what a",
+    "    variant counts as used, if more than is used. A busy producer's closed loop has sending.threads threads; if",
+    "    it has more, more of them wait, and for longer. throughput: of the captured one.",
     NO_ROW,
 )
 WHY = {

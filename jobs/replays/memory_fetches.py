@@ -16,6 +16,7 @@ from jobs.replays.one_shuffle import SHARD
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane, Scenario
 from jobs.scenarios.settings import Value
 from schemas.tables.steps import MEMORY_EVENTS, READS
+from udfs.replay.fetch.carried_reads import reads_of
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.memory.memory_report import ALGORITHM
 from udfs.replay.memory.memory_trace import CONSUMER
@@ -57,7 +58,7 @@ def replayed_responses(
     """Rows of MEMORY_EVENTS: consumers' responses under all limits. One shuffle by partition, and one by reader."""
 
     def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from replayed_fetches(rows, limits)
+        yield from replayed_fetches(map(reads_of, rows), limits)
 
     found = known_reads(with_profiles(fetches, exchanges), batches, shards)
     in_order = (

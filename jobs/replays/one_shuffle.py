@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.session.spark_properties import SHUFFLE_PARTITIONS
+from jobs.session.spark_properties import MOST_BATCH_BYTES, SHUFFLE_PARTITIONS
 
 PACKED_COLUMNS = "`table` string, rows binary"
 """PACKED of `udfs.facts.arrow_tables`, as Spark spells it."""
 SHARD = "shard"
 """The column that tells the task."""
+
+UNLIMITED = str((1 << 31) - 1)
+"""Of MOST_BATCH_BYTES: what has Spark not ask for the size of a batch (BatchedPythonArrowInput, Spark 4.2)."""
 
 InOrder = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -23,6 +27,19 @@ def shards_of(spark: SparkSession) -> int:
     partitions = spark.conf.get(SHUFFLE_PARTITIONS, "") or ""
     # Databricks has `auto` there.
     return max(int(partitions) if partitions.isdecimal() else 1, spark.sparkContext.defaultParallelism)
+
+
+@contextmanager
+def batches_by_rows(spark: SparkSession) -> Iterator[None]:
+    """While the block runs, Spark cuts batches for workers by their rows alone. Else it asks with each row how large
+    the batch is by now, column by column, which takes as long as the row.
+    """
+    before = spark.conf.get(MOST_BATCH_BYTES)
+    spark.conf.set(MOST_BATCH_BYTES, UNLIMITED)
+    try:
+        yield
+    finally:
+        spark.conf.set(MOST_BATCH_BYTES, str(before))
 
 
 def shard(shards: int, *keys: str | Column) -> Column:

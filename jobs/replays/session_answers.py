@@ -14,7 +14,7 @@ from jobs.terminal.screen import Grid, grid_lines, share, size
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 
 TITLE = (
-    "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the answers they would have got"
+    "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the responses they would have got"
 )
 HEAD = (
     "lane",
@@ -101,9 +101,9 @@ def captured_slots(row: Row) -> str:
     s = SESSION_SLOTS
     least, most = row[s.slots_at_least], row[s.slots_at_most]
     fits = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
-    verdict = "fits" if are_possible(row) else "does not fit: state it by --captured"
-    taken = f"{row[s.slots]:,}, which was taken for the captured one"
-    return f"the capture allows {fits} slots of a broker; {taken}, {verdict}"
+    verdict = "fits" if are_possible(row) else "does not fit: state it with --captured"
+    taken = f"{row[s.slots]:,}, which the replay took as captured"
+    return f"the capture allows {fits} slots per broker; {taken}, {verdict}"
 
 
 def are_possible(row: Row) -> bool:

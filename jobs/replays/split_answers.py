@@ -23,9 +23,9 @@ TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sen
 MOST_SPLIT_RATE = 0.01
 """A batch.size is called safe when no more of the batches are split, of any producer and topic."""
 NOTES = (
-    "  * the worst producer's and topic's: splits of batches; P(batch > limit), of those sent first; the longest time",
-    "    until the estimate came back after a split; how far the model's sizes of batches cut anew are off, mean.",
-    "    resent: bytes of batches made by splits. fill: bytes of a batch, of batch.size.",
+    "  * of the worst producer and topic: splits / batches; P(batch > limit), of batches sent first; the longest time",
+    "    until the estimate recovered after a split; the mean error of the model's sizes of recut batches.",
+    "    resent: bytes of batches made by splits. fill: bytes of a batch / batch.size.",
 )
 HEAD = (
     "lane", "batches", "splits", "split rate*", "> limit*", "recovery*", "sent", "resent", "fill", "failed",
@@ -33,7 +33,7 @@ HEAD = (
 )  # fmt: skip
 BATCH_SIZE, TOPIC_LIMIT = "producer.batch.size", "topic.max.message.bytes"
 MESSAGE_MAX_BYTES = "broker.message.max.bytes"
-TOLD_BY = {BATCH_SIZE: "the batches that were sent", TOPIC_LIMIT: "brokers' answers"}
+TOLD_BY = {BATCH_SIZE: "the batches sent", TOPIC_LIMIT: "brokers' responses"}
 MOST_TOLD = 6
 """Values of such settings that the summary names, the most frequent ones."""
 
@@ -116,7 +116,7 @@ def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
     """
     if unlike and takes_all([row for row in rows if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]):
         yield f"  no batch.size is called safe: brokers refused {unlike:,} batches that the replay of the captured"
-        yield "  settings takes; state what was in force of batch.size, linger.ms and max.message.bytes by --captured"
+        yield "  settings accepts; state the batch.size, linger.ms and max.message.bytes in force with --captured"
         return
     for others, largest in largest_safe(rows).items():
         told = f"{largest:,} bytes" if largest else "none of those replayed"
@@ -129,7 +129,7 @@ def told_lines(rows: Sequence[Row]) -> Iterable[str]:
     for setting, by in TOLD_BY.items():
         values = [f"{row['value']:,} bytes of {first_of(row)}" for row in rows if row["setting"] == setting]
         if values:
-            yield f"  nobody stated {setting}: by {by} it was {', '.join(values)}"
+            yield f"  nobody stated {setting}: inferred from {by}, it was {', '.join(values)}"
 
 
 def first_of(row: Row) -> str:

@@ -123,7 +123,7 @@ STUCK: Mapping[Subject, tuple[str, str]] = {
 }
 """By side, what `stuck` counts, of one and of several."""
 NO_HEADROOM = "; no headroom: what was not captured may need more"
-LESS_IF_BUSY = {"producers": ", too long where the producer is busy: with less memory its requests take less time"}
+LESS_IF_BUSY = {"producers": ", an overestimate if the producer is busy: with less memory its requests take less time"}
 """Why a wait is not as long as a side's replay has it."""
 
 LARGEST_REQUEST = "broker.socket.request.max.bytes"
@@ -169,7 +169,7 @@ def smallest_pool(found: Findings, side: Subject, captured: Row) -> str:
         return f"{told}{unless_refused(found)}"
     least = int(found.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
     if side == "brokers" and smallest < least:
-        return f"{size(least)}, the least that Kafka takes (socket.request.max.bytes): {size(smallest)} would do"
+        return f"{size(least)}, the least that Kafka accepts (socket.request.max.bytes): {size(smallest)} would do"
     return told
 
 
@@ -190,12 +190,12 @@ def cache_slots(found: Findings) -> Iterable[Advice]:
     # What the capture contradicts was not in force.
     keep = taken is not None and taken >= zero and are_possible(need)
     is_given = captured[c.captured_refused] <= captured[c.refused]
-    evicted_too = f"{captured[c.evicted]:,} evicted" if is_given else "which the replay of it does not give"
+    evicted_too = f"{captured[c.evicted]:,} evicted" if is_given else "which the replay does not reproduce"
     kept = f"Keep {taken:,}: " + ("it is just enough" if taken == zero else f"{zero:,} would do") if keep else ""
     yield Advice(
         "max.incremental.fetch.session.cache.slots",
         f"{percent(captured_refused_share(captured))} refused, {evicted_too}",
-        kept if keep else f"{zero:,}: from there on nobody is refused or evicted",
+        kept if keep else f"{zero:,}: from there on, nobody is refused or evicted",
         f"a broker keeps up to {counted(most['live'], 'session')} with {counted(most['cached'], 'partition')} in all "
         f"(with the captured settings {captured['live']:,} with {captured['cached']:,})", ENOUGH.number,
     )  # fmt: skip
@@ -233,5 +233,5 @@ def partition_limits(found: Findings) -> Iterable[Advice]:
     yield Advice(
         "max.broker.partitions, max.partitions (KIP-578)", "no release has such a limit",
         f"{safe_limits(limits)}: the smallest that refuse nothing captured",
-        "no headroom: whatever is made later is refused; add the growth that you plan for", WHOSE.number, True,
+        "no headroom: whatever is created later is refused; add the growth that you plan for", WHOSE.number, True,
     )  # fmt: skip

@@ -15,8 +15,8 @@ from schemas.tables.silver import RECORD_BATCHES
 from udfs.replay.splits.split_report import ALGORITHM
 
 NO_ANSWER = (
-    "The capture shows produced batches, and no answer of a broker to one: capture both directions, of producers with "
-    "other acks than 0, which has no answer."
+    "The capture shows produced batches, but no response to any: capture both directions, and producers with acks "
+    "other than 0, which gets no response."
 )
 
 
@@ -36,7 +36,7 @@ def refused(found: Findings) -> str:
     smallest = min(row["smallest_refused"] for row in rows if row["refused"])
     worst = found.of(produced_topics)[0]
     told = (
-        f"Brokers refused {count:,} of {batches:,} produced batches, of {size(smallest)} and more, most of "
+        f"Brokers refused {count:,} of {batches:,} produced batches, of {size(smallest)} or more, most of them from "
         f"{name_of(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}): the limit "
         "counts the compressed batch, not a record"
     )
@@ -51,8 +51,8 @@ def misjudged(found: Findings) -> str:
         return ""
     worst = max(split, key=lambda row: row[t.observed_ratio] - row[t.estimated_ratio])
     return (
-        f", which the client fills by an estimate: a compression ratio of {worst[t.estimated_ratio]:.2f} where batches "
-        f"had {worst[t.observed_ratio]:.2f}"
+        f", and the client fills it by an estimate: a compression ratio of {worst[t.estimated_ratio]:.2f} where "
+        f"batches had {worst[t.observed_ratio]:.2f}"
     )
 
 
@@ -79,10 +79,10 @@ def estimated_and_had(found: Findings) -> Plot:
         {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0]}
         for row in found.of(estimates)
     ]
-    why = "the estimates of producers are not replayed here, --set=producer.batch.size=16KiB,64KiB does"
+    why = "the estimates of producers were not replayed: --set=producer.batch.size=16KiB,64KiB does that"
     return Plot(
-        "Compression ratio as the client estimated it and as its batches had it: above the line they come out larger "
-        "than they were taken to be",
+        "Compression ratio as the client estimated it and as its batches had it: above the line they turned out "
+        "larger than estimated",
         "point", seen_in(rows, why), Axis("estimated", "estimated", "ratio"), Axis("had", "had", "ratio"),
         Axis("batches", "batches", "name"), diagonal="as estimated",
     )  # fmt: skip
@@ -102,7 +102,7 @@ def topics_table(found: Findings) -> Grid:
         for row in found.of(produced_topics)
     ]  # fmt: skip
     head = ("topic", "producer", "batches", "too large", "largest taken", "smallest refused", "bytes", "uncompressed")
-    notes = ("uncompressed: - where the capture was ingested without batch_split.",)
+    notes = ("uncompressed: - if the capture was ingested without batch_split.",)
     return Grid(head, cells, ("topic", "producer"), (*notes, *and_more(found.of(produced_topics), b)))
 
 
@@ -112,7 +112,7 @@ CHECKS = (
     ("batch.size", "producer, as it fills", "compressed, as the producer estimates it"),
     ("max.request.size", "producer, as it takes a record", "uncompressed, one record"),
     ("max.request.size", "producer, as it fills a request", "compressed, the batches of the request"),
-    ("buffer.memory", "producer, as it fills", "batch.size at least, or the record that is larger"),
+    ("buffer.memory", "producer, as it fills", "at least batch.size, or the record if that is larger"),
 )
 """Setting, who checks it when, against which bytes: Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer."""
 
@@ -140,8 +140,8 @@ def both_sides(found: Findings) -> str:
         taken = max(row["largest_taken_uncompressed"] or 0 for row in same)
         if refused_from is not None and taken > refused_from:
             return (
-                f": of those to {topic} one with {size(taken)} uncompressed was taken, and one of {size(refused_from)} "
-                "on the wire was refused"
+                f": of those to {topic} one with {size(taken)} uncompressed was accepted, and one of "
+                f"{size(refused_from)} on the wire was refused"
             )
     return ""
 
@@ -156,7 +156,7 @@ def by_codec(found: Findings) -> Plot:
     ]
     return Plot(
         "Bytes of produced batches by codec",
-        "grouped", seen_in(rows if len(rows) != 1 else [], "no size but that of one codec on the wire is known"),
+        "grouped", seen_in(rows if len(rows) != 1 else [], "only the size of one codec on the wire is known"),
         Axis("bytes", "bytes", "bytes"), Axis("codec", "codec", "name"), Axis("of", "bytes", "name"),
     )  # fmt: skip
 

@@ -21,12 +21,12 @@ from schemas.tables.values import CONSUMER
 from udfs.replay.fetch.fetch_report import ALGORITHM, CLOSED_LOOP
 
 MOST_LANES, MOST_ROWS = 6, 20_000
-NO_LAG = "no consumer lagged for longer than a bucket of its time"
+NO_LAG = "no consumer lagged for longer than one time bucket"
 HELD_NOTES = (
-    "Of the consumer that is worst in each column. catch-up: until a partition's backlog is read, from the first fetch "
-    "that asks for it on, which may be later than its consumer's first.",
+    "Each column has the worst consumer. catch-up: from the first fetch that asks for a partition, which may be later "
+    "than its consumer's first, until its backlog is read.",
 )
-OWN_TIME = Axis("since", "time since its first fetch, without its long breaks", "ms")
+OWN_TIME = Axis("since", "time since its first fetch, long breaks left out", "ms")
 
 
 def backlog_over_time(own_rows: OwnRows) -> DataFrame:
@@ -66,16 +66,17 @@ def catch_up(found: Findings) -> str:
     captured = captured_with_records(rows)
     took = "not read to its end" if captured["never"] else f"read in {duration(captured['took'])}"
     told = (
-        f"Replayed with the captured limits the slowest backlog is {took}{without(captured)} while a consumer holds "
-        f"up to {size(captured['held'])} of records, bounded, but for first batches that are larger, by min(brokers x "
-        f"fetch.max.bytes, partitions x max.partition.fetch.bytes), for that consumer {size(captured['own_bound'])}"
+        f"Replayed with the captured limits, the slowest backlog is {took}{without(captured)} while a consumer holds "
+        f"up to {size(captured['held'])} of records; its bound is {size(captured['own_bound'])}, min(brokers x "
+        "fetch.max.bytes, partitions x max.partition.fetch.bytes), which only first batches larger than the limits "
+        "exceed"
     )
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)
     if len(rows) < 2:
-        return f"{told}; other limits are tried by --set={TRIES[ALGORITHM]}."
+        return f"{told}; --set={TRIES[ALGORITHM]} tries other limits."
     if fastest["scenario"] == CAPTURED_LANE:
-        return f"{told}; no other lane replayed is faster."
+        return f"{told}; no other replayed lane is faster."
     return f"{told}; {lane_said(fastest['scenario'])} it takes {duration(fastest['took'])} and {size(fastest['held'])}."
 
 
@@ -99,8 +100,7 @@ def lag_curves(found: Findings) -> Plot:
     label = own_labels(found, distinct(curves), "consumers")
     rows = over_time({label[lane]: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in label}, found)
     return Plot(
-        f"Record bytes there and not yet read by {name_of(spans[0][t.client_id])}, the consumer that lags most, in "
-        "closed loop",
+        f"Record bytes not yet read by {name_of(spans[0][t.client_id])}, the consumer that lags most, in closed loop",
         "line", rows, OWN_TIME, Axis("bytes", "bytes not yet read", "bytes"),
         Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip
@@ -117,7 +117,7 @@ def held_curves(found: Findings) -> Plot:
     rows = over_time({label[lane]: list(enumerate(curves[lane])) for lane in label}, found)
     whose = name_of(next(iter(held.values()))[m.client_id])
     return Plot(
-        f"Record bytes that {whose} holds meanwhile: got, and not yet taken by the application",
+        f"Record bytes that {whose} holds meanwhile: received, not yet taken by the application",
         "step", rows, OWN_TIME, Axis("bytes", "bytes held", "bytes"),
         Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip

@@ -24,9 +24,9 @@ def not_found(found: Findings) -> str:
     fetches, lost, full = (
         sum(row[name] for row in found.of(fetching_software)) for name in ("fetches", "not_found", "full")
     )
-    told = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} met FETCH_SESSION_ID_NOT_FOUND"
+    told = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} got FETCH_SESSION_ID_NOT_FOUND"
     if lost:
-        told += f", most of {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
+        told += f", most of them from {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
     return f"{told}; {percent(full / fetches)} of all fetches were full ones{harm(found, full / fetches)}."
 
 
@@ -40,17 +40,17 @@ def harm(found: Findings, as_captured: float) -> str:
     captured, best = rows[0], min(rows, key=full_share)
     spared = captured[c.request_bytes] - best[c.request_bytes]
     if not captured[c.captured_refused] + captured[c.refused] + captured[c.evicted]:
-        return ", none of them for want of slots"
+        return ", none of them for lack of slots"
     if captured[c.captured_refused] > captured[c.refused] and full_share(captured) < as_captured:
         return (
-            f", {percent(full_share(captured))} in the replay of the captured settings, which does not give the "
+            f", {percent(full_share(captured))} in the replay of the captured settings, which does not reproduce the "
             "captured refusals"
         )
     if full_share(best) == full_share(captured):
-        return ", which no number of slots replayed makes fewer"
+        return ", which no replayed number of slots reduces"
     return (
-        f", {percent(full_share(best))} {lane_said(best[c.scenario])}, which spares {size(spared)} of requests "
-        f"and {captured['reread'] - best['reread']:,} partitions to read again"
+        f", {percent(full_share(best))} {lane_said(best[c.scenario])}, which saves {size(spared)} of requests and "
+        f"re-reading {captured['reread'] - best['reread']:,} partitions"
     )
 
 
@@ -93,7 +93,7 @@ def software(row: Row) -> str:
     """A client's software and version."""
     x = EXCHANGES
     told = f"{row[x.client_software_name] or ''} {row[x.client_software_version] or ''}".strip()
-    return told or "not told (followers, old clients)"
+    return told or "unknown (followers, old clients)"
 
 
 def by_version(found: Findings) -> str:
@@ -107,10 +107,10 @@ def by_version(found: Findings) -> str:
     unnamed = of_name.pop("", [])
     name, of_most = max(of_name.items(), key=lambda item: len(item[1]), default=("", unnamed))
     if len(of_most) < 2 or not name:
-        are = ", ".join(software(row) for same in of_name.values() for row in same) or "none that says what it is"
+        are = ", ".join(software(row) for same in of_name.values() for row in same) or "none names its software"
         raise Unanswered(
-            f"No client fetches in two versions here ({are}): capture before and after the upgrade, into a lake each, "
-            "and compare the two reports."
+            f"No client fetches with two versions here ({are}): capture before and after the upgrade, each into its "
+            "own lake, and compare the two reports."
         )
     enough = [row for row in of_most if row["fetches"] >= LEAST_CASES]
     told = f"Fetches of {name} come from {len(of_most)} versions"

@@ -67,12 +67,12 @@ def starving(found: Findings) -> str:
     captured = captured_with_records(rows)
     f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
     if not captured["waiting"]:
-        told = "With the captured limits no partition of a consumer got nothing from a fetch while it had records"
+        told = "With the captured limits, no consumer partition came away empty from a fetch while it had records"
     else:
         whose = name_of(captured["longest"][f.client_id])
         told = (
-            f"With the captured limits {counted(captured['waiting'], 'partition')} of consumers got nothing from a "
-            f"fetch though there was something; {partition} of {whose} waited longest, "
+            f"With the captured limits, {counted(captured['waiting'], 'consumer partition')} came away empty from a "
+            f"fetch although there were records; {partition} of {whose} waited longest, "
             f"{duration(waited)}{skew(captured)}"
         )
     return f"{told}{best_and_worst(rows, waited)}."
@@ -82,15 +82,15 @@ def skew(captured: Row) -> str:
     """How uneven the load of the partition that waits longest is."""
     f, longest = FETCH_FAIRNESS, captured["longest"]
     return (
-        f", with {percent(longest[f.share_of_available])} of the bytes that its consumer's fetches found to be read "
-        f"and {percent(longest[f.share_of_bytes])} of those they got"
+        f", with {percent(longest[f.share_of_available])} of the bytes available to its consumer's fetches and "
+        f"{percent(longest[f.share_of_bytes])} of the bytes they got"
     )
 
 
 def best_and_worst(rows: list[Row], waited: float) -> str:
     """What the other lanes do to the longest wait."""
     if len(rows) > 1 and not any(row["waiting"] for row in rows):
-        return ", nor in any other lane replayed"
+        return ", nor in any other replayed lane"
     others = [row for row in rows if row["scenario"] != CAPTURED_LANE]
     if not others:
         return ""
@@ -99,7 +99,7 @@ def best_and_worst(rows: list[Row], waited: float) -> str:
     longest = f"{lane_said(worst['scenario'])} the longest wait is {duration(worst['longest'][0])}"
     if not any(row["waiting"] for row in rows if row["scenario"] == CAPTURED_LANE):
         return f"; {longest}"
-    cure = "it is the limits: " if waited and not best["waiting"] else ""
+    cure = "the limits are the cause: " if waited and not best["waiting"] else ""
     least = "nobody waits" if not best["waiting"] else f"the longest wait is {duration(best['longest'][0])}"
     told = f"; {cure}{lane_said(best['scenario'])} {least}"
     return f"{told}, {longest}" if worst["longest"][0] > best["longest"][0] else told
@@ -133,8 +133,8 @@ def shares(found: Findings) -> Plot:
         "Skew, with the captured limits: below the line a partition got less than its share; far to the right is where "
         "the data is",
         "point", seen_in(rows, "no partition waited in any lane", "had"),
-        Axis("had", "share of the bytes that its consumer's fetches found to be read", "percent"),
-        Axis("got", "share of those they got", "percent"), Axis("waited", "partition", "name"),
+        Axis("had", "share of the bytes available to its consumer's fetches", "percent"),
+        Axis("got", "share of the bytes they got", "percent"), Axis("waited", "partition", "name"),
         diagonal="in proportion",
     )  # fmt: skip
 
@@ -164,12 +164,12 @@ def waits_table(found: Findings) -> Grid:
         ]
         for row in rows
     ]  # fmt: skip
-    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what was found*", "of bytes got",
+    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what was available*", "of bytes got",
             "catch-up", "longest in any lane")  # fmt: skip
     told = "With the captured limits; those that wait longest in any lane first."
     notes = (
         told,
-        "* of the bytes that each of its fetches found to be read: what waits through several counts at each.",
+        "* of the bytes available to each of its fetches: what waits through several fetches counts at each.",
         *and_more(rows, f),
     )
     return Grid(head, cells, ("consumer", "partition"), notes)

@@ -29,7 +29,7 @@ from udfs.replay.fetch.fetch_report import ALGORITHM
 HARD_LIMIT_BEFORE = 3
 """Fetch versions below take the limit of a partition for hard, and so never get a larger message (KIP-74)."""
 OF_RECORDS = ("fetches_with_records", "empty_fetches")
-NO_OTHER_LIMITS = "no other limits were replayed than the captured ones"
+NO_OTHER_LIMITS = "only the captured limits were replayed"
 
 
 def consumers_in_open_loop(found: Findings) -> list[Row]:
@@ -46,22 +46,23 @@ def too_large(found: Findings) -> str:
     if captured is None or CONSUMER not in of_readers:
         raise Unanswered(NO_CONSUMER)
     oldest = of_readers[CONSUMER]["oldest"]
-    told = "Delivered, for KIP-74 lets the first batch of a response through; "
+    told = "Delivered: KIP-74 lets the first batch of a response through; "
     if captured["overrides"]:
         told += (
-            f"{counted(captured['overrides'], 'fetch', 'fetches')} of consumers got one larger than the captured limits"
+            f"{counted(captured['overrides'], 'fetch', 'fetches')} of consumers got a batch larger than the captured "
+            "limits"
         )
     else:
-        told += "none got one larger than the captured limits here"
+        told += "here no fetch got a batch larger than the captured limits"
     most = max(rows, key=lambda row: row["overrides"])
     if most["overrides"] > captured["overrides"]:
         told += f", and {counted(most['overrides'], 'fetch', 'fetches')} would get one {lane_said(most['scenario'])}"
     if oldest < HARD_LIMIT_BEFORE:
         return (
-            f"{told}; but some fetch by version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
+            f"{told}; but some fetch with version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
             "those get stuck."
         )
-    return f"{told}; all fetch by version {oldest} or later, so none gets stuck."
+    return f"{told}; all fetch with version {oldest} or later, so none gets stuck."
 
 
 def overrides_by_lane(found: Findings) -> Plot:
@@ -88,9 +89,9 @@ def small_and_many(found: Findings) -> str:
     if consumers is None:
         raise Unanswered(NO_CONSUMER)
     mib = consumers["bytes"] / (1 << 20)
-    rate = f", {consumers['fetches'] / mib:,.0f} for a MiB" if mib else ""
+    rate = f", {consumers['fetches'] / mib:,.0f} per MiB" if mib else ""
     told = (
-        f"Consumers had {counted(consumers['fetches'], 'fetch', 'fetches')} answered, with {size(consumers['bytes'])} "
+        f"Consumers got {counted(consumers['fetches'], 'fetch', 'fetches')} answered, with {size(consumers['bytes'])} "
         f"of records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came back empty"
     )
     most = next(iter(found.of(fetching_consumers)), None)  # none where no fetch's partitions are known
@@ -98,7 +99,7 @@ def small_and_many(found: Findings) -> str:
         return f"{told}."
     fill = f", {percent(most['median'] / most[f.max_bytes])} of its fetch.max.bytes" if most[f.max_bytes] else ""
     return (
-        f"{told}; of {name_of(most[f.client_id])}, which sent most, half of the responses with records have "
+        f"{told}; for {name_of(most[f.client_id])}, which sent most, half of the responses with records have "
         f"{size(most['median'])} or less{fill}."
     )
 
@@ -132,7 +133,7 @@ def consumers_table(found: Findings) -> Grid:
     ]  # fmt: skip
     head = ("consumer", "fetches", "empty", "record bytes", "median response*", "fetch.max.bytes", "fetch.min.bytes",
             "fetch.max.wait.ms")  # fmt: skip
-    notes = ("* of those with records. The limits are the largest asked for.",)
+    notes = ("* of responses with records. The limits are the largest asked for.",)
     return Grid(head, cells, ("consumer",), (*notes, *and_more(found.of(fetching_consumers), f)))
 
 
@@ -156,8 +157,8 @@ def thrown_away(found: Findings) -> str:
         return f"{told}; no lane changes that."
     little = size(least["cut"]) if least["cut"] else "nothing"
     return (
-        f"{told}; to read it all would cut {little} {lane_said(least['scenario'])} and "
-        f"{size(most['cut'])} {lane_said(most['scenario'])}."
+        f"{told}; reading everything would cut {little} {lane_said(least['scenario'])} and {size(most['cut'])} "
+        f"{lane_said(most['scenario'])}."
     )
 
 
@@ -181,7 +182,7 @@ def followers(found: Findings) -> str:
     f = FETCH_PARTITIONS
     by_reader = {row[f.reader]: row for row in found.of(readers)}
     if FOLLOWER not in by_reader:
-        raise Unanswered("The capture shows no fetch of a follower: capture the listener that brokers replicate over.")
+        raise Unanswered("The capture shows no fetch of a follower: capture the inter-broker listener.")
     row = by_reader[FOLLOWER]
 
     def of_all(field: str) -> str:
@@ -191,7 +192,7 @@ def followers(found: Findings) -> str:
     got = f"got {of_all('bytes')} of the record bytes ({size(row['bytes'])})" if row["bytes"] else "got no records"
     return (
         f"Followers sent {of_all('fetches')} of the answered fetches, {got} and opened {of_all('sessions')} of the "
-        f"fetch sessions ({row['sessions']:,}), whose slots a consumer takes only when they were idle for "
+        f"fetch sessions ({row['sessions']:,}), whose slots a consumer can take only after they were idle for "
         "min.incremental.fetch.session.eviction.ms."
     )
 

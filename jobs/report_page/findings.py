@@ -85,12 +85,12 @@ class KnownRun:
         if KAFKA_SETTING in self.captured:
             return f"{self.captured[KAFKA_SETTING]}, as stated"
         told = (told.removeprefix(f"{KAFKA_SETTING}: ") for told in self.seen if told.startswith(f"{KAFKA_SETTING}: "))
-        return next(told, f"{releases()[0]}, the newest that is followed, for the capture shows none")
+        return next(told, f"{releases()[0]}, the newest supported, because the capture shows none")
 
 
 def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: str | None = None) -> KnownRun:
-    """The run of this id, else the newest; of this capture set, where one is named. Raises LakeError where there is
-    none, ArgumentError where there is not the one named.
+    """The run of this id, else the newest; of this capture set, where one is named. Raises LakeError if there is
+    none, ArgumentError if the named one does not exist.
     """
     t = RUNS
     of = "" if capture_id is None else f" of capture set {capture_id}"

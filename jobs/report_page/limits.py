@@ -43,12 +43,12 @@ from udfs.replay.limits.limit_report import LIMIT_NAMES
 MOST_BROKERS, MOST_CLIENTS, MOST_OF_A_LANE, MOST_STEPS = 12, 8, 20, 256
 OF_BROKERS = LIMIT_NAMES[MAX_BROKER_PARTITIONS]
 PROPOSED = (OF_BROKERS, LIMIT_NAMES[MAX_PARTITIONS])
-OF_PROPOSAL = "(limits that KIP-578, a proposal, would bring; it passes over brokers that are full)"
+OF_PROPOSAL = "(with the limits of KIP-578, a proposal, which skips full brokers)"
 TRUST = (CREATE_TOPIC, AUTO_CREATE, CREATE_PARTITIONS, DELETE_TOPIC, PLACEMENTS)
 NO_CLUSTER = (
-    "Replicas are counted from the first change to topics on, and the capture shows none, or no Metadata response that "
-    "names brokers: capture the controller's connections while teams make topics, or describe the cluster in a file "
-    "and run `size`."
+    "Replicas are counted from the first change to topics on, and the capture shows none, or no Metadata response "
+    "that names brokers: capture the controller's connections while teams create topics, or describe the cluster in a "
+    "file and run `size`."
 )
 
 
@@ -113,7 +113,7 @@ def how_many(found: Findings) -> str:
     last = [row["last"] for row in rows]
     most = next(row for row in rows if row["last"] == max(last))
     told = (
-        f"At the end broker {most[p.broker]} has most replicas{as_many(whole['alike'])}, {max(last):,} of "
+        f"At the end, broker {most[p.broker]} has most replicas{as_many(whole['alike'])}, {max(last):,} of "
         f"{whole['replicas']:,} on {counted(whole['brokers'], 'broker')} (internal topics left out{drawn(found)})"
     )
     return f"{told}{nearest_limit(found, span_ms(whole))}."
@@ -138,9 +138,7 @@ def drawn(found: Findings) -> str:
         for row in found.of(fidelity)
         if (row[t.algorithm], row["reason"]) == (ALGORITHM, Verdict.NOT_SHOWN.value)
     )
-    return (
-        f"; where {counted(changes, 'change')} put them is drawn, for no Metadata response shows it" if changes else ""
-    )
+    return f"; placement by {counted(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
 
 
 def nearest_limit(found: Findings, span: float) -> str:
@@ -148,7 +146,7 @@ def nearest_limit(found: Findings, span: float) -> str:
     h = PARTITION_LIMIT_HEADROOM
     rows = found.of(headroom)
     if not rows:
-        return "; no limit was replayed, --set=max.broker.partitions=4000 does"
+        return "; no limit was replayed: --set=max.broker.partitions=4000 does that"
     # Of lanes that leave as little, the one that sets least beside the limit.
     row = min(rows, key=lambda row: (row["nearest"][h.headroom], len(beside(found, row))))
     near = row["nearest"]
@@ -193,7 +191,7 @@ def replicas_over_time(found: Findings) -> Plot:
     ]
     return Plot(
         "Replicas on each broker as captured, without those of internal topics",
-        "step", told_apart(rows, "all that changes does so at once", "since"),
+        "step", told_apart(rows, "all changes happen at once", "since"),
         Axis("since", told, "time"), Axis("replicas", "replicas", "count"),
         Axis("broker", "broker", "name"),
     )  # fmt: skip
@@ -222,7 +220,7 @@ def headroom_table(found: Findings) -> Grid:
         head,
         cells,
         head[:2] + head[3:4],
-        ("At the end of the run. Kafka itself limits only what one request may make.",),
+        ("At the end of the run. Kafka itself limits only what one request may create.",),
     )
 
 
@@ -231,18 +229,18 @@ def whose(found: Findings) -> str:
     r, t = PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
     if not found.of(lanes):
         raise Unanswered(
-            "The capture shows no change to topics: capture the controller's connections while teams make topics."
+            "The capture shows no change to topics: capture the controller's connections while teams create topics."
         )
     most = max(row[t.tried] for row in found.of(lanes))
     limits = safe_limits(found.of(safe))
-    fine = f"; from {limits} on nothing is refused {OF_PROPOSAL}" if limits else ""
+    fine = f"; from {limits} on, nothing is refused {OF_PROPOSAL}" if limits else ""
     if are_brokers_unknown(found):
-        fine += f"; what {OF_BROKERS} refuses is not known, for no Metadata response names brokers"
+        fine += f"; what {OF_BROKERS} refuses is not known, because no Metadata response names brokers"
     # Kafka refuses of its own accord, too.
     by_limit = (row for row in found.of(refusals) if row[r.refused_by] in PROPOSED)
     rows = [row for row in by_limit if row[r.scenario] != CAPTURED_LANE]
     if not rows:
-        return f"Nobody's, of {counted(most, 'captured request')} to change topics in the lanes replayed{fine}."
+        return f"Nobody's, of {counted(most, 'captured request')} to change topics in the replayed lanes{fine}."
     of_lane = {row[t.scenario]: row for row in found.of(lanes)}
     refusing = [lane for lane in found.lanes[ALGORITHM] if any(row[r.scenario] == lane for row in rows)]
     worst = max(refusing, key=lambda lane: refused_in(of_lane[lane]))  # the first that was asked for, of several
@@ -251,7 +249,7 @@ def whose(found: Findings) -> str:
     return (
         f"{begun(lane_said(own_name(found, worst)))}, {of_worst:,} of "
         f"{counted(of_lane[worst][t.tried], 'captured request')} to change topics {'is' if of_worst == 1 else 'are'} "
-        f"refused, most of {name_of(client)} ({refused:,}){asked_again(of_lane, worst)}{fine}."
+        f"refused, most of them from {name_of(client)} ({refused:,}){asked_again(of_lane, worst)}{fine}."
     )
 
 

@@ -70,9 +70,10 @@ def needed(found: Findings) -> str:
     most = rows[0]
     told = (
         f"{name_of(most[c.client_id])}, the consumer that held most, held up to {size(most[c.used_bytes_max])} of "
-        f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time ({uncompressed(most)}"
-        f"{to_the_end(most[c.pinned_responses])}); KIP-74 bounds it to {size(most[c.memory_bound_bytes])} with "
-        f"{counted(most[c.brokers], 'broker')} and {counted(most[c.partitions], 'partition')}"
+        f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time "
+        f"({uncompressed(most)}{to_the_end(most[c.pinned_responses])}); KIP-74's bound is "
+        f"{size(most[c.memory_bound_bytes])} with {counted(most[c.brokers], 'broker')} and "
+        f"{counted(most[c.partitions], 'partition')}"
         f"{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
     return f"{told}{shared(most)}{under_other_limits(found)}."
@@ -81,7 +82,7 @@ def needed(found: Findings) -> str:
 def shared(row: Row) -> str:
     """That several processes seem to be counted as one, where fetches of one go on elsewhere than another's."""
     return (
-        "; several processes seem to share that client.id and address, and what each held is not told apart"
+        "; several processes seem to share that client.id and address, so what each held is not known"
         if row["others"]
         else ""
     )
@@ -89,7 +90,7 @@ def shared(row: Row) -> str:
 
 def but_for_larger(held: int, bound: int) -> str:
     """What lets a consumer hold more than KIP-74's bound, where it does."""
-    return "" if held <= bound else ", but for first batches of responses, which come whole however large"
+    return "" if held <= bound else ", which first batches of responses exceed, since these come whole however large"
 
 
 def at_most(count: int) -> str:
@@ -99,14 +100,14 @@ def at_most(count: int) -> str:
 
 def to_the_end(pinned: int) -> str:
     """How many responses count as held from when they came to the end."""
-    return f"; {counted(pinned, 'response')} to the end, for no fetch shows that all of it was taken" if pinned else ""
+    return f"; {counted(pinned, 'response')} held to the end, as no fetch shows that all was taken" if pinned else ""
 
 
 def uncompressed(row: Row) -> str:
     """How much larger records are without compression, where that was measured."""
     c = CONSUMER_MEMORY
     if row[c.decompressed_bytes] is None:
-        return f"on the wire; what {row[c.unmeasured_batches]:,} compressed batches are uncompressed was not measured"
+        return f"on the wire; uncompressed size of {row[c.unmeasured_batches]:,} compressed batches not measured"
     if not row[c.record_bytes]:
         return "without records"
     ratio = row[c.decompressed_bytes] / row[c.record_bytes]
@@ -139,7 +140,7 @@ def exceedance_curves(found: Findings) -> Plot:
         for row in found.of(exceedance)
     ]
     return Plot(
-        "Share of the time in which a consumer holds more than so many bytes of responses, as captured",
+        "Share of the time in which a consumer holds more than a number of bytes of responses, as captured",
         "step", seen_in(rows, "no consumer held anything"),
         Axis("bytes", "bytes held", "bytes"), Axis("share", "of the time", "percent"),
         Axis("consumer", "consumer", "name"),
@@ -161,8 +162,8 @@ def hungry_table(found: Findings) -> Grid:
     head = ("consumer", "address", "brokers", "partitions", "p50 held", "p95", "p99", "most", "KIP-74 bound",
             "record bytes", "uncompressed")  # fmt: skip
     notes = (
-        "Percentiles are over time. uncompressed: - where a compressed batch was not decompressed, which `pipeline` "
-        "does where batch_split is asked for as well, by one of its settings (--set=producer.batch.size=16384).",
+        "Percentiles are over time. uncompressed: - if a compressed batch was not decompressed; `pipeline` "
+        "decompresses them if a setting of batch_split is named as well (--set=producer.batch.size=16384).",
     )
     return Grid(head, cells, ("consumer", "address"), (*notes, *and_more(found.of(hungry_consumers), c)))
 

@@ -58,10 +58,10 @@ def bounded(found: Findings) -> str:
     captured = captured_of(rows)
     if captured is None or not found.of(hungry_consumers):
         raise Unanswered(NO_CONSUMER)
-    told = f"As captured nobody waits from {PROPOSED} of {size(captured['smallest'])} on{unless_refused(found)}"
+    told = f"As captured, nobody waits from {PROPOSED} of {size(captured['smallest'])} on{unless_refused(found)}"
     pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
     if not pools:
-        return f"{told}; what a smaller pool costs --set=consumer.buffer.memory=16MiB,64MiB replays."
+        return f"{told}; --set=consumer.buffer.memory=16MiB,64MiB replays what a smaller pool costs."
     stuck = max(pools, key=lambda row: row["stuck"])
     if stuck["stuck"]:
         return (
@@ -72,7 +72,7 @@ def bounded(found: Findings) -> str:
     waiting = [row for row in found.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]
     slowed = own_lanes(found, in_lane_order(waiting, found.lanes[ALGORITHM]), "consumers")
     if not slowed:
-        return f"{told}; nobody would wait in any of the pools replayed, the smallest of {least_pool(pools)}."
+        return f"{told}; nobody would wait in any of the replayed pools, the smallest of which is {least_pool(pools)}."
     return f"{told}; {what_it_costs(min(slowed, key=slowness))}."
 
 
@@ -87,11 +87,11 @@ def what_it_costs(row: Row) -> str:
     """What a lane's pool costs the consumer that it slows most."""
     c = CONSUMER_MEMORY
     told = (
-        f"{lane_said(row[c.scenario])} that of {name_of(row[c.client_id])}, whom it slows most, is used up "
+        f"{lane_said(row[c.scenario])}, the pool of {name_of(row[c.client_id])}, which is slowed most, is used up "
         f"{percent(row[c.depleted_share])} of the time, and a response waits up to {duration(row[c.wait_ms_max])}"
     )
     ratio = row[c.throughput_ratio]
-    return told if ratio is None else f"{told}; throughput is {percent(ratio)} of the captured"
+    return told if ratio is None else f"{told}; throughput is {percent(ratio)} of the captured one"
 
 
 def unless_refused(found: Findings) -> str:
@@ -99,7 +99,7 @@ def unless_refused(found: Findings) -> str:
     captured, asked = captured_of(consumers_by_lane(found)), largest_asked(found)
     if captured is None or captured["smallest"] > asked:
         return ""
-    return f", though the proposal's prototype takes none but a pool larger than fetch.max.bytes, here {size(asked)}"
+    return f", though the proposal's prototype accepts only a pool larger than fetch.max.bytes, here {size(asked)}"
 
 
 def largest_asked(found: Findings) -> int:

@@ -31,5 +31,5 @@ def one_sided(connections: Sequence[Row]) -> str:
         return ""
     return (
         f"of {counted(alone, 'connection')} only one side was captured; if they are Kafka's, capture both directions, "
-        "for responses are known by their requests"
+        "because responses are recognised by their requests"
     )

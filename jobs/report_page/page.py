@@ -135,9 +135,9 @@ def figure(plotted: Callable[[Findings], Plot], found: Findings) -> Figure:
 def tiles(found: Findings) -> Iterator[Tile]:
     """The capture's quality in a few numbers."""
     q, row = CAPTURE_QUALITY, found.of(quality)[0]
-    yield Tile(f"{row[q.exchanges]:,}", "exchanges of request and response decoded")
+    yield Tile(f"{row[q.exchanges]:,}", "exchanges (request and response) decoded")
     if is_of_logs(found):
-        yield Tile("unknown", "how many bytes are missing: request logs do not tell", True)
+        yield Tile("unknown", "bytes missing: request logs do not show them", True)
     else:
         yield Tile(percent(row[q.missing_share]), "of the bytes missing", bool(row[q.missing_bytes]))
         yield Tile(size(row[q.quarantined_bytes]), "of payload in no Kafka frame", bool(row[q.quarantined_bytes]))

@@ -9,7 +9,7 @@ from jobs.scenarios.settings import Setting, settings
 
 OF_SEMANTICS = ("profile", "variant", "rule")
 """Units of the settings that say whose semantics are replayed."""
-AS_SEEN = {"profile": "of the software that the capture shows"}
+AS_SEEN = {"profile": "of the captured client software"}
 """By setting, what a replay follows where neither a value is stated nor a default is there."""
 
 

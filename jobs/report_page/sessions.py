@@ -75,7 +75,7 @@ def enough(found: Findings) -> str:
     captured = rows[0]
     worst = max(rows, key=refused_share)
     told = (
-        f"From {enough_of} of a broker on nobody in the capture is refused or evicted; as captured "
+        f"From {enough_of} per broker on, nobody in the capture is refused or evicted; as captured, "
         f"{percent(captured_refused_share(captured))} of the full fetches that want a session are refused"
     )
     if captured[c.captured_refused] != captured[c.refused]:
@@ -103,7 +103,7 @@ def slots_bars(found: Findings) -> Plot:
         for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
     ]  # fmt: skip
     return Plot(
-        f"Full fetches and refusals by slots of a broker{first_lanes(MOST_LANES, len(in_order))}",
+        f"Full fetches and refusals by slots per broker{first_lanes(MOST_LANES, len(in_order))}",
         "grouped", seen_in(rows, "no lane has a full fetch", "share"),
         Axis("share", "share", "percent"), Axis("lane", lane_heading(found.lanes[ALGORITHM]), "name"),
         Axis("of", "fetches", "name"),
@@ -137,7 +137,7 @@ def who(found: Findings) -> str:
     if not found.of(lanes):
         raise Unanswered(NO_FETCH)
     if not rows:
-        return f"Nobody evicts anybody, in the captured lane and every other replayed{unlike_captured(found)}."
+        return f"Nobody evicts anybody, in the captured lane or any other replayed one{unlike_captured(found)}."
     lane = evicting_lane(found)
     c = SESSION_CACHE
     everyone = next(row[c.evicted] for row in found.of(lanes) if row[c.scenario] == lane)
@@ -182,20 +182,21 @@ def while_room(found: Findings) -> str:
     by_broker = {row[SESSION_SLOTS.broker]: row for row in rows}
     number = len({row["shard"] for row in rows})
     if number == 1:
-        return "Not for its shards: this version of Kafka has one cache, and evicts only where that is full."
+        return "Not because of shards: this version of Kafka has one cache, and evicts only when it is full."
     refused, roomy, evicted, evicted_roomy = (
         sum(row[name] for row in by_broker.values())
         for name in (c.refused, c.refused_despite_room, c.evicted, c.evicted_despite_room)
     )
     each = ", ".join(sorted({f"{row['each']:,}" for row in by_broker.values()}))
     told = (
-        f"A broker's slots are spread over {number} shards of {each} each, and a session stays in the shard of its turn"
+        f"A broker's slots are spread over {number} shards of {each} each, and a session stays in the shard whose turn "
+        "it was"
     )
     if not refused + evicted:
         return f"{told}; with the captured settings nobody is refused or evicted{unlike_captured(found)}."
     return (
-        f"{told}: with the captured settings {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
-        f"{counted(evicted, 'eviction')} come while another of the broker's shards has a free slot."
+        f"{told}: with the captured settings, {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
+        f"{counted(evicted, 'eviction')} happen while another of the broker's shards has a free slot."
     )
 
 

@@ -29,8 +29,8 @@ NO_PRODUCER = (
     "`tcpdump -s 0`."
 )
 NONE_REPLAYED = (
-    "The capture shows no produce request of a Java client, whose estimate and splits alone are replayed: capture the "
-    "broker's side of producers' connections with `tcpdump -s 0`."
+    "The capture shows no produce request of a Java client, and only the Java client's estimate and splits are "
+    "replayed: capture the broker's side of producers' connections with `tcpdump -s 0`."
 )
 
 
@@ -88,9 +88,9 @@ def safe(found: Findings) -> str:
         f"{counted(captured['rate_of'], 'batch', 'batches')} to a topic{unlike}"
     )
     if not safest:
-        return f"{begun(now)}; which batch.size is safe --set=producer.batch.size=16KiB,64KiB replays."
+        return f"{begun(now)}; --set=producer.batch.size=16KiB,64KiB replays which batch.size is safe."
     if unlike:
-        return f"The lanes replayed tell no safe batch.size: {now}."
+        return f"The replayed lanes show no safe batch.size: {now}."
     largest = max(safest.values())
     if not largest:
         return (
@@ -99,7 +99,7 @@ def safe(found: Findings) -> str:
         )
     best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
     return (
-        f"Of those replayed batch.size={largest:,}{beside_size(best)} is the largest with no more than {bound} of the "
+        f"Of those replayed, batch.size={largest:,}{beside_size(best)} is the largest with no more than {bound} of the "
         f"batches split ({percent(best['rate'])} of the worst producer's to a topic; batches are filled to "
         f"{percent(best['fill'])} on average); {now}."
     )
@@ -111,8 +111,8 @@ def unlike_captured(found: Findings) -> str:
     if not refused or not takes_all(found.by_lane(lanes, ALGORITHM)[:1]):
         return ""
     return (
-        f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state what was in "
-        "force of batch.size, linger.ms and max.message.bytes by --captured"
+        f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state the batch.size, "
+        "linger.ms and max.message.bytes that were in force with --captured"
     )
 
 
@@ -151,8 +151,8 @@ def rates_by_size(found: Findings) -> Plot:
     sizes = told_apart(rows, "fewer than two values of batch.size were replayed", "size")
     beside = any(beside_size(row) for row in found.by_lane(lanes, ALGORITHM))
     return Plot(
-        "Batches that are split, of all of a producer to a topic, by batch.size"
-        f"{', the most with whatever else is set' if beside else ''}",
+        "Share of a producer's batches to a topic that are split, by "
+        f"batch.size{', the highest over all other settings' if beside else ''}",
         "line", seen_in(sizes, "no lane of batch.size splits any", "rate"), Axis("size", "batch.size", "bytes"),
         Axis("rate", "split", "percent"), Axis("producer", "producer and topic", "name"),
     )  # fmt: skip
@@ -172,13 +172,13 @@ def estimate_right(found: Findings) -> str:
     )
     back = [row for row in rows if row[t.recovery_ms_max] is not None]
     if not back:
-        return f"{told}; with the captured settings no split has to be recovered from{unlike_captured(found)}."
+        return f"{told}; with the captured settings there is no split to recover from{unlike_captured(found)}."
     slowest = max(back, key=lambda row: row[t.recovery_ms_max])
     still = sum(row[t.is_recovering] for row in rows)
     some = f"the {len(rows):,} that split most" if rows[0][IN_ALL] > len(rows) else f"{len(rows):,}"
-    open_end = f", and {counted(still, 'estimate')} of {some} had not at the end" if still else ""
+    open_end = f", and {counted(still, 'estimate')} of {some} had not recovered by the end" if still else ""
     return (
-        f"{told}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to come back "
+        f"{told}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to recover "
         f"({producer_of(slowest)}){open_end}."
     )
 
@@ -201,7 +201,7 @@ def estimate_curves(found: Findings) -> Plot:
     ]
     few = "it sent too few batches for a curve"
     return Plot(
-        f"Compression ratio (compressed of uncompressed) over the batches of {producer_of(first[0])}",
+        f"Compression ratio (compressed / uncompressed) over the batches of {producer_of(first[0])}",
         "line", told_apart(rows, few, "batch"),
         Axis("batch", "batches sent before", "count"), Axis("ratio", "compression ratio", "ratio"),
         Axis("of", "ratio", "name"),
@@ -228,8 +228,8 @@ def estimates_table(found: Findings) -> Grid:
         "longest",
     )  # fmt: skip
     told = (
-        "Of the captured lane, which is a replay too. limit: max.message.bytes of the topic. "
-        f"{TOLD} nobody states it: it is what the batches, and brokers' answers to them, tell."
+        f"The captured lane, which is a replay too. limit: the topic's max.message.bytes. {TOLD} not stated: inferred "
+        "from the batches and brokers' responses to them."
     )
     notes = (told, *and_more(captured_producers(found), t))
     return Grid(head, cells, ("producer", "topic"), notes)

@@ -28,7 +28,7 @@ from udfs.capture.request_log_head import REQUEST_LOG
 
 CLOCKS_APART_US = 60_000_000
 """Farther apart, a request log is not just late: it is in local time, or of another day."""
-NO_BYTES = "Request logs do not tell what is missing of the traffic"
+NO_BYTES = "Request logs do not show what traffic is missing"
 MOST_LOGS = 3
 """Request logs that a line names."""
 
@@ -153,7 +153,7 @@ def read_of(row: Row) -> str:
     """How much a file held."""
     t = CAPTURES
     if row[t.log_lines]:
-        again = f", {row[t.repeated_lines]:,} of them in a file before it" if row[t.repeated_lines] else ""
+        again = f", {row[t.repeated_lines]:,} of them also in an earlier file" if row[t.repeated_lines] else ""
         return f"{row[t.log_lines]:,} lines of a request log{again}"
     if row[t.format] in (PARQUET, ARROW):
         wrong = f", {row[t.malformed_packets]:,} of them left out" if row[t.malformed_packets] else ""
@@ -210,8 +210,7 @@ def taken_zone(of_zone: Row) -> str:
     zone, files, paths = of_zone
     names = with_rest((PurePosixPath(path).name for path in paths), files)
     return (
-        f"times without an offset in {', '.join(names)} are taken to be of the zone {zone}, "
-        "unless --log-zone states another"
+        f"times without an offset in {', '.join(names)} are read in the zone {zone}, unless --log-zone states another"
     )
 
 
@@ -270,11 +269,11 @@ def trusted(found: Findings) -> str:
     rows = compared(found)
     if not rows:
         return f"{told}; nothing was replayed that could be compared with it."
-    told += f"; replayed was Kafka {found.kafka}"
+    told += f"; replayed as Kafka {found.kafka}"
     checked, agreed, unknown = (sum(of[name] for of in rows) for name in (t.checked, t.agreed, t.unknown))
     told += (
-        f"; of {checked:,} things that the replays of the captured settings could check against it "
-        f"{share(agreed, checked)} agree, and {unknown:,} could not be checked"
+        f"; of {checked:,} results of replaying the captured settings that could be checked, {share(agreed, checked)} "
+        f"agree with the capture, and {unknown:,} could not be checked"
     )
     return f"{told}{least_agreeing(rows)}."
 
@@ -287,11 +286,11 @@ def least_agreeing(rows: Sequence[Row]) -> str:
     if all(row[t.agreed] == row[t.checked] for row in rows):
         return ""
     if all(row[t.agreed] == row[t.checked] for row in enough):
-        return f"; what differs is in comparisons of fewer than {LEAST_CASES} cases"
+        return f"; all differences are in comparisons of fewer than {LEAST_CASES} cases"
     worst, few = min(enough, key=lambda row: row[t.agreed] / row[t.checked]), len(rows) - len(enough)
     left_out = f", {counted(few, 'comparison')} of fewer than {LEAST_CASES} cases left out" if few else ""
     return (
-        f"; least agree in {metric_of(worst)}, {share(worst[t.agreed], worst[t.checked])} of "
+        f"; agreement is lowest for {metric_of(worst)}, {share(worst[t.agreed], worst[t.checked])} of "
         f"{worst[t.checked]:,}{left_out}"
     )
 
@@ -310,7 +309,7 @@ def agreement_bars(found: Findings) -> Plot:
     return Plot(
         "Replay of the captured settings against the capture",
         "bar", seen_in(rows, "nothing was replayed that could be compared"),
-        Axis("share", "of what there was to compare", "percent"), Axis("metric", "", "name"),
+        Axis("share", "of what could be compared", "percent"), Axis("metric", "", "name"),
         Axis("verdict", "replay and capture are", "name"),
     )  # fmt: skip
 

@@ -217,7 +217,7 @@ def _not_taken(replays: str) -> Callable[[str], str]:
 def _belongs(setting: Setting) -> str:
     """What to do with a setting that is no lane where it is given."""
     if not setting.algorithms:
-        return "no replay varies it; state it under `captured:`, or by --captured"
+        return "no replay varies it; state it under `captured:`, or with --captured"
     first, *others = setting.algorithms
     also = f" and {' and '.join(others)}" if others else ""
     return f"it is one of {first}{also}; have `{first}:` under `replay:` for it"

@@ -47,9 +47,9 @@ _NOT_FETCHED = ("UNRESOLVED DEPENDENCIES", "unresolved dependency", "FAILED DOWN
 _NO_JAVA_MACHINE = "Could not create the Java Virtual Machine"
 _THROWN = re.compile(r'(?:Exception in thread "[^"]*" )?(?:[a-z]\w*\.)+([A-Z][\w$]*(?:Exception|Error)\b.*)')
 _TO_SUBMIT = (
-    "Give spark-submit --properties-file conf/spark-defaults.conf (and --load-spark-defaults, where the cluster has "
-    "defaults of its own). --packages takes the place of the packages named there: name "
-    "io.delta:delta-spark_4.2_2.13:4.4.0 among yours. Or give the two jars by --jars."
+    "Give spark-submit --properties-file conf/spark-defaults.conf (and --load-spark-defaults, if the cluster has "
+    "defaults of its own). --packages replaces the packages named there: name io.delta:delta-spark_4.2_2.13:4.4.0 "
+    "among yours. Or give the two jars with --jars."
 )
 
 

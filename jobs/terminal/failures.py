@@ -20,8 +20,8 @@ _LONGEST = 500
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Where pyspark writes an exception that it raises as well, in lines of JSON."""
 _JAVA_GONE = (
-    "its Java process has ended: somebody ended it, or the system did where memory ran out. The same command may be "
-    "tried again, with less beside it"
+    "its Java process has ended: somebody ended it, or the system did because memory ran out. Try the same command "
+    "again, with less running beside it"
 )
 
 

@@ -46,7 +46,7 @@ def of_cluster(run: KnownRun) -> list[str]:
     """Which cluster is replayed, where the captures show several."""
     if run.cluster_id is None:
         return []
-    return [f"  cluster {run.cluster_id} is replayed alone, one of several that the captures show"]
+    return [f"  only cluster {run.cluster_id} is replayed, one of several that the captures show"]
 
 
 def captured_summary(lake: str, capture_id: str, found: Findings, run_id: str | None = None) -> str:

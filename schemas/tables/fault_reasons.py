@@ -5,13 +5,13 @@ from __future__ import annotations
 from schemas.tables.reason import FaultReasons, Reason
 
 NOTHING = "Nothing."
-WHOLE = "Capture whole packets (`-s 0`) and lose none (`-B`; see what tcpdump says that the kernel dropped)."
+WHOLE = "Capture whole packets (`-s 0`) and lose none (`-B`; tcpdump reports what the kernel dropped)."
 REPORT = (
-    "Nothing, where the peer is not Kafka's or is hostile. If Kafka's own clients or brokers sent it, it is a fault of "
-    "refetch, worth an issue."
+    "Nothing, if the peer is not Kafka's or is hostile. If Kafka's own clients or brokers sent it, it is a bug in "
+    "refetch: open an issue."
 )
 COPY = "Copy or capture the file again; what comes before is decoded."
-DUMP = "See what wrote the dump: docs/frames.md has its columns. All other rows are decoded."
+DUMP = "Check what wrote the dump: docs/frames.md has its columns. All other rows are decoded."
 
 QUARANTINE = FaultReasons(
     "Bytes, frames and lines that could not be decoded",
@@ -21,32 +21,32 @@ QUARANTINE = FaultReasons(
             "The capture began in the middle of a frame.",
             "Nothing; a capture that begins before clients connect has none.",
         ),
-        "behind_gap": Reason("Bytes were lost, and with them where the next frame begins.", WHOLE),
-        "not_a_frame": Reason("Size or header are none that a Kafka peer would send.", REPORT),
+        "behind_gap": Reason("Bytes were lost, and with them the start of the next frame.", WHOLE),
+        "not_a_frame": Reason("No Kafka peer would send this size or header.", REPORT),
         "cut_at_end": Reason("The connection or the capture ended within a frame's size.", NOTHING),
-        "sasl_tokens": Reason("Authentication as before KIP-152: passed over, and never read.", NOTHING),
+        "sasl_tokens": Reason("Authentication as before KIP-152: skipped, and never read.", NOTHING),
         "cut_frame": Reason("Some of the frame's bytes are not in the capture.", WHOLE),
         "unfinished_frame": Reason(
-            "The side that sends the frame ended the connection within it, by a FIN or an RST: what was sent is in the "
-            "capture, whole.",
-            "Nothing here: a client or broker that is killed leaves such frames. `exchanges.unsent_bytes` has how much "
-            "was not sent.",
+            "The sender ended the connection within the frame, with a FIN or an RST: what was sent is in the capture, "
+            "whole.",
+            "Nothing: a client or broker that is killed leaves such frames. `exchanges.unsent_bytes` has how much was "
+            "not sent.",
         ),
         "undecodable": Reason(
             "The body is not what its API and version say; `exchanges.decode_fault` says what is wrong.", REPORT
         ),
         "orphan_response": Reason(
-            "A response without its request, which alone tells what it is.",
-            "Begin the capture earlier, and lose nothing: requests and responses may come by different interfaces.",
+            "A response without its request, without which it cannot be identified.",
+            "Begin the capture earlier, and lose nothing: requests and responses may use different interfaces.",
         ),
-        "no_request_line": Reason("A line of a request log that is about no request.", NOTHING),
+        "no_request_line": Reason("A line of a request log that is not about a request.", NOTHING),
         "line_without_time": Reason(
-            "A line of a request log that does not tell when the response was sent.",
+            "A line of a request log that does not say when the response was sent.",
             "Have the log's layout begin with the time, as Kafka's does: `[%d] %p %m (%c)%n`.",
         ),
         "line_not_readable": Reason(
             "A line of a request log whose JSON is cut or not what Kafka writes.",
-            "See whether something cuts long lines on the log's way here.",
+            "Check whether something cuts long lines on the log's way here.",
         ),
     },
 )
@@ -63,12 +63,12 @@ DECODE = FaultReasons(
         "unexpected_null": Reason("Null where this version allows none.", REPORT),
         "trailing_bytes": Reason("The message ended before its frame.", REPORT),
         "unknown_version": Reason(
-            "A version of the API that refetch does not know.", "Take a newer refetch; all other frames are decoded."
+            "A version of the API that refetch does not know.", "Use a newer refetch; all other frames are decoded."
         ),
         "unknown_api": Reason(
-            "An API that refetch does not know.", "Take a newer refetch; all other frames are decoded."
+            "An API that refetch does not know.", "Use a newer refetch; all other frames are decoded."
         ),
-        "bad_frame": Reason("The frame's place is outside of what was read: refetch is at fault.", "Open an issue."),
+        "bad_frame": Reason("The frame's place is outside of what was read: a bug in refetch.", "Open an issue."),
         "bad_magic": Reason("A record batch of another format than 0, 1 or 2.", REPORT),
         "bad_batch_size": Reason("A record batch smaller than its own header.", REPORT),
         "bad_json": Reason("The messages in a request log's line are not what their API has.", REPORT),
@@ -87,11 +87,11 @@ CAPTURE = FaultReasons(
     "What could not be read of a file",
     "captures.faults",
     {
-        "file_empty": Reason("There is not one byte, or none once uncompressed.", COPY),
+        "file_empty": Reason("The file is empty, or empty once uncompressed.", COPY),
         "file_header_cut": Reason("The file ends within its header.", COPY),
         "packet_cut": Reason(
             "The file ends within a packet: tcpdump or a copy was stopped.",
-            "Stop tcpdump by Ctrl-C or SIGTERM, and copy files when it has ended.",
+            "Stop tcpdump with Ctrl-C or SIGTERM, and copy files after it has ended.",
         ),
         "packet_header_implausible": Reason(
             "Bytes that cannot be the header of a packet; what follows cannot be found again.", COPY
@@ -130,7 +130,7 @@ RECORDS = FaultReasons(
             "MiB of frames beyond 1 GiB: it was not expanded farther.",
             NOTHING,
         ),
-        "bad_records": Reason("The bytes are not as many records as the batch's header says.", REPORT),
+        "bad_records": Reason("The bytes do not hold as many records as the batch's header says.", REPORT),
     },
 )
 

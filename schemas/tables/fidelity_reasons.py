@@ -5,29 +5,29 @@ from __future__ import annotations
 from schemas.tables.reason import FidelityReason, FidelityReasons
 from schemas.tables.session_reasons import SESSIONS
 
-NOTHING = "Nothing: packets do not tell."
+NOTHING = "Nothing: packets do not show it."
 FROM_THE_START = (
     "Begin the capture before the clients connect, or restart them while it runs: the full fetch that opens a session "
     "names all its partitions."
 )
 WHOLE = (
-    "Capture whole packets (`-s 0`), lose none (`-B`), and let the capture run until the clients have their answers."
+    "Capture whole packets (`-s 0`), lose none (`-B`), and let the capture run until the clients have their responses."
 )
 WHAT_WAS_READ = (
-    "Capture from before the records are produced, every listener that producers use, or let consumers read them again "
-    "while the capture runs."
+    "Capture from before the records are produced, every listener that producers use, or have consumers read them "
+    "again while the capture runs."
 )
-COMPACTED = "Nothing: of a compacted topic the capture does not tell what was left of which batch, and when."
+COMPACTED = "Nothing: the capture does not show what compaction left of which batch, and when."
 QUOTA = "Capture while no quota holds the client back, or raise its quota for that time."
 STATE_BROKER = (
     "State the broker's limit if it is not Kafka's default: `--captured=broker.fetch.max.bytes=...`, and a client's "
-    "quota: `--captured=consumer_byte_rate=...`. Where that was done, trust the lanes of such readers as a direction "
+    "quota: `--captured=consumer_byte_rate=...`. If that was done, trust the lanes of such readers as a direction "
     "only."
 )
 DIRECTION = "Compare lanes with the lane `captured`, and take these readers' times as a direction only."
 STATE_PRODUCER = (
     "State what was in force and is not Kafka's default: `--captured` with `batch.size`, `linger.ms`, "
-    "`max.message.bytes`. Where that was done, trust this producer's lanes as a direction only."
+    "`max.message.bytes`. If that was done, trust this producer's lanes as a direction only."
 )
 STATE_MUTATIONS = (
     "State what was in force: `--captured` with `controller_mutation_rate`, `broker.num.partitions`, "
@@ -47,50 +47,49 @@ OPEN_FETCHES = FidelityReasons(
         ),
         "throttled": FidelityReason("A quota held the records back.", QUOTA, "unknown"),
         "session_unknown": FidelityReason(
-            "The fetch's session was opened, or lost track of, outside the capture, so that what it asked for is not "
-            "known.",
+            "The fetch's session was opened, or lost track of, outside the capture, so what it asked for is not known.",
             FROM_THE_START,
             "unknown",
         ),
         "partition_refused": FidelityReason(
             "An error, or a redirection to another replica, took a partition's records.",
-            "Nothing: which records there would have been is not told.",
+            "Nothing: the capture does not show which records there would have been.",
             "unknown",
         ),
         "converted_format": FidelityReason(
-            "The broker converted record batches to message sets, for a client that is old; their sizes are others "
-            "than in the log.",
-            "Nothing, but to have the client speak Fetch 4 or later.",
+            "The broker converted record batches to message sets for an old client; their sizes differ from those in "
+            "the log.",
+            "Nothing, unless the client can use Fetch 4 or later.",
             "unknown",
         ),
         "compacted": FidelityReason(
-            "Compaction had taken records out of the log: batches are smaller or gone that the capture showed before.",
+            "Compaction had removed records from the log: batches that the capture showed earlier are smaller or gone.",
             COMPACTED,
             "unknown",
         ),
         "truncated": FidelityReason(
             "An earlier leader had batches that a later leader's log does not have, and the read may have met them.",
-            "Nothing, but to produce with `acks=all`: what followers have not got is lost when the leader changes.",
+            "Nothing, unless you produce with `acks=all`: what followers do not have is lost when the leader changes.",
             "unknown",
         ),
         "segment_end": FidelityReason(
             "A segment of the log may end where a read did: one read ended there, with a whole batch and below its "
-            "limits, though the log went on. From two on it is taken to be known.",
+            "limits, though the log went on. From two such reads on, the end counts as known.",
             "Nothing, or capture a second reader of the log.",
             "unknown",
         ),
         "high_watermark_unknown": FidelityReason(
-            "Up to where the fetch could read is not known: no response has told the partition's high watermark yet.",
+            "How far the fetch could read is not known: no response has shown the partition's high watermark yet.",
             FROM_THE_START,
             "unknown",
         ),
         "log_content_unknown": FidelityReason(
-            "Batches that decide the answer are in no captured produce request or fetch response.",
+            "Batches that decide the result are in no captured produce request or fetch response.",
             WHAT_WAS_READ,
             "unknown",
         ),
         "append_time_unknown": FidelityReason(
-            "What was there to be read depends on appends that no captured produce request shows.",
+            "What was available to read depends on appends that no captured produce request shows.",
             "Capture every listener of the broker that producers use, from before they send.",
             "unknown",
         ),
@@ -111,7 +110,7 @@ CLOSED_OBSTACLES = {
         "unknown",
     ),
     "throttled": FidelityReason(
-        "Closed loop: a quota held back responses with records; when it does is not modelled.", QUOTA, "unknown"
+        "Closed loop: a quota held back responses with records; when it does so is not modelled.", QUOTA, "unknown"
     ),
     "response_error": FidelityReason(
         "Closed loop: fetches of the connection were refused.",
@@ -120,13 +119,13 @@ CLOSED_OBSTACLES = {
     ),
     "partition_refused": FidelityReason(
         "Closed loop: an error or another replica took partitions of the connection away.",
-        "Nothing: what the reader would have got is not told.",
+        "Nothing: the capture does not show what the reader would have got.",
         "unknown",
     ),
     "log_content_unknown": FidelityReason(
-        "Closed loop: batches that the reader had to read are not in the capture, or the logs that its connection "
-        "reads have more than 4,194,304 batches, and none of them is kept.",
-        f"{WHAT_WAS_READ} Of so many batches replay a shorter capture.",
+        "Closed loop: batches that the reader had to read are not in the capture; or the logs that its connection "
+        "reads have more than 4,194,304 batches, in which case none is kept.",
+        f"{WHAT_WAS_READ} For so many batches, replay a shorter capture.",
         "unknown",
     ),
     "position_moved": FidelityReason(
@@ -135,12 +134,13 @@ CLOSED_OBSTACLES = {
         "unknown",
     ),
     "converted_format": FidelityReason(
-        "Closed loop: the reader is old, and got record batches as message sets, of other sizes than in the log.",
-        "Nothing, but to have the client speak Fetch 4 or later.",
+        "Closed loop: the reader is old and got record batches as message sets, whose sizes differ from those in the "
+        "log.",
+        "Nothing, unless the client can use Fetch 4 or later.",
         "unknown",
     ),
     "compacted": FidelityReason(
-        "Closed loop: compaction had taken records out of a log that the reader read.", COMPACTED, "unknown"
+        "Closed loop: compaction had removed records from a log that the reader read.", COMPACTED, "unknown"
     ),
 }
 """Why a connection's closed loop is not held against the capture."""
@@ -155,10 +155,10 @@ CLOSED_FETCHES = FidelityReasons(
     {
         **CLOSED_OBSTACLES,
         "other_partition": FidelityReason(
-            "Closed loop: in the replay another partition's turn was before, or the turn did not come.",
-            "Where the client is another than the capture tells, read the lane of its rules: `--set=profile=...`. "
-            "Where it asks in a new order each time, as sarama does, no rule tells whose turn it is. Else take whose "
-            "turn it is in this reader's lanes as a direction only.",
+            "Closed loop: in the replay another partition had its turn first, or the turn did not come.",
+            "If the client is not what the capture suggests, read the lane of its rules: `--set=profile=...`. If it "
+            "asks in a new order each time, as sarama does, no rule says whose turn it is. Else take whose turn it is "
+            "in this reader's lanes as a direction only.",
             "different",
         ),
         "fewer_bytes": FidelityReason("Closed loop: the replay had read less by then.", DIRECTION, "different"),
@@ -171,7 +171,7 @@ CLOSED_FETCHES = FidelityReasons(
 )  # fmt: skip
 
 DRAINED = FidelityReasons(
-    "Memory of responses: when it is given back",
+    "Memory of responses: when it is released",
     "consumer_memory",
     ("drained_partitions",),
     {
@@ -182,31 +182,32 @@ DRAINED = FidelityReasons(
             "unknown",
         ),
         "taken_over": FidelityReason(
-            "Another member of the consumer group fetched the partition next: it was revoked, and what the consumer "
-            "had of it dropped.",
-            "Nothing: that memory is taken for held until later responses are drained, or the consumer's next fetch.",
+            "Another member of the consumer group fetched the partition next: it was revoked, and the consumer "
+            "dropped what it had of it.",
+            "Nothing: that memory counts as held until later responses are drained, or until the consumer's next "
+            "fetch.",
             "unknown",
         ),
         "given_up": FidelityReason(
             "The partition was not fetched again: the consumer was closed, left its group, or was assigned others.",
-            "Nothing: that memory is taken for held until the consumer leaves, or until later responses are drained.",
+            "Nothing: that memory counts as held until the consumer leaves, or until later responses are drained.",
             "unknown",
         ),
-        "offsets_unknown": FidelityReason("No whole batch tells up to where the response went.", WHOLE, "unknown"),
+        "offsets_unknown": FidelityReason("No whole batch shows where the response ended.", WHOLE, "unknown"),
         "another_connection": FidelityReason(
-            "The next fetch came on another connection and begins elsewhere: perhaps of another process of the same "
-            "`client.id` and address.",
+            "The next fetch came on another connection and begins elsewhere: perhaps from another process with the "
+            "same `client.id` and address.",
             "Give each process a `client.id` of its own.",
             "unknown",
         ),
         "fetched_before_end": FidelityReason(
-            "The next fetch begins within what had come: the consumer went back.",
-            "Nothing: the memory of these responses is told by the next fetch all the same.",
+            "The next fetch begins within what was received: the consumer went back.",
+            "Nothing: the next fetch still shows when the memory of these responses is released.",
             "different",
         ),
         "fetched_beyond_end": FidelityReason(
-            "The next fetch begins beyond what had come: the consumer left something out.",
-            "Nothing: the memory of these responses is told by the next fetch all the same.",
+            "The next fetch begins beyond what was received: the consumer skipped something.",
+            "Nothing: the next fetch still shows when the memory of these responses is released.",
             "different",
         ),
     },
@@ -226,8 +227,8 @@ HELD = FidelityReasons(
         "more_held": FidelityReason("Closed loop: the replay held more bytes by then.", DIRECTION, "different"),
         "less_held": FidelityReason("Closed loop: the replay held fewer bytes by then.", DIRECTION, "different"),
         "after_giving_up": FidelityReason(
-            "Closed loop: the replay held more or fewer bytes after the consumer had given up, in a rebalance mostly, "
-            "what it had buffered; the application's time for those records is not given back to it.",
+            "Closed loop: the replay held more or fewer bytes after the consumer had given up what it had buffered, "
+            "mostly in a rebalance; the application does not get back its time for those records.",
             DIRECTION,
             "different",
         ),
@@ -240,15 +241,15 @@ BUFFERS = FidelityReasons(
     ("batches_without_wait", "closed_loop_sends"),
     {
         "waited_for_memory": FidelityReason(
-            "In the replay a captured batch waits for memory longer than it can have.",
+            "In the replay a captured batch waits for memory longer than it can have waited.",
             "State the producer's `buffer.memory` and `batch.size` if they are not Kafka's defaults: "
             "`--captured=producer.buffer.memory=...`.",
             "different",
         ),
         "sent_later": FidelityReason(
-            "Closed loop: the replay has memory for a captured batch's first record later than the capture.",
-            "As for waited_for_memory; state the threads that send, if they are several: "
-            "`--captured=sending.threads=...`. Else take the lanes in closed loop (`times_of`) as a direction only.",
+            "Closed loop: the replay has memory for a captured batch's first record later than the capture does.",
+            "As for waited_for_memory; if several threads send, state how many: `--captured=sending.threads=...`. "
+            "Else take the lanes in closed loop (`times_of`) as a direction only.",
             "different",
         ),
     },
@@ -260,7 +261,7 @@ SPLITS = FidelityReasons(
     (),
     {
         "not_a_java_client": FidelityReason(
-            "The producer is no Java client; KIP-126's estimate and splits are that client's.",
+            "The producer is not a Java client; KIP-126's estimate and splits are the Java client's.",
             "Nothing.",
             "unknown",
         ),
@@ -270,8 +271,7 @@ SPLITS = FidelityReasons(
             "unknown",
         ),
         "producer_began_before": FidelityReason(
-            "The producer had sent before the capture began: what it estimated then is known after its first split "
-            "only.",
+            "The producer had sent before the capture began: its estimate is known only after its first split.",
             "Restart the producer while the capture runs.",
             "unknown",
         ),
@@ -281,30 +281,34 @@ SPLITS = FidelityReasons(
             "unknown",
         ),
         "near_limit": FidelityReason(
-            "The batch is within a record of `max.message.bytes`: which records it has decides.",
-            "Nothing, but to choose a `batch.size` farther from `max.message.bytes`.",
+            "The batch is within a record of `max.message.bytes`: it depends on which records it has.",
+            "Nothing, unless you choose a `batch.size` farther from `max.message.bytes`.",
             "unknown",
         ),
         "fewer_records": FidelityReason(
-            "The captured batch took no more records though, by the replay, it had room.", STATE_PRODUCER, "different"
+            "The captured batch took no more records although, according to the replay, it had room.",
+            STATE_PRODUCER,
+            "different",
         ),
         "more_records": FidelityReason(
-            "The captured batch took records for which, by the replay, it had no room.", STATE_PRODUCER, "different"
+            "The captured batch took records for which, according to the replay, it had no room.",
+            STATE_PRODUCER,
+            "different",
         ),
         "split_not_captured": FidelityReason(
-            "The batch is larger than `max.message.bytes` and was not refused; of a whole producer: the replay splits "
-            "more often than the capture shows.",
+            "The batch is larger than `max.message.bytes` and was not refused; for a whole producer: the replay "
+            "splits more often than the capture shows.",
             STATE_PRODUCER,
             "different",
         ),
         "split_not_replayed": FidelityReason(
-            "The batch was refused as too large and is not larger than `max.message.bytes`; of a whole producer: the "
+            "The batch was refused as too large and is not larger than `max.message.bytes`; for a whole producer: the "
             "replay splits less often than the capture shows.",
             STATE_PRODUCER,
             "different",
         ),
         "bytes_beyond_error": FidelityReason(
-            "The size that the replay gives a batch is farther off than the metric allows.",
+            "The replay's size for a batch is farther off than the metric allows.",
             "Have sizes measured more closely: `--captured=recompress=all`, or `--captured=recut.sizes=exact` with it.",
             "different",
         ),
@@ -316,20 +320,20 @@ CHANGES = FidelityReasons(
     "partition_limits",
     (),
     {
-        "no_response": FidelityReason("No answer to the change is in the capture.", WHOLE, "unknown"),
+        "no_response": FidelityReason("No response to the change is in the capture.", WHOLE, "unknown"),
         "topic_not_seen": FidelityReason(
-            "The topic was there already, and nothing captured before shows what it had.",
-            "Have a Metadata answer with all topics in the capture before the changes: run `kafka-topics.sh "
+            "The topic existed already, and nothing captured earlier shows what it had.",
+            "Have a Metadata response with all topics in the capture before the changes: run `kafka-topics.sh "
             "--describe` when it begins.",
             "unknown",
         ),
         "authorization": FidelityReason(
-            "The client was not allowed to: who may do what is not replayed.", "Nothing.", "unknown"
+            "The client was not authorized: authorization is not replayed.", "Nothing.", "unknown"
         ),
         "request_invalid": FidelityReason(
-            "Kafka took a name, an assignment or a mix of both for invalid.", "Nothing.", "unknown"
+            "Kafka rejected a name, an assignment or a mix of both as invalid.", "Nothing.", "unknown"
         ),
-        "configuration": FidelityReason("Kafka did not take one of the topic's configurations.", "Nothing.", "unknown"),
+        "configuration": FidelityReason("Kafka rejected one of the topic's configurations.", "Nothing.", "unknown"),
         "controller_unavailable": FidelityReason(
             "The controller moved, or did not answer in time.", "Nothing.", "unknown"
         ),
@@ -344,7 +348,7 @@ CHANGES = FidelityReasons(
             "unknown",
         ),
         "no_reassignment_in_progress": FidelityReason(
-            "A move was to be cancelled of which there was none.", "Nothing.", "unknown"
+            "The request cancels a move that was not in progress.", "Nothing.", "unknown"
         ),
         "allowed_but_refused": FidelityReason(
             "The replay allows what the cluster refused.", STATE_MUTATIONS, "different"
@@ -354,21 +358,21 @@ CHANGES = FidelityReasons(
         ),
         "other_error": FidelityReason("The replay refuses it for another reason.", STATE_MUTATIONS, "different"),
         "not_in_metadata": FidelityReason(
-            "No Metadata answer shows all the new partitions before they are moved, and so where Kafka put them: the "
-            "replay draws that.",
-            "Let the capture go on until clients have asked, or run `kafka-topics.sh --describe` while it does.",
+            "No Metadata response shows all the new partitions before they are moved, so where Kafka put them is not "
+            "known: the replay draws it.",
+            "Let the capture run until clients have asked, or run `kafka-topics.sh --describe` while it does.",
             "unknown",
         ),
         "racks_or_fenced_brokers": FidelityReason(
-            "There are too many draws to tell: brokers are fenced, a rack takes several replicas of a partition, or a "
-            "partition leaves out so many racks that twice those and one are all brokers or more (so 3 racks of one "
-            "broker each, with replication factor 2).",
+            "There are too many possible draws to check: brokers are fenced, a rack takes several replicas of a "
+            "partition, or a partition leaves out so many racks that twice their number plus one is the number of "
+            "brokers or more (such as 3 racks of one broker each, with replication factor 2).",
             "Nothing.",
             "unknown",
         ),
         "impossible_draw": FidelityReason(
             "Kafka's placement cannot have drawn these replicas.",
-            "See whether something else places replicas, or brokers came and went meanwhile.",
+            "Check whether something else places replicas, or brokers came and went meanwhile.",
             "different",
         ),
     },

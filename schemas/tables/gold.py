@@ -12,18 +12,18 @@ from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
 RUNS = table(
-    "runs", "gold", "One row an algorithm of a finished run; written when all its tables are complete.",
+    "runs", "gold", "One row per algorithm of a finished run; written when all its tables are complete.",
     ("run_id", "algorithm"), "run_id",
     run_id=RUN_ID,
     capture_id=C("string", "The capture set, as in the silver tables"),
-    cluster_id=C("string", "The cluster that is replayed, where the capture set shows several", nullable=True),
+    cluster_id=C("string", "The cluster that is replayed, if the capture set shows several", nullable=True),
     scenario_id=C("string", "SHA-256 of the resolved scenario"),
     scenario_json=C("string", "The resolved scenario"),
-    assumed=C("array<string>", "Captured settings that nobody stated: Kafka's default was taken; of `kafka`, what "
-                             "follows it here"),
+    assumed=C("array<string>", "Captured settings that nobody stated: Kafka's default was taken, or what follows the "
+                               "key, as for `kafka`"),
     algorithm=C("string", "What was replayed, as scenarios have it"),
     lanes=C("array<string>", "The lanes replayed"),
-    refused=C("map<string,string>", "Of algorithms that were asked for and not replayed, what the captures lack"),
+    refused=C("map<string,string>", "For algorithms that were asked for and not replayed, what the captures lack"),
     refetch_version=C("string", "Version of refetch"),
     replayed_by=C("string", "refetch's version, a digest of its code, and what decoded the capture set: `pipeline` "
                             "keeps tables of the same"),
@@ -32,7 +32,7 @@ RUNS = table(
 
 FIDELITY = table(
     "fidelity", "gold",
-    "How often the replay of the captured settings gives what the capture shows.",
+    "How often the replay of the captured settings equals the capture.",
     ("run_id", "algorithm", "metric", "broker", "client_id", "client_address", "reader"), "run_id",
     run_id=RUN_ID,
     algorithm=C("string", "As in runs"),
@@ -43,8 +43,9 @@ FIDELITY = table(
     reader=C("string", "consumer, follower or producer", nullable=True),
     checked=C("bigint", "What could be checked, such as responses"),
     agreed=C("bigint", "... that agree"),
-    unknown=C("bigint", "What could not be checked: the capture does not tell what the replay needs"),
-    reasons=C("map<string,bigint>", "Count by reason of what was unknown or disagreed: docs/reasons.md has the words"),
+    unknown=C("bigint", "What could not be checked: the capture does not show what the replay needs"),
+    reasons=C("map<string,bigint>", "Count of what was unknown or disagreed, by reason: docs/reasons.md explains the "
+                                    "words"),
 )  # fmt: skip
 
 FETCH_FAIRNESS = table(
@@ -62,24 +63,25 @@ FETCH_FAIRNESS = table(
     partition=C("int", "Partition of the topic"),
     requests=C("bigint", "Fetches that wanted the partition"),
     bytes=C("bigint", "Record bytes returned", "bytes"),
-    available_bytes=C("bigint", "Record bytes there were to be read, summed over the fetches", "bytes"),
-    share_of_bytes=C("double", "bytes, of all the reader got"),
-    share_of_available=C("double", "available_bytes, of all there was for the reader"),
+    available_bytes=C("bigint", "Record bytes available to read, summed over the fetches", "bytes"),
+    share_of_bytes=C("double", "bytes as a share of all the reader got"),
+    share_of_available=C("double", "available_bytes as a share of all there was for the reader"),
     empty_though_available=C("bigint", "Fetches that got nothing though there was something"),
     longest_wait_requests=C("bigint", "Most fetches in a row that got nothing though there was something"),
     longest_wait_ms=C("double", "Longest time from a fetch that got nothing though there was something to one that "
                                 "got some", "ms"),
     first_batch_overrides=C("bigint", "Fetches that got a first batch larger than the limits allow"),
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
-    unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show; counted with what "
+    unknown_requests=C("bigint", "Fetches whose result depends on what the capture does not show; counted with what "
                                  "is known"),
     backlog_bytes=C("bigint", "Record bytes that were there when the partition was first asked for; null in open mode",
                     "bytes", nullable=True),
-    catch_up_ms=C("double", "Time from then until the backlog was read; null in open mode, where it never was, and "
-                            "where the reader gave it up",
+    catch_up_ms=C("double", "Time from then until the backlog was read; null in open mode, if it never was, and if "
+                            "the reader gave it up",
                   "ms", nullable=True),
-    is_given_up=C("boolean", "The captured reader left the backlog before it was read, for good or to go on behind "
-                             "it: the partition moved, was revoked or deleted, or sought; null in open mode",
+    is_given_up=C("boolean", "The captured reader left the backlog before it was read, for good or to continue after "
+                             "it: the partition moved, was revoked or deleted, or the reader sought elsewhere; null "
+                             "in open mode",
                   nullable=True),
 )  # fmt: skip
 
@@ -109,20 +111,20 @@ FETCH_CONSUMERS = table(
     empty_though_available=C("bigint", "Partition reads that gave nothing though there was something"),
     first_batch_overrides=C("bigint", "Fetches with a first batch larger than the limits allow"),
     cut_tail_bytes=C("bigint", "Bytes of batches cut at the end, which have to be fetched again", "bytes"),
-    unknown_requests=C("bigint", "Fetches whose answer depends on what the capture does not show"),
-    catch_up_ms=C("double", "The slowest partition's, of those that the reader did not give up; null in open mode, and "
-                            "where a backlog never was read", "ms", nullable=True),
+    unknown_requests=C("bigint", "Fetches whose result depends on what the capture does not show"),
+    catch_up_ms=C("double", "The slowest partition's, of those that the reader did not give up; null in open mode, "
+                            "and if a backlog was never read", "ms", nullable=True),
     given_up=C("bigint", "Partitions whose backlog the captured reader left before it was read, at each broker; 0 "
                          "in open mode"),
     left_out=C("bigint", "Captured fetches beyond the first 1,048,576 of their connections: the closed loop follows, "
                          "and `fidelity` compares, those before; 0 in open mode"),
-    read_all=C("boolean", "All was read that the capture shows; false where so many fetches brought nothing that the "
-                          "closed loop was cut off; null in open mode", nullable=True),
+    read_all=C("boolean", "Everything that the capture shows was read; false if so many fetches returned nothing that "
+                          "the closed loop was cut off; null in open mode", nullable=True),
 )  # fmt: skip
 
 FETCH_TIMELINE = table(
     "fetch_timeline", "gold",
-    "What a reader in closed loop would get of a partition over time (KIP-74); no row where nothing is to be read.",
+    "What a reader in closed loop would get of a partition over time (KIP-74); no row if nothing is to be read.",
     ("run_id", "scenario", "client_id", "client_address", "reader", "broker", "topic", "partition", "bucket"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -136,13 +138,13 @@ FETCH_TIMELINE = table(
     bucket_start=C("timestamp", "When it begins: the first at the reader's first fetch", "UTC"),
     bucket_ms=C("double", "How much of the reader's time it holds: the same for all lanes of a reader", "ms"),
     bytes=C("bigint", "Record bytes returned in it", "bytes"),
-    lag_bytes=C("bigint", "Record bytes that are there to be read at its end", "bytes"),
+    lag_bytes=C("bigint", "Record bytes available to read at its end", "bytes"),
     wait_ms=C("double", "Longest wait so far of fetches in it that got nothing though there was something", "ms"),
 )  # fmt: skip
 
 FETCH_MEMORY = table(
     "fetch_memory", "gold",
-    "How many record bytes a reader in closed loop would hold that it has not taken yet, against KIP-74's bound.",
+    "How many record bytes a reader in closed loop would hold, received and not yet taken, against KIP-74's bound.",
     ("run_id", "scenario", "client_id", "client_address", "reader"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,

@@ -9,7 +9,7 @@ SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=
 MODE = C(
     "string",
     "open: each captured request is answered under the lane's settings; closed: the reader goes on from what it "
-    "was given, until it has read all that the capture shows",
+    "received, until it has read everything that the capture shows",
 )
 CLIENT_ID = C("string", "client.id of the reader; empty for none")
 CLIENT_ADDRESS = C("string", "The reader's IP address")

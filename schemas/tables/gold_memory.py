@@ -28,8 +28,8 @@ _PACE = {
     "span_ms": C("double", "From the first request to the last event", "ms"),
     "throughput_ratio": C(
         "double",
-        "Bytes per second, of those of the captured lane; in closed loop records, of those "
-        "of the closed loop at the captured settings",
+        "Bytes per second relative to the captured lane; in closed loop, records relative to the closed loop at the "
+        "captured settings",
         nullable=True,
     ),
 }
@@ -53,32 +53,32 @@ CONSUMER_MEMORY = table(
     brokers=C("bigint", "Brokers fetched from"),
     partitions=C("bigint", "Partitions fetched from"),
     **_USED,
-    records=C("bigint", "Records of whole batches in the responses; in closed loop offsets that it got on by"),
+    records=C("bigint", "Records of whole batches in the responses; in closed loop, offsets by which it advanced"),
     record_bytes=C("bigint", "Record bytes in them", "bytes"),
-    decompressed_bytes=C("bigint", "... uncompressed, but for cut batches, of which nothing is; null where that is not "
-                                   "known of a batch",
+    decompressed_bytes=C("bigint", "... uncompressed, except cut batches, which are not decompressed; null if it is "
+                                   "not known for a batch",
                          "bytes", nullable=True),
-    unmeasured_batches=C("bigint", "Compressed batches of which it is not known: all where batch_split was not asked "
-                                   "for at ingest, and of the closed loop; else those that could not be read"),
+    unmeasured_batches=C("bigint", "Compressed batches for which it is not known: all if batch_split was not asked "
+                                   "for at ingest, and all in closed loop; else those that could not be read"),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
                                    "max.partition.fetch.bytes), by the lane's limits, else the largest asked for",
                          "bytes"),
     reckoned_bytes_max=C("bigint", "Most bytes that the variant took for used", "bytes"),
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane in which "
-                                    "nothing waits or is larger than the pool, else at least so much", "bytes"),
-    depleted_share=C("double", "Time in which the pool had refused somebody, of span_ms"),
+                                    "nothing waits or is larger than the pool, else a lower bound", "bytes"),
+    depleted_share=C("double", "Share of span_ms in which the pool had refused somebody"),
     waits=C("bigint", "Responses, or fetches held back, that had to wait for memory"),
     **_WAITS,
     **_PACE,
     starved_connections=C("bigint", "Connections that saw others served, while waiting once, as often as there are "
                                     "connections"),
-    pinned_responses=C("bigint", "Responses never given back: a partition of theirs was not fetched again (paused, "
-                                 "revoked without a sign of that, or the capture ends) while the process was there"),
+    pinned_responses=C("bigint", "Responses never released: one of their partitions was not fetched again (paused, "
+                                 "revoked without a sign of it, or the capture ends) while the process was there"),
     unpooled_responses=C("bigint", "Coordinators' responses that the pool refused and the heap took"),
     larger_than_pool=C("bigint", "Responses larger than the pool: the connection is closed"),
     stuck_connections=C("bigint", "Connections that wait when nothing is left that would free memory"),
     deadlock=C("string", "Why they are stuck: response_larger_than_pool, buffer_below_fetch_max_bytes, "
-                         "pinned_responses; null where none is", nullable=True),
+                         "pinned_responses; null if none is", nullable=True),
     left_out=C("bigint", "Exchanges beyond the first 1,048,576 of the process, or responses of the closed loop beyond "
                          "what memory allows: not replayed"),
 )  # fmt: skip
@@ -88,7 +88,7 @@ CONSUMER_MEMORY_TIMELINE = table(
     "What a consumer process would hold over time (KIP-81, a proposal); 256 slots at most.",
     (*_CLIENT_KEY, "slot_start"), "run_id",
     **_CLIENT,
-    slot_start=C("timestamp", "Begin of the slot", "UTC"),
+    slot_start=C("timestamp", "Start of the slot", "UTC"),
     slot_ms=C("double", "Length of the slot", "ms"),
     used_bytes_max=C("bigint", "Most bytes in use", "bytes"),
     waiting_connections_max=C("bigint", "Most connections that waited at the same time"),
@@ -96,8 +96,8 @@ CONSUMER_MEMORY_TIMELINE = table(
 
 CONSUMER_MEMORY_EXCEEDANCE = table(
     "consumer_memory_exceedance", "gold",
-    "For how long a consumer process would hold more than so many bytes (KIP-81, a proposal): a row a step of the "
-    "curve. Steps are exact; of those within 1 % of each other there is the last.",
+    "For how long a consumer process would hold more than so many bytes (KIP-81, a proposal): one row per step of the "
+    "curve. Steps are exact; of those within 1 % of each other only the last is kept.",
     (*_CLIENT_KEY, "bytes"), "run_id",
     **_CLIENT,
     bytes=C("bigint", "Bytes in use", "bytes"),
@@ -108,7 +108,7 @@ CONSUMER_MEMORY_EXCEEDANCE = table(
 BROKER_MEMORY = table(
     "broker_memory", "gold",
     "What a broker's requests would hold of queued.max.request.bytes (KIP-72), from their first byte until they are "
-    "parsed, or for requests with delayed release (Produce, JoinGroup, SyncGroup, what may be forwarded) handled.",
+    "parsed, or, for requests with delayed release (Produce, JoinGroup, SyncGroup, what may be forwarded), handled.",
     ("run_id", "scenario", "broker"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -119,46 +119,46 @@ BROKER_MEMORY = table(
     connections=C("bigint", "Connections"),
     **_USED,
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane in which "
-                                    "nothing waits or is larger than the pool, else at least so much", "bytes"),
-    depleted_share=C("double", "Time in which the pool had refused somebody, of span_ms"),
+                                    "nothing waits or is larger than the pool, else a lower bound", "bytes"),
+    depleted_share=C("double", "Share of span_ms in which the pool had refused somebody"),
     waits=C("bigint", "Requests whose channel was muted for lack of memory"),
     **_WAITS,
     **_PACE,
     starved_connections=C("bigint", "Connections that saw others served, while waiting once, as often as there are "
                                     "connections"),
-    held_until_response=C("bigint", "Requests with delayed release of which only the response tells that they were "
-                                    "handled: at most so long"),
-    held_until_fetched=C("bigint", "... acks=all, of which a fetch of all that they appended tells it"),
-    held_as_logged=C("bigint", "... of which a request log tells it: requestQueueTimeMs + localTimeMs"),
+    held_until_response=C("bigint", "Requests with delayed release for which only the response shows that they were "
+                                    "handled: an upper bound"),
+    held_until_fetched=C("bigint", "... with acks=all, for which a fetch of all that they appended shows it"),
+    held_as_logged=C("bigint", "... for which a request log shows it: requestQueueTimeMs + localTimeMs"),
     larger_than_limit=C("bigint", "Requests above socket.request.max.bytes: the connection is closed"),
     left_out=C("bigint", "Requests beyond the first 1,048,576: not replayed"),
 )  # fmt: skip
 
 PRODUCER_MEMORY = table(
     "producer_memory", "gold",
-    "What a producer process would hold of its buffer.memory: batches from their first record's time on, where that "
-    "can be the time of the append, else from their request, until their response. Where one of a busy "
-    "producer would wait in a lane other than the captured one, the lane is replayed in closed loop.",
+    "What a producer process would hold of its buffer.memory: batches from their first record's time on, if that can "
+    "be the time of the append, else from their request, until their response. A lane other than the captured one in "
+    "which a batch of a busy producer would wait is replayed in closed loop.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),
     batch_size=C("int", "batch.size: what a batch takes at least", "bytes"),
-    times_of=C("string", "What tells when memory is held: capture, the captured times; closed_loop, threads that wait, "
-                         "and connections that serve requests in turn, each for as long as captured"),
-    sending_threads=C("int", "Threads that send, as stated: of the closed loop"),
-    share_behind=C("double", "Of the time that captured requests were on their way, the part in which the broker had "
-                             "others of their connection before them; a lane in which a batch would wait is in closed "
-                             "loop from 0.1 on"),
+    times_of=C("string", "What decides when memory is held: capture, the captured times; closed_loop, threads that "
+                         "wait and connections that serve requests in turn, each for as long as captured"),
+    sending_threads=C("int", "Threads that send, as stated; used by the closed loop"),
+    share_behind=C("double", "Of the time that captured requests were under way, the share in which the broker had "
+                             "others of their connection before them; from 0.1 on, a lane in which a batch would wait "
+                             "is in closed loop"),
     batches=C("bigint", "Captured batches, each once"),
     batch_bytes=C("bigint", "... their bytes", "bytes"),
-    batches_begun=C("bigint", "Batches that got memory; of the closed loop they have other records than captured"),
+    batches_begun=C("bigint", "Batches that got memory; in closed loop they have other records than captured"),
     **_USED,
     waits=C("bigint", "Batches whose first record had to wait for memory"),
     **_WAITS,
     wait_ms_total=C("double", "... all waits that ended together: bufferpool-wait-time-ns-total", "ms"),
-    late_ms_max=C("double", "How much later than captured a record is appended at most, for all waits before it; null "
-                            "where captured times tell", "ms", nullable=True),
-    resent=C("bigint", "Sendings of a batch again: it keeps its memory until the last answer"),
+    late_ms_max=C("double", "The most by which a record is appended later than captured, because of all waits before "
+                            "it; null if captured times decide", "ms", nullable=True),
+    resent=C("bigint", "How often a batch was sent again: it keeps its memory until the last response"),
     split_parts=C("bigint", "Parts of batches that were too large: split, they take memory beside the pool"),
     exhausted=C("bigint", "Batches whose first record waited for max.block.ms: BufferExhaustedException"),
     larger_than_buffer=C("bigint", "Batches larger than buffer.memory: refused"),

@@ -11,7 +11,7 @@ BROKER = C("string", "The broker's node id, else its address and port")
 SESSION_CACHE = table(
     "session_cache", "gold",
     "What a broker's cache of fetch sessions would do, by lane and 10 s (KIP-227), in closed loop: clients follow the "
-    "answers they would have got. Buckets without a fetch have no row.",
+    "responses they would have got. Buckets without a fetch have no row.",
     ("run_id", "scenario", "broker", "bucket_start"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -21,21 +21,20 @@ SESSION_CACHE = table(
     follower_sessions=C("int", "... of which followers have; consumers have the others"),
     cached_partitions=C("bigint", "Partitions of these: Kafka's NumIncrementalFetchPartitionsCached"),
     shard_sessions=C("array<int>", "Most sessions in each shard at a time"),
-    fetches=C("bigint", "Fetches, those that an error of the session makes a client repeat included"),
+    fetches=C("bigint", "Fetches, including those that a client repeats because of a session error"),
     full_fetches=C("bigint", "... that name every partition, and those that only close a session"),
     full_fetch_share=C("double", "full_fetches / fetches", nullable=True),
     created=C("bigint", "Sessions opened"),
     refused=C("bigint", "Full fetches that got no session for want of a slot; Kafka has no metric of it"),
     refused_despite_room=C("bigint", "... while another shard had a free slot"),
     refused_share=C("double", "refused / (created + refused)", nullable=True),
-    evicted=C("bigint", "Sessions that had to go for another: the count of Kafka's "
-                        "IncrementalFetchSessionEvictionsPerSec"),
+    evicted=C("bigint", "Sessions evicted for another: the count of Kafka's IncrementalFetchSessionEvictionsPerSec"),
     evicted_despite_room=C("bigint", "... while another shard had a free slot"),
     evictions_per_s=C("double", "evicted, by second: Kafka's IncrementalFetchSessionEvictionsPerSec"),
     not_found=C("bigint", "Fetches whose session was gone: FETCH_SESSION_ID_NOT_FOUND"),
-    partitions_reread=C("bigint", "Partitions that full fetches name and read again, and incremental ones need not"),
-    request_bytes=C("bigint", "Fetch requests on the wire, as captured but for what the lane changes", "bytes"),
-    response_bytes=C("bigint", "Fetch responses on the wire, as captured but for what the lane changes", "bytes"),
+    partitions_reread=C("bigint", "Partitions that full fetches name and read again, which incremental ones need not"),
+    request_bytes=C("bigint", "Fetch requests on the wire, as captured except for what the lane changes", "bytes"),
+    response_bytes=C("bigint", "Fetch responses on the wire, as captured except for what the lane changes", "bytes"),
     captured_fetches=C("bigint", "Captured: fetches"),
     captured_created=C("bigint", "Captured: sessions opened"),
     captured_refused=C("bigint", "Captured: full fetches that got none"),
@@ -69,8 +68,8 @@ SESSION_SLOTS = table(
     most_sessions=C("bigint", "Most sessions in a shard at a time"),
     zero_harm_slots=C("bigint", "max.incremental.fetch.session.cache.slots with which nobody is refused or evicted: "
                                 "most sessions in a shard at a time without a limit, times the shards"),
-    slots_at_least=C("bigint", "The captured broker's slots: no fewer, as so many sessions live at a time"),
-    slots_at_most=C("bigint", "... and no more, as a shard with so many refuses; null where none is known to be full",
+    slots_at_least=C("bigint", "The captured broker's slots: no fewer, as so many sessions existed at a time"),
+    slots_at_most=C("bigint", "... and no more, as a shard with so many refuses; null if none is known to be full",
                     nullable=True),
 )  # fmt: skip
 

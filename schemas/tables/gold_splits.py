@@ -16,45 +16,46 @@ _CLIENT = {
 
 BATCH_SPLIT = table(
     "batch_split", "gold",
-    "What each producer would send to a topic, and split (KIP-126). The captured lane, too, is a replay: fidelity says "
+    "What each producer would send to a topic, and split (KIP-126). The captured lane is a replay too: fidelity says "
     "how far it is from the capture.",
     ("run_id", "scenario", "client_id", "client_address", "topic"), "run_id",
     **_CLIENT,
     batch_size=C("bigint", "batch.size of the producer in the lane", "bytes"),
-    is_batch_size_told=C("boolean", "Nobody says batch.size: it is what the captured batches tell"),
+    is_batch_size_told=C("boolean", "Nobody stated batch.size: it is inferred from the captured batches"),
     max_message_bytes=C("bigint", "The largest batch that brokers take for the topic in the lane", "bytes"),
-    is_limit_told=C("boolean", "Nobody says max.message.bytes, and brokers' answers tell another than Kafka's default"),
+    is_limit_told=C("boolean", "Nobody stated max.message.bytes, and brokers' responses show another than Kafka's "
+                               "default"),
     records=C("bigint", "Records"),
     batches=C("bigint", "Batches sent for the first time"),
     over_limit=C("bigint", "... larger than max.message.bytes"),
-    over_limit_share=C("double", "over_limit, of batches: the probability that a batch is too large", nullable=True),
-    splits=C("bigint", "Batches that were split, those that came of a split included"),
-    split_rate=C("double", "splits, of batches", nullable=True),
+    over_limit_share=C("double", "over_limit / batches: the probability that a batch is too large", nullable=True),
+    splits=C("bigint", "Batches that were split, including those made by a split"),
+    split_rate=C("double", "splits / batches", nullable=True),
     split_batches=C("bigint", "Batches made by splits"),
-    failed_batches=C("bigint", "Too large batches that cannot be split, or are not: the client fails their "
+    failed_batches=C("bigint", "Batches that are too large and cannot be split, or are not: the client fails their "
                                "records"),
     bytes_sent=C("bigint", "Bytes of all batches sent, whether first, again or after a split", "bytes"),
     bytes_resent=C("bigint", "... of batches made by splits", "bytes"),
-    fill=C("double", "Bytes of batches sent for the first time, of batch.size", nullable=True),
-    compression_ratio=C("double", "Compressed bytes without headers, of uncompressed ones", nullable=True),
+    fill=C("double", "Bytes of batches sent for the first time, relative to batch.size", nullable=True),
+    compression_ratio=C("double", "Compressed bytes without headers / uncompressed ones", nullable=True),
     batch_bytes_max=C("bigint", "The largest batch", "bytes"),
     final_estimate=C("double", "The estimated compression ratio at the end, of the codec sent last"),
-    recoveries=C("bigint", "How often the estimate came back, after splits, to what batches have"),
+    recoveries=C("bigint", "How often the estimate returned, after splits, to the batches' actual ratio"),
     recovery_ms_mean=C("double", "Time from a split until then, mean", "ms", nullable=True),
     recovery_ms_max=C("double", "... the longest", "ms", nullable=True),
-    is_recovering=C("boolean", "The estimate had not come back at the end"),
-    measured_batches=C("bigint", "Closed batches whose very records were compressed anew to get their size "
+    is_recovering=C("boolean", "The estimate had not returned by the end"),
+    measured_batches=C("bigint", "Closed batches whose very records were recompressed to get their size "
                                  "(recut.sizes=exact); the others have it from the model"),
-    size_error=C("double", "Mean relative error of the model's sizes of batches cut anew: on the measured ones, else "
-                           "on those that splits made in the capture; null where there are neither", nullable=True),
+    size_error=C("double", "Mean relative error of the model's sizes of recut batches: on the measured ones, else on "
+                           "those that splits made in the capture; null if there are neither", nullable=True),
 )  # fmt: skip
 
 BATCH_SPLIT_TIMELINE = table(
     "batch_split_timeline", "gold",
-    "The estimate against what batches have, over each producer's batches to a topic, in spans of 32 batches.",
+    "The estimate against the batches' actual ratio, over each producer's batches to a topic, in spans of 32 batches.",
     ("run_id", "scenario", "client_id", "client_address", "topic", "first_batch"), "run_id",
     **_CLIENT,
-    first_batch=C("bigint", "Batches closed before the span, those made by splits included"),
+    first_batch=C("bigint", "Batches closed before the span, including those made by splits"),
     batches=C("bigint", "Batches of the span"),
     splits=C("bigint", "... that were split"),
     estimated_ratio=C("double", "The estimated compression ratio before each was closed, mean"),

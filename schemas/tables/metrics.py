@@ -8,14 +8,15 @@ METRICS: Mapping[str, Mapping[str, str]] = {
     "fetch_max_bytes": {
         "fetches_with_records": "Record bytes of every partition of a response with records",
         "empty_fetches": "... of one without",
-        "closed_loop_order": "Closed loop: the nth part of a partition's backlog follows a part of the same partition. "
-        "Here and in all of the closed loop, a segment is taken to end only where a captured read shows that it does",
-        "closed_loop_bytes": "Closed loop: bytes read by the end of each 32nd of the captured time are, but for 1 % of "
+        "closed_loop_order": "Closed loop: the nth part of a partition's backlog follows a part of the same "
+        "partition. Here and everywhere in the closed loop, a segment is taken to end only where "
+        "a captured read shows it",
+        "closed_loop_bytes": "Closed loop: bytes read by the end of each 32nd of the captured time are, within 1 % of "
         "all, what the capture had read within 100 ms or 2 % of that time",
         "closed_loop_catch_up": "Closed loop: a partition's backlog is read within 100 ms or 20 % of the time it took",
         "closed_loop_requests": "Closed loop: requests sent differ by no more than 3 or 10 %",
-        "closed_loop_restarts": "Closed loop: where the reader leaves a partition out, or goes on elsewhere in it, it "
-        "has read as far as the capture, within 1 % of all bytes or the largest response",
+        "closed_loop_restarts": "Closed loop: when the reader leaves a partition out, or continues elsewhere in it, "
+        "it has read as far as the capture, within 1 % of all bytes or the largest response",
     },
     "session_cache": {
         "session_grants": "A full fetch gets a session, or is refused one",
@@ -28,20 +29,22 @@ METRICS: Mapping[str, Mapping[str, str]] = {
     },
     "consumer_memory": {
         "drained_partitions": "The next fetch of a partition begins where its records ended",
-        "closed_loop_held": "Closed loop at the captured settings: most bytes in use in each 32nd of the captured time "
-        "are, but for 10 % and 1 % of the peak, what the capture had within 100 ms or 2 % of that time",
+        "closed_loop_held": "Closed loop at the captured settings: most bytes in use in each 32nd of the captured "
+        "time are, within 10 % and 1 % of the peak, what the capture had within 100 ms or 2 % of "
+        "that time",
         "batches_without_wait": "A captured batch of a producer waits for memory no longer than until its last record",
-        "closed_loop_sends": "Closed loop at the captured settings, where a lane is replayed so: a captured batch of a "
-        "producer has memory for its first record no later than 100 ms after the capture has its last",
+        "closed_loop_sends": "Closed loop at the captured settings, if a lane is replayed that way: a captured batch "
+        "of a producer has memory for its first record no later than 100 ms after the capture "
+        "has its last",
     },
     "batch_split": {
         "batches": "Where a captured batch ends: its records",
-        "batches_in_one_order": "... in one order of closes, which is told by what all batches hold",
+        "batches_in_one_order": "... in one order of closes, which is inferred from what all batches hold",
         "splits": "A batch above max.message.bytes is refused, and no other",
         "splits_replayed": "Splits of a producer that is replayed from its captured records, in that order",
         "recut_bytes_recompressed": "Bytes of a batch that a split made, within 5 %, by recompressed records",
         "recut_bytes_fitted": "... by a curve fitted to the captured batches",
-        "recut_bytes_exact": "... within 0.5 %, by its very records compressed anew, where a lane asks for that",
+        "recut_bytes_exact": "... within 0.5 %, by recompressing its very records, if a lane asks for that",
         "first_bytes_exact": "... of a batch that was sent first",
     },
     "partition_limits": {

@@ -7,9 +7,9 @@ from schemas.tables.reason import FidelityReason, FidelityReasons
 FROM_BEFORE = "Begin the capture before the brokers' clients connect, or restart them while it runs."
 STATE = (
     "State what was in force: `--captured` with `max.incremental.fetch.session.cache.slots`, "
-    "`min.incremental.fetch.session.eviction.ms`, `kafka`; of several listeners capture all, the inter-broker one too."
+    "`min.incremental.fetch.session.eviction.ms`, `kafka`. Capture all listeners, including the inter-broker one."
 )
-CLIENT = "See whether the client is one of Kafka's own or librdkafka: others keep rules of their own."
+CLIENT = "Check whether the client is one of Kafka's own or librdkafka: others have rules of their own."
 
 SESSIONS = FidelityReasons(
     "Fetch sessions",
@@ -25,18 +25,18 @@ SESSIONS = FidelityReasons(
             "unknown",
         ),
         "shard_unknown": FidelityReason(
-            "No session id has told yet which of the cache's shards has its turn.",
-            "Let the capture run longer: the first session that is granted on the broker tells.",
+            "No session id has shown yet which of the cache's shards has its turn.",
+            "Let the capture run longer: the first session granted on the broker shows it.",
             "unknown",
         ),
         "eviction_time": FidelityReason(
-            "The answer is within 2 ms of the time at which it would be another one.",
-            "Nothing: clocks are no closer.",
+            "The response is within 2 ms of the time at which it would be a different one.",
+            "Nothing: clocks are not more exact.",
             "unknown",
         ),
         "close_grant_order": FidelityReason(
             "A session's close and the response overlap in time; the other order gives what was captured.",
-            "Nothing: packets do not tell.",
+            "Nothing: packets do not show it.",
             "unknown",
         ),
         "response_not_captured": FidelityReason(
@@ -45,11 +45,13 @@ SESSIONS = FidelityReasons(
             "unknown",
         ),
         "order_inferred": FidelityReason(
-            "It agrees; in which order overlapping responses were made, their session ids tell.", "Nothing.", "equal"
+            "It agrees; session ids show in which order overlapping responses were made.", "Nothing.", "equal"
         ),
         "granted": FidelityReason("The capture has a session where the replay refuses one.", STATE, "different"),
         "refused": FidelityReason("The capture has no session where the replay grants one.", STATE, "different"),
-        "other_shard": FidelityReason("The session's id is of another shard than the replay's.", STATE, "different"),
+        "other_shard": FidelityReason(
+            "The session's id belongs to another shard than the replay's.", STATE, "different"
+        ),
         "other_error": FidelityReason(
             "The capture has another error of the session than the replay, or only one of them has one.",
             STATE,

@@ -20,53 +20,53 @@ from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
 CAPTURES = table(
-    "captures", "silver", "One row a capture file.", ("capture_id", "file_no"), "capture_id",
+    "captures", "silver", "One row per capture file.", ("capture_id", "file_no"), "capture_id",
     capture_id=CAPTURE_ID,
     file_no=C("int", "The file's place in the capture set, by the time of its first packet"),
     path=C("string", "Where the file was read from"),
     content_hash=C("string", "SHA-256 of the file as stored"),
-    format=C("string", "pcap, pcapng, request_log, or of a frame dump parquet or arrow"),
+    format=C("string", "pcap, pcapng or request_log; for a frame dump, parquet or arrow"),
     compression=C("string", "none, gzip or zstd"),
     size_bytes=C("bigint", "Size of the file as stored", "bytes"),
     log_lines=C("bigint", "Lines of a request log that are not blank; else 0"),
     forwarded_lines=C("bigint", "... of requests that a broker had forwarded and logged itself: not counted again"),
     repeated_lines=C("bigint", "... that a file before it in the set has too, as rotated files and copies do: counted "
                                "once"),
-    log_zone=C("string", "Of a request log the time zone that its times without one are taken to be of", nullable=True),
-    packets=C("bigint", "Packets in the file; of a frame dump, here and below, its rows; of a request log 0, here and "
-                        "below"),
-    tcp_packets=C("bigint", "Packets that are TCP segments, be it in an envelope such as VXLAN"),
+    log_zone=C("string", "For a request log, the time zone in which its times without one are read", nullable=True),
+    packets=C("bigint", "Packets in the file; here and below, the rows of a frame dump, and 0 for a request log"),
+    tcp_packets=C("bigint", "Packets that are TCP segments, including those in an envelope such as VXLAN"),
     other_packets=C("bigint", "Packets of other protocols, fragments and link types that are not read"),
     malformed_packets=C("bigint", "Packets whose headers contradict themselves or are cut by the snaplen; rows that "
                                   "are wrong"),
     tcp_payload_bytes=C("bigint", "TCP payload on the wire", "bytes"),
-    tcp_captured_bytes=C("bigint", "TCP payload in the file; less where the snaplen cut packets", "bytes"),
+    tcp_captured_bytes=C("bigint", "TCP payload in the file; less if the snaplen cut packets", "bytes"),
     first_time=C("timestamp", "Time of the first packet or line, by the file's own clock", "UTC", nullable=True),
     last_time=C("timestamp", "Time of the last packet or line, by the file's own clock", "UTC", nullable=True),
     doubled_packets=C("bigint", "TCP packets with payload that the file has twice within 10 ms, as `-i any` sees them "
                                 "on two interfaces, or plain and in an envelope"),
-    point=C("int", "Capture point, from 0: the files of one follow one another, those of two saw the same packets or "
-                   "the same time"),
+    point=C("int", "Capture point, from 0: files of one point follow one another, files of different points saw the "
+                   "same packets or the same time"),
     clock_offset_us=C("bigint", "Added to the file's times everywhere else: puts them on the clock of the first point "
                                 "that saw the same packets", "microseconds"),
     faults=C("array<string>", "What could not be read of the file, and from which byte or row on: docs/reasons.md "
-                              "has the words"),
+                              "explains the words"),
     unread_bytes=C("bigint", "Bytes of the file that could not be read", "bytes"),
     decoder=C("string", "refetch's version and a digest of its decoder: `pipeline` keeps rows of the same decoder"),
 )  # fmt: skip
 
 CONNECTIONS = table(
     "connections", "silver",
-    "One row a TCP connection. Its captured payload is framed, unframed, repeated or late: payload_bytes is their sum.",
+    "One row per TCP connection. Its captured payload is framed, unframed, repeated or late: payload_bytes is their "
+    "sum.",
     ("capture_id", "connection_id"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
-    protocol=C("string", "kafka, tls, other, or unknown where no payload tells"),
-    broker=C("string", "The broker as in exchanges; null where the connection is not Kafka's", nullable=True,
+    protocol=C("string", "kafka, tls, other, or unknown if no payload shows it"),
+    broker=C("string", "The broker as in exchanges; null if the connection is not Kafka's", nullable=True,
              names="endpoint"),
-    cluster_id=C("string", "The cluster of the broker: as its Metadata responses say, or those in which the others of "
-                           "its cluster list its address; where the capture set shows one cluster, that. Null where "
-                           "nothing tells, and where the connection is not Kafka's",
+    cluster_id=C("string", "The cluster of the broker: from its Metadata responses, or from those of other brokers "
+                           "that list its address; if the capture set shows only one cluster, that one. Null if "
+                           "nothing shows it, and if the connection is not Kafka's",
                  nullable=True),
     server=C("string", "Address and port of the side that was connected to", nullable=True, names="endpoint"),
     client=C("string", "Address and port of the side that connected", nullable=True, names="endpoint"),
@@ -78,7 +78,7 @@ CONNECTIONS = table(
     packets=C("bigint", "Packets with payload or SYN, FIN, RST; 0 in a request log, as all bytes"),
     requests=C("bigint", "Requests seen"),
     orphan_responses=C("bigint", "Responses to requests that are not in the capture"),
-    one_sided=C("boolean", "All captured payload was sent by the same side; false where there is none"),
+    one_sided=C("boolean", "All captured payload was sent by the same side; false if there is none"),
     payload_bytes=C("bigint", "Captured TCP payload of both directions", "bytes"),
     framed_bytes=C("bigint", "... that is in an exchange", "bytes"),
     unframed_bytes=C("bigint", "... that is in no Kafka frame: in quarantine, or the connection is not Kafka's",
@@ -87,14 +87,14 @@ CONNECTIONS = table(
                        "bytes"),
     repeated_bytes=C("bigint", "... that was captured before: retransmissions, overlaps", "bytes"),
     late_bytes=C("bigint", "... that came too late or too far away to be placed in the stream", "bytes"),
-    missing_bytes=C("bigint", "Bytes the stream had that the capture does not", "bytes"),
-    repeated_packets=C("bigint", "Packets of which every byte was captured before: retransmissions, and packets seen "
+    missing_bytes=C("bigint", "Bytes of the stream that the capture lacks", "bytes"),
+    repeated_packets=C("bigint", "Packets whose every byte was captured before: retransmissions, and packets seen "
                                  "twice"),
     doubled_packets=C("bigint", "... by a capture point before theirs: the same packet in the files of two points"),
 )  # fmt: skip
 
 EXCHANGES = table(
-    "exchanges", "silver", "One row a request and its response.",
+    "exchanges", "silver", "One row per request, with its response.",
     ("capture_id", "connection_id", "exchange_no"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
@@ -121,22 +121,24 @@ EXCHANGES = table(
                     "bytes"),
     response_bytes=C("bigint", "The response's bytes in the capture, its 4-byte size included; 0 in a request log",
                      "bytes"),
-    missing_bytes=C("bigint", "Bytes of both that the capture does not have", "bytes"),
-    unsent_bytes=C("bigint", "Bytes of both that were never sent: the side that sends them ended the connection within "
-                             "its frame", "bytes"),
+    missing_bytes=C("bigint", "Bytes of both that the capture lacks", "bytes"),
+    unsent_bytes=C("bigint", "Bytes of both that were never sent: the sender ended the connection within its frame",
+                   "bytes"),
     status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
-    error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition; the top-level "
-                 "one alone of Fetch, and in a request log of what no other table is made of", nullable=True),
-    throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
+    error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition; for Fetch, and "
+                             "in a request log for APIs that no other table is made from, only the top-level one",
+                 nullable=True),
+    throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
-    fetch_replica_id=C("int", "Broker that follows by a Fetch request; -1 of a consumer", nullable=True),
+    fetch_replica_id=C("int", "Node id of the follower that sent a Fetch request; -1 for a consumer", nullable=True),
     fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227)", nullable=True),
     fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227)", nullable=True),
-    group_id=C("string", "Group that a JoinGroup, SyncGroup, ConsumerGroupHeartbeat or ShareFetch request is of; null "
-                         "in a request log",
+    group_id=C("string", "Group of a JoinGroup, SyncGroup, ConsumerGroupHeartbeat or ShareFetch request; null in a "
+                         "request log",
                nullable=True, names="group"),
-    member_id=C("string", "Member of the group that sent it; null before it has an id", nullable=True, names="member"),
-    decode_fault=C("string", "Why the body could not be decoded: docs/reasons.md has the words", nullable=True),
+    member_id=C("string", "Member of the group that sent the request; null before it has an id",
+                nullable=True, names="member"),
+    decode_fault=C("string", "Why the body could not be decoded: docs/reasons.md explains the words", nullable=True),
     listener=C("string", "The broker's listener, as its request log says; here and below null without a log",
                nullable=True),
     security_protocol=C("string", "Security protocol of the listener", nullable=True),
@@ -152,13 +154,13 @@ EXCHANGES = table(
                              nullable=True),
     send_time_ms=C("double", "The log's sendTimeMs: until the response was sent", "ms", nullable=True),
     total_time_ms=C("double", "The log's totalTimeMs: from the request's arrival to that", "ms", nullable=True),
-    log_line=C("bigint", "The line of a request log that tells it: file_no << 40 | number", nullable=True),
+    log_line=C("bigint", "The line of a request log that has it: file_no << 40 | number", nullable=True),
 )  # fmt: skip
 
 FETCH_PARTITIONS = table(
     "fetch_partitions", "silver",
-    "One row a partition that a fetch wanted or got. An incremental fetch names only what changed (KIP-227): the rest "
-    "of its session's partitions have rows too, with request_position null.",
+    "One row per partition that a fetch wanted or got. An incremental fetch names only what changed (KIP-227): the "
+    "rest of its session's partitions have rows too, with request_position null.",
     ("capture_id", "connection_id", "exchange_no", "topic", "partition"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
@@ -183,32 +185,32 @@ FETCH_PARTITIONS = table(
     topic=TOPIC,
     topic_id=TOPIC_ID,
     partition=PARTITION,
-    request_position=C("int", "Place in the request from 0; null where the session implies the partition",
+    request_position=C("int", "Place in the request from 0; null if the session implies the partition",
                        nullable=True),
-    read_position=C("int", "Place in the order in which the broker reads; null where the fetch did not want it",
+    read_position=C("int", "Place in the order in which the broker reads; null if the fetch did not want it",
                     nullable=True),
-    response_position=C("int", "Place in the response from 0; null where it is not there", nullable=True),
+    response_position=C("int", "Place in the response from 0; null if it is not in it", nullable=True),
     fetch_offset=C("bigint", "Offset from which records are wanted", nullable=True),
     partition_max_bytes=C("int", "Most record bytes wanted of the partition", "bytes", nullable=True),
     current_leader_epoch=C("int", "Leader epoch the client knows, -1 for none", nullable=True),
-    returned_bytes=C("bigint", "Record bytes in the response, 0 where the partition is not in it; null without a "
-                               "response",
+    returned_bytes=C("bigint", "Record bytes in the response, 0 if the partition is not in it; null without a response",
                      "bytes", nullable=True),
     response_record_bytes=C("bigint", "Record bytes of all partitions in the response", "bytes", nullable=True),
-    high_watermark=C("bigint", "High watermark the response tells, or told last where it leaves the partition out",
+    high_watermark=C("bigint", "High watermark in the response, or the last one seen if the response leaves the "
+                               "partition out",
                      nullable=True),
-    last_stable_offset=C("bigint", "Last stable offset the response tells", nullable=True),
-    log_start_offset=C("bigint", "Log start offset the response tells", nullable=True),
+    last_stable_offset=C("bigint", "Last stable offset in the response", nullable=True),
+    log_start_offset=C("bigint", "Log start offset in the response", nullable=True),
     preferred_read_replica=C("int", "Replica the consumer is sent to, -1 for none (KIP-392)", nullable=True),
     error_code=C("smallint", "The partition's error", nullable=True),
     response_error_code=C("smallint", "The response's top-level error", nullable=True),
-    throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
+    throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),
 )  # fmt: skip
 
 RECORD_BATCHES = table(
     "record_batches", "silver",
-    "One row a record batch of a produce request or a fetch response; in formats 0 and 1 an entry of the message set: "
-    "a message, or a wrapper of compressed ones, which is decompressed for its offsets, count and times.",
+    "One row per record batch of a produce request or a fetch response; in formats 0 and 1 per entry of the message "
+    "set: a message, or a wrapper of compressed ones, which is decompressed for its offsets, count and times.",
     ("capture_id", "connection_id", "exchange_no", "topic", "partition", "position"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
@@ -224,14 +226,14 @@ RECORD_BATCHES = table(
     topic_id=TOPIC_ID,
     partition=PARTITION,
     position=C("int", "Place among the partition's batches in the message, from 0"),
-    base_offset=C("bigint", "First offset; of a produced batch as the response says, null where there is none or a "
+    base_offset=C("bigint", "First offset; for a produced batch as the response says, null if there is none or a "
                             "wrapper cannot be read",
                   nullable=True),
-    last_offset_delta=C("int", "Last offset less the first", nullable=True),
+    last_offset_delta=C("int", "Last offset minus the first", nullable=True),
     record_count=C("int", "Records in the batch", nullable=True),
-    size_bytes=C("bigint", "Declared size of the batch with its header; null where cut before the size",
+    size_bytes=C("bigint", "Declared size of the batch with its header; null if cut before the size",
                  "bytes", nullable=True),
-    available_bytes=C("bigint", "... of which so many are there", "bytes"),
+    available_bytes=C("bigint", "... of which this many are present", "bytes"),
     is_cut=C("boolean", "The message ends within the batch: a fetch is a slice of bytes (KIP-74)"),
     magic=C("tinyint", "Format of the batch: 0, 1 or 2", nullable=True),
     codec=C("string", "none, gzip, snappy, lz4 or zstd", nullable=True),
@@ -244,50 +246,52 @@ RECORD_BATCHES = table(
     partition_leader_epoch=C("int", "Leader epoch at which the batch was appended", nullable=True),
     is_transactional=C("boolean", "Part of a transaction", nullable=True),
     is_control=C("boolean", "A transaction's end marker", nullable=True),
-    crc_valid=C("boolean", "The checksum fits; null where the batch is cut", nullable=True),
+    crc_valid=C("boolean", "The checksum matches; null if the batch is cut", nullable=True),
     error_code=C("smallint", "The partition's error: a produced batch is in the log only with 0", nullable=True),
     acks=C("smallint", "acks of the produce request", nullable=True),
-    uncompressed_bytes=C("bigint", "Bytes of the records without compression: of wrappers; where batch_split was "
-                                   "asked for at ingest, of produced batches and compressed ones that consumers "
+    uncompressed_bytes=C("bigint", "Bytes of the records without compression: for wrappers; if batch_split was asked "
+                                   "for at ingest, also for produced batches and compressed ones that consumers "
                                    "fetched",
                          "bytes", nullable=True),
-    keyless_records=C("int", "Of produced batches, as what follows but for the fault: records without key, which the "
-                             "client's partitioner places",
+    keyless_records=C("int", "For produced batches, as are the columns that follow except the fault: records without "
+                             "key, which the client's partitioner places",
                       nullable=True),
-    record_sizes=C("array<int>", "Of each record, key, value and headers with their lengths: what it takes in any "
-                                 "batch, but for its own length, attributes and deltas", "bytes", nullable=True),
+    record_sizes=C("array<int>", "For each record, the bytes of key, value and headers with their lengths: what it "
+                                 "takes in any batch, apart from its own length, attributes and deltas",
+                   "bytes", nullable=True),
     create_times=C("array<bigint>", "Timestamp of each record", "ms since 1970", nullable=True),
     recompressed_bytes=C("array<int>", "In sampled batches: compressed bytes of the first eighth of the records, the "
                                        "first two, ..., all, by gzip, then by snappy, lz4 and zstd, at Kafka's levels",
                          "bytes", nullable=True),
-    records_fault=C("string", "Why the records could not be read: docs/reasons.md has the words", nullable=True),
+    records_fault=C("string", "Why the records could not be read: docs/reasons.md explains the words", nullable=True),
 )  # fmt: skip
 
 QUARANTINE = table(
     "quarantine", "silver",
-    "One row a thing that could not be decoded, or a row that a gate refused, with the reason; no content.",
+    "One row per thing that could not be decoded, or per row that a gate refused, with the reason; no content.",
     ("capture_id", "connection_id", "direction", "stream_offset", "refused_from", "refused_row"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=C("bigint", "As in connections; 0 for a line of a request log that names none"),
-    direction=C("string", "request, response, or unknown before the client is known; line in a request log; row "
-                          "where a gate refused a row of a table"),
-    stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have; of a line "
+    direction=C("string", "request, response, or unknown before the client is known; line in a request log; row for a "
+                          "row of a table that a gate refused"),
+    stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have; for a line "
                               "the same as packet; null for a refused row", "bytes", nullable=True),
     exchange_no=C("bigint", "The exchange it belongs to; null for bytes in no frame", nullable=True),
-    reason=C("string", "Why: docs/reasons.md has the words; of a row that a gate refused, the names of its rules"),
-    bytes=C("bigint", "Bytes in hand that the reason concerns; 0 for a refused row of another table than exchanges",
+    reason=C("string",
+             "Why: docs/reasons.md explains the words; for a row that a gate refused, its rules' names"),
+    bytes=C("bigint", "Captured bytes that the reason concerns; 0 for a refused row of a table other than exchanges",
             "bytes"),
-    missing_bytes=C("bigint", "Bytes of the frame that were sent and that the capture does not have", "bytes"),
-    time=C("timestamp", "When the first of the bytes was captured; null for a line that does not tell", "UTC",
+    missing_bytes=C("bigint", "Bytes of the frame that were sent and that the capture lacks", "bytes"),
+    time=C("timestamp", "When the first of the bytes was captured; null for a line without a time", "UTC",
            nullable=True),
-    packet=C("bigint", "The packet that brought it, or the line from 0: file_no << 40 | number; null for a refused "
-                       "row", nullable=True),
-    refused_from=C("string", "The table that a gate took the row out of; null where none did", nullable=True),
+    packet=C("bigint", "The packet that carried it, or the line from 0: file_no << 40 | number; null for a refused row",
+             nullable=True),
+    refused_from=C("string", "The table that a gate took the row from; null if none did", nullable=True),
     refused_row=C("string", "That row, as JSON", nullable=True),
 )  # fmt: skip
 
 CAPTURE_QUALITY = table(
-    "capture_quality", "silver", "What the capture lacks: one row a connection, and one for the capture set.",
+    "capture_quality", "silver", "What the capture lacks: one row per connection, and one for the capture set.",
     ("capture_id", "connection_id"), "capture_id",
     capture_id=CAPTURE_ID,
     scope=C("string", "connection or capture set"),
@@ -296,13 +300,13 @@ CAPTURE_QUALITY = table(
     broker=C("string", "The connection's, as in connections", nullable=True, names="endpoint"),
     client=C("string", "The connection's, as in connections", nullable=True, names="endpoint"),
     connections=C("bigint", "TCP connections"),
-    foreign_connections=C("bigint", "... that are TLS, another protocol or without payload that tells"),
+    foreign_connections=C("bigint", "... that are TLS, another protocol, or without payload that shows which"),
     connections_begun_before=C("bigint", "... that the capture does not show being opened"),
     payload_bytes=C("bigint", "Captured TCP payload", "bytes"),
     repeated_bytes=C("bigint", "... that was captured before", "bytes"),
     foreign_bytes=C("bigint", "... of foreign connections", "bytes"),
     quarantined_bytes=C("bigint", "... of Kafka connections that is in no frame", "bytes"),
-    missing_bytes=C("bigint", "Bytes the streams had that the capture does not", "bytes"),
+    missing_bytes=C("bigint", "Bytes of the streams that the capture lacks", "bytes"),
     missing_share=C("double", "missing_bytes of all bytes that the streams had"),
     exchanges=C("bigint", "Requests, and responses nobody asked for"),
     unanswered_requests=C("bigint", "... requests whose response is not in the capture"),
@@ -315,20 +319,20 @@ CAPTURE_QUALITY = table(
 
 LOG_AGREEMENT = table(
     "log_agreement", "silver",
-    "Packets beside the request logs of the same traffic: one row a broker and a column of exchanges in which they are "
-    "compared, and one for the requests themselves. No rows where there is one of both only.",
+    "Packets beside the request logs of the same traffic: one row per broker and compared column of exchanges, and "
+    "one for the requests themselves. No rows if only one of the two was given.",
     ("capture_id", "broker", "field"), "capture_id",
     capture_id=CAPTURE_ID,
     broker=BROKER,
     field=C("string", "The column; request for whether a request is there at all"),
-    in_both=C("bigint", "Requests that packets and log tell; of a column, those of which both tell the value"),
-    different=C("bigint", "... and differently; of the requests, those that differ in any column"),
-    only_in_packets=C("bigint", "Requests that the log does not tell; of a column, values"),
-    only_in_log=C("bigint", "Requests that the packets do not tell; of a column, values"),
+    in_both=C("bigint", "Requests in both packets and log; for a column, those for which both have the value"),
+    different=C("bigint", "... with different values; for the requests, those that differ in any column"),
+    only_in_packets=C("bigint", "Requests that the log lacks; for a column, values"),
+    only_in_log=C("bigint", "Requests that the packets lack; for a column, values"),
     different_connection_id=C("bigint", "The first exchange that differs: its connection", nullable=True),
     different_exchange_no=C("bigint", "... and its number", nullable=True),
-    log_behind_us=C("bigint", "How much later than packets the log says that responses had gone, the median: hours "
-                              "where its times are not UTC; null but for the requests",
+    log_behind_us=C("bigint", "By how much the log's time of a response is later than the packets', the median: hours "
+                              "if its times are not UTC; only for the requests, else null",
                     "microseconds", nullable=True),
 )  # fmt: skip
 

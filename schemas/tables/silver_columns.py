@@ -7,31 +7,29 @@ from schemas.tables.table import Spec as C
 CAPTURE_ID = C("string", "The capture set: a hash of the content of its files")
 CONNECTION_ID = C(
     "bigint",
-    "The TCP connection: a hash of its endpoints and of how often they had connected before, or "
-    "of a request log's name for it",
+    "The TCP connection: a hash of its endpoints and of how often they had connected before, or of its name in a "
+    "request log",
 )
 EXCHANGE_NO = C("bigint", "The request's number in its connection from 0; responses nobody asked for are -1, -2, ...")
-BROKER = C(
-    "string", "The broker's node id where Metadata responses tell it, else its address and port", names="endpoint"
-)
+BROKER = C("string", "The broker's node id if Metadata responses show it, else its address and port", names="endpoint")
 CLIENT_ID = C("string", "client.id of the request", nullable=True, names="client")
 CLIENT_ADDRESS = C("string", "The client's IP address", names="host")
 REQUEST_TIME = C(
     "timestamp",
-    "When the last byte of the request was captured, or had come as the broker logged it",
+    "When the last byte of the request was captured, or had arrived according to the broker's log",
     "UTC",
     nullable=True,
 )
 RESPONSE_TIME = C(
     "timestamp",
-    "When the last byte of the response was captured, or had been sent as the broker logged it",
+    "When the last byte of the response was captured, or had been sent according to the broker's log",
     "UTC",
     nullable=True,
 )
-TOPIC = C("string", "Topic name; the topic id where no response of the capture set names it", names="topic")
+TOPIC = C("string", "Topic name; the topic id if no response of the capture set names it", names="topic")
 TOPIC_ID = C(
     "string",
-    "Topic id as Kafka prints it (url-safe base64); null where no response tells which one the name stood for then",
+    "Topic id as Kafka prints it (url-safe base64); null if no response shows which id the name had at the time",
     nullable=True,
 )
 PARTITION = C("int", "Partition of the topic")

@@ -23,13 +23,14 @@ RELEASES = ", ".join(mark.release for mark in MARKS)
 
 CLUSTER_METADATA = table(
     "cluster_metadata", "silver",
-    "One row a broker or partition in a Metadata response, or an ApiVersions response that tells the broker's release.",
+    "One row per broker or partition in a Metadata response, or per ApiVersions response that shows the broker's "
+    "release.",
     ("capture_id", "connection_id", "exchange_no", "entry", "position"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
     exchange_no=EXCHANGE_NO,
     broker=BROKER,
-    cluster_id=C("string", "The cluster's id; null of a response that does not tell it", nullable=True),
+    cluster_id=C("string", "The cluster's id; null if the response does not have it", nullable=True),
     request_time=REQUEST_TIME,
     response_time=RESPONSE_TIME,
     entry=C("string", "broker or partition; topic for a topic without partitions; release"),
@@ -41,21 +42,21 @@ CLUSTER_METADATA = table(
     topic=C("string", "Topic name", nullable=True, names="topic"),
     topic_id=TOPIC_ID,
     is_internal=C("boolean", "An internal topic of Kafka", nullable=True),
-    is_named=C("boolean", "The request names the topic; false where it asks for all topics", nullable=True),
+    is_named=C("boolean", "The request names the topic; false if it asks for all topics", nullable=True),
     partition=C("int", "Partition of the topic", nullable=True),
     leader_id=C("int", "Node id of the leader, -1 for none", nullable=True),
     leader_epoch=C("int", "The leader's epoch", nullable=True),
     replica_nodes=C("array<int>", "Node ids of the replicas", nullable=True),
     isr_nodes=C("array<int>", "Node ids of the replicas in sync", nullable=True),
     error_code=C("smallint", "The entry's error", nullable=True),
-    release=C("string", "Kafka release of the broker that answers: the newest of which it offers the APIs, of "
-                        f"{RELEASES}", nullable=True),
+    release=C("string", f"Kafka release of the broker that answers: the newest whose APIs it offers, of {RELEASES}",
+              nullable=True),
 )  # fmt: skip
 
 TOPIC_CHANGES = table(
     "topic_changes", "silver",
-    "One row a topic that a request asks to make, delete or grow, or a partition that it asks to move; also those that "
-    "were refused.",
+    "One row per topic that a request asks to create, delete or grow, or per partition that it asks to move, "
+    "including those that were refused.",
     ("capture_id", "connection_id", "exchange_no", "position"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
@@ -66,22 +67,21 @@ TOPIC_CHANGES = table(
     request_time=REQUEST_TIME,
     response_time=RESPONSE_TIME,
     kind=C("string", "create_topic, delete_topic, create_partitions, reassign_partition, or auto_create: a Metadata "
-                     "request that names the topic and allows to make it, and a response that does not show it"),
+                     "request that names the topic and allows its creation, and a response that does not show it"),
     position=C("int", "Place in the request among its topics, or partitions to be moved, from 0"),
     topic=TOPIC,
     topic_id=TOPIC_ID,
     partition=C("int", "Partition to be moved", nullable=True),
-    num_partitions=C("int", "Partitions asked for, -1 for the broker's default; all there shall be where some are "
-                            "added",
+    num_partitions=C("int", "Partitions asked for, -1 for the broker's default; the new total if some are added",
                      nullable=True),
     replication_factor=C("smallint", "Replication factor asked for, -1 for the broker's default", nullable=True),
-    assignments=C("array<string>", "PARTITION:BROKER,BROKER,... of each partition that the request places itself; null "
-                                   "where Kafka is to place them, or a move is to be cancelled",
+    assignments=C("array<string>", "PARTITION:BROKER,BROKER,... for each partition that the request itself places; "
+                                   "null if Kafka is to place them, or a move is to be cancelled",
                   nullable=True),
-    configs=C("int", "How many configurations a topic to be made is given", nullable=True),
-    max_message_bytes=C("bigint", "... max.message.bytes, where that is among them", "bytes", nullable=True),
-    validate_only=C("boolean", "Nothing is to be done, only checked", nullable=True),
-    error_code=C("smallint", "The error of the topic or partition, else of the whole response; null without an answer",
+    configs=C("int", "How many configurations a topic to be created is given", nullable=True),
+    max_message_bytes=C("bigint", "... max.message.bytes, if that is among them", "bytes", nullable=True),
+    validate_only=C("boolean", "The request is only to be checked, not carried out", nullable=True),
+    error_code=C("smallint", "The error of the topic or partition, else of the whole response; null without a response",
                  nullable=True),
     answered_num_partitions=C("int", "Partitions of the new topic as the response says", nullable=True),
     answered_replication_factor=C("smallint", "Replication factor of the new topic as the response says",

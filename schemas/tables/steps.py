@@ -66,7 +66,7 @@ LOG_EVENTS = table(
 
 READS = table(
     "reads", "silver",
-    "One row a partition that a fetch read, with what was there to be read; and in front of them (exchange_no below 0) "
+    "One row per partition that a fetch read, with what was there to be read; and before them (exchange_no below 0) "
     "what is known of the logs that each connection read.",
     ("connection_id", "exchange_no", "read_position"), "connection_id",
     topic=C("string", "Topic name"),
@@ -91,6 +91,16 @@ READS = table(
     log_size=C("array<bigint>", "... their sizes", "bytes"),
     log_after=C("array<bigint>", "... they were appended after these times", "us since 1970"),
     log_before=C("array<bigint>", "... they were appended before these times", "us since 1970"),
+)  # fmt: skip
+
+CARRIED_READS = table(
+    "carried_reads", "silver", "A row of reads on its way to its reader.",
+    ("connection_id", "exchange_no", "read_position"), "connection_id",
+    topic=C("string", "As in reads"),
+    **{name: _FETCH[name] for name in ("broker", "client_address", "client_id", "reader", "connection_id",
+                                       "exchange_no", "request_time", "read_position")},
+    numbers=C("binary", "All other columns of reads that are no lists"),
+    lists=C("binary", "Its lists"),
 )  # fmt: skip
 
 TOPIC_EVENTS = table(
@@ -129,14 +139,14 @@ TOPIC_EVENTS = table(
 )  # fmt: skip
 
 REPEATED_LINES = table(
-    "repeated_lines", "silver", "Lines of a request log that a file before theirs has too, a part of them a row.",
+    "repeated_lines", "silver", "Lines of a request log that an earlier file has too, a part of them per row.",
     ("file_no",), "file_no",
     file_no=C("int", "The file's place in the capture set"),
     lines=C("bigint", "How many lines"),
 )  # fmt: skip
 
 EXCHANGE_COUNTS = table(
-    "exchange_counts", "silver", "A connection's exchanges, a part of them a row: how many are not whole, and why.",
+    "exchange_counts", "silver", "A connection's exchanges, a part of them per row: how many are not whole, and why.",
     ("connection_id",), "connection_id",
     connection_id=C("bigint", "As in exchanges"),
     exchanges=C("bigint", "As in capture_quality"),
@@ -150,7 +160,8 @@ EXCHANGE_COUNTS = table(
 
 SESSION_EVENTS = table(
     "session_events", "silver",
-    "What a broker's fetch sessions are replayed from: a row a fetch, with position -1, and one a partition of it.",
+    "What a broker's fetch sessions are replayed from: one row per fetch, with position -1, and one per partition of "
+    "it.",
     ("connection_id", "exchange_no", "position"), "connection_id",
     shard=C("int", "Spark partition that works on the broker"),
     broker=C("string", "As in exchanges"),
@@ -169,7 +180,7 @@ SESSION_EVENTS = table(
     session_epoch=C("int", "Fetch session epoch of the request; null where that is cut", nullable=True),
     fetch_error=C("smallint", "The response's error, of the session or else of no more than a partition",
                   nullable=True),
-    throttle_time_ms=C("int", "Throttle time the response tells", "ms", nullable=True),
+    throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),
     is_follower=C("boolean", "A follower sends it", nullable=True),
     request_bytes=C("bigint", "Size of the request; null where the capture does not tell", "bytes", nullable=True),
     response_bytes=C("bigint", "Size of the response; null where the capture does not tell", "bytes", nullable=True),
@@ -197,7 +208,7 @@ MEMORY_EVENTS = table(
     "What held memory of a consumer, a broker or a producer: exchanges (kind 0), and of a consumer's fetches the "
     "partitions (kind 1) and batches (kind 2), what it would get under other fetch limits (kind 3), the partitions "
     "that another member of its group fetched next (kind 4, as of that fetch), and what of a response of kind 3 is "
-    "given up before it is taken (kind 5); a producer has batches alone.",
+    "given up before it is taken (kind 5); a producer has batches alone. A row of kind 3 has many responses of a lane.",
     ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind", "lane"), "unit",
     shard=C("int", "Spark partition that works on the unit"),
     side=C("string", "consumer, broker or producer"),
@@ -206,7 +217,7 @@ MEMORY_EVENTS = table(
     time=C("bigint", "When the request had come, or a producer's first record was appended", "us since 1970"),
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
-    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch, 3 a response of the closed loop, 4 a partition that "
+    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch, 3 responses of the closed loop, 4 a partition that "
                       "was taken over, 5 one that is given up"),
     started=C("bigint", "When the first byte of that message was there, null where it is not known; a produced batch "
                         "was sent; who took a partition over had last asked to join the group, null for never; "
@@ -244,17 +255,32 @@ MEMORY_EVENTS = table(
                  nullable=True),
     uncompressed=C("bigint", "Bytes of that batch without compression, with its header; null where they are not known",
                    "bytes", nullable=True),
-    lane=C("int", "Fetch limits under which the closed loop gives the response: their number, 0 as captured; null else",
+    lane=C("int", "Fetch limits under which the closed loop gives responses: their number, 0 as captured; null else",
            nullable=True),
-    partitions=C("bigint", "Partitions with records in that response", nullable=True),
-    unchecked=C("string", "Why the closed loop of its connection cannot be held against the capture", nullable=True),
-    left_out=C("bigint", "Responses of the connection and lane that there was no room for, in the first of them",
+    responses=C("binary", "Those responses in the order of their requests: rows of closed_responses as an Arrow IPC "
+                          "stream", nullable=True),
+    unchecked=C("string", "Why the closed loop of the client cannot be held against the capture", nullable=True),
+    left_out=C("bigint", "Responses of the client and lane that there was no room for, in the first row of those",
                nullable=True),
+)  # fmt: skip
+
+CLOSED_RESPONSES = table(
+    "closed_responses", "silver", "A response that a client gets under other fetch limits, in closed loop.",
+    ("number",), "connection_id",
+    number=C("bigint", "Its place among those of the client and lane"),
+    connection_id=C("bigint", "As in exchanges, of the first connection in whose place it came"),
+    time=C("bigint", "When the request was sent", "us since 1970"),
+    came=C("bigint", "When it was there", "us since 1970"),
+    held=C("bigint", "How long its memory is held; null until what is given up of it, and nothing else, tells", "us",
+           nullable=True),
+    returned_bytes=C("bigint", "Record bytes in it", "bytes"),
+    records=C("bigint", "Records that the client got on by"),
+    partitions=C("bigint", "Partitions with records"),
 )  # fmt: skip
 
 SENT = table(
     "sent", "silver",
-    "One row a batch of a produce request, in the order in which a client began to fill them.",
+    "One row per batch of a produce request, in the order in which a client began to fill them.",
     ("client_id", "client_address", "append_from"), "topic",
     shard=C("int", "Spark partition that works on the client"),
     client_id=C("string", "As in record_batches; empty for none, and where all clients of an address are one process"),

@@ -17,6 +17,7 @@ Type = Literal[
     "bigint",
     "double",
     "string",
+    "binary",
     "timestamp",
     "array<int>",
     "array<bigint>",

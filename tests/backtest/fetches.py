@@ -9,17 +9,20 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from jobs.lake.delta_tables import rows_of
 from jobs.replays.fetch_settings import fetch_lanes
 from jobs.replays.memory_fetches import replayed_responses
 from jobs.replays.one_shuffle import shards_of
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
 from tests.backtest.fetch_traffic import BASE, BROKER, LIMITS, WAITS
 from tests.backtest.figures import Figures
 from tests.backtest.follow_traffic import FOLLOWERS
 from tests.backtest.replays import Replayed, replayed
+from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.fetch.fetch_report import ALGORITHM
 
 STATED = ("consumer.max.poll.records", "broker.fetch.max.bytes")
@@ -178,17 +181,24 @@ def all_lane_responses(of: Replayed) -> list[dict[str, Any]]:
     silver = (rows_of(of.spark, of.run.lake, table, of.capture_id)
               for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES))  # fmt: skip
     found = replayed_responses(*silver, lanes, shards_of(of.spark))
-    return [row.asDict() for row in found.where(f"{MEMORY_EVENTS.returned_bytes} > 0").collect()]
+    t = MEMORY_EVENTS
+    return [
+        {**response, t.unit: row[t.unit], t.lane: row[t.lane]}
+        for row in found.where(f"{t.responses} is not null").collect()
+        for responses in unpack_rows(pa.scalar(row[t.responses], pa.binary()))
+        for response in responses.to_pylist()
+        if response[CLOSED_RESPONSES.returned_bytes] > 0
+    ]
 
 
 def lane_responses(of: Replayed, client: str, lane: int) -> Mapping[str, Sequence[Response]]:
     """The responses with records of a lane, of each broker in order; of consumers alone."""
-    t, x = MEMORY_EVENTS, EXCHANGES
+    t, r, x = MEMORY_EVENTS, CLOSED_RESPONSES, EXCHANGES
     brokers = {row[x.connection_id]: row[x.broker] for row in of.rows(x, f"{x.client_id} = '{client}'")}
     rows = [row for row in all_lane_responses(of) if row[t.unit] == client and row[t.lane] == lane]
     found: dict[str, list[Response]] = {}
-    for row in sorted(rows, key=lambda row: (row[t.connection_id], row[t.exchange_no])):
-        found.setdefault(brokers[row[t.connection_id]], []).append((row[t.returned_bytes], row[t.partitions]))
+    for row in sorted(rows, key=lambda row: (row[r.connection_id], row[r.number])):
+        found.setdefault(brokers[row[r.connection_id]], []).append((row[r.returned_bytes], row[r.partitions]))
     return found
 
 

@@ -117,9 +117,8 @@ def test_a_batch_size_that_nobody_states_is_told_by_the_batches(unstated: Captur
     batches = verdicts(unstated, "batches").values()
     assert sum(row[f.agreed] for row in batches) >= 0.95 * sum(row[f.checked] for row in batches)
     (run,) = unstated.rows(r)
-    assert "producer.batch.size: in batch_split what each producer's batches tell, elsewhere Kafka's default" in run[
-        r.assumed
-    ]  # fmt: skip
+    told = "producer.batch.size: in batch_split inferred from each producer's batches, elsewhere Kafka's default"
+    assert told in run[r.assumed]
 
 
 def test_the_sizes_of_batches_that_splits_made_are_told_within_the_error_that_is_said(lake: CapturedLake) -> None:

@@ -122,5 +122,5 @@ def test_a_notebook_of_its_own_says_in_one_sentence_what_its_lake_lacks(
     )
     (capture_id,) = {row[CAPTURES.capture_id] for row in queried(sample_lake, CAPTURES)}
     assert told.traceback == [
-        f"refetch: {sample_lake} has no replay of batch_split over capture set {capture_id}; make one by {command}"
+        f"refetch: {sample_lake} has no replay of batch_split over capture set {capture_id}; make one with {command}"
     ]

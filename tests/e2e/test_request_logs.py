@@ -135,14 +135,14 @@ def test_a_log_has_no_batches_and_a_replay_that_needs_them_says_so(logs: Capture
     assert logs.rows(RECORD_BATCHES) == []
     run = log_run(logs.path)
     only_fetches = replace(run, scenario=replace(run.scenario, replay={"fetch_max_bytes": {}}))
-    with pytest.raises(CaptureError, match="do not tell the sizes of record batches"):
+    with pytest.raises(CaptureError, match="which lack the sizes of record batches"):
         replay(logs.spark, only_fetches, logs.capture_id)
 
 
 def test_a_replay_of_splits_says_that_a_log_has_no_batches(logs: CapturedLake) -> None:
     run = log_run(logs.path)
     only_splits = replace(run, scenario=replace(run.scenario, replay={"batch_split": {}}))
-    with pytest.raises(CaptureError, match="are of request logs, which do not tell the record batches"):
+    with pytest.raises(CaptureError, match="are request logs, which lack the record batches"):
         replay(logs.spark, only_splits, logs.capture_id)
 
 
@@ -154,5 +154,5 @@ def test_what_was_refused_and_why_stays_with_the_run(logs: CapturedLake) -> None
     assert (row[RUNS.algorithm], dict(row[RUNS.refused])) == ("partition_limits", done.refused)
     kept = replay(logs.spark, both, logs.capture_id, keep=True)
     assert kept == replace(done, counts=None)
-    with pytest.raises(CaptureError, match="1 of 2 replays refused, for what is told above: fetch_max_bytes"):
+    with pytest.raises(CaptureError, match="1 of 2 replays refused, for the reasons above: fetch_max_bytes"):
         check_refused(replace(both, strict=True), kept)

@@ -101,7 +101,7 @@ def test_twice_the_slots_refuse_and_evict_nobody(sessions: CapturedLake) -> None
 
 def test_the_release_is_that_of_the_captured_brokers(sessions: CapturedLake) -> None:
     assumed = sessions.rows(RUNS)[0][RUNS.assumed]
-    assert "kafka: 4.3, from the versions of APIs that brokers offer" in assumed
+    assert "kafka: 4.3, from the API versions that brokers offer" in assumed
 
 
 def test_larger_consumers_evict_smaller_ones(sessions: CapturedLake) -> None:

@@ -16,7 +16,7 @@ from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import RUNS
 
-CAPTURE, CODE, KAFKA = "a-capture", "this code", "4.3, from the versions of APIs that brokers offer"
+CAPTURE, CODE, KAFKA = "a-capture", "this code", "4.3, from the API versions that brokers offer"
 
 
 def test_what_was_assumed_of_a_kept_run_is_told_as_of_the_last_command(spark: SparkSession, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_backlogs_that_consumers_left_are_counted_beside_the_catch_up(spark: Spa
     row = only(closed_lanes(tables(spark, (c, consumers), (f, waits), (m, held))))
     assert (row["took"], row["never"]) == (30.0, False)
     told = [*answer_lines({"closed": [row], "open": []}, ["captured"])]
-    assert "  ! catch-up is without 4 backlogs that a consumer left before they were read" in told
+    assert "  ! catch-up leaves out 4 backlogs that a consumer left before they were read" in told
 
 
 def test_refused_batches_that_the_replay_takes_are_counted_of_splits_alone(spark: SparkSession) -> None:

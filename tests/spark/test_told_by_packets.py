@@ -23,7 +23,7 @@ def capture_set(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *formats: 
 
 def test_logs_alone_are_refused_with_what_they_lack(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     capture_set(spark, monkeypatch, REQUEST_LOG, REQUEST_LOG)
-    with pytest.raises(CaptureError, match=f"request logs, which do not tell {SIZES}: capture packets"):
+    with pytest.raises(CaptureError, match=f"request logs, which lack {SIZES}: capture packets"):
         check_packets(spark, "lake", "a-capture", MEMORY)
 
 

@@ -30,6 +30,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "bigint": pa.int64(),
     "double": pa.float64(),
     "string": pa.string(),
+    "binary": pa.binary(),
     "timestamp": pa.timestamp("us", "UTC"),
     "array<int>": pa.list_(pa.int32()),
     "array<bigint>": pa.list_(pa.int64()),
@@ -47,9 +48,12 @@ PACKED_ROWS = 50_000
 """Most rows of a table in one row of PACKED."""
 PACKED_TOGETHER = 10_000
 """Rows of a table that small batches are held for, until they are packed together."""
+HELD_BYTES = 16 << 20
+"""... or their bytes."""
 HELD_BATCHES = 64
 """Most batches of a table that are held; then they are made one, for each takes memory beside its few rows."""
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a worker has one core
+_READ = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 @cache
@@ -95,34 +99,43 @@ def _cast(values: Values, kind: pa.DataType) -> pa.Array[Any]:
 def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The batch as rows of PACKED, each with at most PACKED_ROWS of its rows."""
     for first in range(0, batch.num_rows, PACKED_ROWS):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=_WRITTEN) as writer:
-            writer.write_batch(batch.slice(first, PACKED_ROWS))
         packed: list[pa.Array[Any]] = [
             pa.array([table.name], pa.string()),
-            pa.array([sink.getvalue().to_pybytes()], pa.binary()),
+            pa.array([stream_of(batch.slice(first, PACKED_ROWS))], pa.binary()),
         ]
         yield pa.RecordBatch.from_arrays(packed, schema=PACKED)
+
+
+def stream_of(batch: pa.RecordBatch) -> bytes:
+    """The rows as one Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=_WRITTEN) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
 
 
 def packed_together(
     rows: Iterable[tuple[Table, pa.RecordBatch]], together: int = PACKED_TOGETHER
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of several tables as rows of PACKED. A table's batches are held until they have `together` rows."""
+    """Rows of several tables as rows of PACKED. A table's batches are held until they have `together` rows, or
+    HELD_BYTES.
+    """
     held: dict[Table, list[pa.RecordBatch]] = {}
     count: Counter[Table] = Counter()
+    size: Counter[Table] = Counter()
     for table, batch in rows:
         if not batch.num_rows:
             continue
         of_table = held.setdefault(table, [])
         if of_table and of_table[-1].schema != batch.schema:  # texts that come as a dictionary column, or plain
             yield from pack(table, concatenated(held.pop(table)))
-            of_table, count[table] = held.setdefault(table, []), 0
+            of_table, count[table], size[table] = held.setdefault(table, []), 0, 0
         of_table.append(batch)
         count[table] += batch.num_rows
-        if count[table] >= together:
+        size[table] += batch.nbytes
+        if count[table] >= together or size[table] >= HELD_BYTES:
             yield from pack(table, concatenated(held.pop(table)))
-            count[table] = 0
+            count[table], size[table] = 0, 0
         elif len(of_table) >= HELD_BATCHES:
             of_table[:] = [concatenated(of_table)]
     for table, of_table in held.items():
@@ -130,8 +143,8 @@ def packed_together(
 
 
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
-    """The rows in one value of the column `rows`."""
-    yield from map(_plain, pa.ipc.open_stream(packed.as_buffer()))
+    """The rows in one value of the column `rows`, or another IPC stream."""
+    yield from map(_plain, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

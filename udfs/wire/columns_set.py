@@ -1,4 +1,4 @@
-"""Which columns the rows of a version set: what room a batch needs, and where defaults must stand beforehand."""
+"""Which columns the rows of a version set: how much room a batch needs, and where defaults must be set beforehand."""
 
 from __future__ import annotations
 

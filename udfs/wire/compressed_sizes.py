@@ -1,4 +1,4 @@
-"""How many bytes records take when they are compressed as Kafka's producer does: same codecs, levels and framing.
+"""How many bytes records take when compressed as by Kafka's producer: same codecs, levels and framing.
 
 `GzipCompression`, `SnappyCompression`, `Lz4Compression` and `ZstdCompression` of kafka-clients 4.3 at their default
 levels. The codecs are zlib's, pyarrow's and zstandard's; only the sizes of what they make are kept.

@@ -1,4 +1,5 @@
-"""How a version encodes fields: which are there, which in tags, behind what length, in how many bytes at least."""
+"""How a version encodes fields: which exist, which are tagged, how lengths are written, and the fewest bytes they
+take."""
 
 from __future__ import annotations
 

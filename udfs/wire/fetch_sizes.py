@@ -1,4 +1,4 @@
-"""How many bytes Fetch requests and responses take, by version, reckoned from their declarations without encoding them.
+"""How many bytes Fetch requests and responses take, by version, computed from their declarations without encoding them.
 
 A size is that of the message's body without the header; tagged fields have their defaults.
 """
@@ -71,7 +71,7 @@ def _least(fields: tuple[Field, ...], version: int, message: Message) -> int:
 
 @kernel
 def beyond_least(length: int, is_flexible: int) -> int:
-    """How many bytes more the length of an array or text takes than the length of an empty one."""
+    """How many more bytes the length of an array or text takes than that of an empty one."""
     more, value = 0, (length + 1) >> VARINT_BITS
     while is_flexible == 1 and value > 0:
         more += 1

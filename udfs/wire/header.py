@@ -1,8 +1,8 @@
 """Request and response headers, and whether bytes look like a Kafka request at all.
 
 Sources: RequestHeader.json, ResponseHeader.json, `ApiKeys` and `ApiVersionsResponse` of kafka-clients. All functions
-are kernels, to be called from kernels. A frame is [start, end) of the arena, without its 4-byte size. What depends on
-the API is looked up in `apis`, which is API_TABLE.
+are kernels, to be called from kernels. A frame is [start, end) of the arena, without its 4-byte size. Whatever depends
+on the API is looked up in `apis`, which is API_TABLE.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def skip_tags(arena: Bytes, offset: int, end: int) -> int:
 
 @kernel
 def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
-    """Whether this version of this API has the flexible encoding; that of a key beyond the table has not."""
+    """Whether this version of this API has the flexible encoding; a key beyond the table does not."""
     return 0 <= api_key < len(apis) and api_version >= apis[api_key, FLEXIBLE_FROM]
 
 
@@ -85,7 +85,7 @@ def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
 def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[int, int, int, int, int, int, int]:
     """(fault, api_key, api_version, correlation_id, client_id_start, client_id_length, body_start).
 
-    A null client id has length -1. What a cut header does not tell is -1, and so is body_start with any fault. An API
+    A null client id has length -1. What a cut header lacks is -1, and so is body_start with any fault. An API
     key that no API has is UNKNOWN_API, with ids and client id read as of header v1.
     """
     if start < 0 or end > arena.size or start > end:
@@ -131,7 +131,8 @@ def response_body_start(
 
 @kernel
 def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> int:
-    """The version a response body is written in: the request's, except where a broker did not know that of ApiVersions.
+    """The version a response body is written in: the request's, unless the broker did not know the version of
+    ApiVersions.
 
     It then answers with UNSUPPORTED_VERSION in version 0, so that the client can read what is supported (KIP-511).
     """
@@ -153,7 +154,7 @@ def is_printable(arena: Bytes, start: int, size: int) -> bool:
 def plausible_request(arena: Bytes, start: int, end: int, size: int, apis: Shorts) -> bool:
     """Whether a frame of `size` declared bytes, of which [start, end) is at hand, can be a Kafka request.
 
-    Its header must be at hand whole and inside the declared size, the API known, the version at most VERSIONS_AHEAD
+    Its whole header must be at hand and inside the declared size, the API known, the version at most VERSIONS_AHEAD
     of the newest known, the client id null or printable.
     """
     end = min(end, start + size)

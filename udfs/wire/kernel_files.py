@@ -1,7 +1,7 @@
 """Which files numba keeps a kernel's machine code in.
 
 Numba's own choice asks for the source file. It passes over NUMBA_CACHE_DIR for code in a zip, as executors have it, and
-names its folder after the zip's path, which is another one for each application of Spark.
+names its folder after the zip's path, which differs for each Spark application.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which columns a message decodes into: one level a nesting of arrays, the union of the fields of all its versions."""
+"""Which columns a message decodes into: one level per nesting of arrays, the union of the fields of all its
+versions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Functions given in LLVM's language: compiled for this processor, kept on disk, loaded.
 
-LLVM takes a fraction of a second for what numba takes seconds for, most of them to find out the types.
+LLVM takes a fraction of a second for what takes numba seconds, most of them for inferring types.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def address_of(name: str, made_from: str, write: Callable[[ir.Module, str], None
     """Where a function is in this process. `write` adds it to a module, under the name it is given, where its machine
     code is not on disk already. May be called by several threads.
 
-    made_from: all that the function depends on but for refetch's own code.
+    made_from: everything that the function depends on, except refetch's own code.
     """
     key = "\0".join((CODE, made_from, *_processor(), str(binding.llvm_version_info)))
     symbol = f"{name}_{hashlib.sha256(key.encode()).hexdigest()[:16]}"

@@ -170,7 +170,7 @@ class _MessageReader:
                 self._tag(known, before, level, prefix)
 
     def _tag(self, known: Sequence[Field], before: Any, level: str, prefix: str) -> None:
-        """One tag, above the one before: its field where it is known, skipped otherwise."""
+        """One tag, above the one before: its field if it is known, else skipped."""
         code = self.code
         code.begin_field()
         tag = code.read_varint()

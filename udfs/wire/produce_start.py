@@ -1,4 +1,4 @@
-"""What a Produce request begins with, which tells whether it is answered and whether it is one at all.
+"""The beginning of a Produce request, which shows whether it is answered and whether it is one at all.
 
 Source: ProduceRequest.json of kafka-clients. The functions are kernels, to be called from kernels. A body is
 [body_start, end) of the arena.
@@ -47,8 +47,8 @@ def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_
 def begins_produce(arena: Bytes, body_start: int, end: int, api_version: int, is_cut: bool) -> bool:
     """Whether a body can be that of a Produce request: acks of -1, 0 or 1, and the name or id of a first topic.
 
-    A response passes for the header of a Produce request while its correlation id is small: API key 0, and that id for
-    a version. If a string follows, such as a topic's name, it passes for the client id.
+    A response looks like the header of a Produce request while its correlation id is small: API key 0, and that id as a
+    version. If a string follows, such as a topic's name, it looks like the client id.
     is_cut: the body goes on behind `end`; what is not there does not count against it.
     """
     acks = acks_offset(arena, body_start, end, api_version) if body_start >= 0 else -_TRUNCATED

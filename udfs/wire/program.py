@@ -56,7 +56,7 @@ def compile_message(message: Message, versions: tuple[int, ...]) -> Program:
         readers[version] = reader(message, version)
     parents, of_versions = layout.first_column[:-1], sets[list(versions)]
     most = np.max(of_versions, axis=0, initial=NO_ROWS)
-    # A field that is tagged in some versions alone may bring columns in its tag for which there is no room without it.
+    # A field that is tagged only in some versions may bring columns in its tag for which there is no room without it.
     is_tagged_at_times = np.any((of_versions == IF_TAGGED) & (most > IF_TAGGED))
     untagged = most > (NO_ROWS if is_tagged_at_times else IF_TAGGED)
     settable = most > NO_ROWS

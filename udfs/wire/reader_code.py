@@ -99,7 +99,7 @@ class ReaderCode:
         self.builder.store(offset, self._cursor)
 
     def skip(self, size: Any) -> None:
-        """Move the cursor behind so many bytes, of which there may be none or, of what is null, -1."""
+        """Move the cursor past so many bytes: 0 or more, or -1 for null."""
         self.go_to(self.behind(self.builder.select(self.compare(size, "<", 0), number(0), size)))
 
     def behind(self, size: Any) -> Any:
@@ -139,7 +139,7 @@ class ReaderCode:
         self.builder.ret(result)
 
     def when(self, condition: Any, *, likely: bool) -> AbstractContextManager[Any]:
-        """What is appended in this context runs where a condition holds."""
+        """What is appended in this context runs if a condition holds."""
         block: AbstractContextManager[Any] = self.builder.if_then(condition, likely=likely)
         return block
 
@@ -170,7 +170,7 @@ class ReaderCode:
 
     @contextmanager
     def up_to(self, end: Any) -> Iterator[None]:
-        """What is appended in this context reads no further than to `end`, which is inside the limit."""
+        """What is appended in this context reads no further than `end`, which is inside the limit."""
         outside, self.limit = self.limit, end
         yield
         self.limit = outside

@@ -1,6 +1,6 @@
 """The record batches of `records` fields: their headers, sizes and checksums, never what is in them.
 
-Three formats are told apart by the magic byte, which is at offset 16 in all (`DefaultRecordBatch`, `LegacyRecord` and
+The magic byte, at offset 16 in all three formats, tells them apart (`DefaultRecordBatch`, `LegacyRecord` and
 `ByteBufferLogInputStream` of kafka-clients). A fetch response is a slice of the log's bytes, so that its last batch
 may be cut.
 """
@@ -20,7 +20,7 @@ from udfs.wire.primitives import cell, signed
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBatches:
-    """One row a batch, or entry of a message set (a compressed wrapper is one), in wire order; all int64[rows].
+    """One row per batch, or per entry of a message set (a compressed wrapper is one), in wire order; all int64[rows].
 
     What a batch's format does not have, or what was cut off, is -1. Timestamps are ms. A row with a fault covers the
     rest of its span, so that `available` sums to the spans' lengths.

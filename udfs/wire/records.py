@@ -72,7 +72,7 @@ class RecordSizes:
 
 @dataclass(slots=True)
 class Budget:
-    """How many more bytes of records may be decompressed; those of a batch that is refused in the end count too."""
+    """How many more bytes of records may be decompressed; those of a batch that ends up refused count too."""
 
     left: int = MOST_BYTES_A_CHUNK
 
@@ -123,7 +123,7 @@ def _snappy(stored: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _snappy_block(block: bytes, limit: int) -> bytes:
-    """A block tells its uncompressed size first, which is checked before anything is made of it."""
+    """A block begins with its uncompressed size, which is checked before use."""
     size = shift = 0
     for byte in block[:5]:
         size |= (byte & 0x7F) << shift

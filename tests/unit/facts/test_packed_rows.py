@@ -10,6 +10,7 @@ from schemas.tables.silver import CONNECTIONS
 from schemas.tables.table import Table
 from tests.packed import unpack
 from udfs.arrow import repeated
+from udfs.facts import arrow_tables
 from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, packed_together, rows_of
 
 
@@ -30,6 +31,11 @@ def test_small_batches_of_a_table_are_one(together: int, packs: int) -> None:
     assert len(found) == packs
     numbers = [row[CONNECTIONS.connection_id] for batch in unpack(found) for row in batch.to_pylist()]
     assert numbers == [0, 1, 2, 3, 4, 4]
+
+
+def test_a_few_rows_that_are_large_are_not_held_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow_tables, "HELD_BYTES", 2 * connections(0, 1)[1].nbytes)
+    assert len(list(packed_together(connections(number, 1) for number in range(6)))) == 3
 
 
 def test_texts_that_each_batch_keeps_once_stay_those_of_their_rows() -> None:

@@ -210,7 +210,7 @@ def test_a_capture_set_and_a_run_are_named_by_their_ids(run: Ran) -> None:
         (["ingest", "--lakes=x"], "unrecognized arguments: --lakes=x"),
         (
             ["ingest", "--captures=a.pcap", "b.pcap"],
-            "unrecognized arguments: b.pcap; --captures and --gates take several values behind a space, not behind =",
+            "unrecognized arguments: b.pcap; --captures and --gates take several values after a space, not after =",
         ),
         (["ingest", "--captures="], "--captures without a value: is a variable of the shell not set?"),
         (["ingest", "--captures", "a.pcap", "", "--lake="], "--captures, --lake without a value"),
@@ -319,7 +319,7 @@ def test_a_report_is_of_the_run_that_is_named(run: Ran, folder: Path) -> None:
 
 def test_a_page_of_a_remote_lake_has_to_be_placed(run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("report", "--lake=s3://bucket/lake") == (2, None)
-    assert "say by --out=FILE where the page is to be" in capsys.readouterr().err
+    assert "say with --out=FILE where the page is to be written" in capsys.readouterr().err
     _, told = run("pipeline", "--captures=a.pcap", "--lake=s3://bucket/lake")
     assert told is not None
     assert told.page is None
@@ -380,8 +380,8 @@ def test_a_report_is_made_of_a_lake_that_cannot_be_written(
     monkeypatch.setattr("jobs.places.TemporaryDirectory", read_only(folder / "lake"))
     assert run("report", "--lake=lake") == (2, None)
     assert capsys.readouterr().err == (
-        f"refetch: the page {folder / 'lake/report.html'}: nothing can be written there "
-        f"({folder / 'lake'}: Permission denied); name another place by --out=FILE\n"
+        f"refetch: the page {folder / 'lake/report.html'}: nothing can be written there ({folder / 'lake'}: Permission "
+        "denied); name another place with --out=FILE\n"
     )
     assert run("report", "--lake=lake", "--out=page.html")[0] == 0
 

@@ -191,6 +191,6 @@ def test_settings_that_a_cluster_on_paper_does_not_try_are_told(capsys: pytest.C
     assert {name: list(lanes) for name, lanes in scenario.replay.items()} == {
         "partition_limits": ["max.broker.partitions"]
     }
-    assert capsys.readouterr().err == "refetch: size tries partition_limits alone, and not consumer.fetch.max.bytes\n"
+    assert capsys.readouterr().err == "refetch: size replays partition_limits alone, and not consumer.fetch.max.bytes\n"
     own_part(resolve_scenario(None, ["max.broker.partitions=4000"]))
     assert capsys.readouterr().err == ""

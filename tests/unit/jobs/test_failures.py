@@ -56,7 +56,7 @@ def test_a_cause_stays_short() -> None:
 
 @pytest.mark.parametrize("fault", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer")])
 def test_a_java_that_is_gone_is_called_so(fault: Exception) -> None:
-    told = r"Spark failed: its Java process has ended: .* may be tried again"
+    told = r"Spark failed: its Java process has ended: .* Try the same command again"
     with pytest.raises(SparkError, match=told), spark_failures_told():
         raise fault
 

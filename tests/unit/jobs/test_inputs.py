@@ -112,5 +112,5 @@ def test_a_file_that_cannot_be_opened_is_told(folder: Path, monkeypatch: pytest.
 
 
 def test_no_captures_at_all_is_told() -> None:
-    with pytest.raises(ArgumentError, match="No captures given: name files, folders or patterns by --captures"):
+    with pytest.raises(ArgumentError, match="No captures given: name files, folders or patterns with --captures"):
         resolve_captures([])

@@ -27,12 +27,12 @@ def test_every_profile_begins_with_a_mark() -> None:
 @pytest.mark.parametrize(
     ("release", "by", "told"),
     [
-        ("4.3", BY_APIS, "4.3, from the versions of APIs that brokers offer"),
-        ("2.8", BY_APIS, "3.7 for brokers of 2.8, from the versions of APIs that brokers offer"),
-        ("0.10.2", BY_APIS, "2.4 for brokers of 0.10.2, from the versions of APIs that brokers offer"),
-        ("3.3", BY_APIS, "3.7 for brokers of 3.3 or 3.4, from the versions of APIs that brokers offer"),
+        ("4.3", BY_APIS, "4.3, from the API versions that brokers offer"),
+        ("2.8", BY_APIS, "3.7 for brokers of 2.8, from the API versions that brokers offer"),
+        ("0.10.2", BY_APIS, "2.4 for brokers of 0.10.2, from the API versions that brokers offer"),
+        ("3.3", BY_APIS, "3.7 for brokers of 3.3 or 3.4, from the API versions that brokers offer"),
         ("3.3", BY_FOLLOWERS, "3.7 for brokers of 3.3, from what followers say of themselves"),
-        ("1.1", BY_FETCHES, "2.4 for brokers of 1.1 or later, from the versions by which followers fetch"),
+        ("1.1", BY_FETCHES, "2.4 for brokers of 1.1 or later, from the Fetch versions that followers use"),
     ],
 )
 def test_people_are_told_what_the_brokers_are_beside_whose_rules_are_replayed(release: str, by: str, told: str) -> None:

@@ -280,7 +280,7 @@ def test_a_setting_of_another_replay_is_told_with_what_to_add(write: Path) -> No
 def test_a_setting_of_no_replay_is_told_to_be_stated(write: Path) -> None:
     assert faults(write, "replay:\n  partition_limits:\n    num.partitions: 3\n") == (
         "x.yaml:3: num.partitions is no setting of partition_limits: no replay varies it; state it under `captured:`, "
-        "or by --captured",
+        "or with --captured",
     )
 
 

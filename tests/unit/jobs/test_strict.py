@@ -15,7 +15,7 @@ from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.errors import CaptureError, GateError
 
-WHY = "the captures are of request logs"
+WHY = "the captures are request logs"
 DONE = Replayed("a-run", (ALGORITHMS["partition_limits"],), {"fetch_max_bytes": WHY, "consumer_memory": WHY}, None)
 ANSWERS = {"replay": DONE, "summary": "", "reported": ""}
 CALLED = (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from schemas.tables.steps import READS
-from udfs.replay.fetch.closed_logs import requests_of, shown, visible_from
+from udfs.replay.fetch.closed_logs import requests_of, told_of
+from udfs.replay.fetch.log_reach import visible_from
 from udfs.time_units import ALWAYS, NEVER
 
 LAST = np.array([9, 19, 29, 39])
@@ -15,11 +18,15 @@ TOLD = FETCHES | {str(READS.told_bound): np.array([10, 20, 30])}
 """Three fetches, of which the first finds a batch there and each later one is told of one more."""
 
 
+def when_visible(before: Sequence[int], answers_at_once: bool) -> list[int]:
+    """When each batch can be read that responses first had records of at these times."""
+    told, requests = told_of(np.zeros(3, np.int64), 1, TOLD), requests_of(FETCHES)
+    batches = zip(LAST, before, strict=True)
+    return [int(visible_from(last, first, 0, told, requests, answers_at_once)) for last, first in batches]
+
+
 def test_a_bound_is_told_by_a_fetch_that_was_sent_and_answered() -> None:
-    found = shown(LAST, TOLD, requests_of(FETCHES))
-    assert found.at.tolist() == [ALWAYS, 180, 260, NEVER]
-    assert found.asked.tolist() == [ALWAYS, 100, 200, NEVER]
-    assert found.since.tolist() == [ALWAYS, 11, 181, 261]
+    assert when_visible([NEVER] * 4, True) == [ALWAYS, 180, 260, NEVER]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +35,5 @@ def test_a_bound_is_told_by_a_fetch_that_was_sent_and_answered() -> None:
 )
 def test_what_another_got_a_consumer_gets_when_its_own_fetches_can_have_it(before: int, visible: int) -> None:
     """Of a follower, or a fetch that waits for more than a byte, they do not tell."""
-    others = np.array([5, before, 190, 300])
-    found = shown(LAST, TOLD, requests_of(FETCHES))
-    assert visible_from(others, found, True).tolist() == [ALWAYS, visible, 190, 300]
-    assert visible_from(others, found, False).tolist() == [ALWAYS, before, 190, 300]
+    assert when_visible([5, before, 190, 300], True) == [ALWAYS, visible, 190, 300]
+    assert when_visible([5, before, 190, 300], False) == [ALWAYS, before, 190, 300]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from schemas.tables.steps import CLOSED_RESPONSES
 from tests.unit.replay.closed_units import Client, Part, replayed
 from tests.unit.replay.memory_events import HEARTBEAT, Row, batches, fetch, of_group, row
 from tests.unit.replay.memory_traces import bounds_of, trace_of
+from udfs.facts.arrow_tables import arrow_schema, stream_of
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4
 from udfs.replay.fetch.client_pace import as_captured_clients
 from udfs.replay.fetch.closed_responses import Kept
@@ -36,9 +39,11 @@ def limits_of(*max_bytes: int) -> FetchLanes:
 
 def response(lane: int, time: int, came: int, held: int | None, size: int, **columns: int | str | None) -> Row:
     """A response of the closed loop with one partition's records, 10 bytes each."""
-    given = {"connection_id": 0, "partitions": min(size, 1), "exchange_no": time, **columns}
-    rows = {"lane": lane, "time": time, "came": came, "held": held, "returned_bytes": size, "records": size // 10}
-    return row("consumer", "app", kind=RESPONSE, **rows, **given)
+    of = {"number": time, "connection_id": 0, "time": time, "came": came, "held": held, "returned_bytes": size}
+    rows = pa.RecordBatch.from_pylist(
+        [{**of, "records": size // 10, "partitions": min(size, 1)}], schema=arrow_schema(CLOSED_RESPONSES)
+    )
+    return row("consumer", "app", kind=RESPONSE, lane=lane, time=time, responses=stream_of(rows), **columns)
 
 
 # Two fetches with 60 record bytes in 100 and 30 in 70 (20 bytes each take 1 us), and a coordinator's connection.

@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from schemas.tables.steps import MEMORY_EVENTS
 from tests.packed import unpack
 from tests.unit.replay.captured_reader import SIZE, batch_rows, catch_up, lanes_of, reads_of
+from udfs.facts.arrow_tables import unpack_rows
+from udfs.replay.fetch.client_order import SHUFFLE
+from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.replay.fetch.fetch_replay import replay_fetches
+from udfs.replay.fetch.fetch_replay import Others, replay_fetches
+from udfs.replay.memory import response_events as response_events_module
+from udfs.replay.memory.memory_trace import CONSUMER
 from udfs.replay.memory.replayed_fetches import replayed_fetches
-from udfs.replay.memory.response_events import consumers_response_events
+from udfs.replay.memory.response_events import response_events, room_for
 
 LIMITS = lanes_of(AS_CAPTURED, SIZE, 10 * SIZE)
 
 
+def events(reads: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return pa.Table.from_batches(replayed_fetches(reads, LIMITS)).to_pylist()
+
+
+def responses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of one row after the other."""
+    streams = (pa.scalar(row["responses"], pa.binary()) for row in rows if row["responses"])
+    return [response for stream in streams for part in unpack_rows(stream) for response in part.to_pylist()]
+
+
+def test_they_are_the_same_however_many_are_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = reads_of(batch_rows() + catch_up(reconnects=8), 10_000).to_batches()
+    together = events(reads)
+    monkeypatch.setattr(response_events_module, "RESPONSES_A_ROW", 2)
+    apart = events(reads)
+    assert len(apart) > len(together)
+    assert responses(apart) == responses(together)
+    in_order = [(row["lane"], row["time"], row["exchange_no"]) for row in apart if row["responses"]]
+    assert in_order == sorted(in_order)
+
+
+def test_lanes_that_shuffle_go_by_their_names() -> None:
+    shuffled = replace(LIMITS, consumer_client=LIMITS.consumer_client._replace(order=np.full(3, SHUFFLE)))
+    named = [replace(lanes, names=("a", "b", "c")) for lanes in (LIMITS, shuffled)]
+    assert LIMITS.are_as(named[0], CONSUMER)
+    assert not shuffled.are_as(named[1], CONSUMER)
+    assert not LIMITS.are_as(named[1], CONSUMER)
+
+
 @pytest.mark.parametrize("most", [1, 7, 10_000])
-def test_they_are_the_same_beside_a_replay_of_fetches_in_other_lanes_and_alone(most: int) -> None:
+@pytest.mark.parametrize("lanes", [lanes_of(AS_CAPTURED, 3 * SIZE), LIMITS], ids=["others", "same"])
+def test_they_are_the_same_beside_a_replay_of_fetches_in_other_lanes_or_the_same_and_alone(
+    lanes: FetchLanes, most: int
+) -> None:
     reads = reads_of(batch_rows() + catch_up(reconnects=8), most).to_batches(max_chunksize=most)
-    alone = pa.Table.from_batches(replayed_fetches(reads, LIMITS)).to_pylist()
-    others = partial(consumers_response_events, limits=LIMITS)
-    packed = replay_fetches(reads, lanes_of(AS_CAPTURED, 3 * SIZE), "run", others)
+    alone = events(reads)
+    packed = replay_fetches(reads, lanes, "run", Others(LIMITS, room_for, response_events))
     of_memory = [batch for batch in packed if batch["table"][0].as_py() == MEMORY_EVENTS.name]
     assert len({row["lane"] for row in alone}) == len(LIMITS.names)
     assert [row for batch in unpack(of_memory) for row in batch.to_pylist()] == alone

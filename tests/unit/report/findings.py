@@ -17,7 +17,7 @@ from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.table import Table
 
-KAFKA = "4.3, from the versions of APIs that brokers offer"
+KAFKA = "4.3, from the API versions that brokers offer"
 BY_NUMBER = {question.number: question for question in QUESTIONS}
 AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 _EMPTY: Mapping[str, Any] = {

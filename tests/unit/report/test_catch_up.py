@@ -84,5 +84,5 @@ def test_without_a_lag_there_is_nothing_to_show_and_that_is_said(plotted: object
     assert callable(plotted)
     with pytest.raises(Unplotted, match="no consumer lagged"):
         plotted(lagging({LANES[0]: [0, 0]}, {LANES[0]: [9]}))
-    with pytest.raises(Unplotted, match="no consumer lagged for longer than a bucket"):
+    with pytest.raises(Unplotted, match="no consumer lagged for longer than one time bucket"):
         plotted(lagging({LANES[0]: [5, 0]}, {LANES[0]: [9]}))

@@ -73,7 +73,7 @@ def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: 
     found = findings(rows, {"partition_limits": ["captured"]})
     told = sentence(found, 3)
     assert "broker 1 has most replicas, 4 of 7 on 2 brokers" in told
-    assert ("where 1 change put them is drawn" in told) is is_said
+    assert ("placement by 1 change is drawn" in told) is is_said
 
 
 def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None:
@@ -81,8 +81,8 @@ def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None
     lanes, names = [row_of(t, scenario="captured", tried=3)], {"partition_limits": ("captured",)}
     limits = [Row(**{c.refused_by: f"max.{of}partitions", c.limit_from: 26}) for of in ("broker.", "")]
     told, unknown = (sentence(findings({limit_lanes: lanes, safe: of}, names), 15) for of in (limits, limits[1:]))
-    assert "from max.broker.partitions=26 or max.partitions=26 on nothing is refused" in told
-    assert "from max.partitions=26 on nothing is refused" in unknown
+    assert "from max.broker.partitions=26 or max.partitions=26 on, nothing is refused" in told
+    assert "from max.partitions=26 on, nothing is refused" in unknown
     assert ["what max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]
     named = {brokers_over_time: [Row(broker=1, at=AT, partitions=1, last=1)], safe: limits[1:]}
     assert not answer(findings({limit_lanes: lanes, **named}, names), BY_NUMBER[3]).is_answered
@@ -101,7 +101,9 @@ def test_of_lanes_that_refuse_as_much_the_first_asked_for_is_told_and_what_both_
     by_client = (("ops", "max.partitions", 3), ("team", "max.broker.partitions", 2), ("team", "max.partitions", 2))
     rows = [refusal(lane, *client) for lane in names[1:] for client in by_client]
     told = sentence(findings({limit_lanes: lanes, refusals: rows}, {"partition_limits": names}), 15)
-    assert told == ("With max.partitions=9, 6 of 9 captured requests to change topics are refused, most of team (4).")
+    assert told == (
+        "With max.partitions=9, 6 of 9 captured requests to change topics are refused, most of them from team (4)."
+    )
 
 
 def test_what_kafka_itself_refuses_is_not_told_as_refused_by_a_limit() -> None:
@@ -114,8 +116,8 @@ def test_what_kafka_itself_refuses_is_not_told_as_refused_by_a_limit() -> None:
         rows = [refusal(names[1], "ops", "partitions per request", 2), *of_limit]
         return sentence(findings({limit_lanes: lanes, refusals: rows}, {"partition_limits": names}), 15)
 
-    assert told(0) == "Nobody's, of 3 captured requests to change topics in the lanes replayed."
-    assert told(1).endswith("1 of 3 captured requests to change topics is refused, most of team (1).")
+    assert told(0) == "Nobody's, of 3 captured requests to change topics in the replayed lanes."
+    assert told(1).endswith("1 of 3 captured requests to change topics is refused, most of them from team (1).")
 
 
 def test_brokers_that_have_as_many_replicas_as_the_fullest_are_counted() -> None:
@@ -135,8 +137,8 @@ def test_requests_that_only_a_refusal_brings_about_are_told_apart_from_captured_
     rows = {limit_lanes: lanes, refusals: [refusal(names[1], "ops", "max.partitions", 44)]}
     told = sentence(findings(rows, {"partition_limits": names}), 15)
     assert told == (
-        "With max.partitions=9, 44 of 52 captured requests to change topics are refused, most of ops (44); 13 of the "
-        "52 ask again for a topic that was refused."
+        "With max.partitions=9, 44 of 52 captured requests to change topics are refused, most of them from ops (44); "
+        "13 of the 52 ask again for a topic that was refused."
     )
 
 

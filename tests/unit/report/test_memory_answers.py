@@ -66,11 +66,11 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
     found = {lanes: [row("consumers", LANES[0])], hungry_consumers: [row_of(CONSUMER_MEMORY)], **asked}
     told = bounded(findings(found, {ALGORITHM: LANES}))
     assert told.startswith(
-        "As captured nobody waits from buffer.memory of consumers (KIP-81, a proposal) of 101 B on, though the "
-        "proposal's prototype takes none but a pool larger than fetch.max.bytes, here 50.0 MiB; "
+        "As captured, nobody waits from buffer.memory of consumers (KIP-81, a proposal) of 101 B on, though the "
+        "proposal's prototype accepts only a pool larger than fetch.max.bytes, here 50.0 MiB; "
     )
     (advised,) = advice(findings(found, {ALGORITHM: LANES}))
-    assert "none but a pool larger than fetch.max.bytes, here 50.0 MiB" in advised.advice
+    assert "only a pool larger than fetch.max.bytes, here 50.0 MiB" in advised.advice
 
 
 def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
@@ -78,7 +78,7 @@ def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
     found = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: []}
     found[fetching_consumers] = [Row(max_bytes=64)]
     told = bounded(findings(found, {ALGORITHM: LANES}))
-    assert told.endswith("; nobody would wait in any of the pools replayed, the smallest of 1.0 KiB.")
+    assert told.endswith("; nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
 
 
 def test_it_says_how_much_a_variant_takes_for_used_beyond_what_is() -> None:
@@ -97,7 +97,7 @@ def test_a_producer_has_neither_bound_nor_depleted_time() -> None:
 def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
     """queued.max.request.bytes is not below socket.request.max.bytes, 100 MiB unless stated (KafkaConfig)."""
     (small,) = advice(findings({lanes: [row("brokers", LANES[0])]}, {ALGORITHM: LANES}))
-    assert small.advice == "100.0 MiB, the least that Kafka takes (socket.request.max.bytes): 101 B would do"
+    assert small.advice == "100.0 MiB, the least that Kafka accepts (socket.request.max.bytes): 101 B would do"
     assert "headroom" not in small.cost
     (large,) = advice(findings({lanes: [row("brokers", LANES[0], smallest=200 << 20)]}, {ALGORITHM: LANES}))
     assert large.advice == "200.0 MiB: the smallest in which nobody waits as captured"
@@ -124,7 +124,7 @@ def test_waits_of_producers_are_told_with_what_makes_them_too_long() -> None:
     for side, is_too_long in (("producers", True), ("brokers", False)):
         (told,) = advice(findings({lanes: [row(side, LANES[0]), row(side, LANES[1], waits=9)]}, {ALGORITHM: LANES}))
         assert "somebody waits up to" in told.cost
-        assert ("too long where the producer is busy" in told.cost) == is_too_long
+        assert ("an overestimate if the producer is busy" in told.cost) == is_too_long
 
 
 def one_of_client(others: int = 0, **columns: object) -> Row:
@@ -139,7 +139,7 @@ def test_what_is_held_is_told_in_words_and_that_processes_are_not_told_apart() -
     assert "0 of responses at a time, nothing for 99 % of the time" in told()
     assert "100 B or less for 99 % of the time" in told(used_bytes_p99=100)
     assert "several processes" not in told()
-    assert "1 response to the end, for no fetch shows that all of it was taken" in told(pinned_responses=1)
+    assert "1 response held to the end, as no fetch shows that all was taken" in told(pinned_responses=1)
     assert "to the end" not in told()
     assert "with 1 broker and 2 partitions" in told(brokers=1, partitions=2)
     assert "several processes seem to share that client.id and address" in told(others=7)
@@ -176,8 +176,8 @@ def test_what_a_pool_costs_is_told_of_the_one_consumer_that_it_slows_most() -> N
         bounded, row("consumers", LANES[0]), row("consumers", LANES[1]), row("consumers", LANES[2]), slow=slow
     )
     assert told.endswith(
-        "; with buffer.memory=1 KiB that of app, whom it slows most, is used up 25.0 % of the time, and a response "
-        "waits up to 40 ms; throughput is 95.0 % of the captured."
+        "; with buffer.memory=1 KiB, the pool of app, which is slowed most, is used up 25.0 % of the time, and a "
+        "response waits up to 40 ms; throughput is 95.0 % of the captured one."
     )
 
 
@@ -185,7 +185,7 @@ def test_a_consumer_that_is_slow_by_its_fetch_limits_alone_does_not_wait_for_mem
     """In closed loop small limits alone are slower than the captured ones, whatever the pool."""
     slow = (slowed("consumer.fetch.max.bytes=1MiB", "app", throughput_ratio=0.9),)
     told = answer(bounded, row("consumers", LANES[0]), row("consumers", LANES[1]), slow=slow)
-    assert told.endswith("; nobody would wait in any of the pools replayed, the smallest of 1.0 KiB.")
+    assert told.endswith("; nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
 
 
 def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
@@ -193,7 +193,7 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
         most = one_of_client(record_bytes=100, **columns)
         return needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
 
-    assert "what 7 compressed batches are uncompressed was not measured" in told(
+    assert "uncompressed size of 7 compressed batches not measured" in told(
         unmeasured_batches=7, decompressed_bytes=None
     )
     assert "uncompressed 2.5 times as much" in told(decompressed_bytes=250)
@@ -204,7 +204,7 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
 def test_where_more_is_held_than_kip_74_bounds_what_lets_it_is_said(held: int, is_more: bool) -> None:
     most = one_of_client(record_bytes=100, used_bytes_max=held, memory_bound_bytes=2000)
     told = needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
-    assert ("but for first batches of responses, which come whole however large" in told) == is_more
+    assert ("which first batches of responses exceed, since these come whole however large" in told) == is_more
 
 
 def test_what_is_held_under_other_fetch_limits_is_told_without_the_replay_of_them() -> None:

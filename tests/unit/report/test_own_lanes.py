@@ -76,7 +76,7 @@ def test_the_answer_on_pools_names_no_setting_of_brokers_or_producers() -> None:
     rows = [memory_row("consumers", "captured"), memory_row("consumers", lane, waits=3)]
     asked = {memory_lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: [slow]}
     found = findings(asked, {MEMORY: ("captured", lane)})
-    assert "; with buffer.memory=1 MiB that of app, whom it slows most" in sentence(found, 12)
+    assert "; with buffer.memory=1 MiB, the pool of app, which is slowed most" in sentence(found, 12)
     (told,) = advice(found)
     assert "; with buffer.memory=1 MiB somebody waits up to" in told.cost
 
@@ -85,7 +85,7 @@ def test_a_pool_without_bound_is_a_lane_like_any_other() -> None:
     lanes = ("captured", "consumer.buffer.memory=none", POOL)
     rows = [memory_row("consumers", lane) for lane in lanes]
     found = findings({memory_lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)]}, {MEMORY: lanes})
-    assert "nobody would wait in any of the pools replayed, the smallest of 1.0 MiB" in sentence(found, 12)
+    assert "nobody would wait in any of the replayed pools, the smallest of which is 1.0 MiB" in sentence(found, 12)
 
 
 def closed(lane: str, wait: float) -> Row:
@@ -102,5 +102,5 @@ def test_limits_of_followers_alone_are_no_other_lane_of_consumers() -> None:
     lanes = ("captured", "replica.fetch.max.bytes=16KiB")
     found = findings({closed_lanes: [closed(lane, 105) for lane in lanes]}, {FETCH_LIMITS: lanes})
     assert "replica" not in sentence(found, 7)
-    assert "other limits are tried by --set" in sentence(found, 6)
+    assert "exceed; --set" in sentence(found, 6)
     assert not advice(found)

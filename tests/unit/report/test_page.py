@@ -98,12 +98,12 @@ def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None
     told = page("/lake", known(), findings({fidelity: given}))
     glossary = told.partition("What the reasons mean")[2].partition("</details>")[0]
     assert re.findall("<dt>(.*)</dt>", glossary) == ["another_connection"]
-    assert "perhaps of another process of the same <code>client.id</code> and address." in glossary
+    assert "perhaps from another process with the same <code>client.id</code> and address." in glossary
     assert told.index("What to trust") < told.index("What the reasons mean") < told.index('id="glance"')
 
 
 def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:
-    assert "No plot: the estimates of producers are not replayed here, <code>--set=" in written()
+    assert "No plot: the estimates of producers were not replayed: <code>--set=" in written()
 
 
 def test_a_plot_and_a_table_have_names_for_those_who_do_not_see_them() -> None:
@@ -147,6 +147,6 @@ def test_the_name_of_a_column_may_go_on_behind_a_dot_so_that_a_setting_does_not_
 
 def test_of_several_clusters_the_page_says_which_is_replayed() -> None:
     """Its id is from the wire."""
-    told = "Of cluster {} alone, one of several that they show."
+    told = "Only cluster {} is replayed, one of several that they show."
     assert told.format("&lt;b&gt;other") in page("/lake", known(cluster_id="<b>other"), findings(rows()))
     assert told.partition(" {}")[0] not in page("/lake", known(), findings(rows()))

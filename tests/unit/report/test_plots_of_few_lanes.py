@@ -74,8 +74,8 @@ def codecs(uncompressed: int | None) -> Findings:
 @pytest.mark.parametrize(
     ("plotted", "found", "why"),
     [
-        (cut_by_lane, limits("captured"), "no other limits were replayed"),
-        (overrides_by_lane, limits("captured"), "no other limits were replayed"),
+        (cut_by_lane, limits("captured"), "only the captured limits were replayed"),
+        (overrides_by_lane, limits("captured"), "only the captured limits were replayed"),
         (rates_by_size, sizes("captured", "producer.batch.size=16KiB"), "fewer than two values of batch.size"),
         (estimate_curves, spans(0), "too few batches"),
         (memory_curves, held(("captured",), seconds=1), "at one moment only"),
@@ -114,7 +114,7 @@ def test_a_batch_size_has_one_point_a_producer_whatever_is_set_beside_it() -> No
     small, large = "producer.batch.size=16KiB", "producer.batch.size=64KiB"
     plot = rates_by_size(sizes(small, f"{small},split.profile=kip", large))
     assert [(row["size"], row["rate"]) for row in plot.rows] == [(16 << 10, 0.5), (64 << 10, 0.1)]
-    assert plot.says.endswith("by batch.size, the most with whatever else is set")
+    assert plot.says.endswith("by batch.size, the highest over all other settings")
 
 
 def test_only_lanes_with_a_pool_are_said_to_be_under_the_proposal() -> None:

@@ -104,26 +104,26 @@ def test_a_table_that_a_run_has_not_is_not_asked() -> None:
 def test_starvation_that_other_limits_end_is_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 0, 34, 900)), 7)
     assert "orders-7 of billing waited longest, 105 ms" in told
-    assert "40.0 % of the bytes that its consumer's fetches found to be read and 10.0 % of those they got" in told
-    assert "it is the limits: with fetch.max.bytes=50 MiB nobody waits" in told
+    assert "40.0 % of the bytes available to its consumer's fetches and 10.0 % of the bytes they got" in told
+    assert "the limits are the cause: with fetch.max.bytes=50 MiB nobody waits" in told
 
 
 def test_starvation_that_no_lane_ends_is_not_called_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 99, 34, 900)), 7)
-    assert "it is the limits" not in told
+    assert "the limits are the cause" not in told
     assert "with fetch.max.bytes=50 MiB the longest wait is 99 ms" in told
 
 
 def test_nobody_is_said_to_wait_where_nobody_does() -> None:
     told = sentence(fetch_limits(lane("captured", 0, 270, 500)), 7)
     assert told == (
-        "With the captured limits no partition of a consumer got nothing from a fetch while it had records."
+        "With the captured limits, no consumer partition came away empty from a fetch while it had records."
     )
 
 
 def test_where_no_lane_has_anybody_wait_that_is_said_once() -> None:
     told = sentence(fetch_limits(lane("captured", 0, 270, 500), lane(LARGE, 0, 34, 900)), 7)
-    assert told.endswith("while it had records, nor in any other lane replayed.")
+    assert told.endswith("while it had records, nor in any other replayed lane.")
 
 
 def test_a_wait_that_only_another_lane_has_is_told_as_that_lanes() -> None:
@@ -139,7 +139,7 @@ def test_a_wait_that_only_another_lane_has_is_told_as_that_lanes() -> None:
 def test_who_waited_and_was_served_within_the_clocks_tick_is_not_nobody() -> None:
     waits = Row(**(lane("captured", 0, 270, 500).asDict() | {"waiting": 2}))
     told = sentence(fetch_limits(waits, lane(LARGE, 0, 34, 900)), 7)
-    assert "2 partitions of consumers got nothing from a fetch though there was something; orders-7 of billing" in told
+    assert "2 consumer partitions came away empty from a fetch although there were records; orders-7 of billing" in told
     (advised,) = advice(fetch_limits(waits, lane(LARGE, 9, 34, 900)))
     assert advised.advice == "Keep it: no wait is longer than 0 ms"
 
@@ -171,9 +171,9 @@ def test_what_nobody_can_set_is_not_advised() -> None:
 def test_what_a_consumer_holds_is_told_beside_its_own_bound() -> None:
     """Another consumer, of more partitions, has the largest bound of the lane."""
     assert "up to 500 B of records" in (told := sentence(fetch_limits(lane("captured", 0, 270, 500)), 6))
-    assert "for that consumer 8.0 MiB; other limits" in told
+    assert "its bound is 8.0 MiB, min(brokers x" in told
     (kept,) = advice(fetch_limits(lane("captured", 0, 30, 9 << 20), lane(LARGE, 0, 30, 9 << 20)))
-    assert "up to 9.0 MiB of records, 8.0 MiB at KIP-74's bound, but for first batches of responses" in kept.cost
+    assert "up to 9.0 MiB of records, 8.0 MiB at KIP-74's bound, which first batches of responses exceed" in kept.cost
 
 
 def test_limits_that_nothing_improves_are_kept() -> None:
@@ -231,10 +231,10 @@ def sessions(captured_refused: int, zero_harm: int, taken: int, at_most: int | N
 def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=8)
     assert sentence(found, 9).startswith(
-        "From 16 slots (8 shards) of a broker on nobody in the capture is refused or evicted; as captured 75.0 %"
+        "From 16 slots (8 shards) per broker on, nobody in the capture is refused or evicted; as captured, 75.0 %"
     )
     (told,) = advice(found)
-    assert told.advice == "16: from there on nobody is refused or evicted"
+    assert told.advice == "16: from there on, nobody is refused or evicted"
 
 
 def lost_sessions(captured_refused: int, full: int, full_with_fewer_slots: int) -> Findings:
@@ -258,12 +258,12 @@ def lost_sessions(captured_refused: int, full: int, full_with_fewer_slots: int) 
 
 def test_full_fetches_that_only_fewer_slots_would_change_are_not_for_want_of_slots() -> None:
     told = sentence(lost_sessions(captured_refused=0, full=35, full_with_fewer_slots=44), 8)
-    assert told.endswith("35.0 % of all fetches were full ones, none of them for want of slots.")
+    assert told.endswith("35.0 % of all fetches were full ones, none of them for lack of slots.")
 
 
 def test_lost_sessions_that_no_lane_spares_are_not_called_harmless() -> None:
     told = sentence(lost_sessions(captured_refused=9, full=44, full_with_fewer_slots=44), 8)
-    assert told.endswith("44.0 % of all fetches were full ones, which no number of slots replayed makes fewer.")
+    assert told.endswith("44.0 % of all fetches were full ones, which no replayed number of slots reduces.")
 
 
 def test_full_fetches_that_the_replay_does_not_give_are_not_called_inevitable() -> None:
@@ -274,8 +274,8 @@ def test_full_fetches_that_the_replay_does_not_give_are_not_called_inevitable() 
     ]
     found = findings({**rows, session_lanes: replayed}, {"session_cache": [row.scenario for row in replayed]})
     assert sentence(found, 8).endswith(
-        "44.0 % of all fetches were full ones, 1.0 % in the replay of the captured settings, which does not give the "
-        "captured refusals."
+        "44.0 % of all fetches were full ones, 1.0 % in the replay of the captured settings, which does not reproduce "
+        "the captured refusals."
     )
 
 
@@ -301,8 +301,8 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
     rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
     other = findings({**found.rows, session_lanes: rows}, found.lanes)
     assert (
-        "; as captured 75.0 % of the full fetches that want a session are refused "
-        "(0 % in the replay of the captured settings), and in the replay 0 sessions are evicted"
+        "; as captured, 75.0 % of the full fetches that want a session are refused (0 % in the replay of the captured "
+        "settings), and in the replay 0 sessions are evicted"
     ) in sentence(other, 9)
 
 
@@ -310,9 +310,9 @@ def test_evictions_of_a_replay_are_not_told_beside_refusals_that_it_does_not_giv
     found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
     rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
     other = findings({**found.rows, session_lanes: rows, evictions: []}, found.lanes)
-    assert sentence(other, 10).endswith("every other replayed, though the capture has 30 refusals.")
+    assert sentence(other, 10).endswith("any other replayed one, though the capture has 30 refusals.")
     (told,) = advice(other)
-    assert told.now == "75.0 % refused, which the replay of it does not give"
+    assert told.now == "75.0 % refused, which the replay does not reproduce"
     (told,) = advice(found)
     assert told.now == "75.0 % refused, 0 evicted"
 
@@ -338,10 +338,10 @@ def test_slots_are_advised_for_the_shards_that_brokers_have() -> None:
 def test_slots_that_cannot_have_been_in_force_are_not_kept() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
     (told,) = advice(found)
-    assert told.advice == "16: from there on nobody is refused or evicted"
+    assert told.advice == "16: from there on, nobody is refused or evicted"
     assert sentence(found, 9).endswith(
-        "; the capture allows 0 to 15 slots of a broker; 1,000, which was taken for the captured one, does not fit: "
-        "state it by --captured."
+        "; the capture allows 0 to 15 slots per broker; 1,000, which the replay took as captured, does not fit: state "
+        "it with --captured."
     )
     assert "--captured" not in sentence(sessions(captured_refused=30, zero_harm=16, taken=1000), 9)
 
@@ -365,7 +365,7 @@ def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
     rows = [split_lane(name, rate) for name, rate in zip(names, (0.09, 0.0, 0.005, 0.8), strict=True)]
     told = sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
     assert told.startswith(
-        "Of those replayed batch.size=30,000 is the largest with no more than 1 % of the batches split (0.50 % of the "
+        "Of those replayed, batch.size=30,000 is the largest with no more than 1 % of the batches split (0.50 % of the "
     )
     assert "with the captured settings the worst producer splits 9.0 % of its 80 batches to a topic" in told
 
@@ -390,7 +390,7 @@ def test_refused_batches_that_the_replay_does_not_give_are_told_with_the_answer(
     names = ["captured", "producer.batch.size=16KiB"]
     rows = {split_lanes: [split_lane(name, 0.0) for name in names], produced_codecs: [Row(refused=40)]}
     told = sentence(findings(rows, {"batch_split": names}), 4)
-    assert "though the capture has 40 batches refused as too large: state what was in force of batch.size" in told
+    assert "though the capture has 40 batches refused as too large: state the batch.size" in told
     rows[split_lanes] = [split_lane(name, 0.09) for name in names]
     assert "though the capture" not in sentence(findings(rows, {"batch_split": names}), 4)
 
@@ -400,7 +400,7 @@ def test_no_batch_size_is_called_safe_where_the_replay_lacks_the_refused_batches
     names = ["captured", "producer.batch.size=64KiB"]
     rows = [split_lane(name, 0.0) for name in names]
     found = findings({split_lanes: rows, produced_codecs: [Row(refused=40)]}, {"batch_split": names})
-    assert sentence(found, 4).startswith("The lanes replayed tell no safe batch.size: with the captured settings")
+    assert sentence(found, 4).startswith("The replayed lanes show no safe batch.size: with the captured settings")
     assert not advice(found)
     (told, _) = safe_lines(rows, unlike=40)
     assert told.startswith("  no batch.size is called safe: brokers refused 40 batches")
@@ -444,7 +444,9 @@ def test_a_lane_of_batches_has_what_decides_on_it() -> None:
 def test_producers_that_are_not_replayed_are_not_said_to_be_missing() -> None:
     for number in (4, 13):
         told = answer(findings(lanes={"batch_split": ("captured",)}), BY_NUMBER[number])
-        assert told.sentence.startswith("The capture shows no produce request of a Java client, whose estimate and")
+        assert told.sentence.startswith(
+            "The capture shows no produce request of a Java client, and only the Java client's"
+        )
 
 
 def test_estimates_that_did_not_come_back_are_counted_of_those_that_are_looked_at() -> None:

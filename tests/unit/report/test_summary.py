@@ -33,7 +33,7 @@ def test_tables_and_run_are_named() -> None:
 
 
 def test_of_several_clusters_the_screen_says_which_is_replayed() -> None:
-    told = "\n  cluster other is replayed alone, one of several that the captures show\n"
+    told = "\n  only cluster other is replayed, one of several that the captures show\n"
     assert told in summary("/lake", known(cluster_id="other"), findings())
     assert "cluster" not in summary("/lake", known(), findings()).partition("Answers")[0]
 

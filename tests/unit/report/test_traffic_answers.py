@@ -66,7 +66,7 @@ def test_refused_batches_are_counted_with_whose_they_are() -> None:
     rows = [sent("lz4", 10)]
     told = answer(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[2]).sentence
     assert told.startswith(
-        "Brokers refused 10 of 90 produced batches, of 40.0 KiB and more, most of billing to orders (10 of 90)"
+        "Brokers refused 10 of 90 produced batches, of 40.0 KiB or more, most of them from billing to orders (10 of 90)"
     )
 
 
@@ -93,7 +93,7 @@ def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_by
     codecs = [sent("lz4", 10), sent("none", 0)]
     told = answer(findings({produced_codecs: codecs, produced_topics: codecs}), BY_NUMBER[5]).sentence
     assert "90 of 180 produced batches here are compressed" in told
-    assert "of those to orders one with 50.0 KiB uncompressed was taken, and one of 40.0 KiB on the wire was" in told
+    assert "of those to orders one with 50.0 KiB uncompressed was accepted, and one of 40.0 KiB on the wire was" in told
 
 
 def test_one_batch_is_compressed_and_several_are() -> None:
@@ -118,7 +118,7 @@ def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
     asks = {f.client_id: "billing", "median": 1 << 18, f.max_bytes: 1 << 20}
     found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: [Row(**asks)]})
     assert answer(found, BY_NUMBER[16]).sentence == (
-        "Consumers had 2,048 fetches answered, with 2.0 MiB of records, 1,024 for a MiB; 50.0 % came back empty; of "
+        "Consumers got 2,048 fetches answered, with 2.0 MiB of records, 1,024 per MiB; 50.0 % came back empty; for "
         "billing, which sent most, half of the responses with records have 256.0 KiB or less, 25.0 % of its "
         "fetch.max.bytes."
     )
@@ -126,7 +126,7 @@ def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
 
 def test_consumers_whose_partitions_are_not_known_have_their_fetches_counted() -> None:
     found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: []})
-    assert answer(found, BY_NUMBER[16]).sentence.endswith("1,024 for a MiB; 50.0 % came back empty.")
+    assert answer(found, BY_NUMBER[16]).sentence.endswith("1,024 per MiB; 50.0 % came back empty.")
 
 
 def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() -> None:
@@ -138,8 +138,8 @@ def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() ->
         {open_lanes: rows, readers: [reader("consumer", 9, 1)]}, {ALGORITHM: [row.scenario for row in rows]}
     )
     assert (
-        "; none got one larger than the captured limits here, and 51 fetches would get one with fetch.max.bytes=1 KiB;"
-        in answer(found, BY_NUMBER[11]).sentence
+        "; here no fetch got a batch larger than the captured limits, and 51 fetches would get one with "
+        "fetch.max.bytes=1 KiB;" in answer(found, BY_NUMBER[11]).sentence
     )
 
 
@@ -176,7 +176,7 @@ def test_a_version_with_a_few_fetches_is_left_out_and_counted() -> None:
 def test_one_version_alone_is_nothing_to_compare() -> None:
     told = answer(findings({fetching_software: [software("java", "4.3.1", 2)]}), BY_NUMBER[18])
     assert not told.is_answered
-    assert told.sentence.startswith("No client fetches in two versions here (java 4.3.1): capture before and after")
+    assert told.sentence.startswith("No client fetches with two versions here (java 4.3.1): capture before and after")
 
 
 def test_two_clients_are_no_two_versions_of_one() -> None:
@@ -185,7 +185,7 @@ def test_two_clients_are_no_two_versions_of_one() -> None:
     assert not told.is_answered
     assert "(java 4.3.1, python 3.0.12)" in told.sentence
     unnamed = answer(findings({fetching_software: [software("", "", 2), software("", "1", 2)]}), BY_NUMBER[18])
-    assert "(none that says what it is)" in unnamed.sentence
+    assert "(none names its software)" in unnamed.sentence
 
 
 def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
@@ -194,8 +194,8 @@ def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
     told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
     assert "spread over 2 shards of 2 each" in told
     assert told.endswith(
-        ": with the captured settings 5 of 7 refusals and 1 of 3 evictions come while another of the broker's shards "
-        "has a free slot."
+        ": with the captured settings, 5 of 7 refusals and 1 of 3 evictions happen while another of the broker's "
+        "shards has a free slot."
     )
 
 
@@ -203,7 +203,7 @@ def test_that_nobody_was_refused_does_not_say_that_no_shard_was_full() -> None:
     counts = dict.fromkeys(("refused", "refused_despite_room", "evicted", "evicted_despite_room"), 0)
     of_shards = [Row(broker="1", shard=i, each=2, most=2, **counts) for i in (0, 1)]
     told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
-    assert told.endswith("its turn; with the captured settings nobody is refused or evicted.")
+    assert told.endswith("whose turn it was; with the captured settings nobody is refused or evicted.")
     c = SESSION_CACHE
     lane = {c.scenario: "captured", c.refused: 0, c.captured_refused: 1892}
     other = findings({shards: of_shards, lanes: [Row(**lane)]}, {"session_cache": ("captured",)})

@@ -43,7 +43,7 @@ def run(assumed: list[str], captured: str) -> KnownRun:
 
 
 def test_the_answer_names_the_release_and_how_it_is_known() -> None:
-    assert "; replayed was Kafka 4.3, from the versions of APIs that brokers offer;" in trusted(findings())
+    assert "; replayed as Kafka 4.3, from the API versions that brokers offer;" in trusted(findings())
 
 
 def test_requests_alone_answer_nothing_and_are_not_called_complete() -> None:
@@ -62,8 +62,8 @@ def of_request_logs() -> Findings:
 
 def test_of_request_logs_nobody_says_that_no_byte_is_missing() -> None:
     told = of_request_logs()
-    assert trusted(told).startswith("Request logs do not tell what is missing of the traffic; ")
-    assert "  Request logs do not tell what is missing of the traffic" in lost_lines(told)
+    assert trusted(told).startswith("Request logs do not show what traffic is missing; ")
+    assert "  Request logs do not show what traffic is missing" in lost_lines(told)
     assert [tile.number for tile in tiles(told)][:2] == ["7", "unknown"]
     assert trusted(findings()).startswith("0 % of the bytes on these connections are missing from the capture; ")
 
@@ -78,8 +78,8 @@ def test_a_capture_of_responses_alone_says_that_requests_may_be_missing() -> Non
     row = Row(protocol="other", connections=80, doubled_packets=0, one_sided=79)
     one_way = findings({apis: [], connections: [row]})
     hint = (
-        "of 79 connections only one side was captured; if they are Kafka's, capture both directions, for responses are "
-        "known by their requests"
+        "of 79 connections only one side was captured; if they are Kafka's, capture both directions, because "
+        "responses are recognised by their requests"
     )
     assert f"  {hint}" in lost_lines(one_way)
     assert trusted(one_way).startswith(f"No: the capture shows no request; {hint}; ")
@@ -141,18 +141,19 @@ def told_of(*counts: tuple[int, int]) -> str:
 
 def test_what_agrees_least_is_named_of_the_comparisons_with_ten_cases_and_the_others_are_counted() -> None:
     told = told_of((200, 199), (10, 9), (9, 0), (1, 0), (0, 0))
-    assert told == "; least agree in metric 1 (consumer), 90.00 % of 10, 2 comparisons of fewer than 10 cases left out."
-    assert told_of((200, 199), (10, 9)) == "; least agree in metric 1 (consumer), 90.00 % of 10."
+    left_out = "2 comparisons of fewer than 10 cases left out"
+    assert told == f"; agreement is lowest for metric 1 (consumer), 90.00 % of 10, {left_out}."
+    assert told_of((200, 199), (10, 9)) == "; agreement is lowest for metric 1 (consumer), 90.00 % of 10."
 
 
 def test_where_nothing_but_a_few_cases_differ_none_is_named() -> None:
-    assert told_of((200, 200), (1, 0)) == "; what differs is in comparisons of fewer than 10 cases."
+    assert told_of((200, 200), (1, 0)) == "; all differences are in comparisons of fewer than 10 cases."
     assert told_of((200, 200), (1, 1)) == "."
 
 
 def test_what_was_stated_to_be_in_force_is_told_apart_from_what_was_taken_for_a_default() -> None:
     known = run(
-        ["linger.ms", "kafka: 4.3, from the versions of APIs that brokers offer"],
+        ["linger.ms", "kafka: 4.3, from the API versions that brokers offer"],
         '{"broker.fetch.max.bytes": 57671680, "topic.a.max.message.bytes": 1048576, "linger.ms": 5, "kafka": "4.3"}',
     )
     assert known.stated == ["broker.fetch.max.bytes=55MiB", "topic.a.max.message.bytes=1MiB"]
@@ -177,13 +178,13 @@ def test_a_release_is_stated_or_told_or_the_newest() -> None:
     assert run(["kafka: 3.9, from what followers say of themselves"], "{}").kafka == (
         "3.9, from what followers say of themselves"
     )
-    assert run(["kafka"], "{}").kafka.endswith(", the newest that is followed, for the capture shows none")
+    assert run(["kafka"], "{}").kafka.endswith(", the newest supported, because the capture shows none")
 
 
 def test_each_replay_names_what_it_follows_and_what_lanes_try_beside_it() -> None:
     found = findings(lanes=LANES)
     assert semantics(found, "fetch_max_bytes") == (
-        "kafka=4.3; profile of the software that the capture shows, beside librdkafka"
+        "kafka=4.3; profile of the captured client software, beside librdkafka"
     )
     assert semantics(found, "batch_split") == "kafka=4.3; split.profile=today"
     assert semantics(found, "consumer_memory") == "memory.pool=non_strict; memory.variant=memory_pool"
@@ -223,7 +224,7 @@ def test_a_log_whose_clock_is_far_off_is_told_with_its_files_the_zone_taken_and_
     *_, told = lost_lines(findings({clocks: [logged], logs: [zone]}))
     assert told == (
         "  a request log's clock is +7,200 s from that of the packets; times without an offset in a.log, b.log.gz, "
-        "c.log, 1 more are taken to be of the zone Europe/Berlin, unless --log-zone states another"
+        "c.log, 1 more are read in the zone Europe/Berlin, unless --log-zone states another"
     )
 
 

@@ -69,8 +69,8 @@ class Fetches:
     """One connection's answered fetches in time order, int64[fetches] each; `records`, `size` of each response.
 
     ready: when what it returned was there to be read, at the latest; 0 or less where it was there before. stopped:
-    bool[fetches], the reader stood still before this fetch, which tells nothing of its pace. wait_us: the longest wait
-    that the fetches allow.
+    bool[fetches], the reader stood still before this fetch, which says nothing about its pace. wait_us: the longest
+    wait that the fetches allow.
     """
 
     request: Ints
@@ -169,7 +169,7 @@ def line(amounts: Ints, times: Ints) -> tuple[float, float]:
 
 @kernel
 def time_until(curves: Curves, which: int, amount: int) -> float:
-    """How long a curve's first `amount` takes (us); behind its end it takes what it did on average."""
+    """How long a curve's first `amount` takes (us); beyond its end, as long as on average."""
     low, high = curves.begin[which], curves.begin[which + 1]
     i = first_above(curves.amounts, low, high, amount)
     last = curves.amounts[high - 1]
@@ -184,5 +184,5 @@ def time_until(curves: Curves, which: int, amount: int) -> float:
 
 @kernel
 def time_of(curves: Curves, which: int, done: int, more: int) -> float:
-    """How long so much more takes behind what was done (us)."""
+    """How long so much more takes after what was done (us)."""
     return time_until(curves, which, done + more) - time_until(curves, which, done)

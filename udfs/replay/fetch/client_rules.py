@@ -17,7 +17,7 @@ FIRST_WITH_MAX_BYTES = 3
 def profile_of(seen: Observed, reader: str, request: Ints, partition: Ints) -> int:
     """The rules the reader follows: those of its software, else by whether it uses sessions, and keeps an order.
 
-    Brokers before 1.1 grant no session, and those before 2.4 are not told the software. request, partition: as
+    Brokers before 1.1 grant no session, and those before 2.4 do not learn the software. request, partition: as
     `keeps_order` takes them.
     """
     told = seen.limits[READS.profile]
@@ -33,7 +33,7 @@ def profile_of(seen: Observed, reader: str, request: Ints, partition: Ints) -> i
 def keeps_order(request: Ints, partition: Ints) -> bool:
     """Whether, of responses one after the other with records of the same partitions, most have them in one order.
 
-    Those of Kafka's own client have, for all that were given records move behind the others as they were
+    Those of Kafka's own client have, for all that received records move behind the others in the same order
     (CompletedFetch.drain and PartitionStates.moveToEnd of kafka-clients 4.3). librdkafka begins with the next partition
     each time. One partition tells nothing.
 

@@ -1,6 +1,6 @@
 """The broker of the closed loop: what a fetch finds, and when it is answered.
 
-What it finds is told by kafka.server.ReplicaManager.readFromLog, when it is answered by ReplicaManager.fetchMessages
+What it finds follows kafka.server.ReplicaManager.readFromLog; when it is answered follows ReplicaManager.fetchMessages
 and kafka.server.DelayedFetch.tryComplete (Kafka 4.3).
 """
 

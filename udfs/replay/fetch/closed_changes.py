@@ -146,7 +146,7 @@ def group(
 ) -> Group:  # fmt: skip
     """Changes whose columns may be one value for all. until: by default their time."""
     columns = (what, to, time if until is None else until, since, read_to)
-    return Group(time, *(np.broadcast_to(np.asarray(column, np.int64), time.shape) for column in columns))
+    return Group(time, *(c if isinstance(c, np.ndarray) else np.full(len(time), c) for c in columns))
 
 
 def just_after(column: Ints, times: Times, fetches: Ints) -> Ints:

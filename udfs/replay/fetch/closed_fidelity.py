@@ -1,4 +1,4 @@
-"""Does the closed loop at the captured settings go as the capture did? Verdicts with their reasons.
+"""Does the closed loop at the captured settings run as the capture did? Verdicts with their reasons.
 
 The metrics and their tolerances are those of the column `metric` of `fidelity`.
 """
@@ -99,7 +99,7 @@ def judge(intent: Intent, replayed: CapturedLane) -> Verdicts:
 
 
 def why_unchecked(intent: Intent) -> Drift | None:
-    """What keeps the connection from being checked."""
+    """Why the connection cannot be checked."""
     flags = intent.seen.flags
     if flags[READS.session_known] < intent.seen.reads:
         return Drift.SESSION_UNKNOWN

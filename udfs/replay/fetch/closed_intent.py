@@ -1,4 +1,4 @@
-"""From the captured fetches of a connection to what it would read in any lane: who wants which partitions, and when."""
+"""From a connection's captured fetches to what it would read in any lane: who wants which partitions, and when."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ from udfs.replay.fetch.client_order import JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.client_pace import ClientLanes, Fetches
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES, profile_of
 from udfs.replay.fetch.closed_changes import STOP, UNKNOWN, Changes, Moves, Placed, Times, changes_of
-from udfs.replay.fetch.closed_logs import Log, known_log, read_from_to, records_of, requests_of, rows_by
+from udfs.replay.fetch.closed_logs import (
+    Log,
+    by_partition,
+    known_logs,
+    read_from_to,
+    records_of,
+    requests_of,
+    told_of,
+)
 from udfs.replay.fetch.closed_unit import Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
+from udfs.replay.fetch.log_reach import Sought
 from udfs.replay.fetch.observed import FETCHED, SERVED, TOLD, UNSET, Columns, FirstRead, Observed, joined
 from udfs.time_units import ALWAYS, NEVER
 from udfs.wire.arrays import Ints, edges
@@ -68,12 +77,9 @@ def intent_of(seen: Observed, keys: list[str], reader: str, broker_max_bytes: in
     begin, horizon = int(request[0]), max(int(request[0]), int(response.max()))
     numbers, told = list(seen.first), joined(seen.told, TOLD)
     moves = Moves(*(np.concatenate(columns) for columns in zip(*seen.moves, strict=True)))
-    told_of, sought = told_by(numbers, told), offsets_by(numbers, moves)
-    requests, is_follower = requests_of(fetches), reader == FOLLOWER
-    logs = [
-        known_log(seen, keys[n], n, requests, told_of[place], sought[place], horizon, is_follower)
-        for place, n in enumerate(numbers)
-    ]
+    bounds = told_of(places_of(numbers, told[READS.partition]), len(numbers), told)
+    sought, requests = sought_by(seen, numbers, moves), requests_of(fetches)
+    logs = known_logs(seen, keys, requests, bounds, sought, horizon, reader == FOLLOWER)
     unit = unit_of([seen.first[n] for n in numbers], numbers, logs)
     kept = joined(seen.servings, SERVED)
     servings = servings_of(kept, numbers, logs, unit)
@@ -142,15 +148,12 @@ def places_of(numbers: list[int], of: Ints) -> Ints:
     return found
 
 
-def told_by(numbers: list[int], told: Columns) -> list[Columns]:
-    """What responses told, in the columns TOLD, by the places of the partitions."""
-    rows = rows_by(places_of(numbers, told[READS.partition]), len(numbers))
-    return [{name: column[of] for name, column in told.items()} for of in rows]
-
-
-def offsets_by(numbers: list[int], moves: Moves) -> list[Ints]:
-    """The offsets at which moves read, by the places of the partitions."""
-    return [moves.fetch_offset[of] for of in rows_by(places_of(numbers, moves.partition), len(numbers))]
+def sought_by(seen: Observed, numbers: list[int], moves: Moves) -> Sought:
+    """The offsets at which moves read, and the brokers before, by the places of the partitions."""
+    moved = [number for number in numbers if number in seen.moved_here]
+    partition = np.append(moves.partition, np.array(moved, np.int64))
+    offset = np.append(moves.fetch_offset, np.array([seen.moved_here[number] for number in moved], np.int64))
+    return Sought(*by_partition(places_of(numbers, partition), len(numbers), [offset]))
 
 
 def servings_of(kept: Columns, numbers: list[int], logs: list[Log], unit: Unit) -> Servings:
@@ -162,7 +165,7 @@ def servings_of(kept: Columns, numbers: list[int], logs: list[Log], unit: Unit) 
 
 
 def placed(moves: Moves, numbers: list[int], logs: list[Log], unit: Unit) -> Placed:
-    """The moves, placed in the unit's logs. Of a log that breaks off it is not told that a move leads elsewhere."""
+    """The moves, placed in the unit's logs. For a log that breaks off, it is not known that a move leads elsewhere."""
     partition = places_of(numbers, moves.partition)
     begin, _ = read_from_to(logs, unit, partition, moves.fetch_offset, np.zeros_like(moves.returned))
     _, expected = read_from_to(logs, unit, partition, moves.from_offset, np.maximum(moves.returned, 0))
@@ -218,7 +221,7 @@ def rules_of(intent: Intent, lanes: Lanes, clients: ClientLanes, seeds: Ints) ->
     profile = chosen(clients.profile, intent.profile)
     has_session = np.where(clients.profile == AS_CAPTURED, limits[READS.in_session] == 1, profile != LIBRDKAFKA)
     polls = clients.max_poll_records
-    # Where no response took two polls, the pace does not tell work beside a fetch from what delays it.
+    # Where no response took two polls, the pace cannot distinguish work beside a fetch from what delays it.
     is_told = intent.most_records > polls[0]
     overlaps = is_told | (clients.us_per_record != AS_CAPTURED) | (polls != polls[0])
     is_old = UNSET < limits[READS.api_version] < FIRST_WITH_MAX_BYTES

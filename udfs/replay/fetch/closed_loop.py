@@ -1,6 +1,6 @@
 """KIP-74 in closed loop: a client with Kafka's own rules fetches from a broker that reads as brokers do, in every lane.
 
-What the client asks next follows from what it was given. One unit is a reader with all its connections, its nodes:
+What the client asks next follows from what it received. One unit is a reader with all its connections, its nodes:
 one fetch is under way of each, and of a Java consumer one application takes the records of all, by poll(), in the
 order in which they come. closed_client.py and closed_broker.py name the classes of Kafka whose rules these are.
 """
@@ -36,7 +36,7 @@ from udfs.wire.kernel import kernel
 
 
 class CapturedLane(NamedTuple):
-    """What lane 0 does, to be held against the capture.
+    """What lane 0 does, to be compared with the capture.
 
     order: int64[n], the partitions that get records of the backlog; those of node k from order_from[k] on, as numbered
     in it, of which ordered[k] are there. pieces: int64[nodes, pieces], bytes got in each piece of the captured time.
@@ -54,7 +54,7 @@ class CapturedLane(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What becomes of a unit, in the sums of its reader.
+    """The outcome of a unit, in the sums of its reader.
 
     sent: int64[lanes] requests. finished: int64[lanes], 0 where something was left to be read. catch_up:
     int64[partitions, lanes] in us, NO_BACKLOG or NEVER. given_up: int64[partitions], 1 where the reader leaves a
@@ -272,7 +272,7 @@ def begin_lane(whole: Whole, rules: Rules, lane: int, states: Records, apps: Rec
 
 
 def end_lane(whole: Whole, lane: int, states: Records) -> None:
-    """Sum up what the lane came to."""
+    """Sum up the lane's outcome."""
     catch_up, out = whole.work.catch_up, whole.out
     out.sent[lane] += states["sent"].sum()
     if lane == 0:
@@ -311,7 +311,7 @@ def simulate(unit: Unit, rules: Rules, pace: Pace, course: Course, out: Outcome)
     )  # fmt: skip
     lanes = Rules._make(fixed)
     states, apps = np.zeros(nodes, STATE), np.zeros(nodes, APP)
-    for lane in range(rules.limit.shape[1]):  # none knows of another
+    for lane in range(rules.limit.shape[1]):  # lanes do not affect one another
         begin_lane(whole, lanes, lane, states, apps)
         run_lane(whole, lanes, lane, states, apps)
         end_lane(whole, lane, states)

@@ -1,4 +1,4 @@
-"""The closed loop of one reader: each of its connections in every lane, summed up, and held against the capture."""
+"""The closed loop of one reader: each of its connections in every lane, summed up and compared with the capture."""
 
 from __future__ import annotations
 
@@ -57,21 +57,23 @@ class ClosedReader:
         numbers = key_numbers(self.index, *parts)
         if reads.num_rows == 0:
             return numbers
-        columns, lengths = columns_of(reads, numbers), np.diff(fetch_from)
-        of_fetch = reads[READS.connection_id].to_numpy()[fetch_from[:-1]]
-        for connection in np.unique(of_fetch).tolist():
-            mine = of_fetch == connection
-            rows = np.repeat(mine, lengths)
-            kept = edges(lengths[mine])
-            first = int(np.flatnonzero(rows)[0])
-            seen = self.observed(connection, reads[READS.broker][first].as_py())
-            note_reads(seen, {k: v[rows] for k, v in columns.items()}, kept)
+        of_read, lengths = reads[READS.connection_id].to_numpy(), np.diff(fetch_from)
+        connections, fetches = np.unique(of_read[fetch_from[:-1]], return_inverse=True)
+        order = np.argsort(of_read, kind="stable")
+        columns = {name: column[order] for name, column in columns_of(reads, numbers).items()}
+        ends = np.searchsorted(of_read[order], connections, side="right")
+        for which, (connection, first, end) in enumerate(
+            zip(connections.tolist(), [0, *ends.tolist()], ends.tolist(), strict=False)
+        ):
+            seen = self.observed(connection, reads[READS.broker][int(order[first])].as_py())
+            mine = {name: column[first:end] for name, column in columns.items()}
+            note_reads(seen, mine, edges(lengths[fetches == which]))
         return numbers
 
     def nodes(self) -> dict[int, Observed]:
         """What was seen of each node: a connection, with those opened anew in its place; by the first one's id.
 
-        Where there are several processes, it is not told which connection replaces which: each is a node of its own.
+        If there are several processes, it is not known which connection replaces which: each is a node of its own.
         """
         seen = {connection: of for connection, of in self.connections.items() if of.fetches}
         return nodes_of(seen) if is_one_process(seen.values()) else seen
@@ -79,7 +81,7 @@ class ClosedReader:
 
 @dataclass(frozen=True)
 class ClosedTotals:
-    """What all connections of a reader come to.
+    """The totals of all connections of a reader.
 
     sent: int64[lanes] requests. finished: int64[lanes], 1 where all was read. catch_up: int64[partitions, lanes] in us,
     NO_BACKLOG or NEVER. given_up: int64[partitions], 1 where the reader left a backlog that lane 0 had not read, for

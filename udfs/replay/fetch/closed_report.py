@@ -1,4 +1,4 @@
-"""What a reader replayed in closed loop comes to, as rows of the gold tables."""
+"""The results of a reader replayed in closed loop, as rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def closed_rows(
 def catch_up_ms(took: npt.NDArray[np.int64], given_up: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
     """Catch-up times in ms, float64[partitions, lanes]: 0 without a backlog, nan for never.
 
-    took: in us. given_up: bool[partitions]. What the reader gave up tells none in any lane, so that lanes are compared
-    by the same partitions.
+    took: in us. given_up: bool[partitions]. What the reader gave up has none in any lane, so that lanes are compared by
+    the same partitions.
     """
     has_none = (took == NEVER) | given_up[:, np.newaxis]
     return np.where(has_none, np.nan, np.where(took == NO_BACKLOG, 0, took) / 1000)

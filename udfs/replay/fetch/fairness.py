@@ -68,7 +68,7 @@ def with_room(sums: Sums, partitions: int) -> Sums:
 
 @kernel
 def wait(sums: Sums, partition: int, lane: int, time: int) -> None:
-    """Note a fetch that got nothing of the partition though there was something."""
+    """Note a fetch that got nothing of the partition although there were records."""
     sums.empty[partition, lane] += 1
     sums.waiting[partition, lane] += 1
     if sums.waiting_since[partition, lane] == SERVED:

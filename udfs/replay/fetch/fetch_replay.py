@@ -15,7 +15,7 @@ from udfs.arrow import lists
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
-from udfs.replay.fetch.closed_reader import ClosedReader, Ready, closed_totals, ready
+from udfs.replay.fetch.closed_reader import ClosedReader, ClosedTotals, Ready, closed_totals, ready
 from udfs.replay.fetch.closed_report import closed_rows
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import Lanes, Reads, read_fetches
@@ -28,13 +28,18 @@ from udfs.wire.arrays import Bools, Ints, edges
 
 READER = (READS.client_id, READS.client_address, READS.reader)
 
-RowsOf = Callable[[Ready], Iterable[tuple[Table, pa.RecordBatch]]]
-"""Rows of tables that somebody else makes of a reader."""
 
+@dataclass(frozen=True)
+class Others:
+    """Rows of tables that somebody else makes of what readers get in closed loop.
 
-def nothing(reader: Ready) -> tuple[()]:
-    """No rows."""
-    return ()
+    limits: in these lanes. room: of a reader, the most responses of a lane that are kept for it; 0 for no rows of it.
+    rows: of a reader, and what it came to.
+    """
+
+    limits: FetchLanes
+    room: Callable[[Ready, FetchLanes], int]
+    rows: Callable[[Ready, ClosedTotals], Iterable[tuple[Table, pa.RecordBatch]]]
 
 
 def captured_lane(lanes: Lanes) -> Lanes:
@@ -72,17 +77,17 @@ class Replayed:
 
 
 def replay_fetches(
-    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, others: RowsOf = nothing
+    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, others: Others | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of READS, sorted by reader, request time, fetch and read position.
 
-    others: rows besides, made of each reader with answered fetches.
+    others: rows besides.
     """
     yield from packed_together(rows_of_readers(batches, lanes, run_id, others))
 
 
 def rows_of_readers(
-    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, others: RowsOf
+    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, others: Others | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one reader after the other."""
     for name, parts in by_key(whole_fetches(batches), READER):
@@ -94,14 +99,23 @@ def rows_of_readers(
         yield from all_rows(now, lanes, run_id, others)
 
 
-def all_rows(done: Replayed, lanes: FetchLanes, run_id: str, others: RowsOf) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def all_rows(
+    done: Replayed, lanes: FetchLanes, run_id: str, others: Others | None
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader all of whose fetches have come, in open loop and in closed loop."""
     yield from reader_rows(done, lanes, run_id)
     of = done.reader
     reader = ready(done.closed, (of.client_id, of.client_address, of.kind), lanes)
-    if reader is not None:
+    if reader is None:
+        return
+    room = others.room(reader, others.limits) if others else 0
+    if others is None or not room:
         yield from closed_rows(done, closed_totals(reader, lanes), lanes, run_id)
-        yield from others(reader)
+        return
+    are_same = lanes.are_as(others.limits, of.kind)
+    totals = closed_totals(reader, lanes, room if are_same else 0)
+    yield from closed_rows(done, totals, lanes, run_id)
+    yield from others.rows(reader, totals if are_same else closed_totals(reader, others.limits, room))
 
 
 def replay_part(now: Replayed, batch: pa.RecordBatch, lanes: Lanes) -> None:

@@ -1,8 +1,8 @@
 """Partitions that move to another broker: the reader goes on there from where it is at the one before, in every lane.
 
 When a partition has a new leader, or a reader turns to another replica, it keeps its position and what is buffered
-(SubscriptionState); what is under way is dropped. As with connections that are opened anew, the capture does not tell
-that from a reader that left and came back: see `reconnects` for what both have to have in common.
+(SubscriptionState); what is under way is dropped. As with reopened connections, the capture cannot distinguish that
+from a reader that left and came back: see `reconnects` for what both have to have in common.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def build_log(base: Ints, last: Ints, size: Ints, after: Ints, before: Ints) -> 
     base, at = np.unique(base, return_inverse=True)
     n = len(base)
     known_last, known_size = np.full(n, -1), np.zeros(n, np.int64)
-    # A broker may compress anew: what is fetched is what is in the log.
+    # A broker may recompress: what is fetched is what is in the log.
     for which in (after != ALWAYS, after == ALWAYS):
         known_last[at[which]], known_size[at[which]] = last[which], size[which]
     known_after, known_before = np.full(n, ALWAYS), np.full(n, NEVER)

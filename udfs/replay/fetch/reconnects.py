@@ -1,4 +1,4 @@
-"""Connections that a reader opens anew to a broker: in every lane it goes on from where it is in that lane.
+"""Connections that a reader reopens to a broker: in every lane it goes on from where it is in that lane.
 
 A client keeps its positions, its order of partitions and what is buffered when a connection breaks; its next one begins
 with a full fetch (FetchSessionHandler.handleError). The two are one node of the closed loop. The capture does not tell

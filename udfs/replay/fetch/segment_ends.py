@@ -1,8 +1,8 @@
 """Where a partition's segments end, as far as reads show it: a read never crosses into the next segment.
 
 A read that ended with a whole batch, below its limits, though the next batch was there, ended where the segment does
-(LogSegment.read of kafka-storage 4.3). One such read may be taken for anything, two make it sure; one that
-goes beyond refutes it, for the log cleaner joins segments.
+(LogSegment.read of kafka-storage 4.3). One such read proves nothing, two make it sure; one that goes beyond refutes it,
+because the log cleaner joins segments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a later leader's log does not have: batches that an earlier leader appended and that were truncated.
+"""What a later leader's log lacks: batches that an earlier leader appended and that were truncated.
 
 A leader that was behind begins its epoch at the end of its own log. Replicas that have more cut their logs there
 (KIP-101, KIP-279: ReplicaFetcherThread and UnifiedLog.truncateTo of Kafka 4.3). So epochs rise with the offset in a

@@ -43,7 +43,7 @@ MESSAGES = {
     REQUEST_PARTITIONS: "Excessively large number of partitions per request",
     REQUEST_RECORDS: "Unable to perform excessively large batch operation",
     MUTATION_QUOTA: "The controller mutation quota is used up",
-    REFUSED_BEFORE: "The topic is not there, for its creation was refused",
+    REFUSED_BEFORE: "The topic does not exist because its creation was refused",
 }
 
 

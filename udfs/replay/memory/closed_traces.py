@@ -15,22 +15,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
+from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.fetch.client_pace import line
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.drained import FETCH, RESPONSE, UNKNOWN, Exchanges
 from udfs.replay.memory.given_up import GivenUp, TakenOver, when_gone
-from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK, Trace
-from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, all_of, answered, trace_of_responses
+from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK
+from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, all_of
 from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Floats, Ints
 
 MOST_RESPONSES = 4 * MOST_EXCHANGES
 """Most responses of a process that are kept, of all lanes together: 64 bytes each."""
 
 
 class Responses(NamedTuple):
-    """Responses of the closed loop in the order of their requests, int64[n] each.
+    """Responses of the closed loop in the order of their requests, int64[n] each: the columns of CLOSED_RESPONSES.
 
     number: its own. connection: its id. held: us from came on, or NOT_GIVEN_BACK.
     """
@@ -84,17 +85,20 @@ class ClosedLoop:
 
     def _add_responses(self, batch: pa.RecordBatch) -> None:
         t = MEMORY_EVENTS
-        lane, left_out = numbers_of(batch, t.lane, 0), numbers_of(batch, t.left_out, 0)
-        names = (t.exchange_no, t.connection_id, t.time, t.came, t.held, t.returned_bytes, t.records, t.partitions)
-        rows = Responses(*(numbers_of(batch, name, NOT_GIVEN_BACK) for name in names))
-        room = max(MOST_RESPONSES - self.count, 0)
-        for number in np.unique(lane).tolist():
-            mine = lane == number
-            self.left_out[number] += int(left_out[mine].sum()) + int(mine[room:].sum())
-            kept = Responses(*(column[:room][mine[:room]] for column in rows))
-            self.parts.setdefault(number, []).append(kept)
-        self.count += min(len(lane), room)
+        lanes, left_out = (numbers_of(batch, name, 0).tolist() for name in (t.lane, t.left_out))
+        for lane, left, stream in zip(lanes, left_out, batch[t.responses], strict=True):
+            self.left_out[lane] += left
+            for responses in unpack_rows(stream):
+                self._add_lane(lane, responses)
         self.unchecked.update(reason for reason in batch[t.unchecked].unique().to_pylist() if reason)
+
+    def _add_lane(self, lane: int, responses: pa.RecordBatch) -> None:
+        room = max(MOST_RESPONSES - self.count, 0)
+        kept = responses.slice(0, room)
+        self.left_out[lane] += responses.num_rows - kept.num_rows
+        columns = (numbers_of(kept, column, NOT_GIVEN_BACK) for column in CLOSED_RESPONSES.columns)
+        self.parts.setdefault(lane, []).append(Responses(*columns))
+        self.count += kept.num_rows
 
     def responses(self, number: int) -> Responses:
         """All of one number's."""
@@ -108,29 +112,34 @@ class ClosedLoop:
 
 
 class Beside(NamedTuple):
-    """What a connection's responses take beside records: bytes in all, and for each partition with records; and how
-    long a byte takes to come (us)."""
+    """What connections' responses take beside records: bytes in all, and for each partition with records; and how long
+    a byte takes to come (us). float64[n] each."""
 
-    size: float
-    partition: float
-    byte_us: float
+    size: Floats
+    partition: Floats
+    byte_us: Floats
 
 
-def beside(rows: Exchanges) -> Beside:
-    """As measured on the captured fetches of a connection."""
+def beside(rows: Exchanges) -> tuple[float, float, float]:
+    """The columns of Beside as measured on the captured fetches of a connection."""
     size, partition = line(rows.served, np.maximum(rows.size - rows.returned, 0))
     took = np.maximum(rows.came - np.clip(rows.started, rows.asked, rows.came), 0)
-    return Beside(size, partition, float(took.sum()) / max(int(rows.size.sum()), 1))
+    return size, partition, float(took.sum()) / max(int(rows.size.sum()), 1)
+
+
+def of_connection(rows: Exchanges, connection: int) -> Exchanges:
+    """One connection's exchanges."""
+    mine = rows.connection == connection
+    return Exchanges(*(column[mine] for column in rows))
 
 
 def as_exchanges(found: Responses, captured: Exchanges, max_bytes: int) -> Exchanges:
     """The responses with all that exchanges have. captured: the captured fetches of the same connections."""
-    size, started = np.zeros_like(found.came), found.came.copy()
-    for connection in np.unique(found.connection).tolist():
-        mine = found.connection == connection
-        of = beside(Exchanges(*(column[captured.connection == connection] for column in captured)))
-        size[mine] = found.returned[mine] + np.round(of.size + of.partition * found.partitions[mine]).astype(np.int64)
-        started[mine] -= np.round(of.byte_us * size[mine]).astype(np.int64)
+    connections, which = np.unique(found.connection, return_inverse=True)
+    each = [beside(of_connection(captured, connection)) for connection in connections.tolist()]
+    of = Beside(*np.array(each).reshape(-1, len(Beside._fields)).T[:, which])
+    size = found.returned + np.round(of.size + of.partition * found.partitions).astype(np.int64)
+    started = found.came - np.round(of.byte_us * size).astype(np.int64)
     n, pinned, none = len(size), found.held == NOT_GIVEN_BACK, np.zeros_like(found.came)
     unknown = np.full(n, UNKNOWN)
     return Exchanges(
@@ -143,6 +152,8 @@ def as_exchanges(found: Responses, captured: Exchanges, max_bytes: int) -> Excha
 
 def with_given_up(found: Responses, left: Left, gathered: Gathered) -> Responses:
     """The responses, held until all that is given up of them is gone, too."""
+    if not len(left.response):
+        return found
     order = np.argsort(found.number, kind="stable")
     place = np.searchsorted(found.number[order], left.response)
     is_here = np.append(found.number[order], UNKNOWN)[place] == left.response
@@ -164,18 +175,17 @@ def taken_over_of(gathered: Gathered) -> TakenOver:
     return TakenOver(*map(np.concatenate, zip(none, *gathered.takeovers, strict=True)))
 
 
-def closed_exchanges(gathered: Gathered, closed: ClosedLoop, number: int, max_bytes: int) -> Exchanges:
-    """The exchanges of a process under the fetch limits of this number, in the order of their requests."""
+def closed_exchanges(
+    gathered: Gathered, captured: Exchanges, closed: ClosedLoop, number: int, max_bytes: int
+) -> Exchanges:
+    """The exchanges of a process under the fetch limits of this number, in the order of their requests.
+
+    captured: those of the capture that were answered.
+    """
     found = with_given_up(closed.responses(number), closed.left(number), gathered)
-    captured = answered(gathered)
     is_replayed = (captured.api_key == FETCH) & np.isin(captured.connection, found.connection)
     fetches, others = (Exchanges(*(column[rows] for column in captured)) for rows in (is_replayed, ~is_replayed))
     joined = zip(others, as_exchanges(found, fetches, max_bytes), strict=True)
     rows = Exchanges(*(np.concatenate(columns) for columns in joined))
     order = np.argsort(rows.asked, kind="stable")
     return Exchanges(*(column[order] for column in rows))
-
-
-def closed_trace(gathered: Gathered, closed: ClosedLoop, number: int, max_bytes: int) -> Trace:
-    """The same as the replay takes it. max_bytes: fetch.max.bytes of the fetches."""
-    return trace_of_responses(closed_exchanges(gathered, closed, number, max_bytes))

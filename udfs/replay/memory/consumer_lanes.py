@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +13,11 @@ from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.memory.closed_traces import ClosedLoop, closed_trace
-from udfs.replay.memory.drained import GIVEN_UP, RESPONSE
+from udfs.replay.memory.closed_traces import ClosedLoop, closed_exchanges
+from udfs.replay.memory.drained import GIVEN_UP, RESPONSE, Exchanges
 from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_state import Bounds, Sim, Trace
-from udfs.replay.memory.memory_trace import Gathered, answered, response_trace
+from udfs.replay.memory.memory_trace import Gathered, answered, trace_of_responses
 from udfs.replay.memory.producer_memory import Buffered
 from udfs.wire.arrays import Floats, Ints
 
@@ -26,10 +27,14 @@ CAPTURED = 0
 
 @dataclass
 class Consumed:
-    """A process's rows so far: as captured, and of the closed loop."""
+    """A process's rows so far: as captured, and of the closed loop.
+
+    traces: what is exchanged in closed loop by number of the fetch limits, as far as that was asked for.
+    """
 
     captured: Gathered = field(default_factory=Gathered)
     closed: ClosedLoop = field(default_factory=ClosedLoop)
+    traces: dict[int, Trace] = field(default_factory=dict)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take some rows of MEMORY_EVENTS, which follow those before in time."""
@@ -39,16 +44,28 @@ class Consumed:
         if responses.num_rows:
             self.closed.add(responses)
 
-    @property
-    def has_responses(self) -> bool:
-        """Whether anything was answered."""
-        return len(answered(self.captured).came) > 0
+    @cached_property
+    def answered(self) -> Exchanges:
+        """The exchanges of the capture that were answered, once all rows have come."""
+        return answered(self.captured)
+
+    @cached_property
+    def captured_trace(self) -> Trace:
+        """The same as the replay takes it."""
+        return trace_of_responses(self.answered)
 
     def trace(self, number: int, limits: FetchLanes) -> Trace:
-        """What is exchanged under the fetch limits of this number."""
-        if number == CAPTURED:
-            return response_trace(self.captured)
-        return closed_trace(self.captured, self.closed, number, self.max_bytes(number, limits))
+        """What is exchanged under the fetch limits of this number: under the captured ones what the capture shows."""
+        return self.captured_trace if number == CAPTURED else self.closed_trace(number, limits)
+
+    def closed_trace(self, number: int, limits: FetchLanes) -> Trace:
+        """What the closed loop exchanges under the fetch limits of this number."""
+        if number not in self.traces:
+            most = self.max_bytes(number, limits)
+            self.traces[number] = trace_of_responses(
+                closed_exchanges(self.captured, self.answered, self.closed, number, most)
+            )
+        return self.traces[number]
 
     def max_bytes(self, number: int, limits: FetchLanes) -> int:
         """The largest fetch.max.bytes asked for."""
@@ -108,6 +125,7 @@ def replays_of(
     Throughput under other limits is in records, for cut batches come twice, and is held against the closed loop under
     the captured limits without a bound, for it has its own pace.
     """
+    base = unhindered(consumed, bounds, limits) if (numbers != CAPTURED).any() else 0.0
     for number in np.unique(numbers).tolist():
         lanes = np.flatnonzero(numbers == number)
         sim = replay_unit(consumed.trace(number, limits), Bounds(*(column[lanes] for column in bounds)))
@@ -115,7 +133,7 @@ def replays_of(
             speed = ratio(speeds(sim, "bytes"), speeds(sim, "bytes")[0])
             record_bytes, left_out = consumed.captured.numbers["record_bytes"], 0
         else:
-            speed = ratio(speeds(sim, "records"), unhindered(consumed, bounds, limits))
+            speed = ratio(speeds(sim, "records"), base)
             record_bytes = int(consumed.closed.responses(number).returned.sum())
             left_out = consumed.closed.left_out[number]
         yield LanesReplayed(
@@ -126,12 +144,7 @@ def replays_of(
 
 def unhindered(consumed: Consumed, bounds: Bounds, limits: FetchLanes) -> float:
     """Records per us of the closed loop under the captured limits and the captured lane's bound."""
-    return float(speeds(replay_unit(closed_as_captured(consumed, limits), first_lane(bounds)), "records")[0])
-
-
-def closed_as_captured(consumed: Consumed, limits: FetchLanes) -> Trace:
-    """What the closed loop exchanges under the captured limits."""
-    return closed_trace(consumed.captured, consumed.closed, CAPTURED, consumed.max_bytes(CAPTURED, limits))
+    return float(speeds(replay_unit(consumed.closed_trace(CAPTURED, limits), first_lane(bounds)), "records")[0])
 
 
 def first_lane(bounds: Bounds) -> Bounds:

@@ -71,7 +71,7 @@ def rows_of_unit(unit: Unit, gathered: Sources, lanes: MemoryLanes) -> Iterator[
     if isinstance(gathered, Gathered):
         replayed = replay_unit(request_trace(gathered), seeded(lanes.broker, unit, lanes.names))
         yield from broker_rows(unit, replayed, gathered, lanes)
-    elif gathered.captured.brokers and gathered.has_responses:
+    elif gathered.captured.brokers and len(gathered.answered.came):
         bounds = seeded(lanes.consumer, unit, lanes.names)
         for done in replays_of(gathered, lanes.names, bounds, lanes.fetch_number, lanes.fetch_limits):
             yield from consumer_rows(unit, done, gathered.captured)

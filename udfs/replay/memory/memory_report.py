@@ -30,7 +30,6 @@ from udfs.replay.memory.consumer_lanes import (
     CAPTURED,
     Consumed,
     LanesReplayed,
-    closed_as_captured,
     ratio,
     span_us,
     speeds,
@@ -38,7 +37,7 @@ from udfs.replay.memory.consumer_lanes import (
 from udfs.replay.memory.drained import AGREED, CODES, UNCHECKED, Reason
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds, Sim
-from udfs.replay.memory.memory_trace import Gathered, releases, response_trace
+from udfs.replay.memory.memory_trace import Gathered, releases
 from udfs.replay.memory.produced import Sent
 from udfs.replay.memory.producer_lanes import Followed
 from udfs.replay.memory.producer_memory import BufferBounds, Buffered
@@ -287,7 +286,7 @@ def closed_loop_row(unit: Unit, consumed: Consumed, limits: FetchLanes) -> pa.Re
     if obstacles:
         return fidelity_row(unit, metric, 0, 0, PIECES, {obstacles[0]: PIECES})
     since = consumed.closed.left(CAPTURED).since
-    captured, replayed = response_trace(consumed.captured), closed_as_captured(consumed, limits)
+    captured, replayed = consumed.captured_trace, consumed.closed_trace(CAPTURED, limits)
     found = memory_fidelity.held_alike(captured, replayed, int(since.min()) if len(since) else None)
     agreed = found.pop(memory_fidelity.AGREED, 0)
     return fidelity_row(unit, metric, found.total() + agreed, agreed, 0, found)

@@ -70,6 +70,23 @@ DELAYED_APIS = tuple(
 )  # fmt: skip
 
 
+_T = MEMORY_EVENTS
+_OF_BOTH = (_T.time, _T.started, _T.came, _T.size)
+OF_EXCHANGE = [
+    *map(str, _OF_BOTH),
+    *map(str, (_T.held, _T.max_bytes, _T.api_key, _T.released, _T.released_by, _T.closes_session, _T.connection_id)),
+]
+OF_PARTS = [
+    *map(str, _OF_BOTH),
+    *map(
+        str,
+        (_T.kind, _T.partition_key, _T.fetch_offset, _T.returned_bytes, _T.end_offset, _T.cut_end_offset, _T.records,
+         _T.partition_max_bytes, _T.compressed, _T.uncompressed, _T.broker_key),
+    ),
+]  # fmt: skip
+"""What is looked at of exchanges, and of their partitions and batches."""
+
+
 def with_room(columns: tuple[Ints, ...], used: int, more: int, fill: int) -> tuple[Ints, ...]:
     """The columns with room for so many more, doubled where they grow."""
     room = len(columns[0])
@@ -109,11 +126,11 @@ class Gathered:
         kind = numbers_of(batch, t.kind, 0)
         place = self.count + self.left_out + np.cumsum(kind == EXCHANGE) - 1
         kept = place < MOST_EXCHANGES
-        self._add_exchanges(batch.filter(pa.array((kind == EXCHANGE) & kept)))
+        self._add_exchanges(batch.select(OF_EXCHANGE).filter(pa.array((kind == EXCHANGE) & kept)))
         self.left_out += int(((kind == EXCHANGE) & ~kept).sum())
         parts = ((kind == PARTITION) | (kind == BATCH) | (kind == TAKEN_OVER)) & kept
         if parts.any():
-            self._add_parts(batch.filter(pa.array(parts)), place[parts])
+            self._add_parts(batch.select(OF_PARTS).filter(pa.array(parts)), place[parts])
 
     def _add_exchanges(self, batch: pa.RecordBatch) -> None:
         t, n = MEMORY_EVENTS, batch.num_rows

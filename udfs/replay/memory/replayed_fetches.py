@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from schemas.tables.steps import READS
-from udfs.replay.fetch.closed_reader import ClosedReader, ready
+from udfs.replay.fetch.closed_reader import ClosedReader, closed_totals, ready
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_replay import READER, answered_reads, logs_and_reads
 from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN
 from udfs.replay.fetch.log_reads import numbers_of
-from udfs.replay.memory.response_events import response_events
+from udfs.replay.memory.response_events import room_for, rows_by_lane
 from udfs.replay.rows_by_key import FETCH, boundaries, by_key, whole_fetches
 
 
@@ -25,8 +25,8 @@ def replayed_fetches(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
             if reads.num_rows:
                 note_answered(closed, reads)
         reader = ready(closed, (client_id, address, kind), limits)
-        if reader is not None:
-            yield from response_events(reader, limits)
+        if reader is not None and (room := room_for(reader, limits)):
+            yield from rows_by_lane(reader, closed_totals(reader, limits, room))
 
 
 def note_answered(closed: ClosedReader, reads: pa.RecordBatch) -> None:

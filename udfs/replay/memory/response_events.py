@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
 from schemas.tables.table import Table
-from udfs.facts.arrow_tables import nulls_besides, rows_of
+from udfs.arrow import array_of
+from udfs.facts.arrow_tables import nulls_besides, rows_of, stream_of
 from udfs.replay.fetch.closed_fidelity import UNCHECKED
-from udfs.replay.fetch.closed_reader import Ready, closed_totals
+from udfs.replay.fetch.closed_reader import ClosedTotals, Ready
 from udfs.replay.fetch.closed_responses import Kept
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.key_numbers import partition_of
@@ -22,40 +23,46 @@ from udfs.replay.memory.memory_trace import CONSUMER
 from udfs.time_units import NEVER
 from udfs.wire.arrays import Ints
 
+RESPONSES_A_ROW = 1 << 12
+"""Most responses in a row: of one client's rows, which lie together, those of few lanes are in an Arrow batch."""
 
-def response_events(reader: Ready, limits: FetchLanes) -> Iterator[pa.RecordBatch]:
-    """Every response of a consumer, one lane after the other.
+
+def room_for(reader: Ready, limits: FetchLanes) -> int:
+    """The most responses of a consumer in a lane that are kept; none of a follower.
 
     A response with records completes a batch at least; of the others there are as many as captured, or little more.
     """
+    if reader.name[-1] != CONSUMER:
+        return 0
     needed = sum(of.batches + 2 * of.count + 16 for of in reader.seen)
-    totals = closed_totals(reader, limits, min(needed, MOST_RESPONSES // len(limits.names)))
+    return min(needed, MOST_RESPONSES // len(limits.names))
+
+
+def response_events(reader: Ready, totals: ClosedTotals) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Every response of a consumer, one lane after the other."""
+    yield from ((MEMORY_EVENTS, rows) for rows in rows_by_lane(reader, totals))
+
+
+def rows_by_lane(reader: Ready, totals: ClosedTotals) -> Iterator[pa.RecordBatch]:
+    """The same without their table."""
     unchecked = sorted({drift for _, _, drift in totals.verdicts if drift in UNCHECKED})
-    for lane in range(len(limits.names)):
-        yield lane_rows(reader, lane, totals.kept, next(iter(unchecked), None))
+    for lane in range(len(totals.sent)):
+        if totals.kept.total[lane]:
+            yield lane_rows(reader, lane, totals.kept, next(iter(unchecked), None))
         if totals.kept.given_up.total[lane]:
             yield given_up_rows(reader, lane, totals.kept)
 
 
-def consumers_response_events(reader: Ready, limits: FetchLanes) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The same with their table; none of a follower."""
-    if reader.name[-1] == CONSUMER:
-        yield from ((MEMORY_EVENTS, rows) for rows in response_events(reader, limits))
-
-
-def of_responses(reader: Ready, lane: int, kept: Kept, number: Ints) -> dict[str, pa.Array[Any] | Ints]:
-    """The key of rows on these responses, int64[n], but for their kind."""
-    t, n = MEMORY_EVENTS, len(number)
+def of_client(reader: Ready, lane: int, rows: int) -> dict[str, pa.Array[Any] | Ints]:
+    """Whose rows these are, and of which lane."""
+    t = MEMORY_EVENTS
     client_id, client_address, _ = reader.name
     return {
-        t.shard: np.zeros(n, np.int64),
-        t.side: pa.repeat(CONSUMER, n),
-        t.unit: pa.repeat(client_id, n),
-        t.unit_address: pa.repeat(client_address, n),
-        t.connection_id: reader.connections[kept.connection[lane, number]],
-        t.exchange_no: number,
-        t.lane: np.full(n, lane),
-        t.time: kept.asked[lane, number],
+        t.shard: np.zeros(rows, np.int64),
+        t.side: pa.repeat(CONSUMER, rows),
+        t.unit: pa.repeat(client_id, rows),
+        t.unit_address: pa.repeat(client_address, rows),
+        t.lane: np.full(rows, lane),
     }
 
 
@@ -65,7 +72,10 @@ def given_up_rows(reader: Ready, lane: int, kept: Kept) -> pa.RecordBatch:
     response, partition, since, until, turn = (column[lane, :n] for column in kept.given_up[:5])
     parts = [partition_of(reader.keys[number]) for number in partition.tolist()]
     columns: dict[str, pa.Array[Any] | Ints] = {
-        **of_responses(reader, lane, kept, response),
+        **of_client(reader, lane, n),
+        t.connection_id: reader.connections[kept.connection[lane, response]],
+        t.exchange_no: response,
+        t.time: kept.asked[lane, response],
         t.kind: np.full(n, GIVEN_UP),
         t.started: pa.array(since, mask=since == NEVER),
         t.came: turn,
@@ -77,24 +87,42 @@ def given_up_rows(reader: Ready, lane: int, kept: Kept) -> pa.RecordBatch:
 
 
 def lane_rows(reader: Ready, lane: int, kept: Kept, unchecked: str | None) -> pa.RecordBatch:
-    """Rows of MEMORY_EVENTS, for Spark as they are; the first one tells how many responses there was no room for.
+    """Rows of MEMORY_EVENTS with responses; the first one tells how many there was no room for.
 
     unchecked: why the closed loop cannot be checked, if so.
     """
-    t, total = MEMORY_EVENTS, int(kept.total[lane])
-    n = min(total, kept.asked.shape[1])
-    came, drained, size, records, partitions = (column[lane, :n] for column in kept[2:7])
-    left_out = np.zeros(n, np.int64)
-    left_out[:1] = total - n
+    t, responses = MEMORY_EVENTS, responses_of(reader, lane, kept)
+    first = np.arange(0, responses.num_rows, RESPONSES_A_ROW)
+    left_out = np.zeros_like(first)
+    left_out[:1] = kept.total[lane] - responses.num_rows
+    streams = [stream_of(responses.slice(at, RESPONSES_A_ROW)) for at in first.tolist()]
     columns: dict[str, pa.Array[Any] | Ints] = {
-        **of_responses(reader, lane, kept, np.arange(n)),
-        t.kind: np.full(n, RESPONSE),
+        **of_client(reader, lane, len(first)),
+        t.connection_id: np.zeros_like(first),
+        t.exchange_no: first,
+        t.time: responses[CLOSED_RESPONSES.time].to_numpy()[first],
+        t.kind: np.full(len(first), RESPONSE),
+        t.responses: pa.array(streams, pa.binary()),
+        t.unchecked: pa.array([unchecked] * len(first), pa.string()),
+        t.left_out: left_out,
+    }
+    return rows_of(t, {**columns, **nulls_besides(t, columns, len(first))})
+
+
+def responses_of(reader: Ready, lane: int, kept: Kept) -> pa.RecordBatch:
+    """Rows of CLOSED_RESPONSES: those of a lane that there was room for, in the order of their requests."""
+    t, n = CLOSED_RESPONSES, min(int(kept.total[lane]), kept.asked.shape[1])
+    connection = reader.connections[kept.connection[lane, :n]]
+    order = np.lexsort((connection, kept.asked[lane, :n]))
+    asked, came, drained, size, records, partitions = (column[lane, order] for column in kept[1:7])
+    columns: dict[str, pa.Array[Any] | Ints] = {
+        t.number: order,
+        t.connection_id: connection[order],
+        t.time: asked,
         t.came: came,
-        t.held: pa.array(drained - came, mask=drained == NEVER),
+        t.held: array_of(drained - came, drained != NEVER),
         t.returned_bytes: size,
         t.records: records,
         t.partitions: partitions,
-        t.unchecked: pa.array([unchecked] * n, pa.string()),
-        t.left_out: left_out,
     }
-    return rows_of(t, {**columns, **nulls_besides(t, columns, n)})
+    return rows_of(t, columns)
