@@ -8,8 +8,8 @@ from pathlib import Path
 DECODER = ("capture", "facts")
 """Parts that every run needs, of about the same length, so that two processes can share the work. The other parts are
 named after the algorithms whose kernels they are."""
-QUICKSTART = (("capture",), ("facts", "fetch_max_bytes"))
-"""What two processes compile while the environment is made: all that conf/quickstart.yaml needs."""
+QUICKSTART = (("capture", "partition_limits"), ("facts", "fetch_max_bytes", "session_cache", "consumer_memory"))
+"""What two processes compile while the environment is made, for about as long: all that conf/quickstart.yaml needs."""
 
 
 def compiled(part: str) -> Path:
