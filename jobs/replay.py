@@ -79,9 +79,9 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     return Replayed(run_name, done, refused, to.watch.counts())
 
 
-def batches_of(spark: SparkSession, algorithm: Algorithm) -> AbstractContextManager[None]:
+def batches_of(source: Source, algorithm: Algorithm) -> AbstractContextManager[None]:
     """How Spark cuts the batches for an algorithm's workers while the block runs."""
-    return batches_by_rows(spark) if algorithm.is_narrow else nullcontext()
+    return batches_by_rows(source.spark) if algorithm.is_narrow(source) else nullcontext()
 
 
 def write_replays(source: Source, to: Target) -> dict[str, str]:
@@ -93,8 +93,9 @@ def write_replays(source: Source, to: Target) -> dict[str, str]:
     with ExitStack() as until_written:
         for algorithm in asked(source.run.scenario):
             try:
-                with stage(f"replay {algorithm.name}", spark), batches_of(spark, algorithm):
-                    rows = algorithm.replayed(replace(source, before=packed)).persist()
+                of = replace(source, before=packed)
+                with stage(f"replay {algorithm.name}", spark), batches_of(of, algorithm):
+                    rows = algorithm.replayed(of).persist()
                     until_written.callback(rows.unpersist)
                     write_packed(spark, rows, algorithm.tables, to)
                     packed[algorithm.name] = rows

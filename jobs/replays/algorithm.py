@@ -33,6 +33,11 @@ class Source:
         return rows_of_cluster(self.spark, self.run.lake, table, self.capture_id, self.run.cluster_id)
 
 
+def never(source: Source) -> bool:
+    """Whatever the source."""
+    return False
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """One of Kafka's algorithms, replayed over a capture set under every lane of a scenario.
@@ -44,7 +49,8 @@ class Algorithm:
     CaptureError where the captures do not tell what it needs.
     queries: what to ask of the tables for the summary, by name, in rows so few that the driver can hold them.
     lines: of the queries' rows by name and the lanes in order, the summary's lines.
-    is_narrow: no row that goes to its workers is large, so that batches of as many as Spark puts together are not.
+    is_narrow: whether no row that goes to its workers is large, so that a batch of as many as Spark puts together is
+    not.
     """
 
     name: str
@@ -53,4 +59,4 @@ class Algorithm:
     replayed: Callable[[Source], DataFrame]
     queries: Mapping[str, Callable[[OwnRows], DataFrame]]
     lines: Callable[[Mapping[str, list[Row]], Sequence[str]], Iterable[str]]
-    is_narrow: bool = False
+    is_narrow: Callable[[Source], bool] = never

@@ -14,7 +14,7 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.fetch_settings import MAX_POLL_RECORDS, PROCESSING
 from jobs.replays.memory_answers import QUERIES, TITLE, answer_lines
 from jobs.replays.memory_events import memory_events
-from jobs.replays.memory_fetches import fetch_limits, replayed_responses
+from jobs.replays.memory_fetches import fetch_limits, limits_of_memory, replayed_responses
 from jobs.replays.one_shuffle import packed_in_order, shards_of
 from jobs.scenarios.scenario import Lane, number_of, values_in
 from jobs.scenarios.settings import Value
@@ -92,6 +92,11 @@ def replay(source: Source) -> DataFrame:
     return replayed(events, lanes, source.run_id, shards)
 
 
+def is_narrow(source: Source) -> bool:
+    """Whether no reads of logs come to the workers, which have the sizes of all batches that could be read."""
+    return FETCH_MAX_BYTES in source.before or limits_of_memory(source.run.scenario) is None
+
+
 def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) -> DataFrame:
     """Packed rows of the gold tables: one shuffle, by whose memory it is."""
     t = MEMORY_EVENTS
@@ -106,4 +111,4 @@ def replayed(events: DataFrame, lanes: MemoryLanes, run_id: str, shards: int) ->
     return packed_in_order(events, shards, order, replay)
 
 
-CONSUMER_MEMORY_REPLAY = Algorithm(ALGORITHM, TITLE, GOLD_MEMORY, replay, QUERIES, answer_lines, is_narrow=True)
+CONSUMER_MEMORY_REPLAY = Algorithm(ALGORITHM, TITLE, GOLD_MEMORY, replay, QUERIES, answer_lines, is_narrow=is_narrow)

@@ -132,7 +132,7 @@ def packed_together(
             of_table, count[table], size[table] = held.setdefault(table, []), 0, 0
         of_table.append(batch)
         count[table] += batch.num_rows
-        size[table] += batch.nbytes
+        size[table] += batch.get_total_buffer_size()  # at hardly any cost, unlike `nbytes`
         if count[table] >= together or size[table] >= HELD_BYTES:
             yield from pack(table, concatenated(held.pop(table)))
             count[table], size[table] = 0, 0

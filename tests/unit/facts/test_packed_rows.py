@@ -34,7 +34,7 @@ def test_small_batches_of_a_table_are_one(together: int, packs: int) -> None:
 
 
 def test_a_few_rows_that_are_large_are_not_held_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_tables, "HELD_BYTES", 2 * connections(0, 1)[1].nbytes)
+    monkeypatch.setattr(arrow_tables, "HELD_BYTES", 2 * connections(0, 1)[1].get_total_buffer_size())
     assert len(list(packed_together(connections(number, 1) for number in range(6)))) == 3
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,16 +59,13 @@ class ClosedReader:
         if reads.num_rows == 0:
             return numbers
         of_read, lengths = reads[READS.connection_id].to_numpy(), np.diff(fetch_from)
-        connections, fetches = np.unique(of_read[fetch_from[:-1]], return_inverse=True)
-        order = np.argsort(of_read, kind="stable")
+        connections, counts = np.unique(of_read, return_counts=True)
+        order, of_fetch = np.argsort(of_read, kind="stable"), of_read[fetch_from[:-1]]
         columns = {name: column[order] for name, column in columns_of(reads, numbers).items()}
-        ends = np.searchsorted(of_read[order], connections, side="right")
-        for which, (connection, first, end) in enumerate(
-            zip(connections.tolist(), [0, *ends.tolist()], ends.tolist(), strict=False)
-        ):
+        for connection, (first, end) in zip(connections.tolist(), pairwise(edges(counts).tolist()), strict=True):
             seen = self.observed(connection, reads[READS.broker][int(order[first])].as_py())
             mine = {name: column[first:end] for name, column in columns.items()}
-            note_reads(seen, mine, edges(lengths[fetches == which]))
+            note_reads(seen, mine, edges(lengths[of_fetch == connection]))
         return numbers
 
     def nodes(self) -> dict[int, Observed]:

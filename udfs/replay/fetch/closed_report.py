@@ -25,7 +25,7 @@ from udfs.replay.fetch.fetch_report import (
     memory_bounds,
     of_reader,
 )
-from udfs.replay.fetch.timeline import TICKS, Timeline, moment_of
+from udfs.replay.fetch.timeline import TICKS, Timeline
 from udfs.replay.fidelity_rows import Compared, fidelity_rows
 from udfs.replay.key_numbers import partition_of
 from udfs.time_units import NEVER
@@ -112,7 +112,10 @@ def timeline_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_i
 
 def bucket_starts(line: Timeline) -> npt.NDArray[np.int64]:
     """When each bucket begins (us): int64[buckets]."""
-    return np.array([moment_of(line, bucket * int(line.width[0])) for bucket in range(line.served.shape[2])])
+    gone = np.arange(line.served.shape[2]) * line.width[0]
+    stay = np.searchsorted(line.before, gone, side="right") - 1
+    found: npt.NDArray[np.int64] = line.stays[stay] + gone - line.before[stay]  # as `moment_of` each
+    return found
 
 
 def most_held(line: Timeline) -> list[npt.NDArray[np.int64]]:

@@ -71,20 +71,15 @@ DELAYED_APIS = tuple(
 
 
 _T = MEMORY_EVENTS
-_OF_BOTH = (_T.time, _T.started, _T.came, _T.size)
-OF_EXCHANGE = [
-    *map(str, _OF_BOTH),
-    *map(str, (_T.held, _T.max_bytes, _T.api_key, _T.released, _T.released_by, _T.closes_session, _T.connection_id)),
-]
-OF_PARTS = [
-    *map(str, _OF_BOTH),
-    *map(
-        str,
-        (_T.kind, _T.partition_key, _T.fetch_offset, _T.returned_bytes, _T.end_offset, _T.cut_end_offset, _T.records,
-         _T.partition_max_bytes, _T.compressed, _T.uncompressed, _T.broker_key),
-    ),
-]  # fmt: skip
-"""What is looked at of exchanges, and of their partitions and batches."""
+OF_EXCHANGE = (
+    _T.time, _T.started, _T.came, _T.size, _T.held, _T.max_bytes, _T.api_key, _T.released, _T.released_by,
+    _T.closes_session,
+)  # fmt: skip
+OF_PARTS = (
+    _T.kind, _T.partition_key, _T.fetch_offset, _T.returned_bytes, _T.end_offset, _T.cut_end_offset, _T.records,
+    _T.partition_max_bytes, _T.size, _T.compressed, _T.uncompressed, _T.time, _T.started, _T.came, _T.broker_key,
+)  # fmt: skip
+"""What is looked at of exchanges beside their connection, and of their partitions and batches."""
 
 
 def with_room(columns: tuple[Ints, ...], used: int, more: int, fill: int) -> tuple[Ints, ...]:
@@ -126,20 +121,18 @@ class Gathered:
         kind = numbers_of(batch, t.kind, 0)
         place = self.count + self.left_out + np.cumsum(kind == EXCHANGE) - 1
         kept = place < MOST_EXCHANGES
-        self._add_exchanges(batch.select(OF_EXCHANGE).filter(pa.array((kind == EXCHANGE) & kept)))
+        self._add_exchanges(batch.select([_T.connection_id, *OF_EXCHANGE]).filter(pa.array((kind == EXCHANGE) & kept)))
         self.left_out += int(((kind == EXCHANGE) & ~kept).sum())
         parts = ((kind == PARTITION) | (kind == BATCH) | (kind == TAKEN_OVER)) & kept
         if parts.any():
-            self._add_parts(batch.select(OF_PARTS).filter(pa.array(parts)), place[parts])
+            self._add_parts(batch.select([*OF_PARTS]).filter(pa.array(parts)), place[parts])
 
     def _add_exchanges(self, batch: pa.RecordBatch) -> None:
         t, n = MEMORY_EVENTS, batch.num_rows
         grown = with_room(tuple(self.exchanges), self.count, n, 0)
         self.exchanges = Exchanges(*grown)
         rows = slice(self.count, self.count + n)
-        names = (t.time, t.started, t.came, t.size, t.held, t.max_bytes, t.api_key, t.released, t.released_by,
-                 t.closes_session)  # fmt: skip
-        columns = (numbers_of(batch, name, UNKNOWN) for name in names)
+        columns = (numbers_of(batch, name, UNKNOWN) for name in OF_EXCHANGE)
         asked, started, came, size, held, max_bytes, api_key, released, released_by, closes = columns
         e = self.exchanges
         e.connection[rows] = numbers_of(batch, t.connection_id, 0)
