@@ -14,7 +14,7 @@ from schemas.wire.errors import UNSUPPORTED_VERSION
 from udfs.wire.arrays import Bytes, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.kernel import kernel
-from udfs.wire.primitives import SHORT, length, signed, unsigned_varint
+from udfs.wire.primitives import SHORT, cell, length, signed, unsigned_varint
 
 NO_FLEXIBLE_VERSION = np.iinfo(np.int16).max
 
@@ -57,6 +57,8 @@ none; LAST_VERSION known, -1 where no API has the key."""
 @kernel
 def skip_tags(arena: Bytes, offset: int, end: int) -> int:
     """Offset behind a tag section, or the negative of a fault."""
+    if offset < end and cell(arena, offset) == 0:  # as nearly all are
+        return offset + 1
     offset, remaining = unsigned_varint(arena, offset, end)
     if offset >= 0 and remaining * 2 > end - offset:
         return -_BAD_COUNT
@@ -92,7 +94,8 @@ def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[in
         return _BAD_FRAME, -1, -1, -1, -1, -1, -1
     if end - start < FIXED_HEADER_BYTES:
         return _TRUNCATED, -1, -1, -1, -1, -1, -1
-    key, version, correlation = signed(arena, start, 2), signed(arena, start + 2, 2), signed(arena, start + 4, 4)
+    fixed = np.int64(signed(arena, start, FIXED_HEADER_BYTES))  # one load, and shifts that keep the signs
+    key, version, correlation = int(fixed >> 48), int(fixed << 16 >> 48), int(fixed << 32 >> 32)
     body = start + FIXED_HEADER_BYTES
     if key == CONTROLLED_SHUTDOWN and version == 0:  # the only one with header v0, which has no client id
         return _OK, key, version, correlation, body, -1, body
