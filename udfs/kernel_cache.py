@@ -8,7 +8,7 @@ from pathlib import Path
 DECODER = ("capture", "facts")
 """Parts that every run needs, of about the same length, so that two processes can share the work. The other parts are
 named after the algorithms whose kernels they are."""
-QUICKSTART = (("capture", "partition_limits"), ("facts", "fetch_max_bytes", "session_cache", "consumer_memory"))
+QUICKSTART = (("capture", "session_cache"), ("facts", "fetch_max_bytes", "consumer_memory"))
 """What two processes compile while the environment is made, for about as long: all that conf/quickstart.yaml needs."""
 
 
