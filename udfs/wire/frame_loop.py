@@ -150,7 +150,7 @@ def read_frames(
 ) -> tuple[int, int]:  # fmt: skip
     """Decode frames from `first_frame` on.
 
-    Returns (number of frames, DONE), or where room ran out (frame to go on from, FULL - level or LACKING - level).
+    Returns (number of frames, DONE), or where room ran out (frame to go on from, FULL - level or LACKING - column).
 
     readers: int64[versions], the address of each version's reader, 0 where it is not read. unset: bool[versions,
     columns], those that no row of a version sets, though other rows of their level do. starts, ends: int64[frames],

@@ -141,9 +141,9 @@ class _MessageReader:
         code.begin_field()
         count = self._length(field)
         least = least_bytes(elements, self.version, self._flexible and bool(field.fields))
-        code.require_room(count, least, DecodeFault.BAD_COUNT)
         self._store(level, name + ".count", count)
         with code.when(code.compare(count, ">", 0), likely=True):
+            code.require_room(count, least, DecodeFault.BAD_COUNT)
             if not level:
                 self._note_rows(child)
             with code.each_row(self.layout.level(child), count) as parent:
@@ -181,8 +181,7 @@ class _MessageReader:
         end = code.behind(size)
         for field in known:
             with code.when(code.compare(tag, "==", tag_of(field)), likely=True), code.up_to(end):
-                column = first_column_set(self.layout, field, self.version, level, prefix)
-                code.require_column(column, self.layout.level(level))
+                code.require_column(first_column_set(self.layout, field, self.version, level, prefix))
                 self._field(field, level, prefix)
                 code.begin_field()
                 code.fail_unless(code.compare(code.offset, "==", end), DecodeFault.BAD_LENGTH)

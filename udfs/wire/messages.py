@@ -55,7 +55,7 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
             layout.level_of, output.first_cells, layout.defaults, output.out, fault, fault_at,
         )  # fmt: skip
         if outcome <= LACKING:
-            output = output.with_all_columns(LACKING - outcome)
+            output = output.with_field_of(LACKING - outcome)
         elif outcome <= FULL:
             done = int(batch[2][:frame].sum() - batch[1][:frame].sum())
             output = output.grown(FULL - outcome, done / max(size, 1))

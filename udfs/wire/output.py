@@ -52,9 +52,13 @@ class Output:
         ends = self.first_cells + self.used[self.program.layout.level_of]
         return zip(self.first_cells.tolist(), ends.tolist(), strict=True)
 
-    def with_all_columns(self, level: int) -> Output:
-        """The same rows with room for what tagged fields set in a level."""
-        return self._moved(self.capacity, self.has_room | self._of(level))
+    def with_field_of(self, column: int) -> Output:
+        """The same rows with room for all columns of the field of the level that a column is of."""
+        layout = self.program.layout
+        level, field = layout.columns[column].level, layout.columns[column].name.partition(".")[0]
+        numbers = [n for name, n in layout.numbers[layout.level(level)].items() if name.partition(".")[0] == field]
+        of_field = np.isin(np.arange(len(layout.columns)), numbers)
+        return self._moved(self.capacity, self.has_room | (self.program.settable & of_field))
 
     def grown(self, level: int, share_done: float) -> Output:
         """The same rows with more room in one level: twice as much, or what the share of bytes done makes probable."""

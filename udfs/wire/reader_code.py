@@ -7,7 +7,8 @@ The function that they are appended to is
 arena: address of uint8s, of which [starts[i], ends[i]) are frame i; starts, ends: int64s. It reads the frames from
 `first` up to `end`, of which there is at least one. columns: int64s, the address of each column's first row, 0 where
 there is no room for the column. levels: the level table.
-The result is DONE; or the negative of a `DecodeFault`; or FULL or LACKING less the number of the level that lacks room.
+The result is DONE; or the negative of a `DecodeFault`; or FULL less the number of the level that lacks room, or LACKING
+less that of the column.
 Whatever it is but DONE, the level table then has the frame it was found in, and the place of a fault.
 """
 
@@ -23,7 +24,7 @@ from udfs.wire.faults import DecodeFault
 from udfs.wire.primitives import COMPACT, MAX_INT32, VARINT_BYTES
 
 DONE = 0
-# Not faults: level l has too few rows, as FULL - l; or none of the columns that only tagged fields set, as LACKING - l.
+# Not faults: level l has too few rows, as FULL - l; there is no column c, which only a tag sets, as LACKING - c.
 FULL = -1000
 LACKING = -2000
 
@@ -42,6 +43,7 @@ CELL_BYTES = 8
 _INT64, _BYTE, _ADDRESS = ir.IntType(64), ir.IntType(8), ir.PointerType()
 READER = ir.FunctionType(_INT64, [_ADDRESS, _ADDRESS, _ADDRESS, _INT64, _INT64, _ADDRESS, _ADDRESS])
 _LONG_VARINT = ir.FunctionType(_INT64, [_ADDRESS, _INT64, _INT64])
+_NO_OVERFLOW = ("nsw",)  # of sums of offsets
 _VALUE_BITS = 32  # of a varint that is read, below the number of its bytes
 
 
@@ -104,7 +106,7 @@ class ReaderCode:
 
     def behind(self, size: Any) -> Any:
         """The offset behind so many bytes from the cursor on."""
-        return self.builder.add(self.offset, size)
+        return self.builder.add(self.offset, size, flags=_NO_OVERFLOW)
 
     def compare(self, left: Any, comparison: str, right: Any) -> Any:
         """Whether two int64s, of which the second may be a number, compare so (==, <=, ...): for `when`, `fail_unless`
@@ -183,7 +185,7 @@ class ReaderCode:
         """A big-endian signed integer of 1, 2, 4 or 8 bytes, which are there."""
         offset = self.offset
         value = self.builder.load(self._byte_at(self._arena, offset), typ=ir.IntType(8 * width), align=1)
-        self.go_to(self.builder.add(offset, number(width)))
+        self.go_to(self.builder.add(offset, number(width), flags=_NO_OVERFLOW))
         return self.builder.sext(self.builder.bswap(value) if width > 1 else value, _INT64)
 
     def read_varint(self) -> Any:
@@ -192,7 +194,7 @@ class ReaderCode:
         offset = self.offset
         byte = self.builder.load(self._byte_at(self._arena, offset), typ=_BYTE)
         value = self.variable(self.builder.zext(byte, _INT64))
-        self.go_to(self.builder.add(offset, number(1)))
+        self.go_to(self.builder.add(offset, number(1), flags=_NO_OVERFLOW))
         with self.when(self.builder.icmp_signed("<", byte, ir.Constant(_BYTE, 0)), likely=False):
             packed = self.builder.call(self._long_varint, [self._arena, offset, self.limit])
             self._fail_if(self.compare(packed, "<", 0), packed)
@@ -213,10 +215,10 @@ class ReaderCode:
         at = self.builder.add(self._address_of(column), self.builder.mul(self.row, number(CELL_BYTES)))
         self.builder.store(value, self.builder.inttoptr(at, _ADDRESS), align=CELL_BYTES)
 
-    def require_column(self, column: int, level: int) -> None:
-        """End with LACKING where there is no room for a column of a level."""
+    def require_column(self, column: int) -> None:
+        """End with LACKING where there is no room for a column."""
         with self.when(self.compare(self._address_of(column), "==", 0), likely=False):
-            self._end_with(number(LACKING - level))
+            self._end_with(number(LACKING - column))
 
     def note_rows(self, level: int) -> None:
         """Have the level table say how many rows a level had before this frame."""
@@ -235,7 +237,7 @@ class ReaderCode:
         self.builder.ret(number(DONE))
 
     def _remaining(self) -> Any:
-        return self.builder.sub(self.limit, self.offset)
+        return self.builder.sub(self.limit, self.offset, flags=_NO_OVERFLOW)
 
     def _take_rows(self, level: int, count: Any) -> Any:
         used = self._level_cell(level, USED)
