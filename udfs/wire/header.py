@@ -102,14 +102,16 @@ def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[in
     client_id, size = length(arena, body, end, SHORT)
     if client_id < 0:
         return -client_id, key, version, correlation, -1, -1, -1
-    if size > end - client_id:
-        return _BAD_LENGTH, key, version, correlation, -1, -1, -1
     body = client_id + max(size, 0)
+    if body > end:
+        return _BAD_LENGTH, key, version, correlation, -1, -1, -1
     if key < 0 or key >= len(apis) or apis[key, LAST_VERSION] < 0:
         return _UNKNOWN_API, key, version, correlation, client_id, size, -1
-    if is_flexible(key, version, apis):
+    if version >= apis[key, FLEXIBLE_FROM]:
         body = skip_tags(arena, body, end)
-    return max(-body, 0), key, version, correlation, client_id, size, max(body, -1)
+        if body < 0:
+            return -body, key, version, correlation, client_id, size, -1
+    return _OK, key, version, correlation, client_id, size, body
 
 
 @kernel
@@ -129,7 +131,9 @@ def response_body_start(
     body = start + 4
     if api_key != API_VERSIONS and is_flexible(api_key, api_version, apis):
         body = skip_tags(arena, body, end)
-    return max(-body, 0), correlation, max(body, -1)
+        if body < 0:
+            return -body, correlation, -1
+    return _OK, correlation, body
 
 
 @kernel
