@@ -7,12 +7,25 @@ itself.
 from __future__ import annotations
 
 import gc
+import sys
+from collections.abc import Sequence
 
-from pyspark.daemon import manager
 
-from udfs.warm_up import load
+def without_copies(path: Sequence[str]) -> list[str]:
+    """A path for imports without the archives of PySpark and Py4J that are part of an installed PySpark on that path.
+
+    Spark puts them in front. Python compiles an archive's modules anew in each process, which takes half a second.
+    """
+    return [entry for entry in path if not any(entry.startswith(f"{folder}/pyspark/python/lib/") for folder in path)]
+
 
 if __name__ == "__main__":
+    sys.path[:] = without_copies(sys.path)
+
+    from pyspark.daemon import manager
+
+    from udfs.warm_up import load
+
     load()
     # After each task a worker collects garbage, among all that has been loaded: a tenth of a second, unless it is set
     # apart. Nor does a collection then write to the pages that workers share.

@@ -18,7 +18,7 @@ from tests.full_disk import files_of_at_most
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, pack
 from udfs.facts.known_names import Names
-from udfs.facts.table_files import unpacked_rows, write_files
+from udfs.facts.table_files import DICTIONARY, DIFFERENCES, unpacked_rows, write_files
 
 NAMES = Names(broker_of={"10.0.0.1:9092": "1"})
 Row = dict[str, Any]
@@ -119,6 +119,17 @@ def test_values_that_are_there_twice_are_kept_once(tmp_path: Path) -> None:
     coded = {column.path_in_schema for column in columns if column.has_dictionary_page}
     assert {"record_sizes.list.element", "codec"} <= coded
     assert "request_time" not in coded
+
+
+def test_times_and_numbers_that_hardly_repeat_are_kept_as_differences(tmp_path: Path) -> None:
+    rows = [{"exchange_no": n, "request_packet": n << 20, "request_bytes": 100, "api_key": 1} for n in range(100)]
+    (file,) = written(tmp_path, packed(EXCHANGES, *rows))
+    group = pq.ParquetFile(tmp_path / file["table"] / file["path"]).metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    encoded = {column.path_in_schema: set(column.encodings) for column in columns}
+    assert {"request_packet", "exchange_no", "request_time"} <= {c for c, of in encoded.items() if DIFFERENCES in of}
+    assert DICTIONARY in encoded["request_bytes"]
+    assert not {DIFFERENCES, DICTIONARY} & encoded["api_key"]
 
 
 def test_where_a_disk_is_full_the_lake_is_named_and_no_file_left(tmp_path: Path) -> None:
