@@ -296,8 +296,6 @@ def judge(moments: Records, first: int, end: int, fetches: Records, judged: Judg
             return m
         moment = moments[m]
         fetch = fetches[moment.fetch]
-        if fetch.is_cut == 1:
-            continue
         now_ms = moment.us // US_PER_MS
         if moment.is_response == 0:
             judge_request(judged, settings, fetch, now_ms)

@@ -58,6 +58,12 @@ def note_moments(fetches: Records, moments: Records) -> None:
         answered.is_response = 1
 
 
+def of_whole_requests(moments: Records, fetches: Records) -> Records:
+    """The moments without those of cut requests, of which no more is told than when a full response may have been."""
+    is_cut = fetches["is_cut"][moments["fetch"]] == 1
+    return moments.compress(~is_cut) if is_cut.any() else moments
+
+
 def in_order(moments: Records) -> Records:
     """Moments in the order of their times, those of one time as they come."""
     sorted_moments: Records = moments.take(np.argsort(moments["us"], kind="stable"))
