@@ -15,6 +15,7 @@ from udfs.arrow import coded
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import Values, rows_of
 from udfs.facts.bodies import note_faults, request_bodies, response_bodies
+from udfs.facts.cut_fetches import note_cut_sessions
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Rows, Wanted, follow
 from udfs.facts.held_session import NOWHERE, Session, new_session, resized
@@ -50,7 +51,8 @@ class FetchMessages:
 
 
 def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
-    """Decode the Fetch exchanges `which`; faults are noted with them."""
+    """Decode the Fetch exchanges `which`; faults are noted with them, and the sessions of requests that are cut."""
+    note_cut_sessions(exchanges, which)
     arena = exchanges.frames.arena
     asked, bodies = request_bodies(exchanges, which)
     request = decode(FETCH_REQUEST, arena, *bodies)
