@@ -18,9 +18,9 @@ from udfs.replay.fidelity_rows import NO_REASON, Compared, compared, fidelity_ro
 from udfs.replay.key_numbers import client_of
 from udfs.replay.sessions.session_broker import BUCKET_US, BrokerReplay, Bucket
 from udfs.replay.sessions.session_captured import CAPTURED_SUMS
-from udfs.replay.sessions.session_fidelity import AGREED, AGREEING, CODES, UNKNOWN, Metric
 from udfs.replay.sessions.session_lanes import SUMS, SessionLanes
 from udfs.replay.sessions.session_spans import slots_range
+from udfs.replay.sessions.session_verdicts import AGREED, AGREEING, CODES, UNKNOWN, Metric
 from udfs.time_units import US_PER_MS, US_PER_S
 from udfs.wire.arrays import Ints
 
