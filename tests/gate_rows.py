@@ -91,7 +91,7 @@ def _value(column: Column) -> Any:
     ours = {"capture_id": CAPTURE, "run_id": RUN, "request_time": TIME, "response_time": TIME}
     if column in ours:
         return ours[column]
-    if column.nullable and column not in ("fetch_session_epoch",):
+    if column.nullable and column != "fetch_replica_id":
         return None
     return [] if column.type.startswith(("array", "map")) else _PLAIN.get(column.type, 0)
 

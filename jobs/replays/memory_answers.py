@@ -16,18 +16,19 @@ from schemas.tables.values import BY_CLOSED_LOOP
 
 TITLE = "Memory: buffer.memory of consumers (KIP-81, a proposal), queued.max.request.bytes, buffer.memory of producers"
 HEAD = (
-    "of", "lane", "p99", "p99 in loop", "most", "bound", "no wait from*", "waits", "longest wait", "depleted",
-    "throughput", "starved", "stuck", "remarks",
+    "of", "lane", "p99", "p99 in loop", "most", "most in loop", "bound", "no wait from*", "waits", "longest wait",
+    "depleted", "throughput", "starved", "stuck", "remarks",
 )  # fmt: skip
 NOTES = (
     "  * the smallest pool in which nobody waits; - if somebody does. All columns: of the worst client or broker.",
-    "    p99: for 99 % of the time, by captured times; a pool delays what comes behind it. p99 in loop: the same in",
-    "    the closed loop, under other fetch limits and of a busy producer that waits; its time is not the capture's:",
-    "    compare each of the two only with itself. not above fetch.max.bytes: the proposal's prototype would not start",
-    "    with such a pool. bound: KIP-74's. starved: connections passed over again and again. stuck: connections for",
-    "    which nothing will free memory, or that are closed because a message is larger than the pool. counts: what a",
-    "    variant counts as used, if more than is used. A busy producer's closed loop has sending.threads threads; if",
-    "    it has more, more of them wait, and for longer. throughput: of the captured one.",
+    "    p99, most: for 99 % of the time, and ever, by captured times; a pool delays what comes behind it. p99 in",
+    "    loop, most in loop: the same in the closed loop, under other fetch limits and of a busy producer that",
+    "    waits; its time is not the capture's, nor is what it holds at once: compare each column only with itself.",
+    "    not above fetch.max.bytes: the proposal's prototype would not start with such a pool. bound: KIP-74's.",
+    "    starved: connections passed over again and again. stuck: connections for which nothing will free memory, or",
+    "    that are closed because a message is larger than the pool. counts: what a variant counts as used, if more",
+    "    than is used. A busy producer's closed loop has sending.threads threads; if it has more, more of them wait,",
+    "    and for longer. throughput: of the captured one.",
     NO_ROW,
 )
 WHY = {
@@ -53,8 +54,12 @@ def worst(rows: DataFrame, side: str, smallest: Column, stuck: Column, *, is_poo
     in_loop = F.col(told_by[0]) == BY_CLOSED_LOOP if told_by else F.lit(False)
     is_taken = ~F.col(t.config_refused) if is_consumer else F.lit(True)
     return rows.groupBy(t.scenario).agg(
-        F.lit(side).alias("of"), F.max(F.when(~in_loop, F.col(t.used_bytes_p99))).alias("p99"),
-        F.max(F.when(in_loop, F.col(t.used_bytes_p99))).alias("p99_in_loop"), F.max(t.used_bytes_max).alias("most"),
+        F.lit(side).alias("of"),
+        *(
+            F.max(F.when(is_so, F.col(used))).alias(f"{name}{by}")
+            for name, used in (("p99", t.used_bytes_p99), ("most", t.used_bytes_max))
+            for by, is_so in (("", ~in_loop), ("_in_loop", in_loop))
+        ),
         F.max(smallest).alias("smallest"), F.sum(t.waits).alias("waits"), F.max(t.wait_ms_max).alias("longest"),
         F.max(depleted).alias("depleted"), F.min(ratio).alias("ratio"), F.sum(stuck).alias("stuck"),
         F.max(bound).alias("bound"), F.sum(starved).alias("starved"), F.max(why).alias("why"),
@@ -97,8 +102,8 @@ def answer_row(row: Row) -> list[str]:
     ratio = "-" if row["ratio"] is None else f"{100 * row['ratio']:.0f} %"
     smallest = "-" if row["waits"] or row["stuck"] else size(row["smallest"])
     return [
-        row["of"], lane, size(row["p99"]), size(row["p99_in_loop"]), size(row["most"]), size(row["bound"]), smallest,
-        f"{row['waits']:,}", f"{row['longest']:,.0f} ms", depleted, ratio,
+        row["of"], lane, *(size(row[name]) for name in ("p99", "p99_in_loop", "most", "most_in_loop", "bound")),
+        smallest, f"{row['waits']:,}", f"{row['longest']:,.0f} ms", depleted, ratio,
         "-" if row["starved"] is None else f"{row['starved']:,.0f}", f"{row['stuck']:,}",
         remarks(row),
     ]  # fmt: skip
@@ -108,7 +113,7 @@ def remarks(row: Row) -> str:
     """Why connections of a lane are stuck, how much a variant of the proposal over-estimates, and that the proposal's
     prototype would not start.
     """
-    counts = row["reckoned"] is not None and row["reckoned"] > row["most"]
+    counts = row["reckoned"] is not None and row["reckoned"] > max(row["most"] or 0, row["most_in_loop"] or 0)
     told = [WHY[row["why"]]] if row["why"] else []
     told += [f"counts {size(row['reckoned'])}"] if counts else []
     told += [] if row["taken"] else ["not above fetch.max.bytes"]

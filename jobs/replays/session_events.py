@@ -37,7 +37,7 @@ def later_lives(connections: DataFrame) -> DataFrame:
 
 
 def fetch_events(exchanges: DataFrame) -> DataFrame:
-    """A row a Fetch request; one that could not be decoded is there if its version has sessions."""
+    """A row a Fetch request; one that is cut, or could not be decoded, is there if its version has sessions."""
     x, t = EXCHANGES, SESSION_EVENTS
     asked = exchanges.where(
         (F.col(x.api_key) == FETCH_REQUEST.api_key)
@@ -45,7 +45,7 @@ def fetch_events(exchanges: DataFrame) -> DataFrame:
         & (F.col(x.fetch_session_epoch).isNotNull() | (F.col(x.api_version) >= WITH_SESSIONS))
     )
 
-    # Of a response that is cut nothing is known, its session neither; of one to a request that is cut, when it came.
+    # Of a response that is cut nothing is known, its session neither; of one to a request without epoch, when it came.
     is_told = F.col(x.error_code).isNotNull() | F.col(x.fetch_session_epoch).isNull()
 
     def if_whole(column: Column) -> Column:
@@ -59,6 +59,7 @@ def fetch_events(exchanges: DataFrame) -> DataFrame:
         F.when(is_told, F.unix_micros(F.coalesce(x.response_first_time, x.response_time))).alias(t.response_time),
         F.col(x.fetch_session_id).alias(t.session_id),
         F.col(x.fetch_session_epoch).alias(t.session_epoch),
+        F.col(x.fetch_replica_id).isNull().alias(t.is_cut),
         F.col(x.error_code).alias(t.fetch_error),
         (F.col(x.fetch_replica_id) >= 0).alias(t.is_follower),
         if_whole(F.col(x.request_bytes)).alias(t.request_bytes),

@@ -43,8 +43,8 @@ CONSUMER_MEMORY = table(
     variant=C("string", "memory_pool: SimpleMemoryPool as KIP-81's prototype uses it; in_flight_estimate: the KIP's "
                         "earlier text; rejected ones: requests_in_flight, completed_as_max"),
     responses_of=C("string", "capture: the captured responses; closed_loop: those that it would get under the lane's "
-                             "limits, by the closed loop of fetch_max_bytes; percentiles over time of one are not "
-                             "to be compared with those of the other"),
+                             "limits, by the closed loop of fetch_max_bytes; bytes in use of one are not to be "
+                             "compared with those of the other"),
     pool_bytes=C("bigint", "buffer.memory; null for no bound", "bytes", nullable=True),
     config_refused=C("boolean", "buffer.memory is not above fetch.max.bytes: the prototype would not start"),
     responses=C("bigint", "Responses read"),

@@ -130,9 +130,12 @@ EXCHANGES = table(
                  nullable=True),
     throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
-    fetch_replica_id=C("int", "Node id of the follower that sent a Fetch request; -1 for a consumer", nullable=True),
-    fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227)", nullable=True),
-    fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227)", nullable=True),
+    fetch_replica_id=C("int", "Node id of the follower that sent a Fetch request; -1 for a consumer; null if "
+                              "the request is cut", nullable=True),
+    fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227), also of one that is cut behind the epoch",
+                       nullable=True),
+    fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227), also of one that is cut behind it",
+                          nullable=True),
     group_id=C("string", "Group of a JoinGroup, SyncGroup, ConsumerGroupHeartbeat or ShareFetch request; null in a "
                          "request log",
                nullable=True, names="group"),

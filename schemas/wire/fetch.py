@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from schemas.wire.message import Field, Message
 
@@ -47,6 +49,12 @@ FETCH_REQUEST = Message("FetchRequest", api_key=1, versions="0-18", flexible="12
     )),
     Field("rack_id", "string", "11+"),
 ))
+
+FETCH_REQUEST_START = Message("FetchRequestStart", api_key=1, versions="7-18", flexible="none", fields=tuple(
+    takewhile(lambda field: field.name != "topics", FETCH_REQUEST.fields)
+))
+"""What every request begins with, of the versions with sessions: as long in each request of a version, without tags,
+which come behind all else."""
 
 FETCH_RESPONSE = Message("FetchResponse", api_key=1, versions="0-18", flexible="12+", fields=(
     Field("throttle_time_ms", "int32", "1+"),

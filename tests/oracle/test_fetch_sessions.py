@@ -22,8 +22,8 @@ from udfs.replay.sessions.session_clients import larger_clients, new_clients, te
 from udfs.replay.sessions.session_contents import measure_all
 from udfs.replay.sessions.session_entries import CONTENTS, larger_memory, new_memory
 from udfs.replay.sessions.session_events import events_of
-from udfs.replay.sessions.session_fidelity import Metric
 from udfs.replay.sessions.session_lanes import SessionLanes
+from udfs.replay.sessions.session_verdicts import Metric
 from udfs.wire.arrays import Records
 from udfs.wire.fetch_sizes import fetch_sizes
 

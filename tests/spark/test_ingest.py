@@ -276,7 +276,9 @@ def test_quality_tells_of_each_connection_what_the_other_tables_show(damaged: di
         found = told[row[c.connection_id]]
         exchanges = [e for e in damaged[x.name] if e[x.connection_id] == row[c.connection_id]]
         idle = {
-            e[x.exchange_no]: False for e in exchanges if (e[x.fetch_session_epoch] or 0) > 0 and not e[x.error_code]
+            e[x.exchange_no]: False
+            for e in exchanges
+            if e[x.fetch_replica_id] is not None and e[x.fetch_session_epoch] > 0 and not e[x.error_code]
         }
         fetches = idle | {
             r[f.exchange_no]: r[f.session_known] for r in damaged[f.name] if r[f.connection_id] == row[c.connection_id]

@@ -18,12 +18,12 @@ from tests.gate_rows import frame
 @pytest.mark.parametrize(
     ("table", "by"), [(CONSUMER_MEMORY, CONSUMER_MEMORY.responses_of), (PRODUCER_MEMORY, PRODUCER_MEMORY.times_of)]
 )
-def test_percentiles_by_times_of_the_capture_and_of_the_closed_loop_are_kept_apart(
+def test_what_is_held_by_times_of_the_capture_and_of_the_closed_loop_is_kept_apart(
     spark: SparkSession, table: Table, by: Column
 ) -> None:
     """Of two processes in a lane one may be in closed loop, and the other not."""
     rows: list[dict[str, Any]] = [
-        {"scenario": lane, "client_id": client, "used_bytes_p99": held, by: times}
+        {"scenario": lane, "client_id": client, "used_bytes_p99": held, "used_bytes_max": 10 * held, by: times}
         for lane, client, held, times in (
             ("captured", "a", 7, BY_CAPTURE), ("captured", "b", 5, BY_CAPTURE),
             ("other", "a", 3, BY_CLOSED_LOOP), ("other", "b", 4, BY_CAPTURE),
@@ -31,7 +31,8 @@ def test_percentiles_by_times_of_the_capture_and_of_the_closed_loop_are_kept_apa
     ]  # fmt: skip
     of = {other: no_rows(spark, other) for other in (CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY)}
     found = lanes({**of, table: frame(spark, table, rows)}.__getitem__).collect()
-    assert {row["scenario"]: (row["p99"], row["p99_in_loop"]) for row in found} == {
-        "captured": (7, None),
-        "other": (4, 3),
+    columns = ("p99", "p99_in_loop", "most", "most_in_loop")
+    assert {row["scenario"]: tuple(row[column] for column in columns) for row in found} == {
+        "captured": (7, None, 70, None),
+        "other": (4, 3, 40, 30),
     }

@@ -33,9 +33,19 @@ def test_a_response_that_is_cut_is_none(spark: SparkSession, error_code: int | N
 def test_of_a_request_that_is_cut_it_is_told_when_it_was_answered(spark: SparkSession) -> None:
     cut = {"fetch_session_epoch": None, "fetch_replica_id": None, "api_version": WITH_SESSIONS}
     e, row = SESSION_EVENTS, told(spark, **cut)
-    assert (row[e.session_epoch], row[e.response_time] is not None) == (None, True)
+    assert (row[e.is_cut], row[e.session_epoch], row[e.response_time] is not None) == (True, None, True)
     older = cut | {"api_version": WITH_SESSIONS - 1}
     assert fetch_events(frame(spark, EXCHANGES, [FETCH | older])).collect() == []
+
+
+@pytest.mark.parametrize(("error_code", "is_there"), [(0, True), (None, False)])
+def test_of_a_request_cut_behind_its_epoch_that_is_told_too(
+    spark: SparkSession, error_code: int | None, is_there: bool
+) -> None:
+    cut = {"fetch_session_id": 7, "fetch_session_epoch": 3, "fetch_replica_id": None, "error_code": error_code}
+    e, row = SESSION_EVENTS, told(spark, **cut)
+    assert [row[column] for column in (e.is_cut, e.session_id, e.session_epoch)] == [True, 7, 3]
+    assert (row[e.response_time] is not None) == is_there
 
 
 @pytest.mark.parametrize(("replica_id", "is_follower"), [(-1, False), (0, True), (3, True)])

@@ -30,18 +30,18 @@ from udfs.replay.fetch import closed_fidelity, fidelity
 from udfs.replay.limits import captured_errors, limit_fidelity
 from udfs.replay.memory import drained, memory_fidelity
 from udfs.replay.memory.memory_report import SENT_LATER, WAITED
-from udfs.replay.sessions import session_fidelity
+from udfs.replay.sessions import session_verdicts
 from udfs.replay.splits import split_fidelity
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault
 
-NO_REASONS = {CaptureFormat, Compression, closed_fidelity.Metric, session_fidelity.Metric}
+NO_REASONS = {CaptureFormat, Compression, closed_fidelity.Metric, session_verdicts.Metric}
 """Words of other kinds: what is compared, and how a file is stored."""
 
 GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
     "open loop": (fidelity_reasons.OPEN_FETCHES, fidelity.Reason),
     "closed loop": (fidelity_reasons.CLOSED_FETCHES, closed_fidelity.Drift),
-    "sessions": (SESSIONS, session_fidelity.Reason),
+    "sessions": (SESSIONS, session_verdicts.Reason),
     "drained": (fidelity_reasons.DRAINED, drained.Reason),
     "held": (
         fidelity_reasons.HELD,
@@ -60,7 +60,7 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 UNKNOWN: Mapping[str, Iterable[str]] = {
     "open loop": fidelity.UNKNOWN,
     "closed loop": closed_fidelity.UNCHECKED,
-    "sessions": session_fidelity.UNKNOWN,
+    "sessions": session_verdicts.UNKNOWN,
     "drained": drained.UNCHECKED,
     "held": [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION],
     "buffers": [],
@@ -101,7 +101,7 @@ def test_a_reason_counts_as_the_replay_counts_it(name: str) -> None:
     assert isinstance(group, FidelityReasons)
     assert {word for word, reason in group.words.items() if reason.counts == "unknown"} == {*map(str, UNKNOWN[name])}
     equal = {word for word, reason in group.words.items() if reason.counts == "equal"}
-    assert equal == ({session_fidelity.Reason.ORDER_INFERRED.value} if name == "sessions" else set())
+    assert equal == ({session_verdicts.Reason.ORDER_INFERRED.value} if name == "sessions" else set())
 
 
 def test_the_metrics_of_a_group_are_those_of_its_algorithm_and_no_others() -> None:

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.table import Table
-from udfs.arrow import array_of, concatenated
+from udfs.arrow import concatenated
+from udfs.capture.segments import UNKNOWN
 from udfs.facts.number_columns import Picked
 from udfs.time_units import NS_PER_US
-from udfs.wire.arrays import Bools, Ints
+from udfs.wire.arrays import Ints
 
 TYPES: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -62,16 +63,17 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema([pa.field(str(column), TYPES[column.type]) for column in table.columns])
 
 
-def timestamps(ns: Ints, known: Bools | None = None) -> pa.Array[Any]:
-    """Nanoseconds since 1970 as timestamp[us, UTC], cut to microseconds; null where not `known`."""
-    return array_of(ns // NS_PER_US, known).cast(TYPES["timestamp"])
+def micros(ns: Ints) -> Ints:
+    """Nanoseconds as the microseconds that columns of times have, cut off, UNKNOWN where they are: int64[n]."""
+    return np.where(ns == UNKNOWN, UNKNOWN, ns // NS_PER_US)
 
 
 def rows_of(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
     """A batch of the table's rows from its columns by name, in any order, numbers cast to the declared width.
 
-    Whole numbers are null where they are UNKNOWN. Texts that come as a dictionary column stay one, until the rows are
-    unpacked. Raises ValueError that names every column that is missing or not the table's.
+    Whole numbers are null where they are UNKNOWN; times are such numbers, of microseconds since 1970. Texts that come
+    as a dictionary column stay one, until the rows are unpacked. Raises ValueError that names every column that is
+    missing or not the table's.
     """
     schema = arrow_schema(table)
     wrong = sorted(set(schema.names) ^ {str(name) for name in columns})

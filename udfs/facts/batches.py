@@ -54,7 +54,7 @@ def fetched_fields(messages: FetchMessages) -> Fields:
     starts, lengths = level.span("records")
     unknown, exchange = np.full(level.rows, UNKNOWN), messages.answered[frame]
     return Fields(
-        exchange, messages.returned.topic, messages.returned.partition, starts, lengths,
+        exchange, messages.lists.returned.topic, messages.lists.returned.partition, starts, lengths,
         unknown, level.column("error_code"), unknown, np.isin(exchange, of_consumers(messages)),
     )  # fmt: skip
 

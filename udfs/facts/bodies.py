@@ -32,6 +32,19 @@ def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     return found, Bodies(body[whole], (start + size)[whole], versions)
 
 
+def request_body_starts(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
+    """Of the exchanges `which`, those whose request was sent whole and is cut in the capture, and what is there of its
+    body up to the first gap.
+    """
+    body = exchanges.of_request("body_start")[which]
+    is_cut = (exchanges.of_request("missing", 0)[which] > 0) & (exchanges.of_request("unsent", 0)[which] == 0)
+    is_there = is_cut & (body != UNKNOWN)
+    found = which[is_there]
+    there = exchanges.frames.requests["prefix"][exchanges.request[found]]
+    ends = exchanges.of_request("start")[found] + there
+    return found, Bodies(body[is_there], ends, exchanges.api_version[found].astype(np.int16))
+
+
 @kernel
 def find_response_bodies(
     arena: Bytes, starts: Ints, ends: Ints, keys: Ints, versions: Ints, apis: Shorts,

@@ -25,7 +25,8 @@ from schemas.wire.declared import (
 )
 from udfs.arrow import array_of, repeated
 from udfs.arrow import compute as pc
-from udfs.facts.arrow_tables import pack, rows_of, timestamps
+from udfs.capture.segments import UNKNOWN
+from udfs.facts.arrow_tables import micros, pack, rows_of
 from udfs.facts.build import Carried
 from udfs.facts.connections import connection_rows, software_by_connection
 from udfs.facts.exchange_counts import count_rows
@@ -155,7 +156,7 @@ def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
     nothing = np.zeros(lines.num_rows, np.int64)
     return line_rows(
         capture_id, lines, nothing, array_of(nothing, nothing < 0), reasons.take(lines["fault"]),
-        timestamps(time, time > 0),
+        micros(np.where(time > 0, time, UNKNOWN)),
     )  # fmt: skip
 
 
@@ -165,13 +166,13 @@ def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBa
     return line_rows(
         exchanges.capture_id, lines.take(array_of(rows)), exchanges.connection_id[rows],
         array_of(exchanges.number[rows]), repeated(Reason.UNDECODABLE.value, len(rows)),
-        timestamps(exchanges.of_request("last_time")[rows]),
+        micros(exchanges.of_request("last_time")[rows]),
     )  # fmt: skip
 
 
 def line_rows(
     capture_id: str, lines: pa.RecordBatch, connection_id: Ints, exchange_no: pa.Array[Any],
-    reason: pa.Array[Any], time: pa.Array[Any],
+    reason: pa.Array[Any], time: Ints,
 ) -> pa.RecordBatch:  # fmt: skip
     """Rows of `quarantine` for lines: where they are, never what they say."""
     t, n, number = QUARANTINE, lines.num_rows, line_numbers(lines)

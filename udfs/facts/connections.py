@@ -11,7 +11,7 @@ from schemas.tables.silver import CONNECTIONS, QUARANTINE
 from udfs.arrow import array_of, repeated
 from udfs.capture.conversation import KAFKA
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import rows_of, timestamps
+from udfs.facts.arrow_tables import micros, rows_of
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.names import ABSENT
@@ -48,8 +48,8 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
             t.client_software_name: exchanges.names.texts_of(software[0][:n]),
             t.client_software_version: exchanges.names.texts_of(software[1][:n]),
             t.began_before_capture: connections["syn_sequence"] == UNKNOWN,
-            t.first_time: timestamps(connections["first_time"]),
-            t.last_time: timestamps(connections["last_time"]),
+            t.first_time: micros(connections["first_time"]),
+            t.last_time: micros(connections["last_time"]),
             t.packets: connections["packets"],
             t.requests: connections["requests"],
             t.orphan_responses: connections["orphan_responses"],
@@ -97,7 +97,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
             t.reason: reasons.take(losses["reason"]),
             t.bytes: losses["bytes"],
             t.missing_bytes: np.zeros(len(losses), np.int64),
-            t.time: timestamps(losses["time"]),
+            t.time: micros(losses["time"]),
             t.packet: losses["packet"],
             **not_refused(len(losses)),
         },
@@ -135,7 +135,7 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
             t.reason: pa.array([reason.value for reason in reasons]).take(is_faulty[:, rows].argmax(axis=0)),
             t.bytes: present_bytes(of)[rows],
             t.missing_bytes: missing[rows],
-            t.time: timestamps(found["first_time"]),
+            t.time: micros(found["first_time"]),
             t.packet: found["first_packet"],
             **not_refused(len(rows)),
         },

@@ -14,8 +14,8 @@ from schemas.wire.apis import APIS
 from udfs.arrow import coded
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.facts.exchanges import Exchanges, FrameField, lacking, micros, shared_columns
+from udfs.facts.arrow_tables import micros, nulls_besides, rows_of
+from udfs.facts.exchanges import Exchanges, FrameField, lacking, shared_columns
 from udfs.facts.number_columns import Picked
 from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault

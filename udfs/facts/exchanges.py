@@ -18,11 +18,10 @@ from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.segments import UNKNOWN
 from udfs.capture.tcp_headers import CONNECTION_BYTES
-from udfs.facts.arrow_tables import Values
+from udfs.facts.arrow_tables import Values, micros
 from udfs.facts.names import Names, hash_spans
 from udfs.facts.number_columns import Picked
 from udfs.facts.picking import columns_of
-from udfs.time_units import NS_PER_US
 from udfs.wire.arrays import Ints
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
@@ -197,11 +196,6 @@ def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
 def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
     """The address of each address:port."""
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
-
-
-def micros(ns: Ints) -> Ints:
-    """Nanoseconds as microseconds, UNKNOWN where they are."""
-    return np.where(ns == UNKNOWN, UNKNOWN, ns // NS_PER_US)
 
 
 def shared_columns(exchanges: Exchanges, rows: Ints | None = None) -> dict[str, Values]:

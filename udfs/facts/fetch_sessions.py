@@ -8,11 +8,8 @@ marked.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
+from udfs.facts.fetch_lists import Forgotten, Lists, Returned, Rows, Wanted, unwritten_rows
 from udfs.facts.held_session import (
     GENERATION,
     IS_KNOWN,
@@ -33,85 +30,6 @@ from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import allocating_kernel, kernel
 
 GREATEST_EPOCH = (1 << 31) - 1
-
-FETCH = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "connection",
-            "session_id",
-            "session_epoch",
-            "is_answered",  # the response was captured and decoded
-            "response_session_id",
-            "response_error",
-            "wanted_from",  # rows of the request: [wanted_from, wanted_to)
-            "wanted_to",
-            "forgotten_from",
-            "forgotten_to",
-            "returned_from",
-            "returned_to",
-            "is_known",  # written: of a fetch in a session, whether the session's partitions are all known
-        )
-    ],
-    align=True,
-)
-
-
-class Wanted(NamedTuple):
-    """Partitions of fetch requests, int64[n] a column."""
-
-    topic: Ints
-    partition: Ints
-    fetch_offset: Ints
-    partition_max_bytes: Ints
-    current_leader_epoch: Ints
-
-
-class Forgotten(NamedTuple):
-    """Partitions that fetch requests remove from their session, int64[n] a column."""
-
-    topic: Ints
-    partition: Ints
-
-
-class Returned(NamedTuple):
-    """Partitions of fetch responses, int64[n] a column."""
-
-    topic: Ints
-    partition: Ints
-    records_bytes: Ints
-    high_watermark: Ints
-    last_stable_offset: Ints
-    log_start_offset: Ints
-
-
-class Rows(NamedTuple):
-    """Rows for `fetch_partitions`, int64[n] a column."""
-
-    fetch: Ints
-    topic: Ints
-    partition: Ints
-    wanted: Ints  # row of the request, or NOWHERE
-    read_position: Ints  # or NOWHERE
-    returned: Ints  # row of the response, or NOWHERE
-    fetch_offset: Ints
-    partition_max_bytes: Ints
-    current_leader_epoch: Ints
-    high_watermark: Ints
-    last_stable_offset: Ints
-    log_start_offset: Ints
-    is_known: Ints  # the session's partitions are all known
-
-
-@allocating_kernel
-def unwritten_rows(n: int) -> Rows:
-    """So many rows, to be written."""
-    return Rows(
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
-        np.empty(n, np.int64),
-    )  # fmt: skip
 
 
 @kernel
@@ -156,12 +74,8 @@ def write_rows(session: Session, fetch: int, n_read: int, is_known: int, rows: R
     """Write a row a partition of the session; only the first `n_read` were there when the broker read."""
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
-        rows.fetch[n], rows.topic[n], rows.partition[n], rows.is_known[n] = (
-            fetch,
-            entry.topic,
-            entry.partition,
-            is_known,
-        )
+        rows.fetch[n], rows.is_known[n] = fetch, is_known
+        rows.topic[n], rows.partition[n] = entry.topic, entry.partition
         rows.wanted[n], rows.returned[n] = entry.wanted, entry.returned
         rows.read_position[n] = position if position < n_read else NOWHERE
         rows.fetch_offset[n], rows.partition_max_bytes[n] = entry.fetch_offset, entry.partition_max_bytes
@@ -193,27 +107,24 @@ def move_to_end(session: Session, returned: Returned, first: int, end: int, also
 
 
 @kernel
-def follow_full(session: Session, fetch: Record, f: int, wanted: Wanted, returned: Returned, rows: Rows, n: int) -> int:
+def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Rows, n: int) -> int:
     """A full fetch: it ends the session it names and, unless it is the final one, may open another."""
     forget_all(session)
     for row in range(fetch.wanted_from, fetch.wanted_to):
-        want(session, wanted, row)
+        want(session, lists.wanted, row)
     n_read = session.state[ORDERED]
-    take_response(session, returned, fetch.returned_from, fetch.returned_to)
+    take_response(session, lists.returned, fetch.returned_from, fetch.returned_to)
     n = write_rows(session, f, n_read, 1, rows, n)
     opens = fetch.session_epoch == 0 and fetch.is_answered == 1 and fetch.response_session_id > 0
     session.state[SESSION_ID] = fetch.response_session_id if opens else 0
     session.state[IS_KNOWN] = session.state[NEXT_EPOCH] = 1
     if opens:  # the session's first order is that of the full response: partitions with errors come last
-        move_to_end(session, returned, fetch.returned_from, fetch.returned_to, True)
+        move_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, True)
     return n
 
 
 @kernel
-def follow_incremental(
-    session: Session, fetch: Record, f: int, wanted: Wanted, forgotten: Forgotten, returned: Returned,
-    rows: Rows, n: int,
-) -> int:  # fmt: skip
+def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, rows: Rows, n: int) -> int:
     """A fetch in a session: apply what it changes, read all partitions, move those that gave records to the end."""
     state = session.state
     if state[SESSION_ID] != fetch.session_id:
@@ -223,10 +134,10 @@ def follow_incremental(
         state[IS_KNOWN] = 0  # the broker takes no other epoch: fetches between were not captured
     state[NEXT_EPOCH] = 1 if fetch.session_epoch == GREATEST_EPOCH else fetch.session_epoch + 1
     for row in range(fetch.wanted_from, fetch.wanted_to):
-        want(session, wanted, row)
-    forget(session, forgotten, fetch.forgotten_from, fetch.forgotten_to)
+        want(session, lists.wanted, row)
+    forget(session, lists.forgotten, fetch.forgotten_from, fetch.forgotten_to)
     n_read = state[ORDERED]
-    unknown = take_response(session, returned, fetch.returned_from, fetch.returned_to)
+    unknown = take_response(session, lists.returned, fetch.returned_from, fetch.returned_to)
     state[IS_KNOWN] = 0 if unknown > 0 else state[IS_KNOWN]
     fetch.is_known = state[IS_KNOWN]
     n = write_rows(session, f, n_read, state[IS_KNOWN], rows, n)
@@ -235,7 +146,7 @@ def follow_incremental(
     elif fetch.response_session_id == 0:
         state[SESSION_ID] = 0
     else:
-        move_to_end(session, returned, fetch.returned_from, fetch.returned_to, False)
+        move_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, False)
     return n
 
 
@@ -274,9 +185,8 @@ def most_rows(session: Session, fetch: Record) -> int:
 
 @kernel
 def follow_connection(
-    fetches: Records, first: int, wanted: Wanted, forgotten: Forgotten, returned: Returned, session: Session,
-    rows: Rows, n: int,
-) -> tuple[int, int]:  # fmt: skip
+    fetches: Records, first: int, lists: Lists, session: Session, rows: Rows, n: int
+) -> tuple[int, int]:
     """Follow one connection's fetches from `first` on: (the fetch to go on from, rows written), as far as they fit."""
     f = first
     while f < len(fetches) and fetches[f].connection == fetches[first].connection:
@@ -285,20 +195,19 @@ def follow_connection(
             break
         clear_marks(session)
         if fetch.session_epoch <= 0:
-            n = follow_full(session, fetch, f, wanted, returned, rows, n)
+            n = follow_full(session, fetch, f, lists, rows, n)
         elif fetch.is_answered == 1 and fetch.response_error != 0:
-            n = refuse(session, fetch, f, wanted, rows, n)
+            n = refuse(session, fetch, f, lists.wanted, rows, n)
         else:
-            n = follow_incremental(session, fetch, f, wanted, forgotten, returned, rows, n)
+            n = follow_incremental(session, fetch, f, lists, rows, n)
         f += 1
     return f, n
 
 
 @allocating_kernel
 def follow(
-    fetches: Records, first: int, wanted: Wanted, forgotten: Forgotten, returned: Returned,
-    session: Session, connection: int, capacity: Ints, row_limit: int,
-) -> tuple[Rows, int, int, Session, int]:  # fmt: skip
+    fetches: Records, first: int, lists: Lists, session: Session, connection: int, capacity: Ints, row_limit: int
+) -> tuple[Rows, int, int, Session, int]:
     """Follow the fetches from `first` on until about `row_limit` rows are written.
 
     fetches: FETCH[n], by connection and in its order. session, connection: where the last call left off; connection is
@@ -316,5 +225,5 @@ def follow(
             if n > 0:
                 break
             rows = unwritten_rows(most)
-        f, n = follow_connection(fetches, f, wanted, forgotten, returned, session, rows, n)
+        f, n = follow_connection(fetches, f, lists, session, rows, n)
     return rows, n, f, session, connection

@@ -15,8 +15,10 @@ from udfs.arrow import coded
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import Values, rows_of
 from udfs.facts.bodies import note_faults, request_bodies, response_bodies
+from udfs.facts.cut_fetches import note_cut_sessions
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Rows, Wanted, follow
+from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Returned, Rows, Wanted
+from udfs.facts.fetch_sessions import follow
 from udfs.facts.held_session import NOWHERE, Session, new_session, resized
 from udfs.facts.number_columns import Picked
 from udfs.facts.picking import pick, position_among
@@ -44,13 +46,12 @@ class FetchMessages:
     response: Decoded
     asked: Ints  # exchanges whose request was decoded
     answered: Ints  # exchanges whose response was decoded
-    wanted: Wanted
-    forgotten: Forgotten
-    returned: Returned
+    lists: Lists
 
 
 def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
-    """Decode the Fetch exchanges `which`; faults are noted with them."""
+    """Decode the Fetch exchanges `which`; faults are noted with them, and the sessions of requests that are cut."""
+    note_cut_sessions(exchanges, which)
     arena = exchanges.frames.arena
     asked, bodies = request_bodies(exchanges, which)
     request = decode(FETCH_REQUEST, arena, *bodies)
@@ -65,7 +66,6 @@ def fetch_messages(
 
     asked, answered: int64, the exchange of each request and of each response.
     """
-    arena, names = exchanges.frames.arena, exchanges.names
     asked_ok = note_faults(exchanges, asked, request.fault)
     limits = request.levels[""]
     exchanges.fetch_max_bytes[asked[asked_ok]] = limits.column("max_bytes")[asked_ok]
@@ -76,10 +76,18 @@ def fetch_messages(
     top = response.levels[""]
     exchanges.error[answered[answered_ok]] = top.column("error_code")[answered_ok]
     exchanges.throttle[answered[answered_ok]] = top.column("throttle_time_ms")[answered_ok]
-    wanted, forgotten = request.levels["topics.partitions"], request.levels["forgotten_topics_data.partitions"]
-    returned = response.levels["responses.partitions"]
     return FetchMessages(
         request, response, np.where(asked_ok, asked, UNKNOWN), np.where(answered_ok, answered, UNKNOWN),
+        lists_of(exchanges, request, response),
+    )  # fmt: skip
+
+
+def lists_of(exchanges: Exchanges, request: Decoded, response: Decoded) -> Lists:
+    """The partitions that Fetch requests and responses list."""
+    arena, names = exchanges.frames.arena, exchanges.names
+    wanted, forgotten = request.levels["topics.partitions"], request.levels["forgotten_topics_data.partitions"]
+    returned = response.levels["responses.partitions"]
+    return Lists(
         Wanted(
             names.learn_topics(arena, request.levels["topics"])[wanted.parent],
             *(wanted.column(name) for name in Wanted._fields[1:]),
@@ -94,7 +102,7 @@ def fetch_messages(
             returned.span("records")[1],
             *(returned.column(name) for name in Returned._fields[3:]),
         ),
-    )  # fmt: skip
+    )
 
 
 def row_ranges(decoded: Decoded, path: str, frames: int) -> tuple[Ints, Ints]:
@@ -152,9 +160,8 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
     at = 0
     while at < len(fetches):
         room, n, at, session, connection = follow(
-            fetches, at, messages.wanted, messages.forgotten, messages.returned,
-            session, connection, capacity, ROWS_AT_A_TIME,
-        )  # fmt: skip
+            fetches, at, messages.lists, session, connection, capacity, ROWS_AT_A_TIME
+        )
         rows = Rows._make(column[:n] for column in room)
         exchanges.session_known[exchange[rows.fetch]] = rows.is_known
         yield partition_rows(exchanges, messages, fetches, exchange, rows)
@@ -211,7 +218,7 @@ def partition_rows(
     request_level = messages.request.levels["topics.partitions"]
     asked_in = messages.request.levels["topics"].parent[request_level.parent]
     came_in = messages.response.levels["responses"].parent[response.parent]
-    records = np.maximum(pick(messages.returned.records_bytes, returned, 0), 0)
+    records = np.maximum(pick(messages.lists.returned.records_bytes, returned, 0), 0)
     total = np.bincount(fetch, records, len(fetches)).astype(np.int64)
     has_request = (wanted != NOWHERE) | (rows.fetch_offset >= 0)
     topic, topic_id = exchanges.names.topic_columns(rows.topic)

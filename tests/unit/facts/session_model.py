@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
-from udfs.facts.fetch_sessions import FETCH, Forgotten, Returned, Wanted, follow
+from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Returned, Wanted
+from udfs.facts.fetch_sessions import follow
 from udfs.facts.held_session import NOWHERE, new_session, resized
 
 Partition = tuple[int, int]  # topic, partition
@@ -154,7 +155,7 @@ def columns(rows: list[tuple[int, ...]], kind: Any) -> Any:
     return kind(*np.array(rows, np.int64).reshape(-1, len(kind._fields)).T.copy())
 
 
-def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Wanted, Forgotten, Returned]:
+def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
     array = np.zeros(len(fetches), FETCH)
     wanted: list[tuple[int, ...]] = []
     forgotten: list[tuple[int, ...]] = []
@@ -170,21 +171,19 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Wanted, Forgotten, Re
         ):
             row[f"{name}_from"], row[f"{name}_to"] = len(lines), len(lines) + len(more)
             lines += more
-    return array, columns(wanted, Wanted), columns(forgotten, Forgotten), columns(returned, Returned)
+    return array, Lists(columns(wanted, Wanted), columns(forgotten, Forgotten), columns(returned, Returned))
 
 
 def followed(fetches: list[Fetch], *, row_limit: int = 1000, resize: bool = False) -> list[Row]:
     """What the product makes of the fetches, in calls of `row_limit` rows; `resize` as between two chunks."""
-    array, wanted, forgotten, returned = fetch_array(fetches)
+    array, lists = fetch_array(fetches)
     sizes = array["wanted_to"] - array["wanted_from"] + array["returned_to"] - array["returned_from"]
     capacity = np.full(len(array), sizes.sum() + 1)
     session, connection, at, out = new_session(1), NOWHERE, 0, []
     while at < len(array):
         if resize:
             session = resized(session, int(capacity[at]))
-        rows, n, at, session, connection = follow(
-            array, at, wanted, forgotten, returned, session, connection, capacity, row_limit
-        )
+        rows, n, at, session, connection = follow(array, at, lists, session, connection, capacity, row_limit)
         cells = zip(*(column[:n].tolist() for column in rows), strict=True)
         out += [product_row(dict(zip(rows._fields, row, strict=True)), array) for row in cells]
     return out

@@ -31,7 +31,8 @@ class Fetch(NamedTuple):
     wait_us: int | None = 1
     life: int = 0
     version: int = 18
-    is_cut: bool = False
+    is_cut: bool = False  # behind its session and epoch
+    is_epoch_cut: bool = False
 
 
 def captured(*fetches: Fetch) -> pa.RecordBatch:
@@ -42,15 +43,17 @@ def captured(*fetches: Fetch) -> pa.RecordBatch:
         connection = hash_of(fetch.client) + fetch.life
         key = {"connection_id": connection, "exchange_no": number, "request_time": us, "life": fetch.life}
         answered = None if fetch.wait_us is None else us + fetch.wait_us
+        is_cut = fetch.is_cut or fetch.is_epoch_cut
+        session = (None, None) if fetch.is_epoch_cut else (fetch.session_id, fetch.epoch)
         rows.append(
-            fetch_row(**key, client_id=fetch.client, response_time=answered, session_id=fetch.session_id,
-                      session_epoch=None if fetch.is_cut else fetch.epoch, fetch_error=fetch.error,
-                      is_follower=fetch.privileged, api_version=fetch.version)
+            fetch_row(**key, client_id=fetch.client, response_time=answered, session_id=session[0],
+                      session_epoch=session[1], is_cut=is_cut, fetch_error=fetch.error,
+                      is_follower=None if is_cut else fetch.privileged, api_version=fetch.version)
         )  # fmt: skip
         rows.extend(
             partition_row(**key, position=p, partition=p, response_session_id=fetch.granted,
                           is_returned=fetch.epoch == 0)
-            for p in range(fetch.size if fetch.error == 0 and not fetch.is_cut else 0)
+            for p in range(fetch.size if fetch.error == 0 and not is_cut else 0)
         )  # fmt: skip
     return rows_of_events(rows)
 

@@ -22,7 +22,7 @@ def fetch_row(**columns: Any) -> Row:
     asked = {
         "broker": "1", "position": -1, "client_id": "", "client_address": "10.0.0.1", "api_version": 18,
         "session_id": 0, "session_epoch": 0, "fetch_error": 0, "throttle_time_ms": 0,
-        "is_follower": False,
+        "is_follower": False, "is_cut": False,
     }  # fmt: skip
     return {**asked, **columns}
 

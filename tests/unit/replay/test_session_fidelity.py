@@ -126,11 +126,11 @@ def test_a_client_that_mistakes_its_epoch_does_so_in_every_lane() -> None:
     assert reasons(gold)["session_requests"] == {"other_request": 1}
 
 
-def test_a_cut_request_that_may_have_been_full_is_why_the_next_id_is_of_another_shard() -> None:
+def test_a_request_cut_before_its_epoch_may_have_been_full_and_is_why_the_next_id_is_of_another_shard() -> None:
     """Once an id has told again whose turn it is, ids are in their turn or of another shard."""
     first, after, then, other = ids(0, 2, 3, 6)
     fetches = (
-        Fetch(0, "a", 1, granted=first), Fetch(200, "b", 9, is_cut=True), Fetch(400, "c", 1, granted=after),
+        Fetch(0, "a", 1, granted=first), Fetch(200, "b", 9, is_epoch_cut=True), Fetch(400, "c", 1, granted=after),
         Fetch(600, "d", 1, granted=then), Fetch(800, "e", 1, granted=other),
     )  # fmt: skip
     gold = gold_rows([captured(*fetches)], lanes(80, shards=8))
@@ -138,10 +138,47 @@ def test_a_cut_request_that_may_have_been_full_is_why_the_next_id_is_of_another_
     assert (total(gold, SESSION_CACHE.captured_fetches), total(gold, SESSION_CACHE.fetches)) == (4, 4)
 
 
-def test_a_cut_request_that_was_no_full_one_changes_nothing() -> None:
+def test_a_request_cut_before_its_epoch_that_was_no_full_one_changes_nothing() -> None:
     first, after = ids(0, 1)
-    cut = Fetch(200, "a", 9, session_id=first, epoch=1, is_cut=True)
+    cut = Fetch(200, "a", 9, session_id=first, epoch=1, is_epoch_cut=True)
     gold = gold_rows(
         [captured(Fetch(0, "a", 1, granted=first), cut, Fetch(400, "c", 1, granted=after))], lanes(80, shards=8)
     )
+    assert reasons(gold) == {}
+
+
+@pytest.mark.parametrize(
+    ("shard", "wait_us", "told"),
+    [(2, 1, {}), (3, 1, {"other_shard": 1}), (2, None, {}), (3, None, {"response_not_captured": 1})],
+)
+def test_a_full_request_cut_behind_its_epoch_has_its_turn(
+    shard: int, wait_us: int | None, told: dict[str, int]
+) -> None:
+    """Where its response is cut too, it may have been an error."""
+    first, after = ids(0, shard)
+    cut = Fetch(200, "b", 9, is_cut=True, wait_us=wait_us)
+    gold = gold_rows(
+        [captured(Fetch(0, "a", 1, granted=first), cut, Fetch(400, "c", 1, granted=after))], lanes(80, shards=8)
+    )
+    assert reasons(gold).get("session_shards", {}) == told
+    assert (total(gold, SESSION_CACHE.captured_fetches), total(gold, SESSION_CACHE.fetches)) == (2, 2)
+
+
+@pytest.mark.parametrize("epoch", [1, -1])
+def test_a_request_of_another_epoch_cut_behind_it_cannot_be_why_an_id_is_of_another_shard(epoch: int) -> None:
+    first, after = ids(0, 2)
+    cut = Fetch(200, "a", 9, session_id=first, epoch=epoch, is_cut=True)
+    gold = gold_rows(
+        [captured(Fetch(0, "a", 1, granted=first), cut, Fetch(400, "c", 1, granted=after))], lanes(80, shards=8)
+    )
+    assert reasons(gold)["session_shards"] == {"other_shard": 1}
+
+
+def test_ids_tell_the_order_of_responses_that_overlap_one_to_a_full_request_that_is_cut() -> None:
+    first, after, then = ids(0, 2, 3)
+    overlapping = (
+        Fetch(0, "a", 1, granted=first), Fetch(200, "b", 9, is_cut=True, wait_us=30_000),
+        Fetch(201, "c", 1, granted=after, wait_us=20_000), Fetch(400, "d", 1, granted=then),
+    )  # fmt: skip
+    gold = gold_rows([captured(*overlapping)], lanes(80, shards=8))
     assert reasons(gold) == {}

@@ -23,8 +23,8 @@ LANES = ("captured", "consumer.buffer.memory=1KiB", "consumer.fetch.max.bytes=1M
 def row(of: str, lane: str, **columns: object) -> Row:
     """A row of the query."""
     usual = {
-        "p99": 100, "p99_in_loop": None, "most": 200, "smallest": 101, "waits": 0, "longest": 0.0, "depleted": 0.0,
-        "ratio": 1.0, "stuck": 0,
+        "p99": 100, "p99_in_loop": None, "most": 200, "most_in_loop": None, "smallest": 101, "waits": 0,
+        "longest": 0.0, "depleted": 0.0, "ratio": 1.0, "stuck": 0,
         "bound": 4096, "starved": 0, "why": None, "reckoned": 200, "taken": True,
     }  # fmt: skip
     return Row(scenario=lane, of=of, **usual | columns)
@@ -47,13 +47,22 @@ def test_it_says_why_connections_are_stuck() -> None:
     assert {small["no wait from*"], other["no wait from*"]} == {"-"}, "what is stuck asks for no more"
 
 
-def test_percentiles_by_times_of_the_closed_loop_are_in_a_column_of_their_own() -> None:
+def test_what_is_held_by_times_of_the_closed_loop_is_in_columns_of_its_own() -> None:
     captured, bounded, limited = cells(
         row("consumers", LANES[0]), row("consumers", LANES[1], p99=90),
-        row("consumers", LANES[2], p99=None, p99_in_loop=80),
+        row("consumers", LANES[2], p99=None, p99_in_loop=80, most=None, most_in_loop=150),
     )  # fmt: skip
     by_times = [(lane["p99"], lane["p99 in loop"]) for lane in (captured, bounded, limited)]
     assert by_times == [("100 B", "-"), ("90 B", "-"), ("-", "80 B")]
+    assert [(lane["most"], lane["most in loop"]) for lane in (captured, limited)] == [("200 B", "-"), ("-", "150 B")]
+
+
+def test_what_a_variant_counts_is_told_where_it_is_more_than_is_used_by_either_time() -> None:
+    remarks = [
+        cells(row("producers", LANES[0], reckoned=201, most=most, most_in_loop=in_loop))[0]["remarks"]
+        for most, in_loop in ((200, None), (None, 200), (100, 200), (201, 100), (100, 201))
+    ]
+    assert remarks == ["counts 201 B"] * 3 + ["-"] * 2
 
 
 def test_a_pool_that_the_prototype_does_not_start_with_is_said_to_be_one() -> None:

@@ -101,7 +101,7 @@ def timeline_rows(done: Replayed, closed: ClosedTotals, lanes: FetchLanes, run_i
             t.topic: texts_of([part[1] for part in parts], partition),
             t.partition: np.array([int(part[2]) for part in parts], np.int32)[partition],
             t.bucket: bucket,
-            t.bucket_start: pa.array(begins[bucket], pa.int64()).cast(TYPES["timestamp"]),
+            t.bucket_start: begins[bucket],
             t.bucket_ms: np.full(n, int(line.width[0]) / 1000),
             t.bytes: line.served[lane, partition, bucket],
             t.lag_bytes: line.lag[lane, partition, bucket],

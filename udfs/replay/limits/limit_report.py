@@ -12,7 +12,7 @@ from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.arrow import array_of, repeated
 from udfs.arrow import compute as pc
-from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.facts.arrow_tables import rows_of
 from udfs.replay.limits.limit_curve import Steps
 from udfs.replay.limits.limit_lane import (
     MAX_BROKER_PARTITIONS,
@@ -125,7 +125,7 @@ def refusal_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -
         {
             t.run_id: repeated(run_id, n),
             t.scenario: repeated(lane, n),
-            t.request_time: column(rows, e.time).cast(TYPES["timestamp"]),
+            t.request_time: column(rows, e.time),
             **same,
             t.client_id: column(rows, e.client_id),
             t.principal: principals(rows),
@@ -192,7 +192,7 @@ def curve_rows(history: History, reason: int, steps: Steps, run_id: str) -> tupl
             t.refused_by: repeated(LIMIT_NAMES[reason], n),
             t.limit_from: steps.limit_from,
             t.limit_to: array_of(last, np.arange(n) < n - 1),
-            t.request_time: of_change(e.time).cast(TYPES["timestamp"]),
+            t.request_time: of_change(e.time),
             **same,
             t.present: array_of(steps.present, fails),
             t.asked: array_of(steps.asked, fails),

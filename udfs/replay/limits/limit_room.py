@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,8 @@ import pyarrow as pa
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITIONS_PER_BROKER
 from schemas.tables.table import Table
 from udfs.arrow import array_of, repeated
-from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.facts.arrow_tables import rows_of
+from udfs.facts.number_columns import Picked
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 from udfs.replay.limits.limit_report import LIMIT_NAMES
@@ -38,18 +39,12 @@ def per_broker_rows(
             t.run_id: repeated(run_id, n),
             t.scenario: repeated(lane, n),
             t.broker: np.tile(brokers.node_id, len(times)),
-            t.at: instants(np.repeat(times, len(brokers.node_id))),
+            t.at: np.repeat(times, len(brokers.node_id)),
             t.partitions: counts,
             t.limit_value: array_of(in_force, in_force != UNLIMITED),
             t.headroom: array_of(in_force - counts, in_force != UNLIMITED),
         },
     )
-
-
-def instants(us: Ints) -> pa.Array[Any]:
-    """Microseconds since 1970 as timestamps."""
-    found: pa.Array[Any] = pa.array(us).cast(TYPES["timestamp"])
-    return found
 
 
 def headroom_rows(
@@ -81,7 +76,7 @@ def headroom_rows(
             t.partitions: counts,
             t.headroom: limit - counts,
             t.growth_per_day: growth,
-            t.breach_at: pa.array(breach, mask=breach == 0).cast(TYPES["timestamp"]),
+            t.breach_at: Picked(breach, known=breach != 0),
         },
     )
 

@@ -21,10 +21,11 @@ from schemas.tables.gold_memory import (
 from schemas.tables.table import Table
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.arrow import repeated
-from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch.closed_fidelity import PIECES
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_report import within
+from udfs.replay.fidelity_rows import Compared, fidelity_rows
 from udfs.replay.memory import memory_fidelity
 from udfs.replay.memory.consumer_lanes import (
     CAPTURED,
@@ -195,7 +196,7 @@ def timeline_rows(unit: Unit, sim: Sim, names: Sequence[str]) -> pa.RecordBatch:
         t,
         {
             **whose(unit, t, [names[number] for number in lane.tolist()]),
-            t.slot_start: pa.array(starts, pa.int64()).cast(TYPES["timestamp"]),
+            t.slot_start: starts,
             t.slot_ms: slot_us[lane] / 1000,
             t.used_bytes_max: sim.spent.most[lane, slot],
             t.waiting_connections_max: sim.spent.waiting[lane, slot],
@@ -307,22 +308,7 @@ def drained_rows(unit: Unit, gathered: Gathered) -> pa.RecordBatch:
 def fidelity_row(
     unit: Unit, metric: str, checked: int, agreed: int, unknown: int, reasons: Mapping[str, int]
 ) -> pa.RecordBatch:
-    """A row of `fidelity`."""
-    t = FIDELITY
-    counted = [(reason, count) for reason, count in reasons.items() if count]
-    return rows_of(
-        t,
-        {
-            t.run_id: repeated(unit.run_id, 1),
-            t.algorithm: repeated(ALGORITHM, 1),
-            t.metric: repeated(metric, 1),
-            t.broker: pa.nulls(1, pa.string()),
-            t.client_id: repeated(unit.name, 1),
-            t.client_address: repeated(unit.address, 1),
-            t.reader: repeated(unit.side, 1),
-            t.checked: np.array([checked]),
-            t.agreed: np.array([agreed]),
-            t.unknown: np.array([unknown]),
-            t.reasons: pa.array([counted], TYPES["map<string,bigint>"]),
-        },
-    )
+    """A row of `fidelity` on a unit; reasons that were never given are left out."""
+    given = {reason: count for reason, count in reasons.items() if count}
+    found = Compared(metric, checked, agreed, unknown, given, None, unit.name, unit.address, unit.side)
+    return fidelity_rows([found], ALGORITHM, unit.run_id)

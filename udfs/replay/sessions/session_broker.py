@@ -14,7 +14,7 @@ from udfs.replay.sessions.session_cache import INITIAL_EPOCH, MOST_SHARDS, Cache
 from udfs.replay.sessions.session_clients import Clients, new_clients
 from udfs.replay.sessions.session_entries import CONTENTS, Memory, new_memory
 from udfs.replay.sessions.session_fetches import FETCH
-from udfs.replay.sessions.session_fidelity import CODE_COUNT, METRICS, Judged
+from udfs.replay.sessions.session_fidelity import Judged
 from udfs.replay.sessions.session_lanes import (
     LANE_CLIENT,
     Lanes,
@@ -25,6 +25,7 @@ from udfs.replay.sessions.session_lanes import (
 )
 from udfs.replay.sessions.session_order import MOMENT, OVERLAP_US, UNKNOWN_PHASE
 from udfs.replay.sessions.session_spans import Spans, new_spans, roomy_spans
+from udfs.replay.sessions.session_verdicts import CODE_COUNT, METRICS
 from udfs.wire.arrays import Ints, Records
 
 BUCKET_US = 10_000_000

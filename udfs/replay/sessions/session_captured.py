@@ -23,8 +23,6 @@ def count_captured(moments: Records, first: int, end: int, fetches: Records, cap
     for m in range(first, end):
         moment = moments[m]
         fetch = fetches[moment.fetch]
-        if fetch.is_cut == 1:
-            continue
         if moment.is_response == 0:
             sums.fetches += 1
             sums.request_bytes += max(fetch.request_bytes, 0)

@@ -162,9 +162,6 @@ def tell_clients(fetches: Records, first: int, clients: Clients) -> int:
         if not has_room(clients):
             return f
         fetch = fetches[f]
-        if fetch.is_cut == 1:
-            fetch.asked_us = fetch.request_us
-            continue
         owner = owner_of(clients, fetch.connection, fetch.session_id)
         client = clients.state[owner]
         fetch.owner, fetch.act, fetch.expected = owner, act_of(client, fetch), is_expected(client, fetch)

@@ -97,8 +97,6 @@ def measure_all(fetches: Records, first: int, rows: Partitions, memory: Memory, 
     """
     for f in range(first, len(fetches)):
         fetch = fetches[f]
-        if fetch.is_cut == 1:
-            continue
         client = memory.clients[fetch.owner]
         rows_of_fetch = fetch.end - fetch.first
         most = memory.end[0] + 2 * (client.count + rows_of_fetch) + LEAST_ROOM

@@ -10,7 +10,7 @@ from schemas.wire.fetch import SESSION_ERRORS
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.key_numbers import key_numbers
 from udfs.replay.sessions.session_entries import NOT_TOLD, NOWHERE, Partitions
-from udfs.replay.sessions.session_fetches import FETCH, NO_TIME
+from udfs.replay.sessions.session_fetches import FETCH, NO_TIME, UNTOLD_EPOCH
 from udfs.wire.arrays import Records, edges, read_only
 
 OF_FETCH = -1  # position of a row that is a fetch
@@ -34,13 +34,13 @@ def events_of(batch: pa.RecordBatch, names: dict[str, int], number: int) -> tupl
     for field, column, missing in (
         ("connection", t.connection_id, 0), ("request_us", t.request_time, 0),
         ("response_us", t.response_time, NO_TIME), ("version", t.api_version, 0),
-        ("session_id", t.session_id, 0), ("epoch", t.session_epoch, -1),
+        ("session_id", t.session_id, 0), ("epoch", t.session_epoch, UNTOLD_EPOCH),
         ("request_bytes", t.request_bytes, SIZE_UNKNOWN), ("response_bytes", t.response_bytes, SIZE_UNKNOWN),
     ):  # fmt: skip
         fetches[field] = numbers_of(heads, column, missing)
     error = numbers_of(heads, t.fetch_error, 0)
     fetches["error"] = np.where(np.isin(error, SESSION_ERRORS), error, 0)
-    fetches["is_cut"] = heads[t.session_epoch].is_null()
+    fetches["is_cut"] = numbers_of(heads, t.is_cut, 0)
     fetches["privileged"] = numbers_of(heads, t.is_follower, 0)
     fetches["is_throttled"] = numbers_of(heads, t.throttle_time_ms, 0) > 0
     fetches["first"] = at - np.arange(len(at))

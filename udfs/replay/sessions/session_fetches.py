@@ -11,6 +11,7 @@ from udfs.wire.kernel import kernel
 
 NO_SESSION = 0
 NO_TIME = -1
+UNTOLD_EPOCH = -2
 BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE, WRONG_EPOCH = range(6)
 """What a client does: what its rules say; a full fetch of a client that knows of no session; one that closes the
 session; a fetch that wants none; the first one seen of a session that was opened before the capture began; a fetch
@@ -46,8 +47,8 @@ FETCH = np.dtype(
             "has_partitions",
             "privileged",
             "session_id",
-            "epoch",
-            "is_cut",  # nothing of the request is told but when it came, and when its response did
+            "epoch",  # or UNTOLD_EPOCH, of a request that is cut before it
+            "is_cut",  # nothing of the request is told but its times, and maybe its session and epoch
             "response_session_id",
             "error",
             "is_throttled",

@@ -6,7 +6,6 @@ model goes on from what the capture shows, so that one fault is not counted agai
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import NamedTuple
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
@@ -36,51 +35,13 @@ from udfs.replay.sessions.session_fetches import (
     uses_topic_ids,
 )
 from udfs.replay.sessions.session_order import OVERLAP_US, UNKNOWN_PHASE, issued_shard, steps_counter
+from udfs.replay.sessions.session_verdicts import AGREED, CODES, METRICS, Metric, Reason
 from udfs.time_units import US_PER_MS
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 
 CLOCK_MS = 2
 """How far the packets' times may be from the broker's clock."""
-
-
-class Metric(StrEnum):
-    """What is compared."""
-
-    GRANTS = "session_grants"  # a full fetch gets a session or is refused
-    SHARDS = "session_shards"  # ... in the shard whose turn it is
-    ERRORS = "session_errors"  # a fetch in a session: none, 70, 71, 106
-    PARTITIONS = "session_partitions"  # the partitions of the session
-    RESPONSES = "incremental_responses"  # the partitions of an incremental response
-    REQUESTS = "session_requests"  # session, epoch and partitions of a request, by the client's rules
-
-
-class Reason(StrEnum):
-    """Why something could not be checked, or how it disagreed: schemas.tables.session_reasons."""
-
-    FROM_BEFORE = "session_from_before_capture"
-    UNSEEN = "session_not_seen"
-    PHASE_UNKNOWN = "shard_unknown"
-    CLOCK = "eviction_time"
-    CLOSE_ORDER = "close_grant_order"
-    AFTER_LOSS = "response_not_captured"
-    ORDER_INFERRED = "order_inferred"
-    GRANTED = "granted"
-    REFUSED = "refused"
-    OTHER_SHARD = "other_shard"
-    OTHER_ERROR = "other_error"
-    OTHER_PARTITIONS = "other_partitions"
-    OTHER_REQUEST = "other_request"
-
-
-METRICS = {metric: code for code, metric in enumerate(Metric)}
-CODES = {reason: code for code, reason in enumerate(Reason, 1)}
-AGREED = 0
-CODE_COUNT = len(CODES) + 1
-UNKNOWN = (Reason.FROM_BEFORE, Reason.UNSEEN, Reason.PHASE_UNKNOWN, Reason.CLOCK, Reason.CLOSE_ORDER,
-           Reason.AFTER_LOSS)  # fmt: skip
-AGREEING = (Reason.ORDER_INFERRED,)
-"""Reasons that are told of what agrees."""
 
 _GRANTS, _SHARDS, _ERRORS = METRICS[Metric.GRANTS], METRICS[Metric.SHARDS], METRICS[Metric.ERRORS]
 _PARTITIONS, _RESPONSES, _REQUESTS = METRICS[Metric.PARTITIONS], METRICS[Metric.RESPONSES], METRICS[Metric.REQUESTS]
@@ -296,8 +257,6 @@ def judge(moments: Records, first: int, end: int, fetches: Records, judged: Judg
             return m
         moment = moments[m]
         fetch = fetches[moment.fetch]
-        if fetch.is_cut == 1:
-            continue
         now_ms = moment.us // US_PER_MS
         if moment.is_response == 0:
             judge_request(judged, settings, fetch, now_ms)

@@ -164,8 +164,6 @@ def play(moments: Records, first: int, end: int, fetches: Records, lanes: Lanes,
         fetch = fetches[moment.fetch]
         if not has_room(lanes.cache) or lanes.evicted[0] + count > len(lanes.evictions):
             return m
-        if fetch.is_cut == 1:
-            continue
         is_refused = is_session_error(fetch.error)
         if is_refused and moment.is_response == 1:
             continue

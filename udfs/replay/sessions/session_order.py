@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.replay.sessions.session_cache import INITIAL_EPOCH, NOWHERE, shard_of
-from udfs.replay.sessions.session_fetches import NO_TIME
+from udfs.replay.sessions.session_fetches import NO_TIME, UNTOLD_EPOCH
 from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.kernel import kernel
 
@@ -56,6 +56,12 @@ def note_moments(fetches: Records, moments: Records) -> None:
         asked.fetch = answered.fetch = f
         asked.expected_shard = answered.expected_shard = UNKNOWN_PHASE
         answered.is_response = 1
+
+
+def of_whole_requests(moments: Records, fetches: Records) -> Records:
+    """The moments without those of cut requests, which have their place among the responses and tell nothing more."""
+    is_cut = fetches["is_cut"][moments["fetch"]] == 1
+    return moments.compress(~is_cut) if is_cut.any() else moments
 
 
 def in_order(moments: Records) -> Records:
@@ -132,7 +138,7 @@ def order_responses(moments: Records, fetches: Records, end: int, phase: Ints, s
     at = 0
     while at < end:
         fetch = fetches[moments[at].fetch]
-        if fetch.is_cut == 1:
+        if fetch.epoch == UNTOLD_EPOCH:
             phase[1] = 0  # it may have been a full fetch
         elif steps_counter(fetch, moments[at]):
             is_shown = fetch.response_us != NO_TIME

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -40,11 +39,12 @@ from udfs.replay.sessions.session_order import (
     first_shard,
     in_order,
     moments_of,
+    of_whole_requests,
     order_responses,
 )
 from udfs.replay.sessions.session_report import broker_rows
 from udfs.replay.sessions.session_spans import close_all, follow_spans
-from udfs.wire.arrays import Records
+from udfs.wire.arrays import Ints, Records
 from udfs.wire.fetch_sizes import fetch_sizes
 
 PHASE_WITHIN_US = (10_000_000, 60_000_000)
@@ -84,26 +84,40 @@ def begin_life(now: BrokerReplay, life: int) -> None:
 
 
 def take(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
-    """Take some whole fetches of the broker, and play all whose time has come."""
+    """Take some fetches of the broker with all their partitions, and play all whose time has come."""
     now.number += len(fetches)
-    done = 0
-    while (done := tell_clients(fetches, done, now.clients)) < len(fetches):
-        now.clients = larger_clients(now.clients)
-    make_room(now, int((fetches["epoch"] == INITIAL_EPOCH).sum()))
-    told = fetches[fetches["is_cut"] == 0]
-    now.lanes.names[told["owner"]] = told["name"]
-    done = 0
-    while (done := measure_all(fetches, done, rows, now.memory, fetch_sizes())) < len(fetches):
-        now.memory = larger_memory(now.memory)
     if now.begin_us < 0:
         now.begin_us = int(fetches["request_us"][0])
     if now.judged.start[0] < 0:
         now.judged.start[0] = now.begin_us
+    last_us, is_cut = int(fetches["request_us"][-1]), fetches["is_cut"] == 1
+    if is_cut.any():
+        cut, fetches = fetches.compress(is_cut), fetches.compress(~is_cut)
+        cut["asked_us"] = cut["request_us"]
+        await_moments(now, cut)
+    find_out(now, fetches, rows)
+    await_moments(now, fetches)
+    go_on(now, last_us)
+
+
+def find_out(now: BrokerReplay, fetches: Records, rows: Partitions) -> None:
+    """Say of each fetch whose it is, why it was sent, and what is in it."""
+    done = 0
+    while (done := tell_clients(fetches, done, now.clients)) < len(fetches):
+        now.clients = larger_clients(now.clients)
+    make_room(now, int((fetches["epoch"] == INITIAL_EPOCH).sum()))
+    now.lanes.names[fetches["owner"]] = fetches["name"]
+    done = 0
+    while (done := measure_all(fetches, done, rows, now.memory, fetch_sizes())) < len(fetches):
+        now.memory = larger_memory(now.memory)
+
+
+def await_moments(now: BrokerReplay, fetches: Records) -> None:
+    """Put the moments of these fetches among those that are to come."""
     moments = moments_of(fetches)
     moments["fetch"] += len(now.fetches)
     now.moments = in_order(joined(now.moments, moments))
     now.fetches = joined(now.fetches, fetches)
-    go_on(now, int(fetches["request_us"][-1]))
 
 
 def go_on(now: BrokerReplay, before_us: int | None) -> None:
@@ -113,9 +127,10 @@ def go_on(now: BrokerReplay, before_us: int | None) -> None:
     if not now.has_begun and not begins(now, before_us, shards):
         return
     order_responses(now.moments, now.fetches, end, now.phase, shards, np.zeros(1, MOMENT))
-    follow_spans(now.moments, 0, end, now.fetches, now.spans, shards)
-    run_judge(now, end)
-    run_lanes(now, end)
+    moments = of_whole_requests(now.moments[:end], now.fetches)
+    follow_spans(moments, 0, len(moments), now.fetches, now.spans, shards)
+    run_judge(now, moments)
+    run_lanes(now, moments, np.unique(now.moments["us"][:end] // BUCKET_US))
     count_evictions(now)
     forget_played(now, end)
 
@@ -149,26 +164,25 @@ def restart(now: BrokerReplay) -> None:
     close_all(now.spans, now.begin_us)
 
 
-def run_judge(now: BrokerReplay, end: int) -> None:
-    """Judge moments[:end]."""
+def run_judge(now: BrokerReplay, moments: Records) -> None:
+    """Judge these moments."""
     done = 0
-    while (done := judge(now.moments, done, end, now.fetches, now.judged, now.captured)) < end:
+    while (done := judge(moments, done, len(moments), now.fetches, now.judged, now.captured)) < len(moments):
         provide(now)
 
 
-def run_lanes(now: BrokerReplay, end: int) -> None:
-    """Play moments[:end], a bucket of time after the other."""
-    bucket = now.moments["us"][:end] // BUCKET_US
-    cuts = [0, *(np.flatnonzero(np.diff(bucket)) + 1).tolist(), end] if end else [0]
-    for first, last in pairwise(cuts):
-        at = int(bucket[first])
-        if not now.buckets or now.buckets[-1].number != at:
-            begin_bucket(now, at)
+def run_lanes(now: BrokerReplay, moments: Records, numbers: Ints) -> None:
+    """Play these moments, a bucket of time after the other. numbers: of the buckets, int64[n]."""
+    first = 0
+    for number, last in zip(numbers.tolist(), np.searchsorted(moments["us"], (numbers + 1) * BUCKET_US), strict=True):
+        if not now.buckets or now.buckets[-1].number != number:
+            begin_bucket(now, number)
         done = first
-        while (done := play(now.moments, done, last, now.fetches, now.lanes, now.settings)) < last:
+        while (done := play(moments, done, last, now.fetches, now.lanes, now.settings)) < last:
             provide(now)
         note_lanes(now)
-        count_captured(now.moments, first, last, now.fetches, now.buckets[-1].captured)
+        count_captured(moments, first, last, now.fetches, now.buckets[-1].captured)
+        first = last
 
 
 def begin_bucket(now: BrokerReplay, number: int) -> None:

@@ -13,15 +13,15 @@ from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSI
 from schemas.tables.table import Table
 from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.arrow import quotients, repeated
-from udfs.facts.arrow_tables import TYPES, rows_of, timestamps
+from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fidelity_rows import NO_REASON, Compared, compared, fidelity_rows
 from udfs.replay.key_numbers import client_of
 from udfs.replay.sessions.session_broker import BUCKET_US, BrokerReplay, Bucket
 from udfs.replay.sessions.session_captured import CAPTURED_SUMS
-from udfs.replay.sessions.session_fidelity import AGREED, AGREEING, CODES, UNKNOWN, Metric
 from udfs.replay.sessions.session_lanes import SUMS, SessionLanes
 from udfs.replay.sessions.session_spans import slots_range
-from udfs.time_units import NS_PER_US, US_PER_MS, US_PER_S
+from udfs.replay.sessions.session_verdicts import AGREED, AGREEING, CODES, UNKNOWN, Metric
+from udfs.time_units import US_PER_MS, US_PER_S
 from udfs.wire.arrays import Ints
 
 ALGORITHM = "session_cache"
@@ -60,7 +60,7 @@ def cache_rows(broker: str, buckets: Sequence[Bucket], lanes: SessionLanes, run_
             t.run_id: repeated(run_id, n * len(buckets)),
             t.scenario: pa.array(list(lanes.names) * len(buckets), pa.string()),
             t.broker: repeated(broker, n * len(buckets)),
-            t.bucket_start: timestamps(begins * NS_PER_US),
+            t.bucket_start: begins,
             t.live_sessions: np.concatenate([bucket.live[:n] for bucket in buckets]),
             t.follower_sessions: np.concatenate([bucket.followers[:n] for bucket in buckets]),
             t.cached_partitions: np.concatenate([bucket.cached[:n] for bucket in buckets]),

@@ -14,7 +14,7 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Table
 from schemas.tables.values import PRODUCER
 from udfs.arrow import array_of, quotients, repeated
-from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of, timestamps
+from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
 from udfs.replay.splits.compression_estimate import BY_CLIENT, DAMPED
 from udfs.replay.splits.size_errors import RECUT, STATED_ERRORS, Sized
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNKNOWN, Reason
@@ -184,6 +184,6 @@ def timeline_rows(done: Client, run_id: str) -> pa.RecordBatch:
             t.splits: splits,
             t.estimated_ratio: estimate / MICRO / np.maximum(batches, 1),
             t.observed_ratio: ratio / MICRO / np.maximum(batches, 1),
-            t.time: timestamps(time * 1000),
+            t.time: time,
         },
     )
