@@ -147,6 +147,20 @@ def test_a_lake_that_has_names_is_given_no_pseudonyms(spark: SparkSession, captu
         jobs.ingest.ingest(spark, keyed)
 
 
+def test_files_that_are_no_captures_cost_the_others_nothing(
+    spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(capture.parent, tmp_path / "folder"))
+    (folder / "notes.pcap").write_text("no capture")
+    (folder / "empty.pcap").touch()
+    jobs.ingest.ingest(spark, run_into(tmp_path / "lake", *sorted(folder.iterdir())))
+    found, c = lake_rows(str(tmp_path / "lake"), DECODED), CAPTURES
+    assert [len(found[table.name]) for table in DECODED] == [len(expected[table.name]) for table in DECODED]
+    told = {row[c.size_bytes]: (row[c.faults], row[c.unread_bytes]) for row in queried(str(tmp_path / "lake"), c)}
+    assert told[10] == (["not_a_capture at byte 0"], 10)
+    assert told[0] == (["file_empty at byte 0"], 0)
+
+
 def test_a_lake_of_pseudonyms_is_given_neither_names_nor_those_of_another_key(
     spark: SparkSession, capture: Path, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ from udfs.capture.points import ALONE, FileOrder
 from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import open_seekable, open_stored
 from udfs.capture.tally import PacketCounts
-from udfs.errors import CaptureError
+from udfs.errors import AlienError, CaptureError
 from udfs.wire.arrays import Ints
 
 PARQUET, ARROW = "parquet", "arrow"
@@ -59,7 +59,8 @@ def opened(path: str) -> Iterator[Dump]:
             check_columns(dump.schema_arrow if isinstance(dump, pq.ParquetFile) else dump.schema, path)
             yield dump
     except (pa.ArrowException, OSError) as error:
-        raise CaptureError(f"{path}: cannot be read as {kind} ({error}). Write the dump again.") from error
+        fault = AlienError if isinstance(error, pa.ArrowException) else CaptureError
+        raise fault(f"{path}: cannot be read as {kind} ({error}). Write the dump again.") from error
 
 
 def check_columns(schema: pa.Schema, path: str) -> None:
