@@ -152,10 +152,10 @@ def test_expectations_that_are_none_are_told_at_once_with_2(
     assert run_command(["gate", "--on=gold", f"--lake={lake}", f"--gates={tmp_path}"]) == 2
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "refetch: gates: 3 faults"
-    assert told[1].endswith("wrong.yaml:4: no_such_thing: Great Expectations has no `expect_the_unexpected`")
-    assert told[2].endswith(f"wrong.yaml:9: no_such_column: {FIDELITY.name} has no column `payload`")
+    assert "wrong.yaml:4: no_such_thing: Great Expectations has no `expect_the_unexpected`; nearest are " in told[1]
+    assert f"wrong.yaml:9: no_such_column: {FIDELITY.name} has no column `payload`; nearest are " in told[2]
     assert "wrong.yaml:15: no_such_argument: " in told[3]
-    assert "most" in told[3]
+    assert "has no argument `most`; did you mean `mostly`?" in told[3]
 
 
 @pytest.mark.usefixtures("spark")
