@@ -15,6 +15,7 @@ from jobs.lake.delta_tables import has_table, read_table
 from jobs.report_page.wording import moment
 from jobs.terminal.screen import printable, with_rest
 from jobs.version import key_in
+from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from udfs.errors import ArgumentError, LakeError
 from udfs.facts.pseudonyms import Pseudonyms
@@ -82,10 +83,24 @@ def _other_names(lake: str, ids: str, own: str, keys: set[str]) -> str:
     )
 
 
+def check_captures(spark: SparkSession, lake: str) -> None:
+    """Raises LakeError that says what the lake has instead, where `size` alone has written it."""
+    if has_table(spark, lake, CAPTURES) or not has_table(spark, lake, RUNS):
+        return
+    runs = sorted(row[0] for row in read_table(spark, lake, RUNS).select(RUNS.run_id).distinct().collect())
+    told = ", ".join(with_rest(runs[:MOST_OTHERS], len(runs)))
+    raise LakeError(
+        f"{lake} has no captures, only runs of `size`: {told}. The same `size` prints its answer again, and "
+        f"{lake}/{RUNS.layer} has its tables; everything else is about captures: run `pipeline` with captures and this "
+        "--lake first"
+    )
+
+
 def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
     """The capture sets of a lake, the one whose rows were written last first. Raises LakeError where there is no table
     of captures.
     """
+    check_captures(spark, lake)
     t = CAPTURES
     paths = F.transform(F.sort_array(F.collect_list(F.struct(t.file_no, t.path))), lambda file: file[str(t.path)])
     columns = (

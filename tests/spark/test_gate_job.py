@@ -15,11 +15,13 @@ from jobs.gates.gate import applied
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import GATES
 from jobs.gates.views import Subject
-from schemas.tables.gold import FIDELITY
+from jobs.open_lake import open_lake
+from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, EXCHANGES
 from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, TIME, whole
 from tests.lakes import Row, plant, table_rows
+from udfs.errors import LakeError
 
 MINE = """\
 gold:
@@ -153,7 +155,7 @@ def test_expectations_that_are_none_are_told_at_once_with_2(
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "refetch: gates: 3 faults"
     assert "wrong.yaml:4: no_such_thing: Great Expectations has no `expect_the_unexpected`; nearest are " in told[1]
-    assert f"wrong.yaml:9: no_such_column: {FIDELITY.name} has no column `payload`; nearest are " in told[2]
+    assert f"wrong.yaml:9: no_such_column: {FIDELITY.name} has no column `payload`; known here: " in told[2]
     assert "wrong.yaml:15: no_such_argument: " in told[3]
     assert "has no argument `most`; did you mean `mostly`?" in told[3]
 
@@ -173,6 +175,24 @@ def test_an_expectation_that_cannot_be_applied_to_the_rows_is_a_failure(
 def test_a_lake_without_a_run_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["gate", "--on=gold", f"--lake={tmp_path}"]) == 1
     assert "silver/captures: no such table; run `ingest`" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("job", ["report", "gate --on=gold", "gate --on=silver", "replay", "open_lake"])
+def test_of_a_lake_that_size_alone_has_written_that_is_told(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(str(tmp_path), RUNS, whole(RUNS, [{"run_id": "ofsize", "capture_id": "paper"}]))
+    if job == "open_lake":
+        with pytest.raises(LakeError) as raised:
+            open_lake(str(tmp_path))
+        told = str(raised.value)
+    else:
+        assert run_command([*job.split(), f"--lake={tmp_path}"]) == 1
+        told = capsys.readouterr().err
+    assert f"{tmp_path} has no captures, only runs of `size`: ofsize. The same `size` prints its answer again" in told
+    assert f"{tmp_path}/gold has its tables" in told
+    assert "run `pipeline` with captures and this --lake first" in told
 
 
 @pytest.mark.usefixtures("spark")
