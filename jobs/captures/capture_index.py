@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
 from jobs.lake.delta_tables import rows_here
-from jobs.terminal.screen import with_rest
+from jobs.terminal.screen import printable, with_rest
 from udfs.capture.frame_dump import index_frames, stored_dump_format
 from udfs.capture.index import CaptureIndex, index_stored_capture, unread_index
 from udfs.capture.packet_walk import CaptureFormat
@@ -66,7 +66,8 @@ def check_faults(faults: Sequence[str], formats: Sequence[str], files: int) -> N
         return
     if len(formats) < files or not any(format_ != CaptureFormat.NONE for format_ in formats):
         raise CaptureError("\n  ".join(faults))
-    sys.stderr.writelines(f"refetch: left out: {told}\n" for told in with_rest(faults[:MOST_TOLD], len(faults)))
+    told = with_rest(faults[:MOST_TOLD], len(faults))
+    sys.stderr.writelines(f"refetch: left out: {printable(fault)}\n" for fault in told)
 
 
 def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:

@@ -12,12 +12,14 @@ from pyspark.sql import functions as F
 
 from jobs.captures.clusters import rows_of_cluster
 from jobs.captures.kafka_release import KAFKA_SETTING, releases
+from jobs.gates.results import results_there
 from jobs.lake.capture_sets import check_captures
 from jobs.lake.delta_tables import read_table, rows_of, side_by_side
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
+from jobs.report_page.refusals import refusals
 from jobs.report_page.trust import ALWAYS, fidelity
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
@@ -138,6 +140,7 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
     wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *queries_of(lanes)], of_cluster)
     wanted |= dict.fromkeys(ALWAYS, of_captures)
+    wanted[refusals] = lambda _: results_there(spark, lake, (run.capture_id, run.run_id))
     return Findings(asked(spark, wanted), lanes, run.refused, run.captured, run.kafka)
 
 

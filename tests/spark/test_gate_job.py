@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
 from jobs.gates.gate import applied
+from jobs.gates.results import results_there
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import GATES
 from jobs.gates.views import Subject
 from jobs.open_lake import open_lake
+from jobs.report_page.refusals import refusals
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, EXCHANGES
@@ -114,6 +116,19 @@ def test_a_critical_rule_ends_the_job_with_3_and_says_what_it_refused(told: tupl
     )
     assert gold[3] == "  warning: little_is_unknown: 2 of 2 rows of fidelity. The capture tells enough."
     assert "metric=closed_loop_order" in gold[4]
+
+
+@pytest.mark.usefixtures("told")
+def test_who_reads_what_a_gate_refused_is_told(
+    spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    open_lake(str(lake))
+    told = capsys.readouterr().err
+    assert f"refetch: run {RUN} was refused by its gate, by fidelity_above_floor: {lake}/gold/gate_results says" in told
+    assert "time_goes_forward" not in told, "a warning refuses nothing"
+    t = GATE_RESULTS
+    found = refusals(lambda _: results_there(spark, str(lake), (CAPTURE, RUN))).select(t.checked_id, t.rule).collect()
+    assert [tuple(row) for row in found] == [(RUN, "fidelity_above_floor")]
 
 
 def test_warnings_are_told_and_do_not_refuse(told: tuple[int, str, str]) -> None:
