@@ -116,7 +116,7 @@ def open_lake(
     Raises LakeError where the lake cannot be reached or has no captures, ArgumentError where it has not those named,
     and what `jobs.session.spark.spark_session` raises.
     """
-    lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake())
+    lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake(), "open_lake:")
     spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})})
     check_reachable(spark, lake)
     capture_id = chosen_capture(spark, lake, capture, "open_lake(capture=ID)")
