@@ -13,12 +13,13 @@ from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import has_table, read_table
 from jobs.report_page.wording import moment
+from jobs.scenarios.scenario import Scenario, with_topics_called
 from jobs.terminal.screen import printable, with_rest
 from jobs.version import key_in
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from udfs.errors import ArgumentError, LakeError
-from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.pseudonyms import Pseudonyms, is_pseudonym
 
 BY_FLAG = "--capture=ID"
 """How a command line names a capture set."""
@@ -63,6 +64,25 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
     if others:
         ids = ", ".join(with_rest((capture_id for capture_id, _ in others[:MOST_OTHERS]), len(others)))
         raise LakeError(_other_names(lake, ids, own, {key for _, key in others}))
+
+
+def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
+    """Raises ArgumentError where a scenario names topics of a capture set that is pseudonymised: `runs` would have
+    them.
+    """
+    named = set[str]()
+
+    def noted(topic: str) -> str:
+        named.add(topic)
+        return topic
+
+    with_topics_called(scenario, noted)
+    real = sorted(topic for topic in named if not is_pseudonym("topic", topic))
+    if key_in(decoded_by) and real:
+        raise ArgumentError(
+            f"{lake} has pseudonyms, and settings of this run name topics: {', '.join(map(printable, real))}. Name "
+            "them by their pseudonyms, as silver tables do, or run `pipeline` with the captures and --pseudonymise=KEYFILE"
+        )
 
 
 def _other_names(lake: str, ids: str, own: str, keys: set[str]) -> str:
