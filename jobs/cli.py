@@ -55,6 +55,7 @@ class _Parser(argparse.ArgumentParser):
     """argparse with its faults raised, as every other fault is."""
 
     def error(self, message: str) -> NoReturn:
+        message = message.replace("ignored explicit argument", "takes no value, and is given")
         raise ArgumentError(f"{message}; see {self.prog} --help")
 
 

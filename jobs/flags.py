@@ -107,9 +107,16 @@ def add_flags(parser: argparse.ArgumentParser, job: str) -> None:
 
 
 def not_taken(job: str, arguments: Sequence[str]) -> str:
-    """What to say of arguments that the job's parser does not know: which jobs take them, if any."""
+    """What to say of arguments that the job's parser does not know: which jobs take them, if any, or
+    that they stand before the job."""
     flags = list(dict.fromkeys(argument.partition("=")[0] for argument in arguments))
-    told = [f"{job} does not read {name}, which {_takers(FLAGS[name].jobs)}" for name in flags if name in FLAGS]
+    told = [
+        f"{name} belongs behind the job: {job} {name}"
+        if job in FLAGS[name].jobs
+        else f"{job} does not read {name}, which {_takers(FLAGS[name].jobs)}"
+        for name in flags
+        if name in FLAGS
+    ]
     # The values of a flag that is not taken follow it.
     unknown = [argument for argument in arguments if argument.partition("=")[0] not in FLAGS]
     unknown = [argument for argument in unknown if argument.startswith("-") or not told]

@@ -26,7 +26,7 @@ from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
-from jobs.lake.capture_sets import check_pseudonymised
+from jobs.lake.capture_sets import check_names
 from jobs.lake.delta_tables import check_tables, has_table, rows_of, side_by_side
 from jobs.lake.packed_tables import unpacked, write_packed
 from jobs.lake.target import Target
@@ -64,8 +64,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     Raises RuleError, CaptureError, LakeError, and GateError where the gate refuses.
     keep: leave them as they are if this decoder has already written them for the same files.
     """
-    if run.pseudonyms is not None:
-        check_pseudonymised(spark, run.lake)
+    check_names(spark, run.lake, run.pseudonyms)
     side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
     with stage("index", spark):
         indexes = index_captures(spark, run.captures, run.log_zone)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -18,16 +19,19 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.gates.results import results_there
 from jobs.lake.capture_sets import chosen_capture
-from jobs.lake.delta_tables import has_table, read_table, rows_of
+from jobs.lake.delta_tables import has_table, read_table, rows_of, table_path
 from jobs.lake.lake_storage import check_reachable
 from jobs.paths import CONF
 from jobs.places import absolute_lake
 from jobs.replays.algorithms import ALGORITHMS
+from jobs.report_page.refusals import refusals
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES
 from jobs.session.spark import spark_session
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
+from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
 from udfs.errors import LakeError
@@ -112,11 +116,13 @@ def open_lake(
     Raises LakeError where the lake cannot be reached or has no captures, ArgumentError where it has not those named,
     and what `jobs.session.spark.spark_session` raises.
     """
-    lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake())
+    lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake(), "open_lake:")
     spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})})
     check_reachable(spark, lake)
     capture_id = chosen_capture(spark, lake, capture, "open_lake(capture=ID)")
-    return OpenLake(spark, lake, capture_id, _newest_replays(spark, lake, capture_id))
+    replays = _newest_replays(spark, lake, capture_id)
+    _tell_refused(spark, lake, [capture_id, *(replay.run_id for replay in replays.values())])
+    return OpenLake(spark, lake, capture_id, replays)
 
 
 def _newest_replays(spark: SparkSession, lake: str, capture_id: str) -> Mapping[str, Replay]:
@@ -124,6 +130,18 @@ def _newest_replays(spark: SparkSession, lake: str, capture_id: str) -> Mapping[
         return {}
     runs = read_table(spark, lake, RUNS).where(F.col(RUNS.capture_id) == capture_id).orderBy(RUNS.run_at, RUNS.run_id)
     return {row[RUNS.algorithm]: Replay(row[RUNS.run_id], row[RUNS.lanes]) for row in runs.collect()}
+
+
+def _tell_refused(spark: SparkSession, lake: str, identities: Iterable[str]) -> None:
+    """Say on stderr what gates refused of a capture set and its runs, whose tables stay."""
+    t = GATE_RESULTS
+    rules: dict[str, list[str]] = {}
+    for row in refusals(lambda _: results_there(spark, lake, identities)).collect():
+        kind = "capture set" if row[t.gate] == "silver" else "run"
+        rules.setdefault(f"{kind} {row[t.checked_id]}", []).append(row[t.rule])
+    for told, names in rules.items():
+        why = f"{', '.join(dict.fromkeys(names))}: {table_path(lake, t)} says why"
+        sys.stderr.write(f"refetch: {told} was refused by its gate, by {why}\n")
 
 
 def _quickstart_lake() -> str:

@@ -11,20 +11,21 @@ from udfs.errors import ArgumentError
 
 _HADOOP_CONFIGURED = {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT"}
 """Variables of a machine with Hadoop's configuration, and of a plain spark-submit, which may bring one."""
+BY_FLAG = "--lake"
 
 
-def absolute_lake(lake: str) -> str:
+def absolute_lake(lake: str, named_by: str = BY_FLAG) -> str:
     """The lake's folder from the root, or its URI as it is. Raises ArgumentError where a file is in the way, or the URI
-    contains credentials.
+    contains credentials. named_by: what names it.
     """
     if has_secret(lake):
-        raise ArgumentError(f"--lake {without_secret(lake)}: {NO_SECRETS}")
+        raise ArgumentError(f"{named_by} {without_secret(lake)}: {NO_SECRETS}")
     path = without_file_scheme(lake)
     if is_uri(path):
         return path
     folder = Path(path).resolve()
     if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"--lake {lake}: this is a file; name a folder, which is created if it is missing")
+        raise ArgumentError(f"{named_by} {lake}: this is a file; name a folder, which is created if it is missing")
     return str(folder)
 
 
@@ -43,13 +44,13 @@ def page_path(out: str | None, lake: str) -> Path | None:
     return Path(path).resolve()
 
 
-def check_lake_writable(told: str, lake: str) -> None:
+def check_lake_writable(told: str, lake: str, named_by: str = BY_FLAG) -> None:
     """Try a lake that is a local folder before anything is read for it. Raises ArgumentError where nothing can be
-    written there. told: as the user names it.
+    written there. told: as the user names it, by `named_by`.
     """
     # Hadoop's configuration may say that paths without a scheme are on another file system.
     if not is_uri(lake) and not _HADOOP_CONFIGURED & set(os.environ):
-        _check_writable(Path(lake), f"--lake {told}", "name a folder that this user may write")
+        _check_writable(Path(lake), f"{named_by} {told}", "name a folder that this user may write")
 
 
 def check_page_writable(told: str | None, page: Path) -> None:

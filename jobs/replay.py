@@ -16,7 +16,7 @@ from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
-from jobs.lake.capture_sets import chosen_capture
+from jobs.lake.capture_sets import check_topics, chosen_capture
 from jobs.lake.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
@@ -49,15 +49,18 @@ class Replayed:
 
 def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> Replayed:
     """Write the gold tables of one capture set. Raises LakeError, ArgumentError where the capture set does not show the
-    cluster that is named, and CaptureError where no algorithm that is asked for can be replayed, since the captures do
-    not tell what they need. LakeError too where the capture set is ingested again meanwhile.
+    cluster that is named, or is pseudonymised and the scenario names its topics, and CaptureError where no algorithm
+    that is asked for can be replayed, since the captures do not tell what they need. LakeError too where the capture
+    set is ingested again meanwhile.
 
     keep: leave them as they are where the same code has written them from the same silver rows before.
     """
     written = written_as(spark, run.lake, capture_id)
     run = replace(run, cluster_id=chosen_cluster(spark, run.lake, capture_id, run.cluster_id))
     run_name = run_id(capture_id, run.scenario, run.cluster_id)
-    made_by = replayer(decoded_by(spark, run.lake, capture_id))
+    decoded = decoded_by(spark, run.lake, capture_id)
+    check_topics(run.lake, decoded, run.scenario)
+    made_by = replayer(decoded)
     kept = kept_run(spark, run, run_name, made_by) if keep else None
     if kept is not None:
         done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)

@@ -14,7 +14,7 @@ from jobs.captures.pseudonym_key import pseudonyms_by
 from jobs.flags import FLAGS, GATE, READ_CAPTURES, REPORT, SIZE, WRITE_A_PAGE, WRITE_THE_LAKE
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import Gate, Gates
-from jobs.places import absolute_lake, check_lake_writable, check_page_writable, docs_folder, page_path
+from jobs.places import BY_FLAG, absolute_lake, check_lake_writable, check_page_writable, docs_folder, page_path
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario, with_topics_called
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -74,14 +74,16 @@ def cluster_of(told: Told, scenario: Scenario) -> str | None:
 def lake_and_page(told: Told, scenario: Scenario) -> tuple[str, Path | None]:
     """The lake, and the page that the job writes, if any. Raises ArgumentError where either cannot be written."""
     job, told_lake = told["job"], told["lake"] or scenario.lake or "lake"
-    lake = absolute_lake(told_lake)
+    in_file = told["lake"] is None and scenario.lake is not None
+    named_by = f"{told['scenario']}: lake:" if in_file else BY_FLAG
+    lake = absolute_lake(told_lake, named_by)
     page = page_path(told["out"], lake) if job in WRITE_A_PAGE else None
     if job == REPORT and page is None:
         raise ArgumentError(
             f"the lake {lake} is not a local folder: say with --out=FILE where the page is to be written"
         )
     if job in WRITE_THE_LAKE:
-        check_lake_writable(told_lake, lake)
+        check_lake_writable(told_lake, lake, named_by)
     if page is not None:
         check_page_writable(told["out"], page)
     return lake, page

@@ -7,7 +7,7 @@ from importlib.resources import files
 from udfs import CODE, code_digest
 from udfs.capture.request_log_head import UTC
 from udfs.facts.asked_records import Asked
-from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.pseudonyms import KEY, Pseudonyms
 
 VERSION = "0.1.0"
 
@@ -22,6 +22,16 @@ def decoder(
     zoned = "" if log_zone == UTC else f"+{log_zone}"
     gated = f"+gate/{quarantine_id}" if quarantine_id else ""
     return f"{VERSION}+{CODE}{sized}{zoned}{gated}{named}"
+
+
+def key_in(decoded_by: str) -> str:
+    """The id of the key of pseudonyms in what `decoder` gave; empty where names are those on the wire.
+
+    >>> key_in("0.1.0+1f2e+key-00112233aabbccdd"), key_in("0.1.0+1f2e+records/1")
+    ('key-00112233aabbccdd', '')
+    """
+    last = decoded_by.rpartition("+")[2]
+    return last if last.startswith(f"{KEY}-") else ""
 
 
 def replayer(decoded_by: str) -> str:

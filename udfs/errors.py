@@ -15,6 +15,10 @@ class CaptureError(RefetchError):
     """A capture cannot be opened, is of no known format, changed while it was read, or does not tell what is asked."""
 
 
+class AlienError(CaptureError):
+    """A file's content is none that refetch reads, or cannot be opened as what it begins like."""
+
+
 class ArgumentError(RefetchError):
     """A command-line argument is unknown, malformed, or names something that is not there."""
 

@@ -24,6 +24,7 @@ from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, SENT, SESSION_EVENTS
 from schemas.tables.table import Table
 from schemas.tables.values import CREATE_TOPIC
 from schemas.wire.declared import FETCH as FETCH_MESSAGES
+from udfs.capture.bare_frames import lack_sizes
 from udfs.capture.chunks import Frames, frames
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSS
@@ -238,6 +239,7 @@ def follow_connections() -> None:
     for _ in frames(packets()):
         pass
     dumped_connection(b"", None, None, 1)
+    lack_sizes(pa.array([fetch_request()]))
 
 
 def decode() -> None:

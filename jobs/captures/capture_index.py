@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from jobs.lake.delta_tables import rows_here
+from jobs.terminal.screen import printable, with_rest
 from udfs.capture.frame_dump import index_frames, stored_dump_format
-from udfs.capture.index import CaptureIndex, index_stored_capture
+from udfs.capture.index import CaptureIndex, index_stored_capture, unread_index
+from udfs.capture.packet_walk import CaptureFormat
 from udfs.capture.request_log_head import UTC
 from udfs.capture.request_log_index import index_stored_log
 from udfs.capture.storage import open_stored
-from udfs.errors import CaptureError
+from udfs.errors import AlienError, CaptureError
 
 RANGE_BYTES = 32 << 20
 # Connections are spread over shards by this many buckets: enough to even out, few enough to count in every file.
 BUCKETS = 4096
+MOST_TOLD = 20
 ENVELOPE = "file_no int, content binary, fault string"
 TASKS_OF_A_CORE = 16
 """At most, where files are small: enough to even out the work, few enough that starting them takes no time."""
 
 
 def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone: str) -> tuple[CaptureIndex, ...]:
-    """Index every file. Raises CaptureError that names every file that cannot be read."""
+    """Index every file; stderr names those that are no captures, of which nothing is read. Raises CaptureError that
+    names every file that cannot be read, and where none is a capture.
+    """
 
     def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from indexed(batches, log_zone)
@@ -41,20 +47,41 @@ def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone
     files = rows_here(spark, pa.table(named))
     rows = files.repartitionById(tasks, "task").mapInArrow(index_files, ENVELOPE).collect()
     faults = sorted(row.fault for row in rows if row.fault is not None)
-    if faults:
-        raise CaptureError("\n  ".join(faults) if len(faults) > 1 else faults[0])
     # The indexes come from this job's own workers.
-    return tuple(pickle.loads(row.content) for row in sorted(rows, key=lambda row: row.file_no))  # noqa: S301
+    indexes = tuple(pickle.loads(row.content) for row in sorted(rows, key=_place) if row.content)  # noqa: S301
+    check_faults(faults, [index.format for index in indexes], len(captures))
+    return indexes
+
+
+def _place(row: Row) -> int:
+    return int(row.file_no)
+
+
+def check_faults(faults: Sequence[str], formats: Sequence[str], files: int) -> None:
+    """Say on stderr what is left out. Raises CaptureError where files cannot be read, or none is a capture.
+
+    faults: a line each; formats: of the files that have an index.
+    """
+    if not faults:
+        return
+    if len(formats) < files or not any(format_ != CaptureFormat.NONE for format_ in formats):
+        raise CaptureError("\n  ".join(faults))
+    told = with_rest(faults[:MOST_TOLD], len(faults))
+    sys.stderr.writelines(f"refetch: left out: {printable(fault)}\n" for fault in told)
 
 
 def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:
-    """Index the files of the batches; a file that is no capture is a row with a fault."""
+    """Index the files of the batches; a file that cannot be read is a row with a fault, one that is no capture a row
+    with both.
+    """
     for batch in batches:
         files: list[dict[str, Any]] = batch.to_pylist()
         for file in files:
             content, fault = None, None
             try:
                 content = pickle.dumps(index_file(file["path"], log_zone))
+            except AlienError as error:
+                content, fault = pickle.dumps(unread_index(file["path"], buckets=BUCKETS)), str(error)
             except CaptureError as error:
                 fault = str(error)
             columns: list[pa.Array[Any]] = [

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from jobs.captures.capture_index import BUCKETS, RANGE_BYTES, TASKS_OF_A_CORE
 from udfs.capture.frame_dump import MAGICS
 from udfs.capture.index import CaptureIndex
+from udfs.capture.packet_walk import CaptureFormat
 from udfs.capture.points import FileOrder, file_orders, in_time_order
 from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
@@ -77,8 +78,10 @@ def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int, log_zone: str = 
     indexes = in_time_order(indexes)
     logs = [file_no for file_no, index in enumerate(indexes) if index.format == REQUEST_LOG]
     packets = [file_no for file_no, index in enumerate(indexes) if index.format != REQUEST_LOG]
-    dumps = [indexes[file_no].path for file_no in packets if indexes[file_no].format in MAGICS.values()]
-    if 0 < len(dumps) < len(packets):
+    # What is empty or no capture goes with either.
+    read = [indexes[file_no] for file_no in packets if indexes[file_no].format != CaptureFormat.NONE]
+    dumps = [index.path for index in read if index.format in MAGICS.values()]
+    if 0 < len(dumps) < len(read):
         raise CaptureError(
             f"{', '.join(dumps)}: frame dumps cannot be read together with captured packets, because what both have "
             "would count twice. Read them in runs of their own."

@@ -36,48 +36,38 @@ from udfs.errors import EvaluationError
 BATCH = "{batch}"
 """What Great Expectations calls the table that a query is about."""
 _RULE = "rule"
-_COLUMN_ARGUMENTS = ("column", "column_A", "column_B")
+COMMON = ("severity", "description", "meta")
+"""Arguments of every expectation, which a rule gives by what stands beside it."""
 _SITE = "local_site"
 
 
-def expectation_fault(rule: ExpectationRule) -> str:
-    """What is wrong with an expectation's name, its arguments or a column that they name; empty where nothing is."""
-    if _named(rule.expectation) is None:
-        return f"Great Expectations has no `{rule.expectation}`"
-    named = [rule.arguments[key] for key in _COLUMN_ARGUMENTS if key in rule.arguments]
-    for table in rule.tables:
-        for column in (*named, *rule.arguments.get("column_list", ())):
-            if column not in table.columns:
-                return f"{table.name} has no column `{column}`"
-    try:
-        _expectation(rule, rule.tables[0])
-    except ValueError as fault:
-        return " ".join(str(fault).split())
-    return ""
-
-
-def _named(name: str) -> type[Expectation] | None:
+def expectation_named(name: str) -> type[Expectation] | None:
     """The expectation of this name, as `expect_column_kl_divergence_to_be_less_than`."""
     found = {cls.lower(): cls for cls in dir(gxe) if cls.startswith("Expect")}.get(name.replace("_", ""))
     return None if found is None else getattr(gxe, found)
 
 
 def _expectation(rule: SetRule, table: Table) -> Expectation:
-    """The rule as an expectation on a table's rows. Raises ValueError for what is no such expectation."""
-    common: dict[str, Any] = {
-        "severity": FailureSeverity(rule.severity),
-        "description": f"{rule.name}: {rule.reason}",
-        "meta": {_RULE: rule.name},
-    }
+    """The rule, which was checked, as an expectation on a table's rows."""
     if isinstance(rule, QueryRule):
         query = query_of(rule, table, BATCH)
         if BATCH not in query:
             query += f" /* {BATCH} */"  # else Great Expectations prints that other rows than the batch's are asked
-        return UnexpectedRowsExpectation(unexpected_rows_query=query, **common)
-    of = _named(rule.expectation)
+        return UnexpectedRowsExpectation(unexpected_rows_query=query, **_common(rule))
+    return expectation_of(rule, rule.arguments)
+
+
+def expectation_of(rule: ExpectationRule, arguments: Mapping[str, Any]) -> Expectation:
+    """The rule's expectation with these arguments. Raises ValueError for what is no such expectation."""
+    of = expectation_named(rule.expectation)
     if of is None:
         raise ValueError(f"Great Expectations has no `{rule.expectation}`")
-    return of(**rule.arguments, **common)
+    return of(**arguments, **_common(rule))
+
+
+def _common(rule: Rule) -> dict[str, Any]:
+    values = FailureSeverity(rule.severity), f"{rule.name}: {rule.reason}", {_RULE: rule.name}
+    return dict(zip(COMMON, values, strict=True))
 
 
 def met(rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]) -> dict[tuple[str, str], Finding]:

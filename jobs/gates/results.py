@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.row_rules import Watch
 from jobs.gates.rules import Gates, Severity
 from jobs.gates.views import Subject
-from jobs.lake.delta_tables import has_table, rows_of, table_path
+from jobs.lake.delta_tables import has_table, no_rows, read_table, rows_of, table_path
 from jobs.lake.target import Target
 from schemas.tables.gold_gates import GATE_RESULTS
 from udfs.errors import GateError
@@ -75,6 +75,14 @@ def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subjec
     found = [Result(a, b, c, d, e, f, tuple(g)) for a, b, c, d, e, f, g in own.select(*wanted).collect()]
     order = {(rule.name, table.name): place for place, (rule, table) in enumerate(gates.pairs(subject.gate))}
     return sorted(found, key=lambda result: order[result.rule, result.table])
+
+
+def results_there(spark: SparkSession, lake: str, identities: Iterable[str]) -> DataFrame:
+    """Rows of `gate_results` of these capture sets and runs; none where no gate was ever applied."""
+    t = GATE_RESULTS
+    if not has_table(spark, lake, t):
+        return no_rows(spark, t)
+    return read_table(spark, lake, t).where(F.col(t.checked_id).isin(*identities))
 
 
 def tell(lake: str, subject: Subject, results: Sequence[Result]) -> None:

@@ -82,8 +82,7 @@ def _of_expectations(rules: Iterable[Rule]) -> Iterator[Fault]:
     """What Great Expectations says against expectations; it is loaded where there are any."""
     wanted = [rule for rule in rules if isinstance(rule, ExpectationRule)]
     if wanted:
-        from jobs.gates.expectations import expectation_fault
+        from jobs.gates.expectation_faults import expectation_faults
 
         for rule in wanted:
-            if told := expectation_fault(rule):
-                yield Fault(rule.place, f"{rule.name}: {told}")
+            yield from (Fault(rule.place, f"{rule.name}: {told}") for told in dict.fromkeys(expectation_faults(rule)))

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
 
+from jobs.gates.rule_text import ABOUT, KEYS, RuleText, rule_text
 from jobs.gates.rules import (
     CHECKED,
     EVERYTHING,
@@ -19,39 +18,23 @@ from jobs.gates.rules import (
     LANES,
     OWN_TABLE,
     PLACEHOLDER,
-    SEVERITIES,
     ExpectationRule,
     Gate,
     Gates,
     QueryRule,
     RowRule,
     Rule,
-    Severity,
 )
 from jobs.paths import CONF
-from jobs.scenarios.located_yaml import Address, Fault, LocatedYaml, Place, Plain, Texts, read_located_yaml
+from jobs.scenarios.located_yaml import Address, Fault, LocatedYaml, Place, Plain, read_located_yaml
 from jobs.scenarios.settings import did_you_mean
 from schemas.tables.silver import QUARANTINE
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+TABLES_PAGE = "docs/tables.md"
 _FORMS = ("expression", "query", "expectation")
-
-
-class RuleText(BaseModel):
-    """The shape of a rule before tables are looked up."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    table: Texts | None = None
-    every_table_with: Texts | None = None
-    expression: str | None = None
-    query: str | None = None
-    expectation: dict[str, dict[str, Any] | None] | None = None
-    severity: Severity
-    reason: str
-    in_pipeline: bool = True
 
 
 @cache
@@ -104,27 +87,26 @@ def _rules(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
 
 
 def _rule(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: list[Fault]) -> Rule | None:
-    """The rule that is written under this name; None where it is not well-formed, with what is wrong noted."""
+    """The rule that is written under this name, with what is wrong noted; None where that leaves nothing for Spark or
+    Great Expectations to read.
+    """
     address = (gate, name)
-    try:
-        text = RuleText.model_validate(written)
-    except ValidationError as fault:
-        for error in fault.errors():
-            spot = (*address, *error["loc"])
-            faults.append(Fault(located.at(spot), f"{name}: {_told(error)}"))
-        return None
-    before = len(faults)
     if not _NAME.fullmatch(name):
         faults.append(Fault(located.at(address), f"{name}: a rule's name is of a-z, 0-9 and _, and begins with a-z"))
-    tables = _tables(located, address, text, faults)
+    text, wrong = rule_text(located, address, written, faults)
+    if text is None:
+        return None
+    before = len(faults)
+    tables = () if wrong & ABOUT else _tables(located, address, text, faults, is_sure=wrong <= KEYS)
     forms = [form for form in _FORMS if getattr(text, form) is not None]
-    if len(forms) != 1:
+    if len(forms) > 1 or not (forms or wrong.intersection(_FORMS) or wrong - KEYS):
         told = f"{name}: give one of {', '.join(_FORMS)}, and not {' and '.join(forms) or 'none'}"
         faults.append(Fault(located.at(address), told))
+    if len(forms) != 1:
         return None
     told_wrong = _wrong_form(gate, text, tables)
     faults += [Fault(located.at((*address, forms[0])), f"{name}: {told}") for told in told_wrong]
-    if len(faults) > before:
+    if len(faults) > before or not tables:
         return None
     return _of_form(name, gate, tables, text, located.at((*address, forms[0])))
 
@@ -148,10 +130,14 @@ def _typed(arguments: Any) -> Any:
     return yaml.safe_load(arguments) if isinstance(arguments, str) else arguments
 
 
-def _tables(located: LocatedYaml, address: Address, text: RuleText, faults: list[Fault]) -> tuple[Table, ...]:
-    """The tables that a rule is about."""
+def _tables(
+    located: LocatedYaml, address: Address, text: RuleText, faults: list[Fault], *, is_sure: bool
+) -> tuple[Table, ...]:
+    """The tables that a rule is about. is_sure: it has no unknown key, which could be meant to name them."""
     gate, name = address
     own = {table.name: table for table in CHECKED.values() if table.layer == gate}
+    if text.table is None and text.every_table_with is None and not is_sure:
+        return ()
     if (text.table is None) == (text.every_table_with is None):
         faults.append(Fault(located.at(address), f"{name}: give `table` or `every_table_with`, one of them"))
         return ()
@@ -164,7 +150,7 @@ def _tables(located: LocatedYaml, address: Address, text: RuleText, faults: list
         return found
     for table in text.table or ():
         if table not in own:
-            told = f"{name}: unknown {gate} table `{table}`{did_you_mean(table, own)}"
+            told = f"{name}: unknown {gate} table `{table}`{did_you_mean(table, own, TABLES_PAGE)}"
             faults.append(Fault(located.at((*address, "table")), told))
     return tuple(own[table] for table in text.table or () if table in own)
 
@@ -183,27 +169,10 @@ def _wrong_form(gate: Gate, text: RuleText, tables: tuple[Table, ...]) -> Iterab
             yield f"the query does not ask {{{OWN_TABLE}}}"
         for name in _named(text.query):
             if name not in known:
-                yield f"unknown table {{{name}}}{did_you_mean(name, sorted(known))}"
+                yield f"unknown table {{{name}}}{did_you_mean(name, sorted(known), TABLES_PAGE)}"
     elif len(text.expectation or {}) != 1:
         yield "give one expectation, with its arguments"
 
 
 def _named(sql: str) -> list[str]:
     return [name.strip() for name in PLACEHOLDER.findall(sql)]
-
-
-def _told(error: ErrorDetails) -> str:
-    key = ".".join(map(str, error["loc"])) or "the rule"
-    if error["type"] == "extra_forbidden":
-        return f"unknown key `{key}`{did_you_mean(key, RuleText.model_fields)}"
-    if error["type"] == "missing":
-        return f"`{key}` is missing"
-    if error["type"] == "list_type":
-        return (
-            f"`{key}` is a name or a list of names; every table with some columns is `every_table_with: [...]` instead"
-        )
-    if error["type"] == "literal_error":
-        return f"`{key}` is one of {', '.join(SEVERITIES)}"
-    if error["type"] == "model_type":
-        return f"a rule is a mapping with the keys {', '.join(RuleText.model_fields)}"
-    return f"`{key}`: {error['msg'].lower()}"

@@ -13,10 +13,13 @@ from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import has_table, read_table
 from jobs.report_page.wording import moment
+from jobs.scenarios.scenario import Scenario, with_topics_called
 from jobs.terminal.screen import printable, with_rest
+from jobs.version import key_in
+from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from udfs.errors import ArgumentError, LakeError
-from udfs.facts.pseudonyms import KEY
+from udfs.facts.pseudonyms import Pseudonyms, is_pseudonym
 
 BY_FLAG = "--capture=ID"
 """How a command line names a capture set."""
@@ -48,25 +51,76 @@ class CaptureSet(NamedTuple):
         return f"; {moment(self.first_time).removesuffix(' UTC')} to {moment(self.last_time)}"
 
 
-def check_pseudonymised(spark: SparkSession, lake: str) -> None:
-    """Raises LakeError where the lake has a capture set with the names that it has on the wire."""
+def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -> None:
+    """Raises LakeError where the lake has a capture set whose names are other ones than these pseudonyms; than those on
+    the wire, where there are none.
+    """
     t = CAPTURES
     if not has_table(spark, lake, t):
         return
-    named = read_table(spark, lake, t).where(~F.col(t.decoder).contains(f"+{KEY}-")).select(t.capture_id).distinct()
-    ids = sorted(row[0] for row in named.collect())
-    if ids:
-        told = ", ".join(with_rest(ids[:MOST_OTHERS], len(ids)))
-        raise LakeError(
-            f"{lake} has names that are not pseudonymised, of capture {told}, "
+    own = "" if pseudonyms is None else pseudonyms.key_id
+    found = read_table(spark, lake, t).select(t.capture_id, t.decoder).distinct().collect()
+    others = sorted((capture_id, key_in(told)) for capture_id, told in found if key_in(told) != own)
+    if others:
+        ids = ", ".join(with_rest((capture_id for capture_id, _ in others[:MOST_OTHERS]), len(others)))
+        raise LakeError(_other_names(lake, ids, own, {key for _, key in others}))
+
+
+def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
+    """Raises ArgumentError where a scenario names topics of a capture set that is pseudonymised: `runs` would have
+    them.
+    """
+    named = set[str]()
+
+    def noted(topic: str) -> str:
+        named.add(topic)
+        return topic
+
+    with_topics_called(scenario, noted)
+    real = sorted(topic for topic in named if not is_pseudonym("topic", topic))
+    if key_in(decoded_by) and real:
+        raise ArgumentError(
+            f"{lake} has pseudonyms, and settings of this run name topics: {', '.join(map(printable, real))}. Name "
+            "them by their pseudonyms, as silver tables do, or run `pipeline` with the captures and --pseudonymise=KEYFILE"
+        )
+
+
+def _other_names(lake: str, ids: str, own: str, keys: set[str]) -> str:
+    if "" in keys:
+        return (
+            f"{lake} has names that are not pseudonymised, of capture {ids}, "
             "and would keep them in files of earlier versions of its tables: name another folder by --lake"
         )
+    found = f"{lake} has names that are pseudonymised, of capture {ids}"
+    if not own:
+        return (
+            f"{found}, and real names would come beside them: give --pseudonymise=KEYFILE with the key of that "
+            "capture, or name another folder by --lake"
+        )
+    return (
+        f"{found}, under another key than --pseudonymise gives, and one name would be two in it: give the file of that "
+        "key, or name another folder by --lake"
+    )
+
+
+def check_captures(spark: SparkSession, lake: str) -> None:
+    """Raises LakeError that says what the lake has instead, where `size` alone has written it."""
+    if has_table(spark, lake, CAPTURES) or not has_table(spark, lake, RUNS):
+        return
+    runs = sorted(row[0] for row in read_table(spark, lake, RUNS).select(RUNS.run_id).distinct().collect())
+    told = ", ".join(with_rest(runs[:MOST_OTHERS], len(runs)))
+    raise LakeError(
+        f"{lake} has no captures, only runs of `size`: {told}. The same `size` prints its answer again, and "
+        f"{lake}/{RUNS.layer} has its tables; everything else is about captures: run `pipeline` with captures and this "
+        "--lake first"
+    )
 
 
 def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
     """The capture sets of a lake, the one whose rows were written last first. Raises LakeError where there is no table
     of captures.
     """
+    check_captures(spark, lake)
     t = CAPTURES
     paths = F.transform(F.sort_array(F.collect_list(F.struct(t.file_no, t.path))), lambda file: file[str(t.path)])
     columns = (

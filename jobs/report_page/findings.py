@@ -12,11 +12,14 @@ from pyspark.sql import functions as F
 
 from jobs.captures.clusters import rows_of_cluster
 from jobs.captures.kafka_release import KAFKA_SETTING, releases
+from jobs.gates.results import results_there
+from jobs.lake.capture_sets import check_captures
 from jobs.lake.delta_tables import read_table, rows_of, side_by_side
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
+from jobs.report_page.refusals import refusals
 from jobs.report_page.trust import ALWAYS, fidelity
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
@@ -92,24 +95,30 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
     """The run of this id, else the newest; of this capture set, where one is named. Raises LakeError if there is
     none, ArgumentError if the named one does not exist.
     """
+    check_captures(spark, lake)
     t = RUNS
     of = "" if capture_id is None else f" of capture set {capture_id}"
     # A run of `size` is of a cluster's file: no capture is behind it, and nothing here to tell.
     captures = read_table(spark, lake, CAPTURES).select(CAPTURES.capture_id).distinct()
     if capture_id is not None:
         captures = captures.where(F.col(CAPTURES.capture_id) == capture_id)
-    everything = read_table(spark, lake, t).join(captures, str(t.capture_id), "left_semi")
+    runs = read_table(spark, lake, t)
+    everything = runs.join(captures, str(t.capture_id), "left_semi")
     listed = everything.groupBy(t.run_id, t.capture_id, t.run_at).agg(
         F.array_sort(F.collect_list(t.algorithm)).alias("replays")
     )
     newest = tuple(listed.orderBy(F.desc(t.run_at), t.run_id).limit(MOST_RUNS).collect())
     if not newest:
-        raise LakeError(f"{lake}: no run{of} is finished; run `pipeline` or `replay` with this --lake first")
+        raise LakeError(
+            f"{lake}: no run{of or ' on captures'} is finished; run `pipeline` or `replay` with this --lake first"
+        )
     chosen = run_id or newest[0][t.run_id]
     rows = tuple(everything.where(F.col(t.run_id) == chosen).orderBy(t.algorithm).collect())
     if not rows:
         known = ", ".join(row[t.run_id] for row in newest)
-        raise ArgumentError(f"{lake}: no run {chosen}{of}; the newest are {known}")
+        is_known = capture_id is None and not runs.where(F.col(t.run_id) == chosen).isEmpty()
+        told = f"run {chosen} is of `size`, and not on captures" if is_known else f"no run {chosen}{of}"
+        raise ArgumentError(f"{lake}: {told}; the newest are {known}")
     return KnownRun(rows, newest)
 
 
@@ -131,6 +140,7 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
     wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *queries_of(lanes)], of_cluster)
     wanted |= dict.fromkeys(ALWAYS, of_captures)
+    wanted[refusals] = lambda _: results_there(spark, lake, (run.capture_id, run.run_id))
     return Findings(asked(spark, wanted), lanes, run.refused, run.captured, run.kafka)
 
 

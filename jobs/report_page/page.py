@@ -17,6 +17,7 @@ from jobs.report_page.markup import broken, coded, lines, paragraphs
 from jobs.report_page.most import IN_ALL
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
+from jobs.report_page.refusals import refusal_lines
 from jobs.report_page.semantics import semantics
 from jobs.report_page.trust import (
     agreement_bars,
@@ -92,6 +93,7 @@ def page(lake: str, run: KnownRun, found: Findings) -> str:
         lake=lake, run=described(run, found), runs=[described_run(row) for row in run.newest], style=style(),
         tiles=list(tiles(found)), read=[line.strip() for line in read_lines(found)],
         lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
+        refused=list(refusal_lines(found)),
         agreement=figure(agreement_bars, found), compared=list(metrics(found)), glossary=glossary(found),
         glance=answers(found), advice=advice(found),
         families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},

@@ -16,6 +16,7 @@ from jobs.report_page.most import and_more, first_rows
 from jobs.report_page.no_traffic import no_traffic
 from jobs.report_page.one_way import one_sided, one_way
 from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
+from jobs.report_page.refusals import refused_by
 from jobs.report_page.semantics import semantics
 from jobs.report_page.wording import LEAST_CASES, counted, percent
 from jobs.terminal.screen import MOST_LINES, Grid, share, size, with_rest
@@ -266,6 +267,8 @@ def trusted(found: Findings) -> str:
     )
     if lacks := missing_direction(found):
         told = f"No: {lacks[0].lower()}{lacks[1:-1]}; {told}"
+    if refused := refused_by(found):
+        told = f"No: {refused}; {told.removeprefix('No: ')}"
     rows = compared(found)
     if not rows:
         return f"{told}; nothing was replayed that could be compared with it."

@@ -22,6 +22,22 @@ _MODELS: Mapping[tuple[str, ...], type[BaseModel]] = {
 _LISTS = (("brokers",), ("growth", "topics"))
 """Where the file must have a list of mappings."""
 _BROKERS = "`brokers` is a list of {id, rack}, or {count: N, racks: [a, b]}"
+_EXPECTED = {
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "greater_than": "more than {gt:,.0f}",
+    "greater_than_equal": "{ge:,.0f} or more",
+    "less_than_equal": "at most {le:,.0f}",
+    "timezone_aware": "a time with its zone, such as 2026-01-31T12:00:00Z",
+    "datetime_from_date_parsing": "a time with its zone, such as 2026-01-31T12:00:00Z",
+    "list_type": "a list",
+    "model_type": "a mapping",
+    "string_type": "one value",
+}
+"""What is expected, by pydantic's type of the fault."""
 _LEAST = {"id": "0", "partitions": "1", "replication.factor": "1", "topics.per.day": "5e-324", "days": "5e-324"}
 """The least that a value can be."""
 
@@ -77,7 +93,16 @@ def _told(error: ErrorDetails) -> str:
         return f"unknown key `{key}`{did_you_mean(str(error['loc'][-1]), _fields_at(error['loc'][:-1]))}"
     if error["type"] == "missing":
         return f"`{key}` is missing"
-    return f"`{key}`: {error['msg'].lower()}"
+    if error["loc"] == ("brokers",):
+        return _BROKERS
+    expected = _EXPECTED.get(error["type"])
+    if expected is None:
+        return f"`{key}`: {error['msg'].lower()}"
+    return f"`{key}` is {_shown(error['input'])}; expected {expected.format(**error.get('ctx', {}))}"
+
+
+def _shown(value: object) -> str:
+    return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else f"{value}"
 
 
 def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:

@@ -219,9 +219,9 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
     raise KeyError(did_you_mean(name, [spelling for s in candidates for spelling in (s.name, s.key)]))
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean ...?` with the nearest known word. Where none is near, the list of them; of a long one, which is
-    one of settings, those that are nearest.
+def did_you_mean(word: str, known: Iterable[str], listed: str = "docs/settings.md") -> str:
+    """`; did you mean ...?` with the nearest known word. Where none is near, the list of them; of a long one those that
+    are nearest, and where it is.
     """
     known = tuple(dict.fromkeys(known))
     near = difflib.get_close_matches(word, known, n=1)
@@ -230,4 +230,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if len(known) <= MOST_LISTED:
         return f"; known here: {', '.join(known)}"
     nearest = difflib.get_close_matches(word, known, n=NEAREST, cutoff=0)
-    return f"; nearest are {', '.join(f'`{name}`' for name in nearest)}; docs/settings.md has all"
+    return f"; nearest are {', '.join(f'`{name}`' for name in nearest)}; {listed} has all"

@@ -12,6 +12,7 @@ from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers
+from jobs.report_page.refusals import refusal_lines
 from jobs.report_page.trust import compared, fidelity_table, glossary, lost_lines, missing_traffic, read_lines
 from jobs.terminal.screen import grid_lines, printable, wrapped
 from schemas.tables.gold import RUNS
@@ -32,6 +33,7 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
             "Fidelity: the replay of the captured settings against the capture",
             *grid_lines(fidelity_table(found), most=len(compared(found))),
             *(["  What a reason means, and what to do: docs/reasons.md"] if glossary(found) else []),
+            *(line for told in refusal_lines(found) for line in wrapped("  ", told)),
         ],
         ["Answers", *answer_lines(answers(found))],
     ]

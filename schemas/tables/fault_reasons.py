@@ -87,6 +87,10 @@ CAPTURE = FaultReasons(
     "What could not be read of a file",
     "captures.faults",
     {
+        "not_a_capture": Reason(
+            "The file is none that refetch reads, or a frame dump that cannot be opened: it is left out.",
+            "`ingest` says on stderr how it begins, and how such a file is converted: do that, or leave it out.",
+        ),
         "file_empty": Reason("The file is empty, or empty once uncompressed.", COPY),
         "file_header_cut": Reason("The file ends within its header.", COPY),
         "packet_cut": Reason(

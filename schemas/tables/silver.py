@@ -25,7 +25,8 @@ CAPTURES = table(
     file_no=C("int", "The file's place in the capture set, by the time of its first packet"),
     path=C("string", "Where the file was read from"),
     content_hash=C("string", "SHA-256 of the file as stored"),
-    format=C("string", "pcap, pcapng or request_log; for a frame dump, parquet or arrow"),
+    format=C("string", "pcap, pcapng or request_log; for a frame dump, parquet or arrow; none for a file that is empty "
+             "or no capture"),
     compression=C("string", "none, gzip or zstd"),
     size_bytes=C("bigint", "Size of the file as stored", "bytes"),
     log_lines=C("bigint", "Lines of a request log that are not blank; else 0"),

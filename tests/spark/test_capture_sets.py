@@ -134,7 +134,9 @@ def test_a_gate_checks_what_is_named(spark: SparkSession, lake: Path) -> None:
 
 
 def test_a_run_that_is_none_of_the_captures_is_told_with_those_that_are(spark: SparkSession, lake: Path) -> None:
-    with pytest.raises(ArgumentError, match=r"no run of-cluster; the newest are of-later, of-earlier$"):
+    with pytest.raises(
+        ArgumentError, match=r"run of-cluster is of `size`, and not on captures; the newest are of-later, of-earlier$"
+    ):
         subjects(spark, gate_run(lake, "gold", run_id="of-cluster"))
     with pytest.raises(ArgumentError, match=r"no run of-later of capture set earlier; the newest are of-earlier$"):
         subjects(spark, gate_run(lake, "gold", capture="earlier", run_id="of-later"))

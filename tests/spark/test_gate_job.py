@@ -12,14 +12,18 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
 from jobs.gates.gate import applied
+from jobs.gates.results import results_there
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import GATES
 from jobs.gates.views import Subject
-from schemas.tables.gold import FIDELITY
+from jobs.open_lake import open_lake
+from jobs.report_page.refusals import refusals
+from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, EXCHANGES
 from tests.gate_rows import CAPTURE, GOOD, LANES, PLANTED, RUN, TIME, whole
 from tests.lakes import Row, plant, table_rows
+from udfs.errors import LakeError
 
 MINE = """\
 gold:
@@ -114,6 +118,19 @@ def test_a_critical_rule_ends_the_job_with_3_and_says_what_it_refused(told: tupl
     assert "metric=closed_loop_order" in gold[4]
 
 
+@pytest.mark.usefixtures("told")
+def test_who_reads_what_a_gate_refused_is_told(
+    spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    open_lake(str(lake))
+    told = capsys.readouterr().err
+    assert f"refetch: run {RUN} was refused by its gate, by fidelity_above_floor: {lake}/gold/gate_results says" in told
+    assert "time_goes_forward" not in told, "a warning refuses nothing"
+    t = GATE_RESULTS
+    found = refusals(lambda _: results_there(spark, str(lake), (CAPTURE, RUN))).select(t.checked_id, t.rule).collect()
+    assert [tuple(row) for row in found] == [(RUN, "fidelity_above_floor")]
+
+
 def test_warnings_are_told_and_do_not_refuse(told: tuple[int, str, str]) -> None:
     silver = re.search(r"gate silver: 2 of 11 rules refused rows of capture a-capture\n((?:  .*\n)+)", told[2])
     assert silver, told[2]
@@ -152,10 +169,10 @@ def test_expectations_that_are_none_are_told_at_once_with_2(
     assert run_command(["gate", "--on=gold", f"--lake={lake}", f"--gates={tmp_path}"]) == 2
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "refetch: gates: 3 faults"
-    assert told[1].endswith("wrong.yaml:4: no_such_thing: Great Expectations has no `expect_the_unexpected`")
-    assert told[2].endswith(f"wrong.yaml:9: no_such_column: {FIDELITY.name} has no column `payload`")
+    assert "wrong.yaml:4: no_such_thing: Great Expectations has no `expect_the_unexpected`; nearest are " in told[1]
+    assert f"wrong.yaml:9: no_such_column: {FIDELITY.name} has no column `payload`; known here: " in told[2]
     assert "wrong.yaml:15: no_such_argument: " in told[3]
-    assert "most" in told[3]
+    assert "has no argument `most`; did you mean `mostly`?" in told[3]
 
 
 @pytest.mark.usefixtures("spark")
@@ -173,6 +190,24 @@ def test_an_expectation_that_cannot_be_applied_to_the_rows_is_a_failure(
 def test_a_lake_without_a_run_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["gate", "--on=gold", f"--lake={tmp_path}"]) == 1
     assert "silver/captures: no such table; run `ingest`" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("job", ["report", "gate --on=gold", "gate --on=silver", "replay", "open_lake"])
+def test_of_a_lake_that_size_alone_has_written_that_is_told(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(str(tmp_path), RUNS, whole(RUNS, [{"run_id": "ofsize", "capture_id": "paper"}]))
+    if job == "open_lake":
+        with pytest.raises(LakeError) as raised:
+            open_lake(str(tmp_path))
+        told = str(raised.value)
+    else:
+        assert run_command([*job.split(), f"--lake={tmp_path}"]) == 1
+        told = capsys.readouterr().err
+    assert f"{tmp_path} has no captures, only runs of `size`: ofsize. The same `size` prints its answer again" in told
+    assert f"{tmp_path}/gold has its tables" in told
+    assert "run `pipeline` with captures and this --lake first" in told
 
 
 @pytest.mark.usefixtures("spark")

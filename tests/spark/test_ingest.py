@@ -147,6 +147,34 @@ def test_a_lake_that_has_names_is_given_no_pseudonyms(spark: SparkSession, captu
         jobs.ingest.ingest(spark, keyed)
 
 
+def test_files_that_are_no_captures_cost_the_others_nothing(
+    spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(capture.parent, tmp_path / "folder"))
+    (folder / "notes.pcap").write_text("no capture")
+    (folder / "empty.pcap").touch()
+    jobs.ingest.ingest(spark, run_into(tmp_path / "lake", *sorted(folder.iterdir())))
+    found, c = lake_rows(str(tmp_path / "lake"), DECODED), CAPTURES
+    assert [len(found[table.name]) for table in DECODED] == [len(expected[table.name]) for table in DECODED]
+    told = {row[c.size_bytes]: (row[c.faults], row[c.unread_bytes]) for row in queried(str(tmp_path / "lake"), c)}
+    assert told[10] == (["not_a_capture at byte 0"], 10)
+    assert told[0] == (["file_empty at byte 0"], 0)
+
+
+def test_a_lake_of_pseudonyms_is_given_neither_names_nor_those_of_another_key(
+    spark: SparkSession, capture: Path, tmp_path: Path
+) -> None:
+    """Real names would come beside them, or one name would be two."""
+    plain = run_into(tmp_path, capture)
+    jobs.ingest.ingest(spark, replace(plain, pseudonyms=Pseudonyms(b"a key of our own")))
+    before = lake_rows(str(tmp_path), SILVER)
+    with pytest.raises(LakeError, match=r"real names would come beside them: give --pseudonymise=KEYFILE .* --lake"):
+        jobs.ingest.ingest(spark, plain)
+    with pytest.raises(LakeError, match=r"under another key .* one name would be two in it: give the file .* --lake"):
+        jobs.ingest.ingest(spark, replace(plain, pseudonyms=Pseudonyms(b"the next one")))
+    assert lake_rows(str(tmp_path), SILVER) == before
+
+
 def test_pseudonyms_take_the_place_of_names_and_change_nothing_else(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path
 ) -> None:

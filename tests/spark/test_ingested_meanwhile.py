@@ -18,9 +18,6 @@ from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import RUNS
 from udfs.errors import LakeError
-from udfs.facts.pseudonyms import Pseudonyms
-
-ONE, ANOTHER = Pseudonyms(b"a key of our own"), Pseudonyms(b"the next one")
 
 
 @pytest.fixture
@@ -28,15 +25,15 @@ def run(repository: Path, tmp_path: Path) -> Run:
     """Two replays of a sample capture."""
     scenario = replace(resolve_scenario(None), replay={"fetch_max_bytes": {}, "session_cache": {}})
     capture = repository / "tests/captures/mixed.pcap.zst"
-    return Run(scenario, (capture,), str(tmp_path / "lake"), datetime(2026, 1, 31, tzinfo=UTC), pseudonyms=ONE)
+    return Run(scenario, (capture,), str(tmp_path / "lake"), datetime(2026, 1, 31, tzinfo=UTC))
 
 
 def test_a_replay_of_what_is_ingested_again_meanwhile_is_refused(
     spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its later replays and tables would be of other names than its first ones."""
+    """Its later replays and tables would be of other rows than its first ones."""
     capture_id, write = jobs.ingest.ingest(spark, run), jobs.replay.write_packed
-    again = iter([replace(run, pseudonyms=ANOTHER)])
+    again = iter([run])
 
     def write_then_ingest(*of: Any) -> None:
         write(*of)
@@ -64,6 +61,6 @@ def test_a_capture_set_that_is_being_ingested_again_is_none_until_that_has_ended
 
     with monkeypatch.context() as patched:
         patched.setattr(jobs.lake.packed_tables, "keep_files", keep_and_replay)
-        jobs.ingest.ingest(spark, replace(run, pseudonyms=ANOTHER))
+        jobs.ingest.ingest(spark, run)
     assert {f"no capture set {capture_id}; run `ingest`" in one for one in told} == {True}
     assert jobs.replay.replay(spark, run, capture_id).refused == {}

@@ -9,6 +9,7 @@ from enum import StrEnum
 class FaultReason(StrEnum):
     """The value is the text that users read: schemas.tables.fault_reasons says what each means."""
 
+    NOT_A_CAPTURE = "not_a_capture"
     FILE_EMPTY = "file_empty"
     FILE_HEADER_CUT = "file_header_cut"
     PACKET_CUT = "packet_cut"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +13,11 @@ from udfs.capture.faults import FaultReason
 from udfs.capture.magics import PCAP_MAGICS, PCAPNG_MAGIC
 from udfs.capture.packet_table import INTERFACE_COLUMNS
 from udfs.capture.packet_walk import CaptureFormat
-from udfs.errors import CaptureError
+from udfs.errors import AlienError
 
-HEAD_BYTES = pcap.FILE_HEADER_BYTES
+HEAD_BYTES = 512
+"""Enough to tell what a file is that is no capture."""
+TAR_MAGIC_AT = 257
 
 ALIENS = {
     b"\xa1\xb2\xcd\x34": "a capture in the patched pcap format; convert it with `editcap -F pcapng`",
@@ -31,7 +34,13 @@ ALIENS = {
     b"FEA1": "Feather of version 1; write the dump as Parquet, or as Arrow IPC in its file format",
     b"\xff\xff\xff\xff": "that of an Arrow IPC stream; write the dump as Parquet, or as Arrow IPC in its file format",
     b"{": "JSON text",
+    b"<": "HTML or XML, as a failed download leaves",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    b"GIF8": "an image",
 }
+TEXT = re.compile(rb"[\t\n\r -~]{2,}")
+UNKNOWN = "of no known format"
 
 
 @dataclass(frozen=True)
@@ -50,22 +59,24 @@ class FileHeader:
 
 
 def read_file_header(head: bytes, path: str, compression: Compression) -> FileHeader:
-    """Header of a stream that begins with `head` (24 bytes, fewer only where the stream is shorter).
+    """Header of a stream that begins with `head` (HEAD_BYTES, fewer only where the stream is shorter).
 
-    Raises CaptureError where the stream is no capture.
+    Raises AlienError where the stream is no capture.
     """
     undeclared = np.empty((0, INTERFACE_COLUMNS), np.int64)
     if not head:
         return FileHeader(CaptureFormat.NONE, False, 0, undeclared, FaultReason.FILE_EMPTY)
     if head.startswith(PCAPNG_MAGIC):
         return FileHeader(CaptureFormat.PCAPNG, False, 0, undeclared)
+    if len(head) < len(PCAPNG_MAGIC) and any(magic.startswith(head) for magic in (*PCAP_MAGICS, PCAPNG_MAGIC)):
+        return FileHeader(CaptureFormat.NONE, False, 0, undeclared, FaultReason.FILE_HEADER_CUT)
     if head[:4] not in PCAP_MAGICS:
-        raise CaptureError(_alien_message(head, path, compression))
+        raise AlienError(_alien_message(head, path, compression))
     if len(head) < pcap.FILE_HEADER_BYTES:
         return FileHeader(CaptureFormat.PCAP, False, 0, undeclared, FaultReason.FILE_HEADER_CUT)
     big_endian, major, interfaces = pcap.parse_file_header(head)
     if major != pcap.MAJOR_VERSION:
-        raise CaptureError(
+        raise AlienError(
             f"{path}: pcap of major version {major}, expected {pcap.MAJOR_VERSION}. "
             "Convert it with `editcap -F pcapng`."
         )
@@ -73,9 +84,19 @@ def read_file_header(head: bytes, path: str, compression: Compression) -> FileHe
 
 
 def _alien_message(head: bytes, path: str, compression: Compression) -> str:
-    meaning = next((text for magic, text in ALIENS.items() if head.startswith(magic)), "of no known format")
     inside = "" if compression is Compression.NONE else f"{compression.value} of something that is not a capture: "
     return (
-        f"{path}: {inside}the content is {meaning} (first bytes {head[:4].hex(' ')}). "
+        f"{path}: {inside}the content is {_meaning(head)} (first bytes {head[:4].hex(' ')}). "
         "Expected pcap or pcapng as tcpdump -w writes it, a broker's request log, or a frame dump."
     )
+
+
+def _meaning(head: bytes) -> str:
+    known = next((text for magic, text in ALIENS.items() if head.startswith(magic)), None)
+    if known is not None:
+        return known
+    if head.startswith(b"ustar", TAR_MAGIC_AT):
+        return "a tar archive; unpack it first"
+    if not any(head):
+        return "zeros, as a copy that was not finished has; copy it again"
+    return "text; `tcpdump -w FILE` writes a capture, and prints text without -w" if TEXT.fullmatch(head) else UNKNOWN

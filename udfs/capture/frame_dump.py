@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from udfs.arrow import binary_bytes
+from udfs.capture.bare_frames import lack_sizes, requests_in
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.fingerprints import NO_SAMPLE
 from udfs.capture.frame_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, packet_rows
@@ -26,7 +27,7 @@ from udfs.capture.points import ALONE, FileOrder
 from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import open_seekable, open_stored
 from udfs.capture.tally import PacketCounts
-from udfs.errors import CaptureError
+from udfs.errors import AlienError, CaptureError
 from udfs.wire.arrays import Ints
 
 PARQUET, ARROW = "parquet", "arrow"
@@ -34,6 +35,10 @@ MAGICS = {b"PAR1": PARQUET, b"ARROW1": ARROW}
 ROWS = 1024
 # Pages are read one by one, and none that is not what was written: a row group may be as large as the file.
 PIECEMEAL: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
+NO_SIZES = (
+    "column frame has requests that begin with their header; expected each frame as it was sent, behind the 4 bytes of "
+    "its size: struct.pack('>i', len(frame)) + frame"
+)
 Dump = pq.ParquetFile | pa.ipc.RecordBatchFileReader
 
 
@@ -59,7 +64,8 @@ def opened(path: str) -> Iterator[Dump]:
             check_columns(dump.schema_arrow if isinstance(dump, pq.ParquetFile) else dump.schema, path)
             yield dump
     except (pa.ArrowException, OSError) as error:
-        raise CaptureError(f"{path}: cannot be read as {kind} ({error}). Write the dump again.") from error
+        fault = AlienError if isinstance(error, pa.ArrowException) else CaptureError
+        raise fault(f"{path}: cannot be read as {kind} ({error}). Write the dump again.") from error
 
 
 def check_columns(schema: pa.Schema, path: str) -> None:
@@ -74,9 +80,14 @@ def check_columns(schema: pa.Schema, path: str) -> None:
         elif found and kind_of(schema.field(found[0]).type) not in kinds:
             faults.append(f"column {name} is {schema.field(found[0]).type}; expected {' or '.join(kinds)}")
     if faults:
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        lines = "".join(f"\n    {fault}" for fault in faults)
-        raise CaptureError(f"{path}: not a frame dump as docs/frames.md describes it: {count}{lines}")
+        raise refused(path, faults)
+
+
+def refused(path: str, faults: Sequence[str]) -> CaptureError:
+    """What to raise of a dump of which nothing is read."""
+    count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+    lines = "".join(f"\n    {fault}" for fault in faults)
+    return CaptureError(f"{path}: not a frame dump as docs/frames.md describes it: {count}{lines}")
 
 
 def groups(dump: Dump) -> int:
@@ -112,7 +123,7 @@ def index_frames(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
     """Read a dump once and return its index: rows are its packets, what is wrong with some of them its faults.
 
     range_bytes: a range ends behind the group with which its frames have so many bytes. Raises CaptureError where the
-    file is no dump.
+    file is no dump, or has frames without their sizes.
     """
     found = Indexed(path, buckets)
     with opened(path) as dump, open_stored(path) as stored:
@@ -132,6 +143,7 @@ class Indexed:
         self._bucket_bytes = np.zeros(buckets, np.int64)
         self._times: list[int] = []
         self._by_time = True
+        self._has_sizes = False
         self._ranges: list[PacketRange] = []
         self._faults: dict[FaultReason, CaptureFault] = {}
 
@@ -142,6 +154,7 @@ class Indexed:
         try:
             for batch in group_rows(dump, group):
                 found = packet_rows(batch, file_no=0, first_row=row, buckets=self._buckets, point=0)
+                self._check_sizes(found.packets)
                 parts.append((row, batch.num_rows, tallied(found.packets, self._buckets), found.faults))
                 row += batch.num_rows
         except (pa.ArrowException, OSError):
@@ -154,6 +167,15 @@ class Indexed:
         self._ranges[-1] = replace(self._ranges[-1], length=group + 1 - self._ranges[-1].first_byte)
         for part in parts:
             self._add(*part)
+
+    def _check_sizes(self, packets: pa.RecordBatch) -> None:
+        """Look at the first batch that has requests. Raises CaptureError where they are without their sizes."""
+        requests = None if self._has_sizes else requests_in(packets)
+        if requests is None or not len(requests):
+            return
+        if lack_sizes(requests):
+            raise refused(self._path, [NO_SIZES])
+        self._has_sizes = True
 
     def _add(self, first_row: int, rows: int, tally: Tallied, faults: RowFaults) -> None:
         self._rows += rows

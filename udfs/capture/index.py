@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from dataclasses import dataclass
 
 import numpy as np
 
 from udfs.capture.compression import Compression, identify_compression, open_stream
-from udfs.capture.faults import CaptureFault
+from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.file_header import HEAD_BYTES, read_file_header
-from udfs.capture.fingerprints import PacketSample
-from udfs.capture.packet_walk import TO_THE_END, PacketWalk
+from udfs.capture.fingerprints import NO_SAMPLE, PacketSample
+from udfs.capture.packet_walk import TO_THE_END, CaptureFormat, PacketWalk
 from udfs.capture.ranges import PacketRange, cut_ranges
 from udfs.capture.storage import ByteStream, HashedFile, StreamWindow, open_stored
 from udfs.capture.tally import PacketCounts, Tally
@@ -81,6 +82,22 @@ def index_stored_capture(raw: io.RawIOBase, path: str, *, range_bytes: int, buck
         raise ValueError(f"range_bytes and buckets must be 1 or more, got {range_bytes} and {buckets}")
     with HashedFile(raw) as stored:
         return _index(stored, path, range_bytes, buckets)
+
+
+def unread_index(path: str, *, buckets: int) -> CaptureIndex:
+    """The index of a file of which nothing is read, because it is no capture. Raises CaptureError where it cannot be
+    opened.
+    """
+    with open_stored(path) as stored:
+        digest = hashlib.file_digest(stored, "sha256").hexdigest()
+        size_bytes = stored.tell()
+    tally = Tally(buckets)
+    return CaptureIndex(
+        path=path, sha256=digest, size_bytes=size_bytes, format=CaptureFormat.NONE.value, compression="none",
+        link_types=(), snaplen=0, first_ts_ns=None, last_ts_ns=None, counts=tally.counts, tcp_payload_captured=0,
+        tcp_payload_on_wire=0, bucket_payload_bytes=tally.bucket_payload_bytes, doubled_packets=0, sample=NO_SAMPLE,
+        ranges=[], faults=[CaptureFault(FaultReason.NOT_A_CAPTURE, 0, size_bytes)],
+    )  # fmt: skip
 
 
 def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int) -> CaptureIndex:

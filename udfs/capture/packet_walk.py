@@ -32,7 +32,7 @@ TO_THE_END = 1 << 62
 
 
 class CaptureFormat(StrEnum):
-    """Layout of the uncompressed stream. NONE stands for a file of no bytes."""
+    """Layout of the uncompressed stream. NONE stands for a file without any, or of which none is read."""
 
     PCAP = "pcap"
     PCAPNG = "pcapng"

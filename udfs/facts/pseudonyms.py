@@ -56,7 +56,12 @@ class Pseudonyms:
 
     def topic_given(self, name: str) -> str:
         """The pseudonym of a topic that a user names: by its name, or by the pseudonym itself as tables have it."""
-        return name if re.fullmatch(f"topic-[0-9a-f]{{{DIGITS}}}", name) else self.of("topic", name)
+        return name if is_pseudonym("topic", name) else self.of("topic", name)
+
+
+def is_pseudonym(kind: str, name: str) -> bool:
+    """Whether a name is what pseudonyms of this kind are, or one that stays as it is."""
+    return name in KNOWN_TO_ALL or re.fullmatch(f"{kind}-[0-9a-f]{{{DIGITS}}}", name) is not None
 
 
 @lru_cache(maxsize=1 << 16)

@@ -31,7 +31,7 @@ from udfs.capture import compression
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.packet_table import LONGEST_RECORD, MOST_INTERFACES
 from udfs.capture.packets import read_packets
-from udfs.errors import CaptureError
+from udfs.errors import AlienError, CaptureError
 
 GOOD = pcap(packets_of(b"one", b"two"))
 GOOD_NG = section() + interface() + b"".join(map(enhanced, packets_of(b"one", b"two")))
@@ -142,6 +142,12 @@ def test_a_file_header_may_be_cut(tmp_path: Path) -> None:
     assert (read.format, read.ranges) == ("pcap", [])
 
 
+@pytest.mark.parametrize("magic", [b"\xd4\xc3", b"\xa1\xb2\x3c", b"\x0a\x0d\x0d"])
+def test_a_file_header_may_be_cut_within_its_first_bytes(tmp_path: Path, magic: bytes) -> None:
+    read = index(store(tmp_path, magic))
+    assert (read.format, read.faults) == ("none", [CaptureFault(FaultReason.FILE_HEADER_CUT, 0, len(magic))])
+
+
 @pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
 def test_a_cut_compressed_file_gives_the_packets_before_the_cut(tmp_path: Path, compress: object) -> None:
     assert callable(compress)
@@ -176,8 +182,16 @@ def test_a_file_that_expands_without_measure_is_stopped(tmp_path: Path, monkeypa
 
 
 ALIENS: dict[str, tuple[bytes, str]] = {
-    "text": (b"hello, this is no capture", "of no known format"),
-    "short": (b"\xd4\xc3", "of no known format"),
+    "text": (b"hello, this is no capture", "text; "),
+    "unknown": (b"\xd4\xc3\xb2\xa2" + bytes(40), "of no known format"),
+    "printed": (
+        b"12:00:00.0 IP 10.0.0.1.50000 > 10.0.0.2.9092: Flags [P.]\n",
+        "text; `tcpdump -w FILE` writes a capture",
+    ),
+    "html": (b"<!DOCTYPE html>", "HTML or XML, as a failed download leaves"),
+    "png": (b"\x89PNG\r\n\x1a\n" + bytes(40), "an image"),
+    "tar": (b"broker1.pcap".ljust(257, b"\0") + b"ustar  \0" + bytes(800), "a tar archive; unpack it first"),
+    "zeros": (bytes(4096), "zeros, as a copy that was not finished has"),
     "feather 1": (b"FEA1" + bytes(40), "Feather of version 1; write the dump as Parquet"),
     "arrow stream": (b"\xff" * 4 + bytes(40), "an Arrow IPC stream; write the dump as Parquet"),
     "json": (b'{"request": 1}', "JSON text"),
@@ -192,7 +206,7 @@ ALIENS: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize(("content", "said"), ALIENS.values(), ids=ALIENS.keys())
 def test_a_file_that_is_no_capture_is_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
     path = store(tmp_path, content)
-    with pytest.raises(CaptureError, match=said) as refused:
+    with pytest.raises(AlienError, match=said) as refused:
         index(path)
     assert str(path) in str(refused.value)
 

@@ -218,6 +218,48 @@ def test_every_wrong_column_is_told_at_once(tmp_path: Path) -> None:
     ]
 
 
+def without_sizes(table: pa.Table) -> pa.Table:
+    bare = pa.array([frame[4:] for frame in table["frame"].to_pylist()], pa.binary())
+    return table.set_column(table.schema.get_field_index("frame"), "frame", bare)
+
+
+def test_frames_without_their_sizes_are_told_and_not_decoded_as_something_else(
+    capture: pa.RecordBatch, tmp_path: Path
+) -> None:
+    path = write_parquet(tmp_path / "frames", without_sizes(dumped([capture])))
+    with pytest.raises(CaptureError) as raised:
+        index_frames(str(path), range_bytes=1, buckets=1)
+    assert str(raised.value).splitlines() == [
+        f"{path}: not a frame dump as docs/frames.md describes it: 1 fault",
+        "    column frame has requests that begin with their header; expected each frame as it was sent, behind the 4 "
+        "bytes of its size: struct.pack('>i', len(frame)) + frame",
+    ]
+
+
+@pytest.mark.parametrize("kept", [8, 12, 20, 300])
+def test_cut_frames_are_not_taken_for_frames_without_sizes(capture: pa.RecordBatch, kept: int, tmp_path: Path) -> None:
+    """As eBPF probes give them."""
+    table = dumped([capture])
+    cut = pa.array([frame[:kept] for frame in table["frame"].to_pylist()], pa.binary())
+    table = table.set_column(table.schema.get_field_index("frame"), "frame", cut)
+    assert index_frames(str(write_parquet(tmp_path / "frames", table)), range_bytes=1, buckets=1).counts.tcp > 0
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [("response", response(1)[4:])],
+        [("request", b"\0\0")],
+        [("request", request(1)[4:]), ("request", request(2))],
+        [("request", b"\xff" * 40)],
+    ],
+    ids=["responses alone", "too short", "some", "no header anywhere"],
+)
+def test_what_tells_nothing_of_sizes_is_read_on(frames: list[tuple[str, bytes]], tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "frames", rows(*frames))
+    assert index_frames(str(path), range_bytes=1, buckets=1).counts.packets == len(frames)
+
+
 @pytest.mark.parametrize("write", [write_parquet, write_arrow])
 @pytest.mark.parametrize("damage", [lambda b: b[:-20], lambda b: b[:8], lambda b: b[:4] + bytes(len(b) - 4)])
 def test_a_damaged_dump_is_an_error_that_names_it(tmp_path: Path, write: Any, damage: Any) -> None:

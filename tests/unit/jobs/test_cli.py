@@ -152,6 +152,14 @@ def test_a_scenario_of_a_pipeline_is_good_for_jobs_that_read_the_lake(
     assert (code, told and told.captures, told and told.lake) == (0, (), str(folder / "lake"))
 
 
+def test_a_lake_of_a_scenario_that_is_a_file_is_told_where_it_is_named(
+    run: Ran, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "x.yaml").write_text("captures: a.pcap\nlake: a.pcap\n")
+    assert run("replay", "--scenario=x.yaml")[0] == 2
+    assert capsys.readouterr().err.startswith("refetch: x.yaml: lake: a.pcap: this is a file; name a folder, ")
+
+
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
@@ -176,6 +184,8 @@ def test_a_scenario_of_a_pipeline_is_good_for_jobs_that_read_the_lake(
             "and size take; report does not read --log-zone, which ingest and pipeline take; unrecognized arguments: "
             "--lakes=x",
         ),
+        (["--lake=x", "pipeline"], "--lake belongs behind the job: pipeline --lake; see refetch pipeline --help"),
+        (["replay", "--strict=maybe"], "argument --strict: takes no value, and is given 'maybe'"),
         (["gate", "--on=silver", "--run=1f2e"], "--run names the run that the gold gate checks"),
     ],
 )

@@ -79,6 +79,11 @@ silver:
     expression: x = {lanes}
     severity: info
     reason: g
+  tenth:
+    table: exchange
+    query: select * from {exchanges}
+    severity: bad
+    in_pipeline: maybe
   ninth:
     table: {every_table_with: [client_id]}
     expression: x
@@ -137,7 +142,7 @@ def test_every_fault_of_a_file_is_told_with_its_line(tmp_path: Path) -> None:
     assert [(fault.place.line, fault.text.split("; known")[0]) for fault in told] == [
         (1, "unknown key `bronze`"),
         (4, "first: unknown key `tabel`; did you mean `table`?"),
-        (5, "first: `severity` is one of info, warning, critical"),
+        (5, "first: `severity` is one of info, warning, critical, and not `fatal`"),
         (8, "second: unknown silver table `fidelity`"),
         (12, "third: give one of expression, query, expectation, and not expression and query"),
         (20, "fourth: the query does not ask {table}"),
@@ -149,12 +154,40 @@ def test_every_fault_of_a_file_is_told_with_its_line(tmp_path: Path) -> None:
         (36, "key `severity` is given twice"),
         (38, "eighth: give `table` or `every_table_with`, one of them"),
         (39, "eighth: unknown {lanes} in an expression"),
+        (42, "tenth: `reason` is missing"),
+        (43, "tenth: unknown silver table `exchange`; did you mean `exchanges`?"),
+        (44, "tenth: the query does not ask {table}"),
+        (45, "tenth: `severity` is one of info, warning, critical, and not `bad`"),
+        (46, "tenth: `in_pipeline` is true or false, and not `maybe`"),
         (
-            43,
+            48,
             "ninth: `table` is a name or a list of names; every table with some columns is `every_table_with: [...]` "
             "instead",
         ),
     ]
+
+
+def test_what_is_no_text_or_mapping_is_told_in_these_words(tmp_path: Path) -> None:
+    wrong = "silver: {one: {table: exchanges, expectation: expect_it, severity: info, reason: [a]}}"
+    assert [fault.text for fault in read_gates([written(tmp_path, wrong)]).faults] == [
+        "one: `expectation` is a mapping: of an expectation's name to its arguments, and not `expect_it`",
+        "one: `reason` is a text, and not `['a']`",
+    ]
+
+
+def test_a_rule_with_a_fault_is_read_on_for_others(tmp_path: Path) -> None:
+    """Those that Spark tells of its expression."""
+    path = written(tmp_path, "silver: {one: {table: exchanges, expression: no_column > 0, severity: bad, reason: r}}")
+    gates = read_gates([path])
+    assert len(gates.faults) == 1
+    assert gates.rules[-1].name == "one"
+
+
+def test_the_tables_of_a_long_list_are_looked_up_where_tables_are(tmp_path: Path) -> None:
+    wrong = "silver: {one: {table: exchanges, query: 'select * from {table} join {zzz}', severity: info, reason: r}}"
+    (fault,) = read_gates([written(tmp_path, wrong)]).faults
+    assert fault.text.startswith("one: unknown table {zzz}; nearest are ")
+    assert fault.text.endswith("; docs/tables.md has all")
 
 
 def test_rules_that_are_not_there_are_told(tmp_path: Path) -> None:

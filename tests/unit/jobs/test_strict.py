@@ -63,6 +63,23 @@ def test_a_gate_that_refuses_ends_the_job_before_a_refused_replay_does(
         job.main(run(strict=True))
 
 
+def test_the_page_of_a_run_that_its_gate_refuses_is_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It then says so."""
+    pages: list[object] = []
+
+    def refuse(*_: object) -> None:
+        pages.append("refused")
+        raise GateError("rule r: 3 rows")
+
+    for name in CALLED:
+        monkeypatch.setattr(jobs.pipeline, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
+    monkeypatch.setattr(jobs.pipeline, "pass_gold_gate", refuse)
+    monkeypatch.setattr(jobs.pipeline, "reported", lambda *_: pages.append("page") or "")
+    with pytest.raises(GateError):
+        jobs.pipeline.main(run(strict=False))
+    assert pages == ["page", "refused", "page"]
+
+
 def test_replay_says_why_a_replay_was_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,33 @@
+"""A run on pseudonymised captures names no topic, for the table of runs has its settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.lake.capture_sets import check_topics
+from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.version import decoder
+from udfs.errors import ArgumentError
+from udfs.facts.pseudonyms import Pseudonyms
+
+KEY = Pseudonyms(b"a secret key of ours")
+CALLED = KEY.of("topic", "orders")
+
+
+@pytest.mark.parametrize(
+    "flags", [(["topic.orders.max.message.bytes=1MiB"], []), ([], ["topic.orders.max.message.bytes=1MiB"])]
+)
+def test_a_topic_that_a_setting_names_is_refused_where_the_lake_has_pseudonyms(
+    flags: tuple[list[str], list[str]],
+) -> None:
+    scenario = resolve_scenario(None, *flags)
+    with pytest.raises(
+        ArgumentError, match=r"^/lake has pseudonyms, .* name topics: orders\. Name them by their pseud"
+    ):
+        check_topics("/lake", decoder(KEY), scenario)
+    check_topics("/lake", decoder(None), scenario)
+
+
+@pytest.mark.parametrize("topic", [CALLED, "__consumer_offsets"])
+def test_a_pseudonym_and_a_name_that_all_know_are_taken(topic: str) -> None:
+    check_topics("/lake", decoder(KEY), resolve_scenario(None, [f"topic.{topic}.max.message.bytes=1MiB"]))
