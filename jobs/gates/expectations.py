@@ -66,7 +66,7 @@ def _expectation(rule: SetRule, table: Table) -> Expectation:
     """The rule as an expectation on a table's rows. Raises ValueError for what is no such expectation."""
     common: dict[str, Any] = {
         "severity": FailureSeverity(rule.severity),
-        "description": f"{rule.name}: {rule.reason}",
+        "description": f"{rule.name} ({rule.severity}). If it fails: {rule.reason}",
         "meta": {_RULE: rule.name},
     }
     if isinstance(rule, QueryRule):
@@ -131,8 +131,8 @@ def _of_result(row: Any) -> Expectation:
         # Names of rules are of a-z, 0-9 and _; those of tables are ours.
         unexpected_rows_query=f"select * from {BATCH} where {its} and {t.rows_refused} > 0",  # noqa: S608
         severity=FailureSeverity(row[t.severity]),
-        description=f"{row[t.rule]} on {row[t.table_name]}: {row[t.reason]} "
-        f"{row[t.rows_refused]:,} of {row[t.rows_checked]:,} rows refused",
+        description=f"{row[t.rule]} on {row[t.table_name]} ({row[t.severity]}): {row[t.rows_refused]:,} of "
+        f"{row[t.rows_checked]:,} rows refused. If it fails: {row[t.reason]}",
     )
 
 
