@@ -163,7 +163,7 @@ def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
         row("consumers", LANES[2]),
     )  # fmt: skip
     slow = (slowed(LANES[2], "slow", throughput_ratio=0.1),)
-    assert "connections get stuck (1): larger than the pool." in answer(bounded, *rows, slow=slow)
+    assert " 1 connection gets stuck: a response is larger than the pool." in answer(bounded, *rows, slow=slow)
     assert "stuck" not in answer(bounded, rows[0], rows[2], slow=slow)
 
 
