@@ -41,8 +41,9 @@ LAKE_VARIABLE = "REFETCH_LAKE"
 TABLES: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD)}
 _OF_ALL = (FIDELITY, RUNS)
 _NOTEBOOK_CONF = {
-    # A DataFrame at the end of a cell is shown as a table, its texts in full.
+    # A DataFrame at the end of a cell is shown as a table, its texts in full and the rows of a large grid's lanes.
     "spark.sql.repl.eagerEval.enabled": "true",
+    "spark.sql.repl.eagerEval.maxNumRows": "100",
     "spark.sql.repl.eagerEval.truncate": "0",
 }
 

@@ -15,7 +15,7 @@ from jobs.frame_functions import register_frame_functions
 from jobs.open_lake import open_lake
 from udfs.frames.spark_functions import fetch_request
 
-alt.renderers.enable("svg")
+_ = alt.renderers.enable("svg")
 
 # %% tags=["parameters"]
 LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
@@ -50,18 +50,20 @@ lake.sql("""
 
 # %% [markdown]
 # ## Top talkers
+#
+# Which clients send and get most, and with which software? A client that does not say, as brokers do not, has none.
 
 # %%
 lake.sql("""
     SELECT client_id, client_software_name, client_software_version, count(DISTINCT connection_id) AS connections,
-           count(*) AS requests, int(sum(request_bytes) / 1024) AS sent_kib,
-           int(sum(response_bytes) / 1024) AS got_kib
+           count(*) AS requests, round(sum(request_bytes) / 1024, 1) AS sent_kib,
+           round(sum(response_bytes) / 1024, 1) AS got_kib
     FROM exchanges GROUP BY ALL
     ORDER BY sum(request_bytes + response_bytes) DESC, client_id, client_software_version LIMIT 10
 """)
 
 # %% [markdown]
-# Over time: what brokers send and receive, per second.
+# And when: fetches and produce requests with their responses, in each second.
 
 # %%
 rates = lake.sql("""
@@ -78,47 +80,60 @@ alt.Chart(rates, width=520, height=160).mark_bar().encode(
 
 # %% [markdown]
 # ## Who fetches what
+#
+# A read is a partition of a fetch. Topics whose names the capture does not show are told by their ids.
 
 # %%
 lake.sql("""
     SELECT client_id, topic, count(DISTINCT partition) AS partitions, count(*) AS reads,
-           count_if(returned_bytes > 0) AS with_records, int(sum(returned_bytes) / 1024) AS got_kib
+           count_if(returned_bytes > 0) AS with_records, round(sum(returned_bytes) / 1024, 1) AS got_kib
     FROM fetch_partitions GROUP BY ALL ORDER BY got_kib DESC, client_id, topic LIMIT 10
 """)
 
 # %% [markdown]
-# Are fetches small and many? How long requests take and how large responses are, by API.
+# Are fetches small and many? How large responses are, and how long requests take, by API; a fetch may wait for
+# records as long as its `fetch.max.wait.ms`.
 
 # %%
 lake.sql("""
-    SELECT api_name, count(*) AS answered,
-           percentile_approx(response_bytes, array(0.5, 0.95, 0.99)) AS `response bytes p50, p95, p99`,
-           transform(percentile(date_diff(MICROSECOND, request_time, response_time) / 1000, array(0.5, 0.99)),
-                     ms -> round(ms, 1)) AS `ms p50, p99`
-    FROM exchanges WHERE status = 'answered' GROUP BY api_name ORDER BY answered DESC, api_name LIMIT 12
+    WITH answered AS (
+        SELECT api_name, response_bytes, date_diff(MICROSECOND, request_time, response_time) / 1000 AS ms
+        FROM exchanges WHERE status = 'answered'
+    )
+    SELECT api_name, count(*) AS answered, percentile_approx(response_bytes, 0.5) AS bytes_p50,
+           percentile_approx(response_bytes, 0.95) AS bytes_p95, percentile_approx(response_bytes, 0.99) AS bytes_p99,
+           round(percentile(ms, 0.5), 1) AS ms_p50, round(percentile(ms, 0.99), 1) AS ms_p99
+    FROM answered GROUP BY api_name ORDER BY answered DESC, api_name LIMIT 12
 """)
 
 # %% [markdown]
 # ## Record batches
+#
+# How large are they, by topic and codec? A batch counts each time that it is produced or fetched.
 
 # %%
 lake.sql("""
     SELECT topic, codec, count(*) AS batches, sum(record_count) AS records,
-           percentile_approx(size_bytes, array(0.5, 0.99)) AS `bytes p50, p99`, max(size_bytes) AS largest
+           percentile_approx(size_bytes, 0.5) AS bytes_p50, percentile_approx(size_bytes, 0.99) AS bytes_p99,
+           max(size_bytes) AS bytes_max
     FROM record_batches GROUP BY ALL ORDER BY batches DESC, topic, codec LIMIT 10
 """)
 
 # %% [markdown]
 # ## Fetch sessions (KIP-227)
 #
-# Epoch 0 asks for a session and names every partition, -1 asks for none; all others are incremental.
+# Who asks for sessions, and who does without? Epoch 0 asks for one; -1 asks for none, or closes the one it names.
+# Both are full fetches in Kafka's words, as they are in the report; all others are incremental.
 
 # %%
 lake.sql("""
-    SELECT client_id, count_if(fetch_session_epoch = 0) AS full_fetches,
-           count_if(fetch_session_epoch > 0) AS incremental, count_if(fetch_session_epoch < 0) AS sessionless,
+    SELECT client_id, count_if(fetch_session_epoch = 0) AS asks_for_one,
+           count_if(fetch_session_epoch > 0) AS incremental,
+           count_if(fetch_session_epoch < 0 AND fetch_session_id <> 0) AS closes_it,
+           count_if(fetch_session_epoch < 0 AND fetch_session_id = 0) AS wants_none,
            count_if(error_code IN (70, 71, 106)) AS session_errors
-    FROM exchanges WHERE api_name = 'FETCH' GROUP BY client_id ORDER BY full_fetches DESC, client_id LIMIT 10
+    FROM exchanges WHERE api_name = 'FETCH' GROUP BY client_id
+    ORDER BY asks_for_one + closes_it + wants_none DESC, client_id LIMIT 10
 """)
 
 # %% [markdown]

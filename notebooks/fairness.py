@@ -12,7 +12,7 @@ import altair as alt
 
 from jobs.open_lake import open_lake
 
-alt.renderers.enable("svg")
+_ = alt.renderers.enable("svg")
 
 # %% tags=["parameters"]
 LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
@@ -51,19 +51,20 @@ lake.sql("""
 # ## What other limits would change
 #
 # Closed loop: in each lane every reader goes on from what it received in *that lane*, until it has read everything
-# that the capture shows. A lane without a bar has no partition that waited. Fairness is not monotone in
-# `fetch.max.bytes`, so look at every lane, not only at the two ends.
+# that the capture shows. From left to right: how long the partition that waited longest had records and got none, how
+# long the slowest backlog took, and how much came as tails of cut batches, which are fetched again. No bar: nothing.
+# Fairness is not monotone in `fetch.max.bytes`, so look at every lane, not only at the two ends.
 
 # %%
 closed = lake.sql("""
-    SELECT scenario, reader, max(longest_wait_ms) AS longest_wait_ms, max(catch_up_ms) AS catch_up_ms,
+    SELECT scenario, max(longest_wait_ms) AS longest_wait_ms, max(catch_up_ms) AS catch_up_ms,
            sum(cut_tail_bytes) / 1048576 AS cut_tails_mib
     FROM fetch_fairness WHERE mode = 'closed' AND reader = 'consumer' GROUP BY ALL ORDER BY scenario
 """).toPandas()
 
 # %%
 lane = alt.Y("scenario:N", sort=lanes, title=None).axis(
-    labelExpr="replace(replace(datum.label, /consumer[.]/g, ''), ',', '  ')", labelLimit=420
+    labelExpr="replace(replace(datum.label, /consumer[.]/g, ''), /,/g, '  ')", labelLimit=420
 )
 bars = alt.Chart(closed, width=170, height=alt.Step(18)).mark_bar().encode(y=lane)
 alt.hconcat(
@@ -73,45 +74,52 @@ alt.hconcat(
         y=alt.Y("scenario:N", sort=lanes, title=None).axis(labels=False),
     ),
     bars.encode(
-        x=alt.X("cut_tails_mib:Q", title="fetched twice, MiB"),
+        x=alt.X("cut_tails_mib:Q", title="fetched again, MiB"),
         y=alt.Y("scenario:N", sort=lanes, title=None).axis(labels=False),
     ),
 )
 
 # %% [markdown]
-# The table behind it. `waiting` counts partitions that came away empty from a fetch although they had records.
+# The table behind it, the lane with the shortest longest wait first. `waiting` counts partitions that came away empty
+# from a fetch although they had records.
 
 # %%
 lake.sql("""
-    SELECT scenario, reader, int(max(longest_wait_ms)) AS longest_wait_ms, int(max(catch_up_ms)) AS catch_up_ms,
+    SELECT scenario, int(round(max(longest_wait_ms))) AS longest_wait_ms, int(round(max(catch_up_ms))) AS catch_up_ms,
            count_if(empty_though_available > 0) AS waiting, count(*) AS partitions,
-           round(sum(cut_tail_bytes) / 1048576, 2) AS cut_tails_mib
-    FROM fetch_fairness WHERE mode = 'closed' GROUP BY ALL ORDER BY reader, longest_wait_ms, scenario
+           round(sum(cut_tail_bytes) / 1024, 1) AS cut_tails_kib
+    FROM fetch_fairness WHERE mode = 'closed' AND reader = 'consumer' GROUP BY scenario
+    ORDER BY longest_wait_ms, catch_up_ms, scenario
 """)
 
 # %% [markdown]
 # ## The backlog over time
 #
-# For the client whose partitions wait longest, under the captured settings: what is left to read of each partition.
-# Lines that stay flat while others fall are partitions that wait for their turn.
+# Who waits for whom? What is left to read, under the captured settings, of the partitions that wait longest, at most
+# eight of one client. Lines that stay flat while others fall are partitions that wait for their turn.
 
 # %%
 backlog = lake.sql("""
-    WITH worst AS (
-        SELECT client_id, client_address FROM fetch_fairness
+    WITH partitions AS (
+        SELECT client_id, client_address, topic, partition, longest_wait_ms, catch_up_ms FROM fetch_fairness
         WHERE mode = 'closed' AND reader = 'consumer' AND scenario = 'captured'
+    ), worst AS (
+        SELECT client_id, client_address FROM partitions
         ORDER BY longest_wait_ms DESC, client_id, client_address LIMIT 1
+    ), shown AS (
+        SELECT partitions.* FROM partitions JOIN worst USING (client_id, client_address)
+        ORDER BY longest_wait_ms DESC, catch_up_ms DESC, topic, partition LIMIT 8
     )
-    SELECT concat(topic, '-', partition) AS partition, bucket * bucket_ms AS ms, lag_bytes / 1048576 AS lag_mib
-    FROM fetch_timeline JOIN worst USING (client_id, client_address) WHERE scenario = 'captured' AND reader = 'consumer'
-    ORDER BY topic, fetch_timeline.partition, ms
+    SELECT concat(topic, '-', partition) AS name, bucket * bucket_ms AS ms, lag_bytes / 1024 AS lag_kib
+    FROM fetch_timeline JOIN shown USING (client_id, client_address, topic, partition)
+    WHERE scenario = 'captured' AND reader = 'consumer' ORDER BY topic, partition, ms
 """).toPandas()
 
 # %%
 alt.Chart(backlog, width=520, height=220).mark_line(interpolate="step-after").encode(
-    x=alt.X("ms:Q", title="since the first fetch, ms"),
-    y=alt.Y("lag_mib:Q", title="to be read, MiB"),
-    color=alt.Color("partition:N", title=None, scale=alt.Scale(scheme="tableau20")),
+    x=alt.X("ms:Q", title="ms since its first fetch, long breaks left out", scale=alt.Scale(zero=False)),
+    y=alt.Y("lag_kib:Q", title="to be read, KiB"),
+    color=alt.Color("name:N", title=None),
 )
 
 # %% [markdown]
@@ -125,14 +133,15 @@ alt.Chart(backlog, width=520, height=220).mark_line(interpolate="step-after").en
 # Then run this notebook again: it shows the newest run. [docs/tables.md](../docs/tables.md) has every column of
 # `fetch_fairness`, `fetch_consumers`, `fetch_timeline` and `fetch_memory`.
 #
-# Two questions that the report does not ask. Are the limits the cause, or is one partition simply where the data is?
-# A partition whose share of what was returned is far below its share of what was available is kept waiting; one with
-# a large share of both is skew, which no fetch limit cures.
+# Two questions to begin with. Are the limits the cause, or is one partition simply where the data is? A partition
+# whose share of what was returned is far below its share of what was available is kept waiting; one with a large share
+# of both is skew, which no fetch limit cures.
 
 # %%
 lake.sql("""
-    SELECT client_id, topic, partition, round(share_of_available, 3) AS share_of_available,
-           round(share_of_bytes, 3) AS share_of_bytes, longest_wait_requests, int(longest_wait_ms) AS longest_wait_ms
+    SELECT client_id, topic, partition, round(100 * share_of_available, 1) AS percent_of_available,
+           round(100 * share_of_bytes, 1) AS percent_of_bytes, longest_wait_requests,
+           int(round(longest_wait_ms)) AS longest_wait_ms
     FROM fetch_fairness WHERE mode = 'open' AND scenario = 'captured' AND reader = 'consumer'
     ORDER BY share_of_bytes - share_of_available, client_id, topic, partition LIMIT 10
 """)
@@ -144,6 +153,7 @@ lake.sql("""
 # %%
 lake.sql("""
     SELECT scenario, sum(first_batch_overrides) AS first_batch_overrides,
-           int(max(response_bytes_max) / 1024) AS largest_response_kib
-    FROM fetch_consumers WHERE mode = 'open' AND reader = 'consumer' GROUP BY scenario ORDER BY scenario
+           round(max(response_bytes_max) / 1024, 1) AS largest_response_kib
+    FROM fetch_consumers WHERE mode = 'open' AND reader = 'consumer' GROUP BY scenario
+    ORDER BY first_batch_overrides DESC, largest_response_kib DESC, scenario
 """)

@@ -10,7 +10,7 @@ import altair as alt
 
 from jobs.open_lake import open_lake
 
-alt.renderers.enable("svg")
+_ = alt.renderers.enable("svg")
 
 # %% tags=["parameters"]
 LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
@@ -39,6 +39,8 @@ lake.sql("""
 
 # %% [markdown]
 # ## What limits would refuse (KIP-578, a proposal)
+#
+# How many changes to topics would be done, and what would refuse the others?
 
 # %%
 outcome = lake.sql("""
@@ -47,22 +49,24 @@ outcome = lake.sql("""
            sum(refused_by_kafka) AS `refused by Kafka of today`, sum(otherwise_failed) AS `failed otherwise`
     FROM partition_limits GROUP BY scenario ORDER BY scenario
 """).toPandas()
-alt.Chart(
-    outcome.melt("scenario", var_name="outcome", value_name="changes"), width=420, height=alt.Step(22)
-).mark_bar().encode(
+changes = outcome.melt("scenario", var_name="outcome", value_name="changes")
+alt.Chart(changes[changes.changes > 0], width=420, height=alt.Step(22)).mark_bar().encode(
     y=alt.Y("scenario:N", sort=lanes, title=None).axis(labelLimit=420),
     x=alt.X("changes:Q", title="changes to topics").axis(tickMinStep=1),
     color=alt.Color("outcome:N", title=None).legend(labelLimit=240),
 )
 
 # %% [markdown]
-# The table behind it, by the topics' prefixes: whose creates fail, and whose requests for topics that they lack then.
+# Who is hit, by the topics' prefixes: whose changes are refused, whose are because the topic was refused before, and
+# whose produce requests and fetches fail for topics that are not there then.
 
 # %%
 lake.sql("""
-    SELECT scenario, topic_prefix, client_id, kind, tried, done, refused_by_broker_limit, refused_by_cluster_limit,
-           refused_before, replicas_refused, produces_failed, fetches_failed
-    FROM partition_limits WHERE scenario <> 'captured'
+    SELECT scenario, topic_prefix, client_id, kind, tried,
+           refused_by_broker_limit + refused_by_cluster_limit AS refused, refused_before, replicas_refused,
+           produces_failed, fetches_failed
+    FROM partition_limits
+    WHERE scenario <> 'captured' AND replicas_refused + refused_before + produces_failed + fetches_failed > 0
     ORDER BY replicas_refused DESC, produces_failed DESC, fetches_failed DESC, scenario, topic_prefix, client_id, kind
     LIMIT 12
 """)
@@ -70,7 +74,7 @@ lake.sql("""
 # %% [markdown]
 # ## Every other limit
 #
-# The first change that would have been refused, for every value of each limit by itself. The last row of a limit, in
+# The first change that would have been refused, for every value of each limit by itself. The first row of a limit, in
 # which nothing is refused, says from which value on it is safe.
 
 # %%
@@ -82,7 +86,8 @@ lake.sql("""
 # %% [markdown]
 # ## Remaining room
 #
-# `breach_at` extrapolates the capture's growth, which says little if the capture is short.
+# How many replicas would still fit, and until when (UTC)? `breach_at` extrapolates the capture's growth, which says
+# little if the capture is short.
 
 # %%
 lake.sql("""
@@ -91,6 +96,9 @@ lake.sql("""
            date_format(breach_at, 'yyyy-MM-dd HH:mm:ss') AS breach_at
     FROM partition_limit_headroom ORDER BY headroom, scenario, refused_by, broker LIMIT 12
 """)
+
+# %% [markdown]
+# The replicas of each broker over time, as captured. Lines of brokers that have as many lie upon each other.
 
 # %%
 replicas = lake.sql("""
@@ -110,8 +118,8 @@ alt.Chart(replicas, width=520, height=180).mark_line(interpolate="step-after", o
 #     ./spark-submit.sh replay --lake=LAKE --set=max.broker.partitions=2000,4000 --set=max.partitions=none,200000
 #
 # and without a capture, from a file of brokers, topics and growth: `./spark-submit.sh size --cluster=FILE`.
-# [docs/tables.md](../docs/tables.md) has the columns. Two questions that the report does not ask: what would a
-# refused client have read in its response,
+# [docs/tables.md](../docs/tables.md) has the columns. Two questions to begin with. What would a refused client have
+# read in its response? Error 44 is Kafka's POLICY_VIOLATION.
 
 # %%
 lake.sql("""
@@ -120,7 +128,7 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# and who changes topics most?
+# And who changes topics most?
 
 # %%
 lake.sql("""

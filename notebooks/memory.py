@@ -10,7 +10,7 @@ import altair as alt
 
 from jobs.open_lake import open_lake
 
-alt.renderers.enable("svg")
+_ = alt.renderers.enable("svg")
 
 # %% tags=["parameters"]
 LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
@@ -32,10 +32,13 @@ lake.sql("""
     FROM fidelity WHERE algorithm = 'consumer_memory' GROUP BY ALL ORDER BY metric, reader
 """)
 
+# %% [markdown]
+# Whose responses are replayed. `pinned_responses` are never released: a partition of theirs was not fetched again.
+
 # %%
 lake.sql("""
-    SELECT client_id, connections, brokers, partitions, responses, round(response_bytes / 1048576, 1) AS responses_mib,
-           pinned_responses, left_out
+    SELECT client_id, connections, brokers, partitions, responses, round(response_bytes / 1024, 1) AS responses_kib,
+           pinned_responses
     FROM consumer_memory WHERE scenario = 'captured' ORDER BY response_bytes DESC, client_id LIMIT 10
 """)
 
@@ -43,16 +46,15 @@ lake.sql("""
 # ## How much memory, for how long
 #
 # The share of the time in which a consumer would hold more than a number of bytes, without a bound. A line meets the
-# axis at the most that the consumer ever held; KIP-74 alone promises no more than `memory_bound_mib` in the table
-# below.
+# axis at the most that the consumer ever held; KIP-74 alone promises no more than `bound_kib` in the table below.
 
 # %%
 exceedance = lake.sql("""
-    SELECT client_id, bytes / 1048576 AS mib, share_above FROM consumer_memory_exceedance
-    WHERE scenario = 'captured' ORDER BY client_id, client_address, mib
+    SELECT client_id, bytes / 1024 AS kib, share_above FROM consumer_memory_exceedance
+    WHERE scenario = 'captured' ORDER BY client_id, client_address, kib
 """).toPandas()
 alt.Chart(exceedance, width=520, height=220).mark_line(interpolate="step-after").encode(
-    x=alt.X("mib:Q", title="held, MiB"),
+    x=alt.X("kib:Q", title="held, KiB"),
     y=alt.Y("share_above:Q", title="share of the time with more").axis(format="%"),
     color=alt.Color("client_id:N", title=None),
 )
@@ -60,45 +62,55 @@ alt.Chart(exceedance, width=520, height=220).mark_line(interpolate="step-after")
 # %% [markdown]
 # ## What a bound would cost (KIP-81, a proposal)
 #
-# `no_wait_from_mib` is the smallest pool in which nobody waits, given only if nobody does; `throughput` is relative
-# to the captured lane. The proposal's prototype would refuse to start with a pool not above `fetch.max.bytes`.
+# `no_wait_from_kib` is the smallest pool in which nobody waits, given only if nobody does; `stuck` counts connections
+# for which nothing will free memory, or that are closed because a response is larger than the pool. The proposal's
+# prototype would refuse to start with a pool not above `fetch.max.bytes`.
 
 # %%
 lake.sql("""
-    SELECT scenario, client_id, round(used_bytes_p99 / 1048576, 2) AS used_p99_mib,
-           round(used_bytes_max / 1048576, 2) AS used_max_mib,
+    SELECT replace(replace(scenario, 'consumer.'), ',', ' ') AS lane, client_id,
+           round(used_bytes_max / 1024, 1) AS max_kib, round(memory_bound_bytes / 1024, 1) AS bound_kib,
            CASE WHEN waits + stuck_connections + larger_than_pool = 0
-                THEN round(smallest_pool_bytes / 1048576, 2) END AS no_wait_from_mib,
-           round(memory_bound_bytes / 1048576, 1) AS memory_bound_mib, waits, round(wait_ms_p99, 1) AS wait_ms_p99,
-           round(100 * depleted_share, 1) AS depleted_percent, round(throughput_ratio, 3) AS throughput, deadlock
+                THEN round(smallest_pool_bytes / 1024, 1) END AS no_wait_from_kib,
+           waits, int(round(wait_ms_max)) AS longest_wait_ms, stuck_connections AS stuck
     FROM consumer_memory ORDER BY used_bytes_max DESC, client_id, scenario LIMIT 12
 """)
 
+# %% [markdown]
+# What does a pool leave of the throughput of a consumer as captured? The four that hold most:
+
 # %%
-waits = lake.sql("""
-    SELECT scenario, client_id, 100 * depleted_share AS depleted_percent FROM consumer_memory WHERE responses > 1
+throughput = lake.sql("""
+    WITH hungry AS (
+        SELECT client_id, client_address FROM consumer_memory WHERE scenario = 'captured'
+        ORDER BY used_bytes_max DESC, client_id, client_address LIMIT 4
+    )
+    SELECT scenario, client_id, throughput_ratio FROM consumer_memory JOIN hungry USING (client_id, client_address)
     ORDER BY client_id, client_address, scenario
 """).toPandas()
-alt.Chart(waits, width=360, height=alt.Step(9)).mark_bar().encode(
+alt.Chart(throughput, width=360, height=alt.Step(9)).mark_bar().encode(
     y=alt.Y("client_id:N", title=None),
-    x=alt.X("depleted_percent:Q", title="time in which the pool had refused somebody, %"),
+    x=alt.X("throughput_ratio:Q", title="throughput, of that in the lane captured").axis(format="%"),
     yOffset=alt.YOffset("scenario:N", sort=lanes),
-    color=alt.Color("scenario:N", title=None, sort=lanes).legend(labelLimit=300),
+    color=alt.Color("scenario:N", title=None, sort=lanes).legend(
+        labelLimit=460, labelExpr="replace(replace(datum.label, /consumer[.]/g, ''), /,/g, '  ')"
+    ),
 )
 
 # %% [markdown]
 # ## Brokers and producers
 #
-# Requests that brokers hold from their last byte on, and batches that producers hold from their first record on,
-# under the captured settings.
+# How much do they hold? Requests that brokers hold from their last byte on, and batches that producers hold from
+# their first record on, under the captured settings.
 
 # %%
 lake.sql("""
-    SELECT 'broker' AS of, broker AS name, int(used_bytes_max / 1024) AS used_max_kib, waits
+    SELECT 'broker' AS of, broker AS name, round(used_bytes_max / 1024, 1) AS max_kib, waits
     FROM broker_memory WHERE scenario = 'captured'
     UNION ALL
-    SELECT 'producer', client_id, int(used_bytes_max / 1024), waits FROM producer_memory WHERE scenario = 'captured'
-    ORDER BY used_max_kib DESC, name LIMIT 12
+    SELECT 'producer', client_id, round(used_bytes_max / 1024, 1), waits
+    FROM producer_memory WHERE scenario = 'captured'
+    ORDER BY max_kib DESC, name LIMIT 12
 """)
 
 # %% [markdown]
@@ -107,21 +119,24 @@ lake.sql("""
 #     ./spark-submit.sh replay --lake=LAKE --set=consumer.buffer.memory=16MiB,64MiB --set=memory.pool=strict,non_strict
 #
 # [conf/settings.yaml](../conf/settings.yaml) has the settings with `consumer_memory` among their algorithms,
-# [docs/tables.md](../docs/tables.md) the columns. Two questions that the report does not ask: how much larger are the
-# records once decompressed (null if a compressed batch was not measured), and when was most
-# held?
+# [docs/tables.md](../docs/tables.md) the columns. Two questions to begin with. How much larger are the records once
+# decompressed? Null: a compressed batch was not measured; `pipeline` measures them if a setting of `batch_split` is
+# named as well.
 
 # %%
 lake.sql("""
-    SELECT client_id, records, round(record_bytes / 1048576, 2) AS record_mib,
-           round(decompressed_bytes / 1048576, 2) AS decompressed_mib
+    SELECT client_id, records, round(record_bytes / 1024, 1) AS record_kib,
+           round(decompressed_bytes / 1024, 1) AS decompressed_kib
     FROM consumer_memory WHERE scenario = 'captured' ORDER BY record_bytes DESC, client_id LIMIT 10
 """)
 
+# %% [markdown]
+# And when was most held? The times are UTC.
+
 # %%
 lake.sql("""
-    SELECT client_id, max_by(slot_start, used_bytes_max) AS most_held_at,
-           round(max(used_bytes_max) / 1048576, 2) AS used_max_mib
-    FROM consumer_memory_timeline WHERE scenario = 'captured' GROUP BY client_id ORDER BY used_max_mib DESC, client_id
+    SELECT client_id, date_format(max_by(slot_start, used_bytes_max), 'yyyy-MM-dd HH:mm:ss.SSS') AS most_held_at,
+           round(max(used_bytes_max) / 1024, 1) AS max_kib
+    FROM consumer_memory_timeline WHERE scenario = 'captured' GROUP BY client_id ORDER BY max_kib DESC, client_id
     LIMIT 10
 """)

@@ -11,7 +11,7 @@ import altair as alt
 
 from jobs.open_lake import open_lake
 
-alt.renderers.enable("svg")
+_ = alt.renderers.enable("svg")
 
 # %% tags=["parameters"]
 LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
@@ -24,7 +24,8 @@ lanes = lake.lanes("session_cache")
 # ## What the capture shows, and how far to trust it
 #
 # Sessions that were open when the capture began are not known. The replay of the captured settings is compared with
-# the capture in what brokers granted, refused and did not find, and in how long requests and responses came out.
+# the capture in what brokers granted, refused and did not find, and in the partitions that sessions, requests and
+# incremental responses name.
 
 # %%
 lake.sql("""
@@ -44,15 +45,16 @@ lake.sql("""
 
 # %%
 lake.sql("""
-    SELECT broker, slots, shards, slots_at_least, slots_at_most, zero_harm_slots
+    SELECT broker, slots, shards, slots_at_least, slots_at_most
     FROM session_slots WHERE scenario = 'captured' ORDER BY broker
 """)
 
 # %% [markdown]
 # ## What other slots would change
 #
-# Closed loop: clients follow the responses they would have got. The share of full fetches that wanted a session and
-# were refused, and the share of all fetches that had to name every partition.
+# Closed loop: clients follow the responses they would have got. From left to right: the share of the full fetches that
+# wanted a session and were refused; of all fetches, the share of full ones, which name every partition or close a
+# session; and the share that named a session the broker did not find. No bar: none.
 
 # %%
 curve = lake.sql("""
@@ -72,20 +74,18 @@ alt.Chart(shares, width=150, height=alt.Step(22)).mark_bar().encode(
 # %%
 lake.sql("""
     SELECT scenario, max(live_sessions) AS most_live, sum(created) AS created, sum(refused) AS refused,
-           sum(evicted) AS evicted, sum(not_found) AS not_found, sum(full_fetches) AS full_fetches,
-           sum(fetches) AS fetches, sum(partitions_reread) AS partitions_reread,
-           int(sum(request_bytes) / 1024) AS requests_kib,
-           round(sum(response_bytes) / 1048576, 1) AS responses_mib
+           sum(evicted) AS evicted, sum(not_found) AS not_found, sum(full_fetches) AS full, sum(fetches) AS fetches,
+           round(sum(request_bytes) / 1024, 1) AS requests_kib
     FROM session_cache GROUP BY scenario ORDER BY refused, evicted, scenario
 """)
 
 # %% [markdown]
-# From how many slots on is nobody refused or evicted? The most that any broker needs, by the profile's shards: each
-# of the eight shards of today's cache has its own slots and evictions, so one may be full while others have room.
+# From how many slots per broker on is nobody refused or evicted? By the number of shards: each of the eight shards of
+# today's cache has its own slots and evictions, so one may be full while others have room.
 
 # %%
 lake.sql("""
-    SELECT shards, max(zero_harm_slots) AS zero_harm_slots FROM session_slots GROUP BY shards ORDER BY shards
+    SELECT shards, max(zero_harm_slots) AS nobody_refused_from FROM session_slots GROUP BY shards ORDER BY shards
 """)
 
 # %% [markdown]
@@ -107,17 +107,17 @@ lake.sql("""
 #       --set=min.incremental.fetch.session.eviction.ms=60s
 #
 # `--set=kafka=3.7` replays the single cache of before 3.8. [docs/tables.md](../docs/tables.md) has the columns. Two
-# questions that the report does not ask: which clients ask for a session most often, as those that come and go do,
+# questions to begin with. Which clients ask for a session most often, as those that come and go do?
 
 # %%
 lake.sql("""
-    SELECT client_id, client_software_name, count(*) AS full_fetches, count(DISTINCT connection_id) AS connections
+    SELECT client_id, client_software_name, count(*) AS asks_for_one, count(DISTINCT connection_id) AS connections
     FROM exchanges WHERE api_name = 'FETCH' AND fetch_session_epoch = 0
-    GROUP BY ALL ORDER BY full_fetches DESC, client_id, client_software_name LIMIT 10
+    GROUP BY ALL ORDER BY asks_for_one DESC, client_id, client_software_name LIMIT 10
 """)
 
 # %% [markdown]
-# and were shards full while others had room?
+# And were shards full while others had room?
 
 # %%
 lake.sql("""

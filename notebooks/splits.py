@@ -12,7 +12,7 @@ import altair as alt
 
 from jobs.open_lake import open_lake
 
-alt.renderers.enable("svg")
+_ = alt.renderers.enable("svg")
 
 # %% tags=["parameters"]
 LAKE = None  # a folder or URI; None: the environment variable REFETCH_LAKE, else the quickstart's lake
@@ -26,7 +26,7 @@ lanes = lake.lanes("batch_split")
 #
 # The replay needs the sizes of records, from batches that could be decompressed, so it runs only if asked for.
 # Sizes of recut batches come from recompressed parts; `fidelity` compares them with the batches that splits made in
-# the capture.
+# the capture, and `size_error_percent` below is by how much they differ on average.
 
 # %%
 lake.sql("""
@@ -38,15 +38,15 @@ lake.sql("""
 lake.sql("""
     SELECT client_id, topic, records, batches, splits, split_batches, failed_batches,
            round(compression_ratio, 3) AS ratio, round(final_estimate, 3) AS final_estimate,
-           round(size_error, 4) AS size_error
+           round(100 * size_error, 2) AS size_error_percent
     FROM batch_split WHERE scenario = 'captured' ORDER BY batches DESC, client_id, topic LIMIT 10
 """)
 
 # %% [markdown]
 # ## What another batch.size would do
 #
-# The share of batches that are split, for the worst producer and topic, beside how full batches would be: small
-# batches are safe but cost requests.
+# The share of batches that are split, for the worst producer and topic; the bytes that are sent again, of all that are
+# sent; and how full batches would be, of `batch.size`. Small batches are safe but cost requests.
 
 # %%
 curve = lake.sql("""
@@ -67,15 +67,16 @@ lake.sql("""
     SELECT scenario, sum(batches) AS batches, sum(over_limit) AS over_limit, sum(splits) AS splits,
            round(100 * max(split_rate), 2) AS worst_split_percent, sum(failed_batches) AS failed,
            round(sum(bytes_sent) / 1048576, 2) AS sent_mib, round(sum(bytes_resent) / 1048576, 2) AS resent_mib,
-           round(avg(fill), 3) AS fill
+           round(100 * avg(fill), 1) AS fill_percent
     FROM batch_split GROUP BY scenario ORDER BY batches DESC, scenario
 """)
 
 # %% [markdown]
 # ## The estimate, beside the batches' actual ratio
 #
-# For the producer with the most batches, under the captured settings. Batches are split when the estimate is below
-# their actual ratio; each split raises the estimate, and it comes down in small steps.
+# Is the estimate right? For the producer with the most batches, under the captured settings; each point is the mean of
+# the batches up to the next. A batch can come out too large only if the estimate is below its actual ratio; each split
+# raises the estimate, and it comes down in small steps.
 
 # %%
 ratios = lake.sql("""
@@ -90,8 +91,8 @@ ratios = lake.sql("""
 alt.Chart(ratios.melt("first_batch", var_name="ratio", value_name="value"), width=520, height=220).mark_line(
     point=True
 ).encode(
-    x=alt.X("first_batch:Q", title="batches so far"),
-    y=alt.Y("value:Q", title="compressed, of uncompressed"),
+    x=alt.X("first_batch:Q", title="batches before"),
+    y=alt.Y("value:Q", title="compressed / uncompressed bytes"),
     color=alt.Color("ratio:N", title=None),
 )
 
@@ -102,8 +103,8 @@ alt.Chart(ratios.melt("first_batch", var_name="ratio", value_name="value"), widt
 #       --captured=max.message.bytes=1MiB --set=producer.batch.size=256KiB,512KiB --set=split.profile=today,kip
 #
 # [conf/settings.yaml](../conf/settings.yaml) has the settings with `batch_split` among their algorithms. Two
-# questions that the report does not ask: which topics share a producer and compress differently, so that it matters
-# to have one estimate per topic and codec,
+# questions to begin with. Which topics share a producer and compress differently, so that it matters to have one
+# estimate per topic and codec?
 
 # %%
 lake.sql("""
@@ -113,11 +114,11 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# and how long the estimate takes to recover from a split.
+# And how long does the estimate take to recover from a split?
 
 # %%
 lake.sql("""
-    SELECT scenario, client_id, topic, recoveries, int(recovery_ms_mean) AS recovery_ms_mean,
-           int(recovery_ms_max) AS recovery_ms_max, is_recovering
+    SELECT scenario, client_id, topic, recoveries, int(round(recovery_ms_mean)) AS recovery_ms_mean,
+           int(round(recovery_ms_max)) AS recovery_ms_max, is_recovering
     FROM batch_split WHERE splits > 0 ORDER BY recovery_ms_max DESC NULLS LAST, scenario, client_id, topic LIMIT 10
 """)

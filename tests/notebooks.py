@@ -103,6 +103,8 @@ class _Shown(DisplayHook):
 
     def compute_format_data(self, result: Any) -> Any:
         """The forms that are kept alone: each form of a DataFrame runs its query."""
+        assert isinstance(self.shell, _Shell)
+        assert self.shell.display_formatter is not None
         return self.shell.display_formatter.format(result, include=SHOWN)
 
     def write_output_prompt(self) -> None:
@@ -110,6 +112,7 @@ class _Shown(DisplayHook):
 
     def write_format_data(self, format_dict: Mapping[str, str], md_dict: object = None) -> None:
         """Keep it."""
+        assert isinstance(self.shell, _Shell)
         self.shell.shown.append(format_dict)
 
 

@@ -66,7 +66,7 @@ def expectation_of(rule: ExpectationRule, arguments: Mapping[str, Any]) -> Expec
 
 
 def _common(rule: Rule) -> dict[str, Any]:
-    values = FailureSeverity(rule.severity), f"{rule.name}: {rule.reason}", {_RULE: rule.name}
+    values = FailureSeverity(rule.severity), f"{rule.name} ({rule.severity}). If it fails: {rule.reason}", {_RULE: rule.name}
     return dict(zip(COMMON, values, strict=True))
 
 
@@ -121,8 +121,8 @@ def _of_result(row: Any) -> Expectation:
         # Names of rules are of a-z, 0-9 and _; those of tables are ours.
         unexpected_rows_query=f"select * from {BATCH} where {its} and {t.rows_refused} > 0",  # noqa: S608
         severity=FailureSeverity(row[t.severity]),
-        description=f"{row[t.rule]} on {row[t.table_name]}: {row[t.reason]} "
-        f"{row[t.rows_refused]:,} of {row[t.rows_checked]:,} rows refused",
+        description=f"{row[t.rule]} on {row[t.table_name]} ({row[t.severity]}): {row[t.rows_refused]:,} of "
+        f"{row[t.rows_checked]:,} rows refused. If it fails: {row[t.reason]}",
     )
 
 

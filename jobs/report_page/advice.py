@@ -138,7 +138,9 @@ def pools(found: Findings) -> Iterable[Advice]:
             continue
         captured = rows[0]
         told = smallest_pool(found, side, captured)
-        cost = f"{holder} holds up to {size(captured['most'])}, {size(captured['p99'])} for 99 % of the time"
+        cost = (
+            f"{holder} holds up to {size(captured['most'])}, each {size(captured['p99'])} or less for 99 % of the time"
+        )
         cost += NO_HEADROOM if told.startswith(size(captured["smallest"])) else ""
         cost += dearest(side, captured, rows[1:])
         yield Advice(

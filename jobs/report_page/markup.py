@@ -30,7 +30,7 @@ def lines(cell: str) -> Markup:
 
 
 def broken(name: str) -> Markup:
-    """The name of a column, which may go on in a new line behind each dot of a setting's name; all escaped."""
+    """The name of a column or setting, which may go on in a new line behind each dot of it; all escaped."""
     return Markup(".<wbr>").join(name.split("."))
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import in_lane_order
-from jobs.replays.memory_answers import WHY, lanes, lanes_table
+from jobs.replays.memory_answers import lanes, lanes_table
 from jobs.report_page.catch_up import distinct
 from jobs.report_page.fairness import NO_CONSUMER, captured_of
 from jobs.report_page.memory import consumers_by_lane, hungry_consumers, pool_bytes
@@ -15,6 +15,7 @@ from jobs.report_page.own_lanes import own_labels, own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.traffic import fetching_consumers
 from jobs.report_page.wording import (
+    counted,
     duration,
     elapsed,
     lane_heading,
@@ -31,6 +32,12 @@ from udfs.replay.memory.memory_report import ALGORITHM
 
 PROPOSED = "buffer.memory of consumers (KIP-81, a proposal)"
 MOST_ROWS = 20_000
+WHY_STUCK = {
+    "response_larger_than_pool": "a response is larger than the pool",
+    "buffer_below_fetch_max_bytes": "the pool is smaller than fetch.max.bytes",
+    "pinned_responses": "partitions that are not fetched again keep their responses in it",
+}
+"""The column `deadlock` in a sentence."""
 
 
 def memory_over_time(own_rows: OwnRows) -> DataFrame:
@@ -65,8 +72,9 @@ def bounded(found: Findings) -> str:
     stuck = max(pools, key=lambda row: row["stuck"])
     if stuck["stuck"]:
         return (
-            f"{told}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} connections get stuck ({stuck['stuck']:,}): "
-            f"{WHY.get(stuck['why'], 'nothing frees memory')}."
+            f"{told}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} "
+            f"{counted(stuck['stuck'], 'connection gets stuck', 'connections get stuck')}: "
+            f"{WHY_STUCK.get(stuck['why'], 'nothing frees memory')}."
         )
     c = CONSUMER_MEMORY
     waiting = [row for row in found.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]

@@ -17,6 +17,7 @@ Query = Callable[[OwnRows], DataFrame]
 """What to ask of the tables: a frame of so few rows that the driver can hold them, however large the capture."""
 
 Marked = TypeVar("Marked", bound=Row | Mapping[str, Any])
+Mark = Literal["line", "step", "bar", "grouped", "point", "heat"]
 Scale = Literal["bytes", "ms", "time", "percent", "count", "ratio", "name"]
 """What an axis measures, which says how its ticks are written. Percent values are shares from 0 to 1; a time is in the
 unit that the axis's title names; a count has whole ticks only."""
@@ -42,7 +43,7 @@ class Plot:
     """
 
     says: str
-    mark: Literal["line", "step", "bar", "grouped", "point", "heat"]
+    mark: Mark
     rows: Sequence[Mapping[str, object]]
     x: Axis
     y: Axis

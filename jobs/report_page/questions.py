@@ -26,7 +26,7 @@ FAMILIES: Mapping[str, tuple[Question, ...]] = {
     "Fetch sessions": (ENOUGH, NOT_FOUND, WHO, WHILE_ROOM, BY_VERSION),
     "Batches and compression": (REFUSED, SAFE, COMPRESSED, ESTIMATE),
     "How many partitions": (HOW_MANY, WHOSE),
-    "Trust": (TRUSTED,),
+    "Version and capture": (TRUSTED,),
 }
 QUESTIONS = tuple(sorted((asked for family in FAMILIES.values() for asked in family), key=lambda asked: asked.number))
 

@@ -312,7 +312,7 @@ def agreement_bars(found: Findings) -> Plot:
     return Plot(
         "Replay of the captured settings against the capture",
         "bar", seen_in(rows, "nothing was replayed that could be compared"),
-        Axis("share", "of what could be compared", "percent"), Axis("metric", "", "name"),
+        Axis("share", "of all results, unknown ones too", "percent"), Axis("metric", "", "name"),
         Axis("verdict", "replay and capture are", "name"),
     )  # fmt: skip
 

@@ -178,9 +178,10 @@ def captured_responses(of: Replayed, client: str) -> Mapping[str, Sequence[Respo
 def all_lane_responses(of: Replayed) -> list[dict[str, Any]]:
     """Every response with records that the closed loop gives, in its order."""
     lanes = fetch_lanes(of.run.scenario.lanes(ALGORITHM), dict(of.run.scenario.captured))
-    silver = (rows_of(of.spark, of.run.lake, table, of.capture_id)
-              for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES))  # fmt: skip
-    found = replayed_responses(*silver, lanes, shards_of(of.spark))
+    exchanges, fetches, batches = (
+        rows_of(of.spark, of.run.lake, table, of.capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
+    )
+    found = replayed_responses(exchanges, fetches, batches, lanes, shards_of(of.spark))
     t = MEMORY_EVENTS
     return [
         {**response, t.unit: row[t.unit], t.lane: row[t.lane]}

@@ -98,7 +98,7 @@ class Cluster:
     def captured(self, file: Path) -> Iterator[None]:
         """Record what brokers get and send meanwhile; the file is there when all of it is."""
         part = file.with_suffix(".part")
-        command = ["tcpdump", "-i", "lo", "-U", "-B", "65536", "-s", "0", "-w", part, PORTS]
+        command: list[str | Path] = ["tcpdump", "-i", "lo", "-U", "-B", "65536", "-s", "0", "-w", part, PORTS]
         tcpdump = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             time.sleep(1)
@@ -114,13 +114,28 @@ class Cluster:
     def drive(self, function: str, *given: object, **named: object) -> str:
         """Run a function of the lab's traffic; returns what it says. Raises CalledProcessError where it fails."""
         arguments = json.dumps([*given, named])
-        command = [self.lab.python, Path(__file__).with_name("call.py"), self.lab.scripts, function, arguments]
+        command: list[str | Path] = [
+            self.lab.python,
+            Path(__file__).with_name("call.py"),
+            self.lab.scripts,
+            function,
+            arguments,
+        ]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def traffic(self, scenario: str, seed: int, scale: float) -> None:
         """Run a whole scenario of the lab's traffic."""
         script, jars = self.lab.scripts / "traffic.py", self.lab.jars
-        command = [self.lab.python, script, scenario, jars, "--seed", str(seed), "--scale", str(scale)]
+        command: list[str | Path] = [
+            self.lab.python,
+            script,
+            scenario,
+            jars,
+            "--seed",
+            str(seed),
+            "--scale",
+            str(scale),
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def java(self, *command: object) -> str:

@@ -73,7 +73,12 @@ def ask(cluster: Cluster, quota: Quota, clients: Mapping[str, str]) -> None:
     for kind, file in scripts.items():
         file.write_text("\n".join(script(kind, clients[kind])))
     source = Path(__file__).with_name("SeededAdmin.java")
-    older = [cluster.lab.python, Path(__file__).with_name("seeded_admin.py"), BOOTSTRAP, scripts[LIBRDKAFKA]]
+    older: list[str | Path] = [
+        cluster.lab.python,
+        Path(__file__).with_name("seeded_admin.py"),
+        BOOTSTRAP,
+        scripts[LIBRDKAFKA],
+    ]
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(subprocess.run, older, check=True)
         cluster.java(source, BOOTSTRAP, str(quota.retry).lower(), *(scripts[kind] for kind in JAVA))

@@ -88,9 +88,9 @@ def captured(
         with one_at_a_time(base / f"{name}.lock"):
             if not ids.exists():
                 ids.write_text(json.dumps(made(spark, capture, lake)))
-        return CapturedLake(
-            spark, str(lake), capture, *json.loads(ids.read_text()), read_request_logs(capture.parent, name)
-        )
+        capture_id, run_id = json.loads(ids.read_text())
+        logged = read_request_logs(capture.parent, name)
+        return CapturedLake(spark, str(lake), capture, capture_id, run_id, logged)
 
     return lake_of
 

@@ -47,7 +47,7 @@ def exact(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> Captu
     shutil.copytree(f"{lake.path}/silver", home / "silver")
     asked = home / "scenario.yaml"  # for this replay alone
     asked.write_text("replay:\n  batch_split:\n    producer.compression.type: [snappy, zstd]\n")
-    scenario = resolve_scenario(asked, [], [*IN_FORCE["split"], "recut.sizes=exact", "recompress=all"])
+    scenario = resolve_scenario(str(asked), [], [*IN_FORCE["split"], "recut.sizes=exact", "recompress=all"])
     run = Run(scenario, (lake.capture,), str(home), RUN_AT)
     return replace(lake, path=str(home), run_id=replay(lake.spark, run, lake.capture_id).run_id, _read={})
 
@@ -59,7 +59,7 @@ def unstated(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> Ca
     shutil.copytree(f"{lake.path}/silver", home / "silver")
     asked = home / "scenario.yaml"
     asked.write_text("replay:\n  batch_split:\n    producer.batch.size: [64KiB]\n")
-    run = Run(resolve_scenario(asked, [], []), (lake.capture,), str(home), RUN_AT)
+    run = Run(resolve_scenario(str(asked), [], []), (lake.capture,), str(home), RUN_AT)
     return replace(lake, path=str(home), run_id=replay(lake.spark, run, lake.capture_id).run_id, _read={})
 
 

@@ -41,7 +41,13 @@ def daemon(log: Path, ready: str, name: str, *arguments: str) -> Iterator[str]:
     environment |= {"PATH": f"{log.parent / 'bin'}:{os.environ['PATH']}"}
     environment.pop("PYTHONPATH", None)
     with log.open("w") as output:
-        command = [HOME / "bin/spark-class", f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *arguments]
+        command: list[str | Path] = [
+            HOME / "bin/spark-class",
+            f"org.apache.spark.deploy.{name}",
+            "--host",
+            "127.0.0.1",
+            *arguments,
+        ]
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=log.parent)
     try:
         yield said(log, ready, process)
@@ -83,7 +89,7 @@ def submitted(repository: Path, folder: Path, master: str, *arguments: str) -> s
     zipped(folder / "release" / "refetch.zip")
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSPARK_PYTHON")}
     environment |= {"SPARK_HOME": str(HOME), "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [HOME / "bin/spark-submit", "--master", master, "--executor-memory", "600m"]
+    command: list[str | Path] = [HOME / "bin/spark-submit", "--master", master, "--executor-memory", "600m"]
     command += ["--driver-java-options", QUICK_JAVA, "--conf", f"spark.executor.extraJavaOptions={QUICK_JAVA}"]
     command += ["--properties-file", repository / "conf/spark-defaults.conf"]
     command += ["--py-files", folder / "release" / "refetch.zip", repository / "jobs/__main__.py"]

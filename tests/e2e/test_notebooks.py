@@ -25,6 +25,8 @@ from tests.notebooks import NOTEBOOKS, OF_PRODUCERS, PRODUCERS, executed, sample
 FAMILIES = {"explore", "fairness", "limits", "memory", "sessions", "splits"}
 PROPOSALS = {"limits": "KIP-578", "memory": "KIP-81"}
 MOST_BYTES = 200_000
+WINDOW, CHARACTER, COLUMN = 1160, 8, 12
+"""About, in pixels: what a table has in a window of 1280, and what a character and the edges of a column take."""
 
 notebooks = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -67,6 +69,32 @@ def test_what_is_kept_of_a_notebook_is_small_and_of_no_machine(path: Path, repos
 
 
 @notebooks
+def test_a_table_of_a_notebook_fits_a_window(path: Path) -> None:
+    for cell in kept(path).cells:
+        for output in cell.get("outputs", []):
+            rows = re.findall(r"<tr>(.*?)</tr>", output.data.get("text/html", ""), re.DOTALL)
+            cells = [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
+            # A cell may go on in a new line between words and behind a hyphen.
+            longest = [
+                max(len(word) for cell in column for word in re.split(r"[\s-]", cell))
+                for column in zip(*cells, strict=True)
+            ]
+            across = sum(CHARACTER * width + COLUMN for width in longest)
+            assert across <= WINDOW, f"{cell.source}\ntakes {across} pixels"
+
+
+@notebooks
+def test_numbers_of_a_notebook_are_rounded_as_those_of_the_report_and_not_cut_off(path: Path) -> None:
+    text = path.read_text()
+    assert not re.search(r"\bint\((?!round\()|\bfloor\(", text)
+
+
+@notebooks
+def test_the_first_cell_of_a_notebook_shows_nothing(path: Path) -> None:
+    assert "\n_ = alt.renderers.enable(" in path.read_text()
+
+
+@notebooks
 def test_the_settings_that_a_notebook_tells_to_try_can_be_tried(path: Path) -> None:
     text = "\n".join(cell.source for cell in script_of(path).cells if cell.cell_type == "markdown")
     told = {flag: re.findall(rf"--{flag}=(\S+?=[^\s`]+)", text) for flag in ("set", "captured")}
@@ -106,6 +134,13 @@ def test_an_opened_lake_shows_one_capture_set_and_the_newest_run_of_each_replay(
     }
     (by_sql,) = lake.sql("SELECT sum(checked) AS checked FROM fidelity").collect()
     assert by_sql.checked == sum(row[FIDELITY.checked] for row in lake.rows(FIDELITY).collect()) > 0
+
+
+def test_a_table_at_the_end_of_a_cell_has_the_rows_of_every_lane_of_a_large_grid(sample_lake: str) -> None:
+    shown = open_lake(sample_lake).sql("SELECT explode(sequence(1, 96)) AS row")._repr_html_()
+    assert shown is not None
+    assert "<td>96</td>" in shown
+    assert "only showing" not in shown
 
 
 def test_a_notebook_of_its_own_says_in_one_sentence_what_its_lake_lacks(

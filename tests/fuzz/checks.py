@@ -86,9 +86,9 @@ def log_tables(lines: pa.Table, most: int) -> Tables:
     for packed in log_facts(lines.to_batches(max_chunksize=most), "capture", rows=most):
         for content in unpack([packed]):
             found[packed["table"][0].as_py()] += content.to_pylist()
-    repeated: dict[int, int] = defaultdict(int)
+    repeated: dict[str, int] = defaultdict(int)
     for row in found.pop("repeated_lines", []):
-        repeated[row["file_no"]] += row["lines"]
+        repeated[str(row["file_no"])] += row["lines"]
     return {name: sorted(rows, key=repr) for name, rows in found.items()} | {"repeated": [dict(repeated)]}
 
 

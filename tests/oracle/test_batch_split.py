@@ -41,7 +41,7 @@ def random_case(seed: int) -> Case:
     """Records whose compressibility comes in stretches, batches near the limit."""
     source = random.Random(seed)  # noqa: S311  (no secret depends on it)
     batch_size = source.choice([512, 1024, 4096, 16384])
-    records = []
+    records: list[tuple[int, str, int]] = []
     while len(records) < 200:
         kind, stretch = source.choice("gpz"), source.randint(1, 120)
         for _ in range(stretch):

@@ -21,6 +21,7 @@ from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
 from tests.oracle.conftest import KAFKA_NEWEST, Jars, RunJava
 from tests.oracle.test_message_declarations import snake_case
+from tests.sort_keys import SortKeys
 from tests.unit.wire.reference import SPANS, default, within
 from udfs.capture.chunks import frames
 from udfs.capture.index import index_capture
@@ -45,7 +46,7 @@ pytestmark = pytest.mark.skipif(not CAPTURES, reason="../shared/captures is not 
 def exchanges_in(capture: Path) -> Iterator[Exchanges]:
     ranges = index_capture(str(capture), range_bytes=1 << 30, buckets=1).ranges
     batches = [rows for part in ranges for rows in read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 24)]
-    by_connection = [("connection", "ascending"), ("file_no", "ascending"), ("packet_no", "ascending")]
+    by_connection: SortKeys = [("connection", "ascending"), ("file_no", "ascending"), ("packet_no", "ascending")]
     packets = pa.Table.from_batches(batches, PACKETS).sort_by(by_connection)
     for chunk in frames(packets.to_batches()):
         yield exchanges_of(chunk, "capture", Names())

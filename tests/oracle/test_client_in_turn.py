@@ -43,8 +43,9 @@ def some_consumer(chance: random.Random) -> Consumer:
     most = chance.choice([4, 10, 25])
     count = chance.randint(nodes, 9)
     partitions = [(p if p < nodes else chance.randrange(nodes), chance.randint(0, 80), most) for p in range(count)]
-    choices = [10, 25, 40], [1, 3, 5, 10, 100], [97, 1009], [1, 7, 101]
-    return Consumer(*map(chance.choice, choices), partitions)
+    max_bytes, max_poll_records = chance.choice([10, 25, 40]), chance.choice([1, 3, 5, 10, 100])
+    answer_us, record_us = chance.choice([97, 1009]), chance.choice([1, 7, 101])
+    return Consumer(max_bytes, max_poll_records, answer_us, record_us, partitions)
 
 
 def asked_by_kafka(line: str) -> tuple[list[int], list[Request]]:

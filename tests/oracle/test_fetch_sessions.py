@@ -138,7 +138,8 @@ def random_version(rng: np.random.Generator, release: Release, client: int, chan
 def random_fetches(release: Release, seed: int, clients: int, count: int, *, restarts: bool) -> list[Wanted]:
     """Clients with one to three partitions more than the one before, so that no two have equally large sessions."""
     rng = np.random.default_rng(seed)
-    ms, found = 1_000_000, []
+    ms = 1_000_000
+    found: list[Wanted] = []
     state: dict[tuple[int, str, int], list[int]] = {}
     for _ in range(count):
         ms += int(rng.choice(STEPS_MS, p=[0.3, 0.3, 0.2, 0.05, 0.04, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01]))
@@ -167,8 +168,21 @@ def random_fetches(release: Release, seed: int, clients: int, count: int, *, res
 
 def requests_of(line: str) -> Request:
     words = line.split()
-    numbers, lists = words[:7], words[7:]
-    return Request(*map(int, numbers), *(tuple(told.split(",")) if told != "-" else () for told in lists))
+    fetch, session_id, epoch, error, response_session_id, request_bytes, response_bytes = map(int, words[:7])
+    listed, forgotten, returned, read = (tuple(told.split(",")) if told != "-" else () for told in words[7:])
+    return Request(
+        fetch,
+        session_id,
+        epoch,
+        error,
+        response_session_id,
+        request_bytes,
+        response_bytes,
+        listed,
+        forgotten,
+        returned,
+        read,
+    )
 
 
 def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBatch:

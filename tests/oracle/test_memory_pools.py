@@ -15,6 +15,7 @@ from udfs.replay.memory.memory_pool import POOL
 from udfs.replay.memory.memory_trace import DELAYED_APIS
 
 Step = tuple[str, int, int]  # "+" or "!" allocate, "-" release; allocation; size
+Example = tuple[tuple[int, ...], list[Step]]
 OUTCOMES = {memory_pool.GRANTED: "granted", memory_pool.REFUSED: "refused", memory_pool.ILLEGAL: "illegal"}
 
 
@@ -38,13 +39,13 @@ def buffer_steps(draw: st.DrawFn) -> tuple[tuple[int, int], list[Step]]:
     ]
 
 
-def gathered(strategy: st.SearchStrategy[tuple[tuple[int, ...], list[Step]]], count: int) -> list:
+def gathered(strategy: st.SearchStrategy[Example], count: int) -> list[Example]:
     """Examples, gathered so that Java need be started only once."""
-    found = []
+    found: list[Example] = []
 
     @settings(max_examples=count, phases=[Phase.generate])
     @given(example=strategy)
-    def gather(example: tuple[tuple[int, ...], list[Step]]) -> None:
+    def gather(example: Example) -> None:
         found.append(example)
 
     gather()
@@ -55,7 +56,9 @@ def told_of_pool(pool: tuple[int, ...], steps: list[Step], kinds: tuple[str, ...
     """The lines for Java, and the outcomes by the kernel. A release gives back the oldest allocation that is held."""
     row = np.zeros(1, POOL)
     memory_pool.fill_pool(row[0], *pool)
-    lines, outcomes, held = [], [], []
+    lines: list[str] = []
+    outcomes: list[str] = []
+    held: list[tuple[int, int]] = []
     for action, number, size in steps:
         if action == "-":
             if not held:
@@ -81,7 +84,8 @@ def told_of_buffers(pool: tuple[int, ...], steps: list[Step]) -> tuple[list[str]
     row, room = np.zeros(1, BUFFERS), len(steps) + 1
     waiters = Waiters(*(np.full(room, -1, np.int64) for _ in Waiters._fields))
     buffer_pool.fill_buffers(row[0], *pool)
-    lines, outcomes, released = [f"buffers {pool[0]} {pool[1]}"], ["new"], set()
+    lines, outcomes = [f"buffers {pool[0]} {pool[1]}"], ["new"]
+    released: set[str] = set()
 
     def in_state(state: int) -> str:
         found = {str(number) for number in np.flatnonzero(waiters.state == state)}

@@ -104,7 +104,7 @@ def test_a_message_has_every_version_of_either_release(jars: Jars, message: Mess
         version
         for release in (KAFKA_NEWEST, "3.9.1")
         for version in up_to(
-            schema(*jars(f"org.apache.kafka:kafka-clients:{release}"), message.name)["validVersions"], 99
+            schema(jars(f"org.apache.kafka:kafka-clients:{release}")[0], message.name)["validVersions"], 99
         )
     }
     assert up_to(message.versions, 99) == sorted(spoken)

@@ -14,7 +14,7 @@ from tests.gate_rows import frame
 from udfs.errors import ArgumentError
 
 CAPTURE = "a-capture"
-CONNECTED = (
+CONNECTED: tuple[tuple[int, str | None, str, int], ...] = (
     (1, "small", "10.0.1.1:9092", 40), (2, "large", "10.0.0.1:9092", 30), (3, "large", "10.0.0.2:9092", 30),
     (4, None, "10.0.9.9:443", 0),
 )  # fmt: skip
@@ -23,8 +23,10 @@ CONNECTED = (
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> str:
     """A lake of two clusters, and of a connection of neither."""
-    names = ("connection_id", "cluster_id", "server", "requests")
-    rows = [{"capture_id": CAPTURE} | dict(zip(names, row, strict=True)) for row in CONNECTED]
+    rows = [
+        {"capture_id": CAPTURE, "connection_id": id_, "cluster_id": cluster_id, "server": server, "requests": requests}
+        for id_, cluster_id, server, requests in CONNECTED
+    ]
     write_table(frame(spark, CONNECTIONS, rows), str(tmp_path), CONNECTIONS, CAPTURE)
     exchanges = [{"capture_id": CAPTURE, "connection_id": row[0]} for row in CONNECTED]
     write_table(frame(spark, EXCHANGES, exchanges), str(tmp_path), EXCHANGES, CAPTURE)

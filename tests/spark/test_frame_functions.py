@@ -40,7 +40,8 @@ def test_a_column_of_frames_is_decoded_by_select_and_by_sql(spark: SparkSession,
         (8388608, None), (2147483647, None), (None, "truncated"), None,
     ]  # fmt: skip
     brokers_of = frames.where("place = 4").select(metadata_response("version", "frame").brokers.alias("brokers"))
-    assert [broker.host for broker in brokers_of.first().brokers] == ["host"]
+    (row,) = brokers_of.collect()
+    assert [broker.host for broker in row.brokers] == ["host"]
 
     assert register_frame_functions(spark) == NAMES
     frames.createOrReplaceTempView("frames")

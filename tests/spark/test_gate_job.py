@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from contextlib import redirect_stderr, redirect_stdout
@@ -159,6 +160,18 @@ def test_data_docs_show_every_rule_with_its_reason(lake: Path, told: tuple[int, 
     for rule in read_gates([str(lake.parent / "mine.yaml")]).rules:
         is_there = any((lake / table.layer / table.name).is_dir() for table in rule.tables)
         assert not is_there or any(rule.name in page and rule.reason[:40] in page for page in pages), rule.name
+
+
+def test_data_docs_do_not_tell_of_a_rule_that_is_kept_as_if_it_were_broken(
+    lake: Path, told: tuple[int, str, str]
+) -> None:
+    pages = [page.read_text(encoding="utf-8") for page in (lake / "data_docs/validations").rglob("*.html")]
+    texts = [" ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split()) for page in pages]
+    of_rows = re.compile(
+        r"no_negative_size on exchanges \(critical\): 0 of \d+ rows refused\. If it fails: Nothing takes"
+    )
+    assert any("run_is_in_runs (warning). If it fails: These runs were killed" in text for text in texts)
+    assert any(of_rows.search(text) for text in texts)
 
 
 @pytest.mark.usefixtures("spark")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -195,15 +196,19 @@ def gates(tmp_path_factory: pytest.TempPathFactory) -> Gates:
 def watch(spark: SparkSession, gates: Gates, lake: str, by_workers: bool) -> Watch:
     """Three tables written under rules of a user's own."""
     watch = Watch(gates)
-    exchanges = [
+    exchanges: list[dict[str, Any]] = [
         {"connection_id": 5, "exchange_no": 0, "client_id": "a", "request_bytes": 99, "response_bytes": 1},
         {"connection_id": 5, "exchange_no": 1, "client_id": "a", "request_bytes": 100, "response_bytes": 30},
         {"connection_id": 5, "exchange_no": 2, "request_bytes": 200, "response_bytes": 7, "request_packet": 12},
     ]
-    fetches = [
+    fetches: list[dict[str, Any]] = [
         {"connection_id": 5, "exchange_no": 0, "topic": "t", "partition": n, "client_id": "xa"[n]} for n in (0, 1)
     ]
-    given = {EXCHANGES: exchanges, FETCH_PARTITIONS: fetches, CONNECTIONS: [{"connection_id": 5}]}
+    given: dict[Table, list[dict[str, Any]]] = {
+        EXCHANGES: exchanges,
+        FETCH_PARTITIONS: fetches,
+        CONNECTIONS: [{"connection_id": 5}],
+    }
     if by_workers:
         parts = (packed(spark, frame(spark, table, rows).toArrow(), table) for table, rows in given.items())
         write_packed(spark, reduce(DataFrame.unionAll, parts), list(given), Target(lake, CAPTURE, watch))

@@ -14,6 +14,8 @@ import jobs.ingest
 import jobs.lake.packed_tables
 import jobs.replay
 from jobs.lake.delta_tables import has_table
+from jobs.lake.packed_tables import write_packed
+from jobs.lake.target import keep_files
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import RUNS
@@ -32,11 +34,11 @@ def test_a_replay_of_what_is_ingested_again_meanwhile_is_refused(
     spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its later replays and tables would be of other rows than its first ones."""
-    capture_id, write = jobs.ingest.ingest(spark, run), jobs.replay.write_packed
+    capture_id = jobs.ingest.ingest(spark, run)
     again = iter([run])
 
     def write_then_ingest(*of: Any) -> None:
-        write(*of)
+        write_packed(*of)
         for other in again:
             jobs.ingest.ingest(spark, other)
 
@@ -50,7 +52,7 @@ def test_a_replay_of_what_is_ingested_again_meanwhile_is_refused(
 def test_a_capture_set_that_is_being_ingested_again_is_none_until_that_has_ended(
     spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    capture_id, keep_files = jobs.ingest.ingest(spark, run), jobs.lake.packed_tables.keep_files
+    capture_id = jobs.ingest.ingest(spark, run)
     told = []
 
     def keep_and_replay(*of: Any) -> None:

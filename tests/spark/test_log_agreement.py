@@ -32,7 +32,7 @@ def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5) -> Requ
             {x.connection_id: 1, x.exchange_no: number, x.broker: "b:1", x.request_time: time, x.response_time: time}
             | told
         )
-    ends = {CONNECTIONS.connection_id: 1, CONNECTIONS.server: "b:1", CONNECTIONS.client: f"c:{port}"}
+    ends: dict[str, Any] = {CONNECTIONS.connection_id: 1, CONNECTIONS.server: "b:1", CONNECTIONS.client: f"c:{port}"}
     return RequestsSeen(frame(spark, EXCHANGES, rows), frame(spark, CONNECTIONS, [ends]))
 
 
@@ -74,9 +74,9 @@ def test_where_an_id_comes_again_a_line_tells_the_request_before_it(
 
 def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSession) -> None:
     x, t = EXCHANGES, LOG_AGREEMENT
-    both = [{x.correlation_id: n, x.client_id: "app", x.api_version: 3} for n in range(4)]
+    both: list[dict[str, Any]] = [{x.correlation_id: n, x.client_id: "app", x.api_version: 3} for n in range(4)]
     packets = seen(spark, *both, {x.correlation_id: 9})
-    others = ({}, {x.client_id: "other"}, {x.client_id: "other"}, {x.api_version: None})
+    others: list[dict[str, Any]] = [{}, {x.client_id: "other"}, {x.client_id: "other"}, {x.api_version: None}]
     log = seen(spark, *(told | other | {"at": n + 2} for n, (told, other) in enumerate(zip(both, others, strict=True))))
     rows = {row[t.field]: row for row in agreement_rows(joined_requests(packets, log), "set").collect()}
     counts = (t.in_both, t.different, t.only_in_packets, t.only_in_log, t.different_exchange_no, t.log_behind_us)

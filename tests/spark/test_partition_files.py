@@ -54,7 +54,7 @@ def jobs_of(spark: SparkSession, work: Callable[[], object]) -> int:
         work()
         return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None takes it away
 
 
 def test_every_version_has_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:

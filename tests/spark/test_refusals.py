@@ -14,7 +14,7 @@ from udfs.facts.arrow_tables import arrow_schema
 def test_what_kafka_refuses_of_many_clients_does_not_hide_whom_a_limit_refuses(spark: SparkSession) -> None:
     r = PARTITION_LIMIT_REFUSALS
     by_kafka = [(f"team-{n}", "controller_mutation_rate") for n in range(MOST_OF_A_LANE + 1) for _ in range(3)]
-    rows = [
+    rows: list[dict[str, str]] = [
         {r.scenario: "lane", r.client_id: client, r.refused_by: limit, r.topic: "t"}
         for client, limit in [*by_kafka, ("ops", OF_BROKERS)]
     ]

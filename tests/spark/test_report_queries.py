@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +22,14 @@ from schemas.tables.table import Table
 from tests.unit.report.findings import AT
 from udfs.facts.arrow_tables import arrow_schema
 
-LANE = {"scenario": "captured", "reader": "consumer", "mode": "closed"}
+Rows = Sequence[Mapping[str, Any]]
+LANE: dict[str, Any] = {"scenario": "captured", "reader": "consumer", "mode": "closed"}
 
 
-def tables(spark: SparkSession, *rows: tuple[Table, list[dict[str, Any]]]) -> OwnRows:
+def tables(spark: SparkSession, *rows: tuple[Table, Rows]) -> OwnRows:
     """Gold tables of a run that have these rows."""
     held: dict[str, DataFrame] = {
-        of.name: rows_here(spark, pa.Table.from_pylist([LANE | row for row in some], schema=arrow_schema(of)))
+        of.name: rows_here(spark, pa.Table.from_pylist([{**LANE, **row} for row in some], schema=arrow_schema(of)))
         for of, some in rows
     }
     return lambda table: held[table.name]
@@ -40,7 +42,7 @@ def only(rows: DataFrame) -> Row:
 
 def test_batches_are_filled_on_average_of_batches_and_not_of_producers(spark: SparkSession) -> None:
     t = BATCH_SPLIT
-    producers = [
+    producers: Rows = [
         {t.client_id: "billing", t.batches: 9, t.fill: 0.255},
         {t.client_id: "audit", t.batches: 3, t.fill: 0.021},
         {t.client_id: "of-no-size", t.batches: 99, t.fill: None},
@@ -50,8 +52,8 @@ def test_batches_are_filled_on_average_of_batches_and_not_of_producers(spark: Sp
 
 def test_the_bound_beside_what_a_consumer_holds_is_its_own(spark: SparkSession) -> None:
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
-    waits = [{f.client_id: "a", f.longest_wait_ms: 1.0}, {f.client_id: "b", f.longest_wait_ms: 9.0}]
-    held = [
+    waits: Rows = [{f.client_id: "a", f.longest_wait_ms: 1.0}, {f.client_id: "b", f.longest_wait_ms: 9.0}]
+    held: Rows = [
         {m.client_id: "a", m.bytes_max: 170, m.memory_bound_bytes: 1200},
         {m.client_id: "b", m.bytes_max: 30, m.memory_bound_bytes: 2400},
     ]
@@ -62,12 +64,14 @@ def test_the_bound_beside_what_a_consumer_holds_is_its_own(spark: SparkSession) 
 
 def test_backlogs_that_consumers_left_are_counted_beside_the_catch_up(spark: SparkSession) -> None:
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
-    consumers = [
+    consumers: Rows = [
         {c.client_id: "a", c.catch_up_ms: 30.0, c.given_up: 3, c.left_out: 0, c.requests: 1, c.cut_tail_bytes: 0},
         {c.client_id: "b", c.catch_up_ms: 20.0, c.given_up: 1, c.left_out: 0, c.requests: 1, c.cut_tail_bytes: 0},
     ]
-    waits = [{f.client_id: "a", f.topic: "t", f.partition: 0, f.longest_wait_ms: 0.0, f.empty_though_available: 0}]
-    held = [{m.client_id: "a", m.bytes_max: 170, m.memory_bound_bytes: 1200}]
+    waits: Rows = [
+        {f.client_id: "a", f.topic: "t", f.partition: 0, f.longest_wait_ms: 0.0, f.empty_though_available: 0}
+    ]
+    held: Rows = [{m.client_id: "a", m.bytes_max: 170, m.memory_bound_bytes: 1200}]
     row = only(closed_lanes(tables(spark, (c, consumers), (f, waits), (m, held))))
     assert (row["took"], row["never"]) == (30.0, False)
     told = [*answer_lines({"closed": [row], "open": []}, ["captured"])]
@@ -76,8 +80,8 @@ def test_backlogs_that_consumers_left_are_counted_beside_the_catch_up(spark: Spa
 
 def test_refused_batches_that_the_replay_takes_are_counted_of_splits_alone(spark: SparkSession) -> None:
     t = FIDELITY
-    of_splits = {t.algorithm: "batch_split", t.metric: "splits"}
-    rows = [
+    of_splits: dict[str, Any] = {t.algorithm: "batch_split", t.metric: "splits"}
+    rows: Rows = [
         of_splits | {t.client_id: "billing", t.reasons: [("split_not_replayed", 2), ("split_not_captured", 5)]},
         of_splits | {t.client_id: "audit", t.reasons: [("split_not_replayed", 1)]},
         of_splits | {t.metric: "splits_replayed", t.reasons: [("split_not_replayed", 9)]},
@@ -89,6 +93,6 @@ def test_refused_batches_that_the_replay_takes_are_counted_of_splits_alone(spark
 def test_brokers_that_have_as_many_replicas_are_counted(spark: SparkSession) -> None:
     p = PARTITIONS_PER_BROKER
     counts = {1: 4, 2: 4, 3: 3}
-    rows = [{p.at: AT, p.broker: broker, p.partitions: count} for broker, count in counts.items()]
+    rows: Rows = [{p.at: AT, p.broker: broker, p.partitions: count} for broker, count in counts.items()]
     row = only(cluster(tables(spark, (p, rows))))
     assert (row["brokers"], row["replicas"], row["alike"]) == (3, 11, 2)

@@ -91,7 +91,7 @@ def test_workers_import_the_clones_packages(spark: SparkSession) -> None:
     def known(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import udfs.errors
 
-        assert udfs.errors
+        assert udfs.errors.__file__
         yield from batches
 
     assert spark.range(3).mapInArrow(known, "id long").count() == 3

@@ -19,7 +19,7 @@ from schemas.tables import fault_reasons, fidelity_reasons
 from schemas.tables.fault_reasons import FAULT_REASONS
 from schemas.tables.fidelity_reasons import CLOSED_OBSTACLES, FIDELITY_REASONS, reason_of
 from schemas.tables.metrics import METRICS
-from schemas.tables.reason import FaultReasons, FidelityReasons
+from schemas.tables.reason import FaultReasons, FidelityReason, FidelityReasons
 from schemas.tables.session_reasons import SESSIONS
 from schemas.tables.silver import SILVER
 from udfs.capture.compression import Compression
@@ -125,9 +125,7 @@ def test_a_word_of_two_metrics_has_the_meaning_of_the_one_that_gives_it() -> Non
 
 
 @pytest.mark.parametrize(("word", "reason"), WORDS)
-def test_a_reason_is_told_in_sentences_that_a_cell_of_a_table_takes(
-    word: str, reason: fidelity_reasons.FidelityReason
-) -> None:
+def test_a_reason_is_told_in_sentences_that_a_cell_of_a_table_takes(word: str, reason: FidelityReason) -> None:
     for text in (reason.means, reason.do):
         assert re.fullmatch(r"[A-Z`][^|\n]*\.", text), word
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from udfs.arrow import array_of, array_over, binaries_of, binary_bytes
@@ -46,7 +47,7 @@ SLICE_BYTES = 8 << 20
 """Of payload, in packets that come out of runs at a time."""
 
 
-def runs_of(packets: pa.RecordBatch, shards: Ints, *, in_order: bool) -> pa.RecordBatch:
+def runs_of(packets: pa.RecordBatch, shards: npt.NDArray[np.int32], *, in_order: bool) -> pa.RecordBatch:
     """The runs of a batch of PACKETS from one file, rows of PACKET_RUNS.
 
     shards: int32[n], of each packet's connection. in_order: no packet of a connection has to come between others that

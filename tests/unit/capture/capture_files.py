@@ -13,6 +13,7 @@ import zstandard
 
 from schemas.tables.silver import CAPTURES, SILVER
 from tests.packed import unpack
+from tests.sort_keys import SortKeys
 from tests.unit.capture.packet_builders import Packet, pcap
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
@@ -91,18 +92,18 @@ def rows_in_order(paths: Iterable[Path], *, range_bytes: int = 1 << 30) -> pa.Re
         for part in index.ranges
         for batch in read_packets(part, file_no=number, buckets=1, batch_bytes=4 << 20, order=order)
     ]
-    keys = [(name, "ascending") for name in ("connection", "sort_ns", "file_no", "packet_no")]
+    keys: SortKeys = [(name, "ascending") for name in ("connection", "sort_ns", "file_no", "packet_no")]
     return pa.Table.from_batches(batches).sort_by(keys).combine_chunks().to_batches()[0]
 
 
 def tables_of(packets: pa.RecordBatch, **chunk_size: int) -> Tables:
     """The silver rows of packets by table, in the order of their keys, without the columns that name packets."""
     tables: Tables = {table.name: [] for table in SILVER if table is not CAPTURES}
-    for batch in facts([packets], "a-capture", **chunk_size):
+    for batch in facts([packets], "a-capture", None, None, **chunk_size):
         for name in tables:
-            packed = batch.filter(pa.compute.equal(batch["table"], name))
-            for rows in unpack([packed.select(["rows"])]):
-                tables[name] += rows.to_pylist()
+            packed = batch.filter(pa.compute.equal(batch["table"], pa.scalar(name)))
+            for unpacked in unpack([packed.select(["rows"])]):
+                tables[name] += unpacked.to_pylist()
     for table in SILVER:
         rows = tables.get(table.name, [])
         rows.sort(key=lambda row: [(row[column] is not None, row[column]) for column in table.key])

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.sort_keys import SortKeys
 from udfs.capture.chunks import frames
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.frame_dump import index_frames, read_frames
@@ -56,7 +57,7 @@ def write_parquet(path: Path, table: pa.Table, **how: Any) -> Path:
 
 
 def write_arrow(path: Path, table: pa.Table, *, rows: int = 100) -> Path:
-    with pa.ipc.new_file(path, table.schema) as writer:
+    with pa.ipc.new_file(str(path), table.schema) as writer:
         writer.write_table(table, max_chunksize=rows)
     return path
 
@@ -69,5 +70,5 @@ def packets_in_order(paths: Iterable[Path], *, range_bytes: int = 1 << 30) -> pa
         for part in index_frames(str(path), range_bytes=range_bytes, buckets=1).ranges
         for batch in read_frames(part, file_no=number, buckets=1)
     ]
-    keys = [(name, "ascending") for name in ("connection", "sort_ns", "file_no", "packet_no")]
+    keys: SortKeys = [(name, "ascending") for name in ("connection", "sort_ns", "file_no", "packet_no")]
     return pa.Table.from_batches(batches).sort_by(keys).combine_chunks().to_batches()[0]

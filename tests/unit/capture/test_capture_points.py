@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from tests.unit.capture.capture_files import (
@@ -187,7 +186,7 @@ def test_packets_that_an_interface_shows_twice_are_counted(capture: Capture, who
     path = store(tmp_path / "any.pcap", link_type, mixed)
     index = index_capture(str(path), range_bytes=1 << 30, buckets=1)
     once = rows_in_order([store(tmp_path / "once.pcap", link_type, packets)])
-    assert index.doubled_packets == pa.compute.sum(pa.compute.greater(once["payload_bytes"], 0)).as_py()
+    assert index.doubled_packets == int((once["payload_bytes"].to_numpy() > 0).sum())
     assert only(tables_of(rows_in_order([path])), *ALL_EQUAL) == only(whole, *ALL_EQUAL)
 
 

@@ -24,7 +24,7 @@ HIGHER = ["10.0.0.2:9092", "[2001:db8::1:0]:65535", "255.254.0.9:0"]
 
 def texts(connections: bytes) -> tuple[list[str], list[str]]:
     lower, higher = connection_endpoints(connections)
-    return lower.to_pylist(), higher.to_pylist()
+    return list(map(str, lower.to_pylist())), list(map(str, higher.to_pylist()))
 
 
 def test_addresses_and_ports_are_written_as_usual() -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sort_keys import SortKeys
 from tests.unit.capture.conversations import (
     ANSWERS,
     ASKS,
@@ -201,7 +202,7 @@ def first_packets(path: Path) -> pa.RecordBatch:
     index = index_capture(str(path), range_bytes=1 << 30, buckets=1)
     batches = read_packets(index.ranges[0], file_no=0, buckets=1, batch_bytes=4 << 20)
     table = pa.Table.from_batches(list(batches)).slice(0, PACKETS_OF_REAL_CAPTURES)
-    order = [("connection", "ascending"), ("packet_no", "ascending")]
+    order: SortKeys = [("connection", "ascending"), ("packet_no", "ascending")]
     return table.sort_by(order).combine_chunks().to_batches()[0]
 
 
@@ -209,7 +210,7 @@ def cut_open(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Each connection without its first packets: the capture starts in mid-stream."""
     seen: Counter[bytes] = Counter()
     kept = []
-    for key in rows["connection"].to_pylist():
+    for key in rows["connection"].to_numpy(zero_copy_only=False):
         seen[key] += 1
         kept.append(seen[key] > 9)
     return rows.filter(pa.array(kept))

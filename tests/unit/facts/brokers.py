@@ -66,7 +66,7 @@ def tables_of(
     batches: list[pa.RecordBatch], records: Asked | None = None, **chunk_size: int
 ) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for packed in facts(batches, "capture", records=records, **chunk_size):
+    for packed in facts(batches, "capture", None, records, **chunk_size):
         for content in unpack([packed]):
             found[packed["table"][0].as_py()] += content.to_pylist()
     for lines in found.values():

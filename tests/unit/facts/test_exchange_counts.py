@@ -10,8 +10,12 @@ from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from tests.unit.capture.conversations import answers, asks, frame, request, response
 from tests.unit.facts.brokers import answered, asked, counts_by_connection, tables, turns
 
-FULL = {"session_id": 0, "session_epoch": 0, "topics": [{"topic": b"orders", "partitions": [{"partition": 0}]}]}
-IDLE = {"session_id": 8, "session_epoch": 3}
+FULL: dict[str, Any] = {
+    "session_id": 0,
+    "session_epoch": 0,
+    "topics": [{"topic": b"orders", "partitions": [{"partition": 0}]}],
+}
+IDLE: dict[str, Any] = {"session_id": 8, "session_epoch": 3}
 OF_ANOTHER_SESSION = FULL | {"session_id": 9, "session_epoch": 4}
 
 

@@ -90,7 +90,7 @@ def test_a_name_gets_the_id_that_it_stands_for_on_its_cluster() -> None:
 def test_a_connection_is_of_its_brokers_cluster_in_a_worker_as_well() -> None:
     """There a table is a copy of the one that is declared."""
     table = deepcopy(CONNECTIONS)
-    server = {"server": "10.0.0.1:9092"}
+    server: Row = {"server": "10.0.0.1:9092"}
     names = Names({}, {}, {}, {"10.0.0.1:9092": "cluster-1"})
     rows: list[Row] = [server | {"broker": "10.0.0.1:9092"}, server | {"broker": None}]
     named: list[Row] = [rows[0] | {"cluster_id": "cluster-1"}, rows[1]]

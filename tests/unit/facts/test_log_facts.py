@@ -12,6 +12,7 @@ import pytest
 
 from tests.packed import unpack
 from tests.request_logs import index_request_log
+from tests.sort_keys import SortKeys
 from tests.unit.capture.logged import PARTITION, TOPIC_ID, answered, fetch, heartbeat, line, topics
 from tests.unit.facts.brokers import counts_by_connection
 from udfs.capture.request_log import read_requests
@@ -31,7 +32,7 @@ def tables(tmp_path: Path) -> Any:
         index = index_request_log(str(path), range_bytes=1 << 20, buckets=1)
         assert index is not None
         parts = read_requests(index.ranges[0], file_no=2, bodies_of=READ_KEYS, block_bytes=1 << 20)
-        order = [("connection", "ascending"), ("line_no", "ascending")]
+        order: SortKeys = [("connection", "ascending"), ("line_no", "ascending")]
         batches = pa.Table.from_batches(parts).sort_by(order).to_batches(max_chunksize=rows)
         found: Tables = defaultdict(list)
         for packed in log_facts(batches, "capture", rows=rows):

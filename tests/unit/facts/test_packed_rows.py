@@ -15,7 +15,7 @@ from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, packed_together,
 
 
 def connections(first: int, count: int) -> tuple[Table, pa.RecordBatch]:
-    rows = [{CONNECTIONS.connection_id: number} for number in range(first, first + count)]
+    rows: list[dict[str, int]] = [{CONNECTIONS.connection_id: number} for number in range(first, first + count)]
     return CONNECTIONS, pa.RecordBatch.from_pylist(rows, schema=arrow_schema(CONNECTIONS))
 
 

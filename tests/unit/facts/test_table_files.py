@@ -32,7 +32,7 @@ def packed(table: Table, *rows: Row) -> list[pa.RecordBatch]:
 
 def written(folder: Path, *parts: list[pa.RecordBatch]) -> list[Row]:
     """What is told of the files in which the packed rows were written."""
-    folders = {EXCHANGES: folder / "exchanges", CONNECTIONS: folder / "connections"}
+    folders = {EXCHANGES: str(folder / "exchanges"), CONNECTIONS: str(folder / "connections")}
     rows: list[Row] = write_files(unpacked_rows(chain(*parts), folders, NAMES), folders, "abc").to_pylist()
     return rows
 
@@ -47,14 +47,15 @@ def test_each_table_has_a_file_of_its_rows_without_the_column_of_its_folder(tmp_
     exchanges = packed(EXCHANGES, {"exchange_no": 1, "broker": "10.0.0.1:9092"}), packed(EXCHANGES, {"exchange_no": 2})
     files = written(tmp_path, exchanges[0], packed(CONNECTIONS, {"connection_id": 7}), exchanges[1])
     assert [file["table"] for file in files] == ["exchanges", "connections"]
-    for file, rows in zip(files, ([(1, "1"), (2, None)], [(None, None)]), strict=True):
+    held: tuple[list[tuple[int | None, str | None]], ...] = ([(1, "1"), (2, None)], [(None, None)])
+    for file, rows in zip(files, held, strict=True):
         path = tmp_path / file["table"] / file["path"]
         found = pq.ParquetFile(path).read()
         table = EXCHANGES if file["table"] == "exchanges" else CONNECTIONS
         assert path.parent.name == "capture_id=abc"
         assert path.stat().st_size == file["size"]
         assert found.schema.names == [column for column in table.columns if column != "capture_id"]
-        assert len(found) == len(rows)
+        assert found.num_rows == len(rows)
         if table is EXCHANGES:
             assert list(zip(found["exchange_no"].to_pylist(), found["broker"].to_pylist(), strict=True)) == rows
 

@@ -14,8 +14,9 @@ def limits(*sets: str) -> tuple[list[int], list[int], list[int], list[int]]:
     scenario = resolve_scenario(None, sets)
     numbers, found = fetch_limits(scenario.lanes("consumer_memory"), scenario.captured)
     clients = found.consumer_client
-    of = (numbers, found.consumer.max_bytes, clients.max_poll_records, clients.us_per_record)
-    return tuple(values.tolist() for values in of)  # type: ignore[return-value]  # four lists
+    of = (found.consumer.max_bytes, clients.max_poll_records, clients.us_per_record)
+    max_bytes, most_records, us_per_record = (values.tolist() for values in of)
+    return numbers.tolist(), max_bytes, most_records, us_per_record
 
 
 def test_lanes_that_leave_the_fetch_as_it_was_take_the_captured_responses() -> None:

@@ -298,9 +298,10 @@ def test_of_an_unknown_key_those_are_listed_that_would_be_taken_in_its_place(wri
 
 
 def test_of_many_keys_that_would_be_taken_the_nearest_are_named_and_where_all_are() -> None:
-    for flags in (["qqq.zzz=1"], []), ([], ["qqq.zzz=1"]):
+    unknown, nothing = ["qqq.zzz=1"], list[str]()
+    for sets, captured in (unknown, nothing), (nothing, unknown):
         with pytest.raises(ScenarioError) as raised:
-            resolve_scenario(None, *flags)
+            resolve_scenario(None, sets, captured)
         (told,) = raised.value.faults
         assert told.count("`") == 2 * 4
         assert told.endswith("; docs/settings.md has all")

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import LOG_EVENTS, READS
+from tests.sort_keys import SortKeys
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.fetch.client_pace import as_captured_clients
 from udfs.replay.fetch.fetch_lanes import FetchLanes
@@ -18,7 +19,11 @@ Rows = list[dict[str, Any]]
 MS = 1000
 BEGIN = 1_700_000_000 * 10**6
 BATCHES, SIZE, PARTITIONS = 8, 100, 4
-READER = {"client_id": "app", "client_address": "10.0.0.1", "reader": "consumer", "connection_id": 5, "broker": "1"}
+READER_CONNECTION = 5
+READER: dict[str, Any] = {
+    "client_id": "app", "client_address": "10.0.0.1", "reader": "consumer", "connection_id": READER_CONNECTION,
+    "broker": "1",
+}  # fmt: skip
 
 
 def lanes_of(*max_bytes: int) -> FetchLanes:
@@ -69,7 +74,7 @@ def catch_up(
     for fetch in range(batches * partitions // 2):
         opens = fetch in (0, reconnects)
         if fetch == reconnects:
-            order, node = client, {"connection_id": READER["connection_id"] + 1, "broker": broker}
+            order, node = client, {"connection_id": READER_CONNECTION + 1, "broker": broker}
         served = [p for p in order if read[p] < batches][:2]
         rows += [
             read_row(fetch, i, p, read[p], SIZE if p in served else 0, batches) | node | {"opens_session": opens}
@@ -86,8 +91,10 @@ def catch_up(
 def reads_of(events: Rows, most: int = 10_000) -> pa.Table:
     """The rows of READS in order, the pass over logs being given batches of at most so many rows."""
     t, r = LOG_EVENTS, READS
-    keys = [(str(name), "ascending") for name in (t.topic_key, t.partition, t.kind, t.position)]
+    keys: SortKeys = [(str(name), "ascending") for name in (t.topic_key, t.partition, t.kind, t.position)]
     sorted_events = pa.Table.from_pylist(events, schema=arrow_schema(t)).sort_by(keys)
     found = pa.Table.from_batches(list(reads(sorted_events.to_batches(max_chunksize=most), 1 << 20)))
-    by_time = [(str(name), "ascending") for name in (r.request_time, r.connection_id, r.exchange_no, r.read_position)]
+    by_time: SortKeys = [
+        (str(name), "ascending") for name in (r.request_time, r.connection_id, r.exchange_no, r.read_position)
+    ]
     return found.sort_by(by_time)

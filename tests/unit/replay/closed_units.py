@@ -43,8 +43,8 @@ class Times:
         sending = Curves(
             2 * np.arange(nodes + 1), np.tile(np.array([0, MOST]), nodes), np.tile([0.0, MOST * self.byte], nodes)
         )  # fmt: skip
-        by_node = (np.full(nodes, time) for time in (self.gap, self.answer, self.late))
-        return Pace(*by_node, taking, sending)
+        gap, answer, late = (np.full(nodes, time) for time in (self.gap, self.answer, self.late))
+        return Pace(gap, answer, late, taking, sending)
 
 
 PACE = Times()
@@ -115,6 +115,7 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int]) -> tuple[Unit, list[i
     first = (ends - counts).tolist()
     cuts = np.array([*ends, *(begin + at for part, begin in zip(parts, first, strict=True) for at in part.segments)])
     changes = changes_of(parts, first, reopens)
+    time, what, to, until, since = (np.array([change[i] for change in changes], np.int64) for i in (1, 2, 3, 4, 5))
     unit = Unit(
         np.arange(len(parts)),
         np.array([part.max_bytes for part in parts], np.int64),
@@ -125,7 +126,11 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int]) -> tuple[Unit, list[i
         np.ones(len(parts), np.int64),
         np.full(len(parts), -1),
         np.zeros(len(parts), np.int64),
-        *(np.array([change[i] for change in changes], np.int64) for i in (1, 2, 3, 4, 5)),
+        time,
+        what,
+        to,
+        until,
+        since,
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         np.concatenate([[0], np.cumsum(records)]).astype(np.int64),
         np.array([time for times in visible for time in times], np.int64),
@@ -170,9 +175,11 @@ def replayed(
         np.zeros(n, np.int64), np.ones(n, np.int64), np.full((m, n), NO_BACKLOG), np.zeros(m, np.int64),
         captured, no_responses(n, 1000, len(unit.change_time)),
     )  # fmt: skip
-    starts = [np.searchsorted(of, np.arange(nodes + 1)) for of in ([part.node for part in parts], node_of_change)]
-    same = (np.full(nodes, value) for value in (1, horizon, 100_000))
-    course = Course(*same, *starts, np.full(1, int(shares)))
+    of_parts, of_changes = (
+        np.searchsorted(of, np.arange(nodes + 1)) for of in ([part.node for part in parts], node_of_change)
+    )
+    begin, end, most = (np.full(nodes, value) for value in (1, horizon, 100_000))
+    course = Course(begin, end, most, of_parts, of_changes, np.full(1, int(shares)))
     simulate(unit, rules_of(clients, nodes), pace.pace(nodes), course, out)
     align(out.timeline)
     return out

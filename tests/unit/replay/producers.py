@@ -129,13 +129,17 @@ def replayed(producer: Producer, records: Records, sizes: Sizes, measure: Measur
     order = np.argsort(by_partition, kind="stable")
     ms = np.array(records.ms, np.int64)[by_partition]
     partition = partition[by_partition]
+    resent_at, resent_end, resent_size, resent_answered = (np.full(n, NEVER) for _ in range(4))
     log = Log(
         ms * 1000,
         ms,
         content_of(records.values)[by_partition],
         partition,
         partition,
-        *(np.full(n, NEVER) for _ in range(4)),
+        resent_at,
+        resent_end,
+        resent_size,
+        resent_answered,
         order,
     )
     places = len(records.topic)

@@ -51,6 +51,6 @@ def gold_rows(batches: Iterable[pa.RecordBatch], lanes: SessionLanes, seed: str 
     """The rows of each gold table."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for packed in replay_sessions(batches, lanes, "run", seed):
-        for table, rows in zip(packed["table"].to_pylist(), packed["rows"].to_pylist(), strict=True):
-            found[table].extend(pa.ipc.open_stream(rows).read_all().to_pylist())
+        for table, rows in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
+            found[str(table)].extend(pa.ipc.open_stream(rows.as_buffer()).read_all().to_pylist())
     return found

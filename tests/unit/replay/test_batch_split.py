@@ -265,7 +265,7 @@ def rows_of_replay(
     for packed in replay_splits(table.to_batches(max_chunksize=rows_a_batch), lanes, "run", most):
         for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
             for batch in pa.ipc.open_stream(content.as_buffer()):
-                found.setdefault(name, []).extend(batch.to_pylist())
+                found.setdefault(str(name), []).extend(batch.to_pylist())
     return found
 
 
@@ -312,7 +312,8 @@ def test_a_batch_is_refused_by_the_limit_of_its_own_topic() -> None:
         for at in range(4)
         for topic, error, told in [[("u", 0, {}), ("t", 10, {SENT.max_message_bytes: 1500})][at % 2]]
     ]  # fmt: skip
-    unsaid, two = np.full(2, NOT_SAID), ({}, {"t": 1 << 20})
+    unsaid = np.full(2, NOT_SAID)
+    two: tuple[dict[str, int], ...] = ({}, {"t": 1 << 20})
     found = rows_of_replay(10_000, sent=rows, limits=TopicLimits(two, unsaid, np.array([4000, 1000]), KAFKA_LIMIT))
     g, f = BATCH_SPLIT, FIDELITY
     assert [(row[g.topic], row[g.max_message_bytes], row[g.over_limit] > 0) for row in found[g.name]] == [

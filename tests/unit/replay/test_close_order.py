@@ -67,18 +67,18 @@ def produced(seed: int) -> list[dict[str, Any]]:
                      response_time=request + 300, record_sizes=[CONTENT] * len(batch.made), create_times=batch.made,
                      uncompressed_bytes=batch.uncompressed)
             )  # fmt: skip
-        batch = filling.get(partition)
-        if batch is not None:
-            estimated = estimated_bytes(batch.uncompressed, batch.estimate, np.float32(1.05), True)
-            if not has_room(len(batch.made), estimated, SETTINGS.batch_size, batch.size(at)):
+        full = filling.get(partition)
+        if full is not None:
+            estimated = estimated_bytes(full.uncompressed, full.estimate, np.float32(1.05), True)
+            if not has_room(len(full.made), estimated, SETTINGS.batch_size, full.size(at)):
                 closed = max(at * 1000 + 1, last_request[partition] + 1) + int(rng.integers(0, 20_000))
                 last_request[partition] = closed + int(rng.integers(0, 20_000))
-                waiting.append((closed, last_request[partition], batch))
-                batch = None
-        if batch is None:
-            batch = filling[partition] = Filled(partition, estimate)
-            batches.append(batch)
-        batch.made.append(at)
+                waiting.append((closed, last_request[partition], full))
+                del filling[partition]
+        if partition not in filling:
+            filling[partition] = Filled(partition, estimate)
+            batches.append(filling[partition])
+        filling[partition].made.append(at)
     return sorted(rows, key=lambda row: (row[SENT.append_from], row[SENT.request_time]))
 
 
@@ -90,7 +90,7 @@ def test_the_captured_lane_sends_the_captured_batches_whenever_they_were_closed(
     for packed in replay_splits([pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SENT))], lanes, "run"):
         for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
             for batch in pa.ipc.open_stream(content.as_buffer()):
-                found.setdefault(name, []).extend(batch.to_pylist())
+                found.setdefault(str(name), []).extend(batch.to_pylist())
     f, g = FIDELITY, BATCH_SPLIT
     told = {row[f.metric]: (row[f.checked], row[f.agreed], row[f.unknown]) for row in found[f.name]}
     assert told["batches_in_one_order"] == (len(rows), len(rows), 0)

@@ -387,9 +387,9 @@ def test_the_pace_keeps_the_times_in_all() -> None:
 
 def fetches(request: list[int], response: list[int], records: list[int]) -> Fetches:
     """Fetches whose answers have ten bytes a record, which were there."""
-    columns = [np.array(column, np.int64) for column in (request, response, records)]
+    asked, answered, held = (np.array(column, np.int64) for column in (request, response, records))
     none = np.zeros(len(request), np.int64)
-    return Fetches(*columns, columns[2] * 10, none, none.astype(np.bool_), 500 * MS)
+    return Fetches(asked, answered, held, held * 10, none, none.astype(np.bool_), 500 * MS)
 
 
 def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> None:

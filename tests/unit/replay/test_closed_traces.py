@@ -13,6 +13,7 @@ from tests.unit.replay.memory_traces import bounds_of, trace_of
 from udfs.facts.arrow_tables import arrow_schema, stream_of
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4
 from udfs.replay.fetch.client_pace import as_captured_clients
+from udfs.replay.fetch.closed_fidelity import PIECES
 from udfs.replay.fetch.closed_responses import Kept
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
@@ -20,7 +21,7 @@ from udfs.replay.memory import closed_traces
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
 from udfs.replay.memory.drained import GIVEN_UP, RESPONSE, TAKEN_OVER
 from udfs.replay.memory.given_up import LEAVE_GROUP, SYNC_GROUP
-from udfs.replay.memory.memory_fidelity import AGREED, PIECES, Drift, held_alike
+from udfs.replay.memory.memory_fidelity import AGREED, Drift, held_alike
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_report import Unit, closed_loop_row
 from udfs.replay.memory.memory_state import NOT_GIVEN_BACK, Trace

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.replay.captured_reader import READER, SIZE, Rows, lanes_of, read_row
+from tests.unit.replay.captured_reader import READER_CONNECTION, SIZE, Rows, lanes_of, read_row
 from tests.unit.replay.test_closed_capture import gold
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.log_reads import BATCH
 
-PRODUCER, APP = 3, READER["connection_id"]
+PRODUCER, APP = 3, READER_CONNECTION
 END = 40
 LIMIT = {"max_bytes": 1 << 30, "partition_max_bytes": 1 << 30, "bound_low": END, "bound_high": END, "told_bound": END}
 

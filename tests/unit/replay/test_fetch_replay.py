@@ -90,7 +90,8 @@ def open_loop(found: dict[str, Rows]) -> dict[str, Rows]:
 
 def many_reads() -> Rows:
     """Several readers, their fetches of any number of partitions, sorted as the job sorts them."""
-    chance, rows = random.Random(7), []  # noqa: S311  (not for secrets)
+    rows: Rows = []
+    chance = random.Random(7)  # noqa: S311  (not for secrets)
     readers = [("app", "10.0.0.1", "consumer"), ("app", "10.0.0.2", "consumer"), ("b", "10.0.0.2", "follower")]
     for client_id, address, kind in readers:
         for exchange in range(chance.randint(3, 9)):

@@ -59,8 +59,8 @@ def verdicts(*fetches: list[dict[str, Any]]) -> list[str]:
         np.array([size for row in rows for size in row["sizes"]], np.int64),
     )
     flags = Known._fields[:7]
-    known = Known(
-        *(np.array([row[name] for row in rows], np.bool_ if name in flags else np.int64) for name in Known._fields)
+    known = Known._make(
+        np.array([row[name] for row in rows], np.bool_ if name in flags else np.int64) for name in Known._fields
     )
     lengths = [len(fetch) for fetch in fetches]
     codes = judge(
@@ -101,7 +101,7 @@ def test_one_partition_that_differs_makes_the_fetch_differ() -> None:
 )
 @pytest.mark.parametrize("returned", [200, 0])
 def test_what_the_capture_does_not_tell_makes_a_fetch_unknown(
-    differs: dict[str, bool], reason: Reason, returned: int
+    differs: dict[str, Any], reason: Reason, returned: int
 ) -> None:
     assert verdict(read(returned, **differs)) == reason
 
@@ -127,7 +127,7 @@ def test_batches_that_are_not_in_the_capture_matter_only_where_they_could_be_ret
 
 
 def test_an_append_that_overlaps_the_read_leaves_open_which_came_first() -> None:
-    either = {"there": (100, 200), "first_append": 5, "available_first": 200}
+    either: dict[str, Any] = {"there": (100, 200), "first_append": 5, "available_first": 200}
     assert verdict(read(200, **either)) == Reason.APPEND_ORDER
     assert verdict(read(100, **either)) == Reason.APPEND_ORDER
     assert verdict(read(90, **either)) == Reason.FEWER_BYTES
@@ -135,7 +135,7 @@ def test_an_append_that_overlaps_the_read_leaves_open_which_came_first() -> None
 
 
 def test_an_append_that_no_produce_request_shows_has_no_time() -> None:
-    either = {"there": (100, 200), "first_append": ALWAYS, "available_first": 200}
+    either: dict[str, Any] = {"there": (100, 200), "first_append": ALWAYS, "available_first": 200}
     assert verdict(read(100, **either)) == Reason.APPEND_TIME_UNKNOWN
 
 
@@ -172,7 +172,7 @@ def test_a_read_that_may_have_met_what_was_truncated_is_unknown_unless_it_agrees
 
 
 def test_a_read_of_a_compacted_log_that_an_append_explains_is_not_put_down_to_compaction() -> None:
-    either = {"there": (100, 200), "first_append": 5, "available_first": 200}
+    either: dict[str, Any] = {"there": (100, 200), "first_append": 5, "available_first": 200}
     assert verdict(read(100, compacted=True, **either)) == Reason.APPEND_ORDER
     assert verdict(read(90, compacted=True, **either)) == Reason.COMPACTED
 
@@ -187,7 +187,7 @@ def test_each_fetch_is_judged_by_itself() -> None:
 
 
 def test_the_reason_named_is_the_first_that_applies() -> None:
-    flags = {
+    flags: dict[str, Any] = {
         "refused": True,
         "throttled": True,
         "redirected": True,

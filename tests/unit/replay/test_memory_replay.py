@@ -72,7 +72,7 @@ def tables(events: list[Row], cut: int, lanes: MemoryLanes = LANES) -> dict[str,
     for packed in replay_memory(batches(events, cut), lanes, "run"):
         for name, rows in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
             one = pa.RecordBatch.from_arrays([pa.array([rows.as_py()], pa.binary())], names=["rows"])
-            found.setdefault(name, []).extend(row for batch in unpack([one]) for row in batch.to_pylist())
+            found.setdefault(str(name), []).extend(row for batch in unpack([one]) for row in batch.to_pylist())
     return found
 
 

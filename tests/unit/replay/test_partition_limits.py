@@ -68,7 +68,7 @@ def replay(
         names = batch["table"].to_pylist()
         for i, name in enumerate(names):
             for part in unpack([batch.slice(i, 1)]):
-                found.setdefault(name, []).extend(part.to_pylist())
+                found.setdefault(str(name), []).extend(part.to_pylist())
     tables = (
         FIDELITY, PARTITION_LIMITS, PARTITION_LIMIT_REFUSALS, PARTITION_LIMIT_CURVE, PARTITIONS_PER_BROKER,
         PARTITION_LIMIT_HEADROOM,
@@ -323,8 +323,14 @@ def test_the_curve_tells_for_every_limit_what_a_lane_with_that_limit_refuses_fir
     assert steps[0]["limit_from"] == 1
     assert [row["limit_to"] for row in steps] == [*(row["limit_from"] - 1 for row in steps[1:]), None]
     values = range(1, steps[-1]["limit_from"] + 3)
-    key = "broker" if name == "max.broker.partitions" else "total"
-    lanes = [LimitLane(str(value), release=None, **{key: limit(value)}) for value in values]
+    none = LimitLane("none", release=None)
+    of_brokers = name == "max.broker.partitions"
+    lanes = [
+        none._replace(name=str(value), broker=limit(value))
+        if of_brokers
+        else none._replace(name=str(value), total=limit(value))
+        for value in values
+    ]
     refused = [row for row in replay(RICH, *lanes)[R] if row["refused_by"] == name]
     for value in values:
         told = [row["exchange_no"] for row in refused if row["scenario"] == str(value)]

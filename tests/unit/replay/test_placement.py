@@ -212,7 +212,7 @@ def test_what_the_striped_placer_cannot_draw_is_told(replicas: Placed) -> None:
     ],
 )
 def test_what_it_cannot_draw_with_racks_is_told(replicas: Placed) -> None:
-    racks = {0: "a", 1: "a", 2: "b", 3: "b", 4: "c", 5: "c"}
+    racks: dict[int, str | None] = {0: "a", 1: "a", 2: "b", 3: "b", 4: "c", 5: "c"}
     assert rounds_of([[0, 2], [3, 4], [5, 1]], cluster(racks)) == (1, 1)
     assert rounds_of(replicas, cluster(racks)) == (1, 0)
 

@@ -14,10 +14,10 @@ def sent(*sendings: Sending, stream: int = 7, last_ms: int = 5, compressed: int 
     appended, at, answered, size, sequence, records, error = (
         np.array(column) for column in zip(*sendings, strict=True)
     )
-    same = (np.full(len(at), value) for value in (last_ms, compressed))
+    last, packed = (np.full(len(at), value) for value in (last_ms, compressed))
     return batches_of(
         Sendings(
-            appended, at, answered, size, np.full(len(at), stream), sequence, records, error, appended, *same,
+            appended, at, answered, size, np.full(len(at), stream), sequence, records, error, appended, last, packed,
             np.zeros(len(at), np.int64), np.arange(len(at)),
         )
     )  # fmt: skip

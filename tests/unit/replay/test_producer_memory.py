@@ -23,8 +23,8 @@ def replayed(
     time, size, held = (np.array(column, np.int64) for column in zip(*sorted(batches), strict=True))
     of_lanes = ((captured_total, total), (10, poolable), (block_us, block_us), (1, 1))
     bounds = BufferBounds(*(np.array(values, np.int64) for values in of_lanes))
-    same = (np.full(len(time), value) for value in (may_grow, filled))
-    return replay_producer(Batches(time, size, held, *same, np.minimum(held, sending)), bounds)
+    grows, full = (np.full(len(time), value) for value in (may_grow, filled))
+    return replay_producer(Batches(time, size, held, grows, full, np.minimum(held, sending)), bounds)
 
 
 def told(sim: Buffered, lane: int = ASKED) -> dict[str, int]:

@@ -78,7 +78,7 @@ def replayed(packets_of: Rows, rows_a_batch: int) -> tuple[dict[str, Rows], byte
         for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
             everything += content.as_py()
             for batch in pa.ipc.open_stream(content.as_buffer()):
-                found.setdefault(name, []).extend(batch.to_pylist())
+                found.setdefault(str(name), []).extend(batch.to_pylist())
     return found, everything
 
 

@@ -102,12 +102,13 @@ def test_where_no_order_gives_a_batch_the_others_still_tell_theirs() -> None:
 
 
 def test_a_batch_ends_early_for_no_reason_only_where_no_order_explains_it() -> None:
-    made, *rest = given([(10, 9), (15, 9)], [(5, 25)])
-    early = made._replace(cut=np.full(2, EARLY))
-    assert in_one_order(early, *rest)[1][0].tolist() == [0], "it is full of records"
-    made, *rest = given([(10, 6), (15, 9)], [(5, 25)])
-    assert in_one_order(made._replace(cut=np.full(2, EARLY)), *rest)[0].tolist() == [AGREED] * 2
-    assert in_one_order(made, *rest)[0].tolist() == [FEWER, AGREED]
+    def early(batches: Sequence[tuple[int, int]]) -> Given:
+        made, closed, splits, content, topics, lane, lanes, share = given(batches, [(5, 25)])
+        return made._replace(cut=np.full(2, EARLY)), closed, splits, content, topics, lane, lanes, share
+
+    assert in_one_order(*early([(10, 9), (15, 9)]))[1][0].tolist() == [0], "it is full of records"
+    assert in_one_order(*early([(10, 6), (15, 9)]))[0].tolist() == [AGREED] * 2
+    assert in_one_order(*given([(10, 6), (15, 9)], [(5, 25)]))[0].tolist() == [FEWER, AGREED]
 
 
 def test_times_keep_to_the_order_that_is_told_and_to_what_the_capture_shows() -> None:

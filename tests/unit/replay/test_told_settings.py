@@ -36,7 +36,7 @@ def replayed(rows: list[Row], batch_size: int = BY_CLIENT, limit: int = NOT_SAID
     for packed in replay_splits([pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SENT))], lanes, "run"):
         for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
             for batch in pa.ipc.open_stream(content.as_buffer()):
-                found.setdefault(name, []).extend(batch.to_pylist())
+                found.setdefault(str(name), []).extend(batch.to_pylist())
     return found
 
 

@@ -27,7 +27,7 @@ def named(*names: str) -> Findings:
     b, f, x = RECORD_BATCHES, FETCH_PARTITIONS, EXCHANGES
     sums = {"batches": 3, "answered": 3, "refused": 1, "largest_taken": 9, "smallest_refused": 10, "bytes": 29,
             "uncompressed": None, "largest_taken_uncompressed": None}  # fmt: skip
-    asks = {f.max_bytes: 1 << 20, f.min_bytes: 1, f.max_wait_ms: 500}
+    asks: dict[str, int] = {f.max_bytes: 1 << 20, f.min_bytes: 1, f.max_wait_ms: 500}
     consumer = {"fetches": 4, "empty": 1, "bytes": 9000, "median": 3000, **asks}
     software = {"fetches": 4, "full": 1, "sessions": 1, "sessionless": 2, "not_found": 0, "request_bytes": 90,
                 "response_bytes": 900, "oldest": 12, "newest": 17}  # fmt: skip

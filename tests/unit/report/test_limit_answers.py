@@ -9,7 +9,7 @@ from jobs.replays.limit_answers import HEAD, SPAN_FOR_A_DATE_MS, answer_row, saf
 from jobs.replays.limit_answers import lanes as limit_lanes
 from jobs.report_page.limits import brokers_over_time, cluster, nearest_limit, refusals
 from jobs.report_page.limits import headroom as limit_headroom
-from jobs.report_page.question import Findings
+from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import answer
 from jobs.report_page.trust import fidelity
 from schemas.tables.gold_limits import (
@@ -66,7 +66,7 @@ def test_growth_over_days_is_a_date() -> None:
 @pytest.mark.parametrize(("reason", "is_said"), [("not_in_metadata", True), ("impossible_draw", False), (None, False)])
 def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: str | None, is_said: bool) -> None:
     on_brokers = [Row(**row_of(PARTITIONS_PER_BROKER, broker=n).asDict(), last=last) for n, last in ((1, 4), (2, 3))]
-    rows = {
+    rows: dict[Query, list[Row]] = {
         brokers_over_time: on_brokers, cluster: [Row(brokers=2, replicas=7, alike=1, **{"from": AT, "to": AT})],
         fidelity: [agreement("partition_limits", "", "placements", 9, 9, 1, reason)],
     }  # fmt: skip
@@ -134,7 +134,7 @@ def test_requests_that_only_a_refusal_brings_about_are_told_apart_from_captured_
         row_of(t, scenario=names[0], tried=39),
         row_of(t, scenario=names[1], tried=52, refused_by_cluster_limit=44),
     ]
-    rows = {limit_lanes: lanes, refusals: [refusal(names[1], "ops", "max.partitions", 44)]}
+    rows: dict[Query, list[Row]] = {limit_lanes: lanes, refusals: [refusal(names[1], "ops", "max.partitions", 44)]}
     told = sentence(findings(rows, {"partition_limits": names}), 15)
     assert told == (
         "With max.partitions=9, 44 of 52 captured requests to change topics are refused, most of them from ops (44); "

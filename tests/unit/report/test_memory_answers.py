@@ -11,7 +11,7 @@ from jobs.replays.memory_answers import HEAD, lanes, lanes_table
 from jobs.report_page.advice import advice
 from jobs.report_page.memory import hungry_consumers, needed
 from jobs.report_page.memory_pool import bounded, slowed_consumers
-from jobs.report_page.question import Findings
+from jobs.report_page.question import Findings, Query
 from jobs.report_page.traffic import fetching_consumers
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from tests.unit.report.findings import findings, row_of
@@ -72,7 +72,11 @@ def test_a_pool_that_the_prototype_does_not_start_with_is_said_to_be_one() -> No
 
 def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> None:
     asked = {fetching_consumers: [Row(max_bytes=50 << 20)]}
-    found = {lanes: [row("consumers", LANES[0])], hungry_consumers: [row_of(CONSUMER_MEMORY)], **asked}
+    found: dict[Query, list[Row]] = {
+        lanes: [row("consumers", LANES[0])],
+        hungry_consumers: [row_of(CONSUMER_MEMORY)],
+        **asked,
+    }
     told = bounded(findings(found, {ALGORITHM: LANES}))
     assert told.startswith(
         "As captured, nobody waits from buffer.memory of consumers (KIP-81, a proposal) of 101 B on, though the "
@@ -84,7 +88,7 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
 
 def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
     rows = [row("consumers", LANES[0]), row("consumers", LANES[1])]
-    found = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: []}
+    found: dict[Query, list[Row]] = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: []}
     found[fetching_consumers] = [Row(max_bytes=64)]
     told = bounded(findings(found, {ALGORITHM: LANES}))
     assert told.endswith("; nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
@@ -162,7 +166,11 @@ def slowed(lane: str, client: str, **columns: object) -> Row:
 def answer(
     question: Callable[[Findings], str], *rows: Row, names: tuple[str, ...] = LANES, slow: tuple[Row, ...] = ()
 ) -> str:
-    found = {lanes: list(rows), hungry_consumers: [one_of_client(client_id="app")], slowed_consumers: list(slow)}
+    found: dict[Query, list[Row]] = {
+        lanes: list(rows),
+        hungry_consumers: [one_of_client(client_id="app")],
+        slowed_consumers: list(slow),
+    }
     return question(findings(found, {ALGORITHM: names}))
 
 
@@ -172,7 +180,7 @@ def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
         row("consumers", LANES[2]),
     )  # fmt: skip
     slow = (slowed(LANES[2], "slow", throughput_ratio=0.1),)
-    assert "connections get stuck (1): larger than the pool." in answer(bounded, *rows, slow=slow)
+    assert " 1 connection gets stuck: a response is larger than the pool." in answer(bounded, *rows, slow=slow)
     assert "stuck" not in answer(bounded, rows[0], rows[2], slow=slow)
 
 
@@ -198,8 +206,10 @@ def test_a_consumer_that_is_slow_by_its_fetch_limits_alone_does_not_wait_for_mem
 
 
 def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
-    def told(**columns: int | None) -> str:
-        most = one_of_client(record_bytes=100, **columns)
+    def told(decompressed_bytes: int | None = None, unmeasured_batches: int = 0) -> str:
+        most = one_of_client(
+            record_bytes=100, decompressed_bytes=decompressed_bytes, unmeasured_batches=unmeasured_batches
+        )
         return needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
 
     assert "uncompressed size of 7 compressed batches not measured" in told(

@@ -12,7 +12,7 @@ from jobs.report_page.advice import advice
 from jobs.report_page.memory import hungry_consumers
 from jobs.report_page.memory_pool import slowed_consumers
 from jobs.report_page.own_lanes import Subject, own_labels, own_lanes
-from jobs.report_page.question import Findings
+from jobs.report_page.question import Findings, Query
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from tests.unit.report.findings import findings, row_of, sentence
 from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
@@ -74,7 +74,11 @@ def test_the_answer_on_pools_names_no_setting_of_brokers_or_producers() -> None:
     lane = f"{POOL},{OF_BROKER},{OF_PRODUCER}"
     slow = row_of(CONSUMER_MEMORY, scenario=lane, client_id="app", wait_ms_max=40.0, throughput_ratio=0.5)
     rows = [memory_row("consumers", "captured"), memory_row("consumers", lane, waits=3)]
-    asked = {memory_lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: [slow]}
+    asked: dict[Query, list[Row]] = {
+        memory_lanes: rows,
+        hungry_consumers: [row_of(CONSUMER_MEMORY)],
+        slowed_consumers: [slow],
+    }
     found = findings(asked, {MEMORY: ("captured", lane)})
     assert "; with buffer.memory=1 MiB, the pool of app, which is slowed most" in sentence(found, 12)
     (told,) = advice(found)

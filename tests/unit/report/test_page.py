@@ -12,7 +12,7 @@ from jobs.report_page.page import page
 from jobs.report_page.question import Query
 from jobs.report_page.questions import QUESTIONS
 from jobs.report_page.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
-from jobs.report_page.trust import fidelity
+from jobs.report_page.trust import agreement_bars, fidelity
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from tests.unit.report.findings import agreement, findings, known, one_of_one
 
@@ -103,7 +103,21 @@ def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None
 
 
 def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:
-    assert "No plot: the estimates of producers were not replayed: <code>--set=" in written()
+    assert "No other plot: the estimates of producers were not replayed: <code>--set=" in written()
+    without_any = page("/lake", known(), findings(rows() | {batch_sizes: []}))
+    assert "No plot: the estimates of producers" in without_any
+
+
+def test_what_the_capture_does_not_show_counts_as_a_result_and_not_as_compared() -> None:
+    plot = agreement_bars(findings({fidelity: [agreement("fetch_max_bytes", "follower", "empty_fetches", 3, 3, 1)]}))
+    assert [row["share"] for row in plot.rows] == [0.75, 0.0, 0.25]
+    assert plot.x.title == "of all results, unknown ones too"
+
+
+def test_no_part_of_the_page_is_called_like_another() -> None:
+    names = re.findall(r"<a href=\"#[^\"]+\">([^<]+)</a>", written().partition("<nav>")[2].partition("</nav>")[0])
+    assert len(names) > 5
+    assert [(one, other) for one in names for other in names if one != other and one.lower() in other.lower()] == []
 
 
 def test_a_plot_and_a_table_have_names_for_those_who_do_not_see_them() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 
 from jobs.report_page.axes import CHARACTER, WIDTH, doublings, room_below, room_beside, round_bytes
 from jobs.report_page.charts import COLOURS, GRID, INK, MUTED, SYMBOL, svg
 from jobs.report_page.page import TEMPLATES
-from jobs.report_page.question import Axis, Plot
+from jobs.report_page.question import Axis, Mark, Plot
 
 EVIL = "<script>alert(1)</script>&\"'"
 LANES = [{"lane": "captured", "wait": 105.0}, {"lane": "1 MiB", "wait": 0.0}]
@@ -94,8 +95,8 @@ def test_lanes_stand_in_their_own_order_under_what_they_change() -> None:
     assert "fetch.max.bytes" in told
 
 
-@pytest.mark.parametrize("mark", ["bar", "grouped", "line", "step", "point", "heat"])
-def test_a_name_from_the_wire_is_text_wherever_it_stands(mark: str) -> None:
+@pytest.mark.parametrize("mark", get_args(Mark))
+def test_a_name_from_the_wire_is_text_wherever_it_stands(mark: Mark) -> None:
     rows = [{"topic": EVIL, "count": 3, "client": EVIL + str(i), "x": i} for i in (1, 2)]
     name, count = Axis("topic", EVIL, "name"), Axis("count", "count", "count")
     colour = Axis("count", "n", "count") if mark == "heat" else Axis("client", EVIL, "name")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import closed_lanes
+from jobs.replays.session_answers import lanes as session_lanes
 from jobs.replays.session_answers import slots
 from jobs.replays.split_answers import HEAD, answer_row, safe_lines
 from jobs.replays.split_answers import lanes as split_lanes
@@ -13,14 +14,13 @@ from jobs.report_page.catch_up import NO_LAG
 from jobs.report_page.fairness import waiting_partitions
 from jobs.report_page.own_lanes import NOT_SET
 from jobs.report_page.page import part
-from jobs.report_page.question import Findings
-from jobs.report_page.questions import QUESTIONS, TRIES, answer, answers, queries_of
+from jobs.report_page.question import Findings, Query
+from jobs.report_page.questions import QUESTIONS, answer, answers, queries_of
 from jobs.report_page.sessions import evictions
-from jobs.report_page.sessions import lanes as session_lanes
 from jobs.report_page.splits import estimates, splitting_producers
 from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
-from jobs.scenarios.settings import ON_REQUEST, settings
+from jobs.scenarios.settings import ON_REQUEST, TRIES, settings
 from jobs.terminal.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
@@ -388,7 +388,10 @@ def test_no_constant_of_kafka_is_advised_beside_a_batch_size() -> None:
 def test_refused_batches_that_the_replay_does_not_give_are_told_with_the_answer() -> None:
     """batch.size was not the default, and nobody stated it."""
     names = ["captured", "producer.batch.size=16KiB"]
-    rows = {split_lanes: [split_lane(name, 0.0) for name in names], produced_codecs: [Row(refused=40)]}
+    rows: dict[Query, list[Row]] = {
+        split_lanes: [split_lane(name, 0.0) for name in names],
+        produced_codecs: [Row(refused=40)],
+    }
     told = sentence(findings(rows, {"batch_split": names}), 4)
     assert "though the capture has 40 batches refused as too large: state the batch.size" in told
     rows[split_lanes] = [split_lane(name, 0.09) for name in names]
@@ -454,7 +457,10 @@ def test_estimates_that_did_not_come_back_are_counted_of_those_that_are_looked_a
     rows = [row_of(t, scenario="captured", topic="orders", recovery_ms_max=9.0, is_recovering=n < 3) for n in range(5)]
     spans = [row_of(e, topic="orders", estimated_ratio=0.9, observed_ratio=0.5)]
     for in_all, told in ((5, "3 estimates of 5 had"), (90, "3 estimates of the 5 that split most had")):
-        asked = {splitting_producers: [one_of_one(row, in_all) for row in rows], estimates: spans}
+        asked: dict[Query, list[Row]] = {
+            splitting_producers: [one_of_one(row, in_all) for row in rows],
+            estimates: spans,
+        }
         assert told in sentence(findings(asked, {"batch_split": ("captured",)}), 13)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_answers import open_lanes
+from jobs.replays.session_answers import lanes
 from jobs.report_page.batches import checks_table
 from jobs.report_page.questions import QUESTIONS, answer
-from jobs.report_page.sessions import lanes, shards, shards_by_broker
+from jobs.report_page.sessions import shards, shards_by_broker
 from jobs.report_page.traffic import (
     bin_start,
     fetching_consumers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -66,7 +67,7 @@ def test_any_bytes_are_records_or_refused(content: bytes, count: int) -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "xerial", "none"])
-def test_every_codec_is_read(codec: str) -> None:
+def test_every_codec_is_read(codec: Literal["gzip", "snappy", "lz4", "zstd", "xerial", "none"]) -> None:
     content = bytes(range(256)) * 300
     number = {"none": 0, "gzip": 1, "snappy": 2, "xerial": 2, "lz4": 3, "zstd": 4}[codec]
     stored = content
@@ -78,7 +79,7 @@ def test_every_codec_is_read(codec: str) -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_a_bomb_is_refused(codec: str) -> None:
+def test_a_bomb_is_refused(codec: Literal["gzip", "snappy", "lz4", "zstd"]) -> None:
     stored = pa.compress(bytes(80 << 20), codec=codec, asbytes=True)
     with pytest.raises(RecordsError, match=RecordsFault.EXCESSIVE):
         uncompressed({"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}[codec], stored, Budget())
