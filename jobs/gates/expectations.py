@@ -66,7 +66,11 @@ def expectation_of(rule: ExpectationRule, arguments: Mapping[str, Any]) -> Expec
 
 
 def _common(rule: Rule) -> dict[str, Any]:
-    values = FailureSeverity(rule.severity), f"{rule.name} ({rule.severity}). If it fails: {rule.reason}", {_RULE: rule.name}
+    values = (
+        FailureSeverity(rule.severity),
+        f"{rule.name} ({rule.severity}). If it fails: {rule.reason}",
+        {_RULE: rule.name},
+    )
     return dict(zip(COMMON, values, strict=True))
 
 

@@ -218,8 +218,13 @@ def test_every_wrong_column_is_told_at_once(tmp_path: Path) -> None:
     ]
 
 
+def frames_of(table: pa.Table) -> list[bytes]:
+    frames: list[bytes] = table["frame"].to_pylist()
+    return frames
+
+
 def without_sizes(table: pa.Table) -> pa.Table:
-    bare = pa.array([frame[4:] for frame in table["frame"].to_pylist()], pa.binary())
+    bare = pa.array([frame[4:] for frame in frames_of(table)], pa.binary())
     return table.set_column(table.schema.get_field_index("frame"), "frame", bare)
 
 
@@ -240,7 +245,7 @@ def test_frames_without_their_sizes_are_told_and_not_decoded_as_something_else(
 def test_cut_frames_are_not_taken_for_frames_without_sizes(capture: pa.RecordBatch, kept: int, tmp_path: Path) -> None:
     """As eBPF probes give them."""
     table = dumped([capture])
-    cut = pa.array([frame[:kept] for frame in table["frame"].to_pylist()], pa.binary())
+    cut = pa.array([frame[:kept] for frame in frames_of(table)], pa.binary())
     table = table.set_column(table.schema.get_field_index("frame"), "frame", cut)
     assert index_frames(str(write_parquet(tmp_path / "frames", table)), range_bytes=1, buckets=1).counts.tcp > 0
 

@@ -11,7 +11,7 @@ from tests.unit.capture.conversations import Segment, answers, asks
 from tests.unit.capture.packet_builders import ACK, FIN
 from tests.unit.facts.brokers import TOPIC_ID, answered, asked, tables
 
-SESSION = {"session_id": 77, "session_epoch": 5}
+SESSION: dict[str, Any] = {"session_id": 77, "session_epoch": 5}
 TOPICS = [{"topic": b"t", "topic_id": TOPIC_ID, "partitions": [{"partition": 0}]}]
 UP_TO_TOPICS = {7: 17 + 25, 11: 17 + 25, 12: 18 + 25, 14: 18 + 25, 15: 18 + 21, 18: 18 + 21}
 """By version, bytes of a frame up to its topics: size, header with client id `app`, fixed fields."""

@@ -71,10 +71,14 @@ def test_the_page_of_a_run_that_its_gate_refuses_is_written_again(monkeypatch: p
         pages.append("refused")
         raise GateError("rule r: 3 rows")
 
+    def report(*_: object) -> str:
+        pages.append("page")
+        return ""
+
     for name in CALLED:
         monkeypatch.setattr(jobs.pipeline, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
     monkeypatch.setattr(jobs.pipeline, "pass_gold_gate", refuse)
-    monkeypatch.setattr(jobs.pipeline, "reported", lambda *_: pages.append("page") or "")
+    monkeypatch.setattr(jobs.pipeline, "reported", report)
     with pytest.raises(GateError):
         jobs.pipeline.main(run(strict=False))
     assert pages == ["page", "refused", "page"]
