@@ -81,7 +81,8 @@ def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
     if key_in(decoded_by) and real:
         raise ArgumentError(
             f"{lake} has pseudonyms, and settings of this run name topics: {', '.join(map(printable, real))}. Name "
-            "them by their pseudonyms, as silver tables do, or run `pipeline` with the captures and --pseudonymise=KEYFILE"
+            "them by their pseudonyms, as silver tables do, or run `pipeline` with the captures and "
+            "--pseudonymise=KEYFILE"
         )
 
 
