@@ -26,6 +26,7 @@ from jobs.gates.views import Subject, asked_tables
 from jobs.lake.delta_tables import no_rows, read_table, write_table
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
+from jobs.terminal.failures import spark_failures_told
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.table import Table
@@ -137,7 +138,7 @@ gold:
 def test_what_spark_cannot_read_is_told_with_everything_else_at_once(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(RuleError) as raised:
+    with pytest.raises(RuleError) as raised, spark_failures_told():
         check_rules(spark, rules(tmp_path, UNREADABLE))
     head, *lines = str(raised.value).splitlines()
     assert head == "gates: 6 faults"
