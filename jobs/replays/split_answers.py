@@ -25,7 +25,8 @@ MOST_SPLIT_RATE = 0.01
 NOTES = (
     "  * of the worst producer and topic: splits / batches; P(batch > limit), of batches sent first; the longest time",
     "    until the estimate recovered after a split; the mean error of the model's sizes of recut batches.",
-    "    resent: bytes of batches made by splits. fill: bytes of a batch / batch.size.",
+    "    resent: bytes of batches made by splits. fill: bytes of a batch / batch.size. batches under a linger.ms",
+    "    shorter than captured are uncertain: they depend on how long the client's threads are kept waiting.",
 )
 HEAD = (
     "lane", "batches", "splits", "split rate*", "> limit*", "recovery*", "sent", "resent", "fill", "failed",
