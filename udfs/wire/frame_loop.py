@@ -146,7 +146,7 @@ def versions_asked(versions: Shorts, starts: Ints, ends: Ints) -> tuple[int, int
 def read_frames(
     readers: Ints, unset: Bools, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts, first_frame: int,
     columns: Ints, levels: Ints, rows_before: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints,
-    fault: Codes, fault_at: Ints,
+    fault: Codes, places: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Decode frames from `first_frame` on.
 
@@ -158,7 +158,7 @@ def read_frames(
     defaults: int64[columns], the level of each column, its first cell in `out` or -1 where it has none, and its
     default. columns, rows_before: int64[columns] and int64[levels], room to work in.
 
-    Writes `levels` and `out`, and of a frame with a fault `fault`, int8[frames], and `fault_at`, int64[frames].
+    Writes `levels` and `out`, and of a frame with a fault `fault`, int8[frames], and `places`, int64[frames].
     """
     for column in range(columns.size):
         has_room = first_cells[column] >= 0
@@ -168,7 +168,7 @@ def read_frames(
         version, end = versions[frame], _run_end(readers, versions, starts, ends, frame, arena.size)
         if end == frame:
             fault[frame] = _fault_of(readers, version, starts[frame], ends[frame], arena.size)
-            fault_at[frame] = starts[frame]
+            places[frame] = starts[frame]
             _set_defaults(frame, level_of, first_cells, defaults, out)
             frame += 1
             continue
@@ -186,6 +186,6 @@ def read_frames(
         if result < _LEAST_FAULT:
             return frame, result
         if result != DONE:
-            fault[frame], fault_at[frame] = -result, levels[FAULT_AT]
+            fault[frame], places[frame] = -result, levels[FAULT_AT]
             frame += 1
     return starts.size, DONE

@@ -19,14 +19,20 @@ from udfs.wire.reader_code import DONE, FULL, LACKING
 class Decoded:
     """A batch of frames, decoded.
 
-    `fault` int8[frames] holds DecodeFault codes, `fault_at` int64[frames] the arena offset of the field that could not
-    be read, or of the first of neighbouring integers; -1 without a fault. `levels[""]` has a row for every frame; a
-    frame with a fault has defaults there and no rows in other levels.
+    `fault` int8[frames] holds DecodeFault codes, `places` int64[frames] where faults were found, anything elsewhere.
+    `levels[""]` has a row for every frame; a frame with a fault has defaults there and no rows in other levels.
     """
 
     fault: Codes
-    fault_at: Ints
+    places: Ints
     levels: dict[str, Level]
+
+    @property
+    def fault_at(self) -> Ints:
+        """The arena offset of the field that could not be read, or of the first of neighbouring integers; -1 without a
+        fault: int64[frames].
+        """
+        return np.where(self.fault == 0, -1, self.places)
 
 
 def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts) -> Decoded:
@@ -46,13 +52,13 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
     batch = read_only(arena), int64s(starts), int64s(ends), np.ascontiguousarray(versions)
     asked, size = versions_asked(batch[3], *batch[1:3])
     program = program_for(message, asked)
-    fault, fault_at = np.zeros(frames, np.int8), np.full(frames, -1, np.int64)
+    fault, places = np.zeros(frames, np.int8), np.empty(frames, np.int64)
     layout, output, frame, outcome = program.layout, output_for(program, frames, size), 0, FULL
     columns, rows_before = np.empty(len(layout.columns), np.int64), np.empty(len(layout.levels), np.int64)
     while outcome != DONE:
         frame, outcome = read_frames(
             program.readers, program.unset, *batch, frame, columns, output.levels, rows_before,
-            layout.level_of, output.first_cells, layout.defaults, output.out, fault, fault_at,
+            layout.level_of, output.first_cells, layout.defaults, output.out, fault, places,
         )  # fmt: skip
         if outcome <= LACKING:
             output = output.with_field_of(LACKING - outcome)
@@ -60,4 +66,4 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
             done = int(batch[2][:frame].sum() - batch[1][:frame].sum())
             output = output.grown(FULL - outcome, done / max(size, 1))
     output.remember(size)
-    return Decoded(fault, fault_at, output.decoded())
+    return Decoded(fault, places, output.decoded())
