@@ -16,7 +16,7 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.results import results_there
@@ -26,7 +26,7 @@ from jobs.lake.lake_storage import check_reachable
 from jobs.paths import CONF
 from jobs.places import absolute_lake
 from jobs.replays.algorithms import ALGORITHMS
-from jobs.report_page.refusals import refusals
+from jobs.report_page.refusals import by_rules, is_of_captures, refusals
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES
 from jobs.session.spark import spark_session
@@ -136,13 +136,13 @@ def _newest_replays(spark: SparkSession, lake: str, capture_id: str) -> Mapping[
 def _tell_refused(spark: SparkSession, lake: str, identities: Iterable[str]) -> None:
     """Say on stderr what gates refused of a capture set and its runs, whose tables stay."""
     t = GATE_RESULTS
-    rules: dict[str, list[str]] = {}
-    for row in refusals(lambda _: results_there(spark, lake, identities)).collect():
-        kind = "capture set" if row[t.gate] == "silver" else "run"
-        rules.setdefault(f"{kind} {row[t.checked_id]}", []).append(row[t.rule])
-    for told, names in rules.items():
-        why = f"{', '.join(dict.fromkeys(names))}: {table_path(lake, t)} says why"
-        sys.stderr.write(f"refetch: {told} was refused by its gate, by {why}\n")
+    rows = refusals(lambda _: results_there(spark, lake, identities)).collect()
+
+    def refused(row: Row) -> str:
+        return f"{'capture set' if is_of_captures(row) else 'run'} {row[t.checked_id]} was refused by its gate,"
+
+    for told in by_rules(rows, refused):
+        sys.stderr.write(f"refetch: {told}: {table_path(lake, t)} says why\n")
 
 
 def _quickstart_lake() -> str:

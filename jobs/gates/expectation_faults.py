@@ -11,12 +11,13 @@ from great_expectations.compatibility.pydantic import ValidationError
 from great_expectations.expectations.expectation import Expectation
 
 from jobs.gates.expectations import COMMON, expectation_named, expectation_of
+from jobs.gates.rule_files import TABLES_PAGE
 from jobs.gates.rules import ExpectationRule
 from jobs.scenarios.settings import did_you_mean
 from schemas.tables.table import Table
 
 COLUMN_ARGUMENTS, COLUMN_LIST = ("column", "column_A", "column_B"), "column_list"
-_OWN_DOCS, _TABLES = "Great Expectations' own documentation", "docs/tables.md"
+_OWN_DOCS = "Great Expectations' own documentation"
 _EXPECTED: Mapping[str, str] = {
     "type_error": "a time",
     "type_error.bool": "true or false",
@@ -72,7 +73,7 @@ def _column_faults(arguments: Mapping[str, Any], table: Table) -> Iterator[str]:
     named = [arguments.get(key) for key in COLUMN_ARGUMENTS] + (listed if isinstance(listed, list) else [])
     for column in named:
         if isinstance(column, str) and column not in table.columns:
-            yield f"{table.name} has no column `{column}`{did_you_mean(column, map(str, table.columns), _TABLES)}"
+            yield f"{table.name} has no column `{column}`{did_you_mean(column, map(str, table.columns), TABLES_PAGE)}"
 
 
 def _argument_faults(errors: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any]) -> Iterator[str]:

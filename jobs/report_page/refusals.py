@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -11,8 +11,6 @@ from jobs.replays.algorithm import OwnRows
 from jobs.report_page.question import Findings
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import SILVER
-
-_SILVER = SILVER[0].layer
 
 
 def refusals(own_rows: OwnRows) -> DataFrame:
@@ -32,13 +30,23 @@ def refusal_lines(found: Findings) -> Iterable[str]:
 
 def subject_of(row: Row) -> str:
     """What a gate refused."""
-    return "the captures" if row[GATE_RESULTS.gate] == _SILVER else "this run"
+    return "the captures" if is_of_captures(row) else "this run"
+
+
+def is_of_captures(row: Row) -> bool:
+    """Whether a gate refused what was read, and not what a replay made of it."""
+    return bool(row[GATE_RESULTS.gate] == SILVER[0].layer)
 
 
 def refused_by(found: Findings) -> str:
     """What was refused by which rules, in a few words; empty where nothing was."""
-    t = GATE_RESULTS
+    told = by_rules(found.of(refusals), lambda row: f"the {row[GATE_RESULTS.gate]} gate refused {subject_of(row)}")
+    return " and ".join(told)
+
+
+def by_rules(rows: Iterable[Row], told: Callable[[Row], str]) -> list[str]:
+    """`... by RULE, RULE` for each thing that rows of `refusals` are told to be of."""
     rules: dict[str, list[str]] = {}
-    for row in found.of(refusals):
-        rules.setdefault(f"the {row[t.gate]} gate refused {subject_of(row)}", []).append(row[t.rule])
-    return " and ".join(f"{told} by {', '.join(dict.fromkeys(names))}" for told, names in rules.items())
+    for row in rows:
+        rules.setdefault(told(row), []).append(row[GATE_RESULTS.rule])
+    return [f"{subject} by {', '.join(dict.fromkeys(names))}" for subject, names in rules.items()]
