@@ -82,6 +82,19 @@ def test_a_worker_does_not_look_through_the_kernels_for_garbage(spark: SparkSess
     assert counted.apart > 10 * counted.looked_through
 
 
+def test_a_worker_imports_the_installed_pyspark(spark: SparkSession) -> None:
+    """And not the archive beside it, which Spark puts in front and Python compiles anew in each process."""
+    installed = pyspark.__file__
+
+    def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"file": [sys.modules["pyspark"].__file__]})
+
+    row = spark.range(1, numPartitions=1).mapInArrow(told, "file string").first()
+    assert row is not None
+    assert row.file == installed
+
+
 def test_only_deltas_two_jars_are_added(spark: SparkSession) -> None:
     added = spark.sparkContext._jsc.sc().listJars().mkString("\n").splitlines()
     assert sorted(jar.rpartition("delta-")[2] for jar in added) == ["spark_4.2_2.13-4.4.0.jar", "storage-4.4.0.jar"]
