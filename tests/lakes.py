@@ -27,7 +27,12 @@ def queried(lake: str, table: Table, *columns: str, where: str = "true") -> list
 
 def table_rows(lake: str, table: Table, *, without: Iterable[str] = ()) -> list[Row]:
     """Every row of a table, in the order of its key, without some columns; the key is seen to be one."""
-    rows = sorted(queried(lake, table), key=lambda row: key_of(table, row))
+    return rows_by_key(table, queried(lake, table), without=without)
+
+
+def rows_by_key(table: Table, rows: Iterable[Mapping[str, Any]], *, without: Iterable[str] = ()) -> list[Row]:
+    """The same of rows that are at hand."""
+    rows = sorted(rows, key=lambda row: key_of(table, row))
     keys = [key_of(table, row) for row in rows]
     assert len(set(keys)) == len(keys), f"the key of {table.name} names one row"
     left_out = set(without)

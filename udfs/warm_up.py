@@ -30,7 +30,9 @@ from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSS
 from udfs.capture.frame_rows import dumped_connection
 from udfs.capture.framing import FRAME, SIZE_BYTES
+from udfs.capture.held_packets import held
 from udfs.capture.index import index_capture
+from udfs.capture.packet_store import Content, PacketStore
 from udfs.capture.packets import read_packets
 from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
@@ -144,6 +146,16 @@ def packets() -> Iterator[pa.RecordBatch]:
                 yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 
+def packets_held() -> Content:
+    """The capture's packets, held in memory."""
+    store = PacketStore()
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(capture())
+        file.flush()
+        index_capture(file.name, range_bytes=1 << 20, buckets=1, parsed=store.add)
+    return store.content
+
+
 def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
     """Rows of a table that are zero, true or empty but for the columns given."""
     values: dict[str, object] = {"string": "", "binary": b"", "boolean": True}
@@ -238,6 +250,7 @@ def follow_connections() -> None:
     """From a capture file to frames."""
     for _ in frames(packets()):
         pass
+    held([packets_held()], in_order=True).frames(range(1))
     dumped_connection(b"", None, None, 1)
     lack_sizes(pa.array([fetch_request()]))
 

@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 from jobs.lake.delta_tables import rows_here
 from jobs.terminal.screen import printable, with_rest
 from udfs.capture.frame_dump import index_frames, stored_dump_format
-from udfs.capture.index import CaptureIndex, index_stored_capture, unread_index
+from udfs.capture.index import CaptureIndex, Parsed, index_stored_capture, unread_index
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.capture.request_log_head import UTC
 from udfs.capture.request_log_index import index_stored_log
@@ -92,9 +92,11 @@ def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.Rec
             yield pa.RecordBatch.from_arrays(columns, ["file_no", "content", "fault"])
 
 
-def index_file(path: str, log_zone: str = UTC) -> CaptureIndex:
+def index_file(path: str, log_zone: str = UTC, parsed: Parsed | None = None) -> CaptureIndex:
     """Index a frame dump, request log or capture, opened once; only a dump is opened again, by Arrow, which reads it by
     places of its own. Raises CaptureError where the file is none of them.
+
+    parsed: as that of `index_capture`, for a capture
     """
     with open_stored(path) as stored:
         is_dump = stored_dump_format(stored) is not None
@@ -104,5 +106,5 @@ def index_file(path: str, log_zone: str = UTC) -> CaptureIndex:
             if log is not None:
                 return log
             stored.seek(0)
-            return index_stored_capture(stored, path, range_bytes=RANGE_BYTES, buckets=BUCKETS)
+            return index_stored_capture(stored, path, range_bytes=RANGE_BYTES, buckets=BUCKETS, parsed=parsed)
     return index_frames(path, range_bytes=RANGE_BYTES, buckets=BUCKETS)

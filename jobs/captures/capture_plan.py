@@ -138,10 +138,12 @@ def tasks_of(lengths: Sequence[int], cores: int) -> tuple[int, ...]:
 
 
 def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int32]:
-    """The shard of each bucket: heaviest bucket first, each to the shard that is lightest so far (LPT)."""
-    shard_of = np.zeros(len(weights), np.int32)
+    """The shard of each bucket: heaviest bucket first, each to the shard that is lightest so far (LPT); those without
+    weight in turn.
+    """
+    shard_of = (np.arange(len(weights)) % shards).astype(np.int32)
     lightest = [(0, shard) for shard in range(shards)]
-    for bucket in np.argsort(-weights, kind="stable").tolist():
+    for bucket in np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)].tolist():
         load, shard = heapq.heappop(lightest)
         shard_of[bucket] = shard
         heapq.heappush(lightest, (load + int(weights[bucket]), shard))

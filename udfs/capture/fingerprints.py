@@ -46,25 +46,34 @@ def fingerprint(chunk: Bytes, header: int, payload: int, direction: int, connect
 
 @kernel
 def know_again(
-    chunk: Bytes, packets: Records, tcp_packets: Records, connections: Bytes, recent: Ints, digests: np.ndarray
-) -> int:
-    """Fill `digests` (uint64[n], 0 for packets not kept) and return how many packets with payload came twice at once.
+    chunk: Bytes,
+    packets: Records,
+    tcp_packets: Records,
+    connections: Bytes,
+    recent: Ints,
+    limit: np.uint64,
+    digests: np.ndarray,
+    times: Ints,
+) -> tuple[int, int]:
+    """(how many packets with payload came twice at once, how many packets are chosen); of the chosen `digests` and
+    `times` are written, uint64[n] and int64[n]: those that have a time and a digest below `limit`.
 
     packets: PACKET[n]; tcp_packets: TCP_PACKET[n]; connections: uint8[n, 36]; recent: int64[RECENT, 2], digest and ns
     """
-    doubled = 0
+    doubled = chosen = 0
     for i in range(len(packets)):
         tcp, time = tcp_packets[i], packets[i]["ts_ns"]
-        digests[i] = 0
         if not tcp["kept"]:
             continue
         digest = fingerprint(chunk, tcp["header_offset"], tcp["payload_offset"], tcp["direction"], connections[i])
-        digests[i] = digest
+        if digest < limit and time != 0:
+            digests[chosen], times[chosen] = digest, time
+            chosen += 1
         slot, known = int(digest % np.uint64(RECENT)), np.int64(digest)
         if recent[slot, 0] == known and abs(time - recent[slot, 1]) < AT_ONCE_NS and tcp["payload_bytes"] > 0:
             doubled += 1
         recent[slot, 0], recent[slot, 1] = known, time
-    return doubled
+    return doubled, chosen
 
 
 class Fingerprints:
@@ -73,18 +82,21 @@ class Fingerprints:
     def __init__(self) -> None:
         self.doubled_packets = 0
         self._recent = np.zeros((RECENT, 2), np.int64)
-        self._table = np.empty(PACKETS_PER_TABLE, np.uint64)
+        self._digests = np.empty(PACKETS_PER_TABLE, np.uint64)
+        self._times = np.empty(PACKETS_PER_TABLE, np.int64)
         self._sample = NO_SAMPLE
         self._held: list[PacketSample] = []
-        self._limit = np.iinfo(np.uint64).max
+        self._limit = np.uint64(np.iinfo(np.uint64).max)
 
     def add(self, chunk: Bytes, packets: Records, tcp_packets: Records, connections: Bytes) -> None:
         """Take in `packets` (PACKET[n], n <= PACKETS_PER_TABLE) of `chunk`, with what TcpTable.parse made of them."""
-        digests = self._table[: len(packets)]
-        self.doubled_packets += know_again(chunk, packets, tcp_packets, connections, self._recent, digests)
-        chosen = np.flatnonzero((digests != 0) & (digests < self._limit) & (packets["ts_ns"] != 0))
-        if len(chosen):
-            self._held.append(PacketSample(digests[chosen], packets["ts_ns"][chosen]))
+        digests, times = self._digests[: len(packets)], self._times[: len(packets)]
+        doubled, chosen = know_again(
+            chunk, packets, tcp_packets, connections, self._recent, self._limit, digests, times
+        )
+        self.doubled_packets += doubled
+        if chosen:
+            self._held.append(PacketSample(digests[:chosen].copy(), times[:chosen].copy()))
             if sum(len(held.digests) for held in self._held) > SAMPLED:
                 self._sample_held()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,25 +64,32 @@ class CaptureIndex:
     rows_by_time: bool = True
 
 
-def index_capture(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
+Parsed = Callable[[PacketWalk, np.ndarray, np.ndarray], object]
+"""Sees a step of a walk and what TcpTable.parse made of its packets, all of which stays until it returns."""
+
+
+def index_capture(path: str, *, range_bytes: int, buckets: int, parsed: Parsed | None = None) -> CaptureIndex:
     """Open a capture, read it once and return its index.
 
     range_bytes: a range ends before the first record this far behind its first byte; a compressed file is one range
     buckets:     number of buckets connections are spread over, the same as for `read_packets`
+    parsed:      is called with all packets on the way, a table of them at a time
 
     Damage is told in `faults`, beside all that was read before it. Raises CaptureError where the file cannot be read or
     is no capture, and ValueError where `range_bytes` or `buckets` is below 1.
     """
     with open_stored(path) as stored:
-        return index_stored_capture(stored, path, range_bytes=range_bytes, buckets=buckets)
+        return index_stored_capture(stored, path, range_bytes=range_bytes, buckets=buckets, parsed=parsed)
 
 
-def index_stored_capture(raw: io.RawIOBase, path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
+def index_stored_capture(
+    raw: io.RawIOBase, path: str, *, range_bytes: int, buckets: int, parsed: Parsed | None = None
+) -> CaptureIndex:
     """The index of an open capture; for the rest see `index_capture`."""
     if range_bytes < 1 or buckets < 1:
         raise ValueError(f"range_bytes and buckets must be 1 or more, got {range_bytes} and {buckets}")
     with HashedFile(raw) as stored:
-        return _index(stored, path, range_bytes, buckets)
+        return _index(stored, path, range_bytes, buckets, parsed)
 
 
 def unread_index(path: str, *, buckets: int) -> CaptureIndex:
@@ -100,7 +108,7 @@ def unread_index(path: str, *, buckets: int) -> CaptureIndex:
     )  # fmt: skip
 
 
-def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int) -> CaptureIndex:
+def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int, parsed: Parsed | None) -> CaptureIndex:
     faults: list[CaptureFault] = []
     buffered = io.BufferedReader(stored, READ_BYTES)
     compression = identify_compression(buffered.peek(4)[:4])
@@ -110,10 +118,16 @@ def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int) -> Cap
         window, header.format, big_endian=header.big_endian, interfaces=header.interfaces, at=header.first_byte
     )
     tally = Tally(buckets)
+
+    def visit(walk: PacketWalk) -> None:
+        found = tally.add(walk.window.chunk, walk.packets)
+        if parsed is not None:
+            parsed(walk, *found)
+
     ranges: list[PacketRange] = []
     if header.fault is None:
         step = range_bytes if compression is Compression.NONE else TO_THE_END
-        ranges = cut_ranges(walk, tally.add, path=path, compression=compression, range_bytes=step)
+        ranges = cut_ranges(walk, visit, path=path, compression=compression, range_bytes=step)
     reason, stopped_at = header.fault or walk.fault(), walk.offset
     not_read = walk.pending_bytes + window.skip_rest()
     if reason is not None:

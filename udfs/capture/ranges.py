@@ -39,13 +39,13 @@ class PacketRange:
 
 def cut_ranges(
     walk: PacketWalk,
-    visit: Callable[[np.ndarray, np.ndarray], None],
+    visit: Callable[[PacketWalk], object],
     *,
     path: str,
     compression: Compression,
     range_bytes: int,
 ) -> list[PacketRange]:
-    """Walk to the end, show `visit` every chunk with its packets (PACKET[n]), and return the ranges that cover the way.
+    """Walk to the end, let `visit` see each of its steps, and return the ranges that cover the way.
 
     A range ends before the first record that begins `range_bytes` or more behind its first byte.
     """
@@ -53,7 +53,7 @@ def cut_ranges(
     latest = 0
     begun = _begin_range(walk, path, compression, latest)
     while walk.advance(begun.first_byte + range_bytes):
-        visit(walk.window.chunk, walk.packets)
+        visit(walk)
         latest = int(walk.packets["ts_ns"].max(initial=latest))
         if walk.at_stop:
             ranges.append(_end_range(begun, walk))

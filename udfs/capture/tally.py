@@ -95,11 +95,12 @@ class Tally:
         self._link_types = np.zeros(LINK_TYPES, np.bool_)
         self._totals = np.array([0, 0, 0, INT64.max, INT64.min], np.int64)
 
-    def add(self, chunk: np.ndarray, packets: np.ndarray) -> None:
-        """Count `packets` (PACKET[n]), which lie in `chunk`."""
+    def add(self, chunk: np.ndarray, packets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Count `packets` (PACKET[n]), which lie in `chunk`; returns what TcpTable.parse made of them."""
         tcp_packets, connections = self._headers.parse(chunk, packets)
         self.fingerprints.add(chunk, packets, tcp_packets, connections)
         tally_packets(packets, tcp_packets, self._verdicts, self.bucket_payload_bytes, self._link_types, self._totals)
+        return tcp_packets, connections
 
     @property
     def counts(self) -> PacketCounts:

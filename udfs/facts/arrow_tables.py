@@ -63,6 +63,12 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema([pa.field(str(column), TYPES[column.type]) for column in table.columns])
 
 
+@cache
+def no_rows(table: Table) -> pa.RecordBatch:
+    """A batch of the table without rows."""
+    return pa.RecordBatch.from_pylist([], arrow_schema(table))
+
+
 def micros(ns: Ints) -> Ints:
     """Nanoseconds as the microseconds that columns of times have, cut off, UNKNOWN where they are: int64[n]."""
     return np.where(ns == UNKNOWN, UNKNOWN, ns // NS_PER_US)
@@ -79,7 +85,13 @@ def rows_of(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
     wrong = sorted(set(schema.names) ^ {str(name) for name in columns})
     if wrong:
         raise ValueError(f"rows of table {table.name}: columns missing or unknown: {', '.join(wrong)}")
+    if not _rows(next(iter(columns.values()))):
+        return no_rows(table)
     return pa.RecordBatch.from_arrays([_cast(columns[f.name], f.type) for f in schema], names=schema.names)
+
+
+def _rows(values: Values) -> int:
+    return values.rows_picked if isinstance(values, Picked) else len(values)
 
 
 def nulls_besides(table: Table, given: Iterable[str], rows: int) -> dict[str, pa.Array[Any]]:
@@ -146,10 +158,10 @@ def packed_together(
 
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
     """The rows in one value of the column `rows`, or another IPC stream."""
-    yield from map(_plain, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
+    yield from map(plain, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
 
 
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same rows without dictionary columns, which Spark does not take."""
     columns = [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

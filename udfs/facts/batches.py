@@ -20,8 +20,8 @@ from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, of_consumers
 from udfs.facts.number_columns import Picked
-from udfs.facts.picking import pick, position_among
 from udfs.facts.record_sizes import record_columns
+from udfs.picking import pick, position_among
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.message_sets import unwrapped
 from udfs.wire.messages import decode

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.exchanges import Exchanges, lacking
+from udfs.facts.exchanges import LACKING, Exchanges
 from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Shorts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, response_body_start, response_version
@@ -26,7 +26,7 @@ def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     """Of the exchanges `which`, those whose request is whole, and where its body is."""
     start, size = exchanges.of_request("start")[which], exchanges.of_request("size")[which]
     body = exchanges.of_request("body_start")[which]
-    whole = (lacking(exchanges.of_request)[which] == 0) & (body != UNKNOWN)
+    whole = (exchanges.of_request(LACKING)[which] == 0) & (body != UNKNOWN)
     found = which[whole]
     versions = exchanges.api_version[found].astype(np.int16)
     return found, Bodies(body[whole], (start + size)[whole], versions)
@@ -37,7 +37,7 @@ def request_body_starts(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies
     body up to the first gap.
     """
     body = exchanges.of_request("body_start")[which]
-    is_cut = (exchanges.of_request("missing", 0)[which] > 0) & (exchanges.of_request("unsent", 0)[which] == 0)
+    is_cut = (exchanges.of_request("missing")[which] > 0) & (exchanges.of_request("unsent")[which] == 0)
     is_there = is_cut & (body != UNKNOWN)
     found = which[is_there]
     there = exchanges.frames.requests["prefix"][exchanges.request[found]]
@@ -60,7 +60,7 @@ def find_response_bodies(
 def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     """Of the exchanges `which`, those whose response is whole, and where its body is."""
     answered = exchanges.response[which] != UNKNOWN
-    whole = answered & (lacking(exchanges.of_response)[which] == 0) & (exchanges.request[which] != UNKNOWN)
+    whole = answered & (exchanges.of_response(LACKING)[which] == 0) & (exchanges.request[which] != UNKNOWN)
     found = which[whole]
     start = exchanges.of_response("start")[found]
     end = start + exchanges.of_response("size")[found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
 from udfs.facts.connections import connection_rows, quarantine_rows, software_by_connection
 from udfs.facts.exchange_counts import count_rows
 from udfs.facts.exchange_rows import exchange_rows
-from udfs.facts.exchanges import exchanges_of
+from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
 from udfs.facts.messages import decode_both, note_answers
 from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows
@@ -28,6 +28,12 @@ from udfs.facts.names import Names
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.releases import release_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
+
+MADE = (
+    CLUSTER_METADATA, FETCH_PARTITIONS, RECORD_BATCHES, TOPIC_CHANGES, EXCHANGES, EXCHANGE_COUNTS, CONNECTIONS,
+    QUARANTINE,
+)  # fmt: skip
+"""What rows are made of."""
 
 
 @dataclass
@@ -61,20 +67,49 @@ def facts(
             carried.session, carried.software = FollowedSession(), ClientSoftware()
 
 
-def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of each table from one chunk of frames."""
+def tables_of(
+    chunk: Frames, capture_id: str, carried: Carried, wanted: Container[Table] = MADE
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of each table from one chunk of frames.
+
+    wanted: what is not among these is left out where that saves time. Of one connection all chunks or none have to be
+    asked for FETCH_PARTITIONS, whose rows tell what its session holds.
+    """
     exchanges = exchanges_of(chunk, capture_id, carried.names)
     told_before = (carried.software.name, carried.software.version)
     versions = decode_both(exchanges, API_VERSIONS, exchanges.of_api(API_VERSIONS.request.api_key))
     learn_software(exchanges, versions, carried.software)
     yield CLUSTER_METADATA, release_rows(exchanges, versions)
+    yield from records_moved(exchanges, carried, wanted)
+    yield from topics_told(exchanges)
+    note_answers(exchanges)
+    if EXCHANGES in wanted:
+        yield EXCHANGES, exchange_rows(exchanges)
+    if EXCHANGE_COUNTS in wanted:
+        yield EXCHANGE_COUNTS, count_rows(exchanges)
+    yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, told_before))
+    for rows in quarantine_rows(exchanges) if QUARANTINE in wanted else ():
+        yield QUARANTINE, rows
+
+
+def records_moved(
+    exchanges: Exchanges, carried: Carried, wanted: Container[Table]
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """What Fetch and Produce tell, for `tables_of`."""
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH.request.api_key))
-    for rows in fetch_rows(exchanges, messages, carried.session):
-        yield FETCH_PARTITIONS, rows
-    yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), FROM_FETCH, carried.records)
+    if FETCH_PARTITIONS in wanted or EXCHANGE_COUNTS in wanted:  # counts are of what sessions are known to hold
+        for rows in fetch_rows(exchanges, messages, carried.session):
+            yield FETCH_PARTITIONS, rows
+    if RECORD_BATCHES in wanted:
+        yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), FROM_FETCH, carried.records)
     if len(produces := exchanges.of_api(PRODUCE.request.api_key)):
         fields = produced_fields(exchanges, produces)
-        yield RECORD_BATCHES, batch_rows(exchanges, fields, FROM_PRODUCE, carried.records)
+        if RECORD_BATCHES in wanted:
+            yield RECORD_BATCHES, batch_rows(exchanges, fields, FROM_PRODUCE, carried.records)
+
+
+def topics_told(exchanges: Exchanges) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """What Metadata and the requests that change topics tell, for `tables_of`."""
     if len(which := exchanges.of_api(METADATA.request.api_key)):
         metadata = decode_both(exchanges, METADATA, which)
         for rows in metadata_rows(exchanges, metadata):
@@ -82,9 +117,3 @@ def tables_of(chunk: Frames, capture_id: str, carried: Carried) -> Iterator[tupl
         yield TOPIC_CHANGES, auto_created_topics(exchanges, metadata)
     for rows in topic_change_rows(exchanges):
         yield TOPIC_CHANGES, rows
-    note_answers(exchanges)
-    yield EXCHANGES, exchange_rows(exchanges)
-    yield EXCHANGE_COUNTS, count_rows(exchanges)
-    yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, told_before))
-    for rows in quarantine_rows(exchanges):
-        yield QUARANTINE, rows

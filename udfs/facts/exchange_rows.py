@@ -15,7 +15,7 @@ from udfs.arrow import coded
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import micros, nulls_besides, rows_of
-from udfs.facts.exchanges import Exchanges, FrameField, lacking, shared_columns
+from udfs.facts.exchanges import LACKING, Exchanges, FrameField, shared_columns
 from udfs.facts.number_columns import Picked
 from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
@@ -37,8 +37,8 @@ FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() 
 
 def present_bytes(of: FrameField) -> Ints:
     """Bytes of a side's frames that the capture has, sizes included; 0 where there is no frame."""
-    size = of("size", UNKNOWN)
-    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - lacking(of))
+    size = of("size")
+    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - of(LACKING))
     return present
 
 

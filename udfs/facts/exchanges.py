@@ -21,21 +21,27 @@ from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.facts.arrow_tables import Values, micros
 from udfs.facts.names import Names, hash_spans
 from udfs.facts.number_columns import Picked
-from udfs.facts.picking import columns_of
-from udfs.wire.arrays import Ints
+from udfs.picking import columns_of
+from udfs.wire.arrays import Ints, read_only
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
 """How an exchange ended. NO_RESPONSE: the request asks for none; UNANSWERED: it does, and the capture has none."""
 
 NUMBER_BYTES = 8
-RESPONSE_FIELDS = (
-    "number", "start", "size", "missing", "unsent", "first_time", "last_time", "last_packet", "correlation_id",
-)  # fmt: skip
-REQUEST_FIELDS = (
-    *RESPONSE_FIELDS, "api_key", "api_version", "client_id_start", "client_id_length", "body_start", "awaits_response",
-)  # fmt: skip
-"""Of FRAME, what rows are made of."""
-FrameField = Callable[[str, int], Ints]
+RESPONSE_FIELDS = {
+    **dict.fromkeys(
+        ("number", "start", "size", "first_time", "last_time", "last_packet", "correlation_id"), UNKNOWN
+    ),
+    "missing": 0, "unsent": 0,
+}  # fmt: skip
+REQUEST_FIELDS = {
+    **RESPONSE_FIELDS, "api_key": -1, "api_version": -1, "client_id_start": UNKNOWN, "client_id_length": UNKNOWN,
+    "body_start": UNKNOWN, "awaits_response": 1,
+}  # fmt: skip
+"""Of FRAME, what rows are made of, and what they have where there is no frame."""
+LACKING = "lacking"
+"""Beside these fields: bytes of the frame that are not there, missing from the capture or never sent."""
+FrameField = Callable[[str], Ints]
 
 
 @dataclass
@@ -43,7 +49,7 @@ class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] where it is not said.
 
     `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame, and
-    `request_fields` and `response_fields` what rows are made of in these frames, UNKNOWN where there is none. `server`,
+    `request_fields` and `response_fields` what rows are made of in these frames, with LACKING. `server`,
     `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
     Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
@@ -83,13 +89,13 @@ class Exchanges:
     def __len__(self) -> int:
         return len(self.request)
 
-    def of_request(self, name: str, missing: int = UNKNOWN) -> Ints:
-        """A field of the requests' frames, `missing` where there is no request."""
-        return _instead(self.request_fields[name], self.request, missing)
+    def of_request(self, name: str) -> Ints:
+        """A field of the requests' frames."""
+        return self.request_fields[name]
 
-    def of_response(self, name: str, missing: int = UNKNOWN) -> Ints:
-        """A field of the responses' frames, `missing` where there is no response."""
-        return _instead(self.response_fields[name], self.response, missing)
+    def of_response(self, name: str) -> Ints:
+        """A field of the responses' frames."""
+        return self.response_fields[name]
 
     def of_api(self, key: int) -> Ints:
         """Indices of the exchanges of one API."""
@@ -98,7 +104,7 @@ class Exchanges:
     @cached_property
     def status(self) -> Ints:
         """How each exchange ended: ANSWERED, NO_RESPONSE, UNANSWERED or ORPHAN_RESPONSE, int64[n]."""
-        awaits = self.of_request("awaits_response", 1)
+        awaits = self.of_request("awaits_response")
         ends = [self.request == UNKNOWN, self.response != UNKNOWN, awaits == 0]
         return np.select(ends, [ORPHAN_RESPONSE, ANSWERED, NO_RESPONSE], default=UNANSWERED)
 
@@ -115,22 +121,18 @@ class Exchanges:
     @cached_property
     def missing_bytes(self) -> Ints:
         """Bytes of both frames that the capture does not have, int64[n]."""
-        return self.of_request("missing", 0) + self.of_response("missing", 0)
+        return self.of_request("missing") + self.of_response("missing")
 
     @cached_property
     def unsent_bytes(self) -> Ints:
         """Bytes of both frames that were never sent, int64[n]."""
-        return self.of_request("unsent", 0) + self.of_response("unsent", 0)
+        return self.of_request("unsent") + self.of_response("unsent")
 
 
-def lacking(of: FrameField) -> Ints:
-    """Bytes of frames that are not there, missing from the capture or never sent; of: a side's field by its name."""
-    return of("missing", 0) + of("unsent", 0)
-
-
-def _instead(values: Ints, rows: Ints, missing: int) -> Ints:
-    """The values, and `missing` where there is no row."""
-    return values if missing == UNKNOWN else np.where(rows == UNKNOWN, missing, values)
+def with_lacking(fields: dict[str, Ints]) -> dict[str, Ints]:
+    """The fields of frames, with LACKING; none can be changed."""
+    every = fields | {LACKING: fields["missing"] + fields["unsent"]}
+    return {name: read_only(column) for name, column in every.items()}
 
 
 def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
@@ -143,8 +145,8 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     order = np.argsort(connection, kind="stable")
     request, response, connection = request[order], response[order], connection[order]
     of_request, of_response = (
-        columns_of(frames.requests, REQUEST_FIELDS, request, UNKNOWN),
-        columns_of(frames.responses, RESPONSE_FIELDS, response, UNKNOWN),
+        with_lacking(columns_of(frames.requests, REQUEST_FIELDS, request)),
+        with_lacking(columns_of(frames.responses, RESPONSE_FIELDS, response)),
     )
     number = np.where(request != UNKNOWN, of_request["number"], of_response["number"])
     # A hash of its endpoints and incarnation, the same in every run over the same capture.
@@ -159,8 +161,7 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
         connection_ids=ids, connection_id=ids[connection],
         server=server, client=client, client_address=addresses(client),
         client_id=names.texts_of(client_ids),
-        api_key=_instead(of_request["api_key"], request, -1),
-        api_version=_instead(of_request["api_version"], request, -1),
+        api_key=of_request["api_key"], api_version=of_request["api_version"],
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
         fetch_replica_id=np.full(n, UNKNOWN), fetch_session_id=np.full(n, UNKNOWN),
         fetch_session_epoch=np.full(n, UNKNOWN), session_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Returned, Rows, Want
 from udfs.facts.fetch_sessions import follow
 from udfs.facts.held_session import NOWHERE, Session, new_session, resized
 from udfs.facts.number_columns import Picked
-from udfs.facts.picking import pick, position_among
+from udfs.picking import pick, position_among
 from udfs.wire.arrays import Ints, Records
 from udfs.wire.messages import Decoded, decode
 
@@ -42,11 +43,16 @@ class FollowedSession:
 class FetchMessages:
     """A chunk's Fetch bodies: decoded, and the exchange of each."""
 
+    exchanges: Exchanges
     request: Decoded
     response: Decoded
     asked: Ints  # exchanges whose request was decoded
     answered: Ints  # exchanges whose response was decoded
-    lists: Lists
+
+    @cached_property
+    def lists(self) -> Lists:
+        """The partitions that they list."""
+        return lists_of(self.exchanges, self.request, self.response)
 
 
 def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
@@ -77,9 +83,8 @@ def fetch_messages(
     exchanges.error[answered[answered_ok]] = top.column("error_code")[answered_ok]
     exchanges.throttle[answered[answered_ok]] = top.column("throttle_time_ms")[answered_ok]
     return FetchMessages(
-        request, response, np.where(asked_ok, asked, UNKNOWN), np.where(answered_ok, answered, UNKNOWN),
-        lists_of(exchanges, request, response),
-    )  # fmt: skip
+        exchanges, request, response, np.where(asked_ok, asked, UNKNOWN), np.where(answered_ok, answered, UNKNOWN)
+    )
 
 
 def lists_of(exchanges: Exchanges, request: Decoded, response: Decoded) -> Lists:

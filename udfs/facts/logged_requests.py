@@ -20,8 +20,8 @@ from udfs.capture.request_log import LOGGED_REQUESTS
 from udfs.capture.segments import DIRECTION, UNKNOWN
 from udfs.facts.logged_bodies import Texts
 from udfs.facts.names import hash_spans
-from udfs.facts.picking import position_among
 from udfs.facts.repeated_lines import KeptLine, repeated
+from udfs.picking import position_among
 from udfs.wire.arrays import Bytes, Ints, Records
 
 

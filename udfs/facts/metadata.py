@@ -17,7 +17,7 @@ from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.messages import Messages
 from udfs.facts.names import ABSENT
-from udfs.facts.picking import position_among
+from udfs.picking import position_among
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.level import Level
 from udfs.wire.messages import Decoded

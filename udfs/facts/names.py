@@ -93,6 +93,8 @@ class Names:
 
 
 def _distinct(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> Iterator[tuple[int, bytes]]:
+    if not hashes.any():  # of many messages there are none in a chunk, and most fetches call topics by id alone
+        return
     found: Any = pa.array(hashes).dictionary_encode()
     first = np.empty(len(found.dictionary), np.int64)
     first[found.indices.to_numpy()[::-1]] = np.arange(len(hashes))[::-1]  # of equal ones the last assignment holds

@@ -26,11 +26,16 @@ class Picked(NamedTuple):
     rows: Ints | None = None
     known: Bools | None = None
 
+    @property
+    def rows_picked(self) -> int:
+        """How many rows there are."""
+        return len(self.values) if self.rows is None else len(self.rows)
+
     def of_type(self, kind: pa.DataType) -> pa.Array[Any]:
         """As a column of whole numbers, or of times whose unit the values have. Raises OverflowError for a value that
         the type cannot hold.
         """
-        n = len(self.values) if self.rows is None else len(self.rows)
+        n = self.rows_picked
         # Memory of Arrow's pool, which keeps what is given back: new to the process it would cost as much as the work.
         cells, validity = pa.allocate_buffer(n * kind.bit_width // _BITS), pa.allocate_buffer((n + _BITS - 1) // _BITS)
         nulls = _write_cells(

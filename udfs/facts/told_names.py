@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
+from udfs.arrow import compute
 
 SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", "cluster"
 TOLD_BY = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)
@@ -31,14 +31,18 @@ TOLD = pa.schema(_COLUMNS)
 CHANGE: a topic, CREATE_TOPIC or DELETE_TOPIC, when that was asked for; BROKER: a host, its port, the node id; CLUSTER:
 the cluster's id; SERVER: its own address:port, of one that says nothing, too. Times in us since 1970.
 """
+WAITING_ROWS = 100_000
+"""Rows that may tell what others do, kept until all are made distinct together."""
 
 
 def told_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
     """Distinct rows of TOLD, from rows of TOLD_BY."""
-    held = TOLD.empty_table()
+    held, waiting = TOLD.empty_table(), list[pa.Table]()
     for table, batch in rows:
-        held = distinct(pa.concat_tables([held, *_told(table, pa.Table.from_batches([batch]))]))
-    return held
+        waiting += _told(table, pa.Table.from_batches([batch]))
+        if sum(part.num_rows for part in waiting) >= WAITING_ROWS:
+            held, waiting = distinct(pa.concat_tables([held, *waiting])), []
+    return distinct(pa.concat_tables([held, *waiting]))
 
 
 def _told(table: Table, rows: pa.Table) -> list[pa.Table]:
@@ -58,10 +62,10 @@ def _told(table: Table, rows: pa.Table) -> list[pa.Table]:
 
 def _told_by_changes(rows: pa.Table) -> list[pa.Table]:
     t = TOPIC_CHANGES
-    is_checked_only = pc.field(t.validate_only)
-    done = rows.filter((pc.field(t.error_code) == 0) & (is_checked_only.is_null() | ~is_checked_only))
+    is_checked_only = compute.fill_null(rows[t.validate_only], False)
+    done = rows.filter(compute.and_not(compute.equal(rows[t.error_code], 0), is_checked_only))
     asked = _us(done[t.request_time])
-    made = done.filter(pc.field(t.kind).isin([CREATE_TOPIC, DELETE_TOPIC]))
+    made = done.filter(compute.is_in(done[t.kind], value_set=pa.array([CREATE_TOPIC, DELETE_TOPIC])))
     changes = _rows(CHANGE, made[t.broker], made[t.topic], made[t.kind], _us(made[t.request_time]))
     return [_rows(SHOWN_ID, done[t.broker], done[t.topic], done[t.topic_id], asked, asked), changes]
 
@@ -86,10 +90,9 @@ def _rows(what: str, server: Any, name: Any, told: Any = None, first: Any = None
 
 def distinct(rows: pa.Table) -> pa.Table:
     """Of rows without a null in their text the distinct ones, those of an id with its first and last time."""
-    texts = rows.filter(pc.is_valid(rows["name"]))
-    whole = texts.filter(pc.is_valid(texts["told"]))
-    what = pc.field("what")
-    ids = whole.filter(what.isin([SHOWN_ID])).group_by(["what", "server", "name", "told"])
+    whole = rows.filter(compute.and_(compute.is_valid(rows["name"]), compute.is_valid(rows["told"])))
+    is_id = compute.equal(whole["what"], SHOWN_ID)
+    ids = whole.filter(is_id).group_by(["what", "server", "name", "told"])
     told = ids.aggregate([("first", "min"), ("last", "max")]).rename_columns(TOLD.names)
-    others = whole.filter(~what.isin([SHOWN_ID])).group_by(TOLD.names).aggregate([])
+    others = whole.filter(compute.invert(is_id)).group_by(TOLD.names).aggregate([])
     return pa.concat_tables([told, others.select(TOLD.names)]).cast(TOLD)

@@ -20,8 +20,8 @@ from udfs.facts.batches import key_of, match
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.messages import Messages, MessagesOf, decode_both
 from udfs.facts.names import ABSENT
-from udfs.facts.picking import pick, position_among
 from udfs.facts.topic_configs import max_message_bytes
+from udfs.picking import pick, position_among
 from udfs.wire.arrays import Bools, Ints
 from udfs.wire.level import Level
 from udfs.wire.messages import Decoded

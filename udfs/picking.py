@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -25,25 +25,26 @@ def _pick(values: Ints, rows: Ints, missing: int, picked: Ints) -> None:
         picked[i] = values[rows[i]] if rows[i] >= 0 else missing
 
 
-def columns_of(table: Records, names: Sequence[str], rows: Ints, missing: int) -> dict[str, Ints]:
-    """These fields of table[rows] as columns, `missing` where the row is negative; all fields are int64."""
+def columns_of(table: Records, fields: Mapping[str, int], rows: Ints) -> dict[str, Ints]:
+    """These fields of table[rows] as columns; all are int64. fields: what a column has where the row is negative."""
     every = table.dtype.names or ()
-    fields = np.array([every.index(name) for name in names], np.int64)
-    columns = np.empty((len(names), len(rows)), np.int64)
+    places = np.array([every.index(name) for name in fields], np.int64)
+    columns = np.empty((len(fields), len(rows)), np.int64)
     of_rows = read_only(table.view(np.int64).reshape(len(table), len(every)))
-    _pick_columns(of_rows, read_only(fields), read_only(rows), missing, columns)
-    return {name: read_only(column) for name, column in zip(names, columns, strict=True)}
+    missing = np.array(list(fields.values()), np.int64)
+    _pick_columns(of_rows, read_only(places), read_only(missing), read_only(rows), columns)
+    return dict(zip(fields, columns, strict=True))
 
 
 @kernel
-def _pick_columns(table: Ints, fields: Ints, rows: Ints, missing: int, columns: Ints) -> None:
+def _pick_columns(table: Ints, fields: Ints, missing: Ints, rows: Ints, columns: Ints) -> None:
     # So few rows at a time that they stay in the cache while one field after the other is read of them.
     for first in range(0, rows.size, ROWS_AT_ONCE):
         end = min(first + ROWS_AT_ONCE, rows.size)
         for place in range(fields.size):
-            field = fields[place]
+            field, default = fields[place], missing[place]
             for i in range(first, end):
-                columns[place, i] = table[rows[i], field] if rows[i] >= 0 else missing
+                columns[place, i] = table[rows[i], field] if rows[i] >= 0 else default
 
 
 def position_among(parents: Ints) -> Ints:

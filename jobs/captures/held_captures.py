@@ -1,0 +1,138 @@
+"""A capture set read within one process, without Spark: its packets held in memory, its rows made by threads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from jobs.captures.capture_index import BUCKETS, check_faults, index_file
+from jobs.captures.capture_plan import CapturePlan, plan_capture
+from jobs.captures.capture_rows import packets_of
+from jobs.captures.names import learn_names
+from schemas.tables.table import Table
+from udfs.capture.compression import unpacked_bytes
+from udfs.capture.frame_dump import MAGICS
+from udfs.capture.held_packets import HeldPackets, held
+from udfs.capture.index import CaptureIndex, unread_index
+from udfs.capture.packet_store import Content, PacketStore
+from udfs.capture.points import ALONE
+from udfs.capture.request_log_head import REQUEST_LOG
+from udfs.errors import AlienError, CaptureError
+from udfs.facts.arrow_tables import arrow_schema, plain
+from udfs.facts.asked_records import Asked
+from udfs.facts.build import Carried, tables_of
+from udfs.facts.known_names import Names, with_names
+from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.told_names import TOLD, TOLD_BY, told_names
+
+PART_BYTES = 128 << 20
+"""Most packets that a thread works on at a time; what it makes of them takes several times as much."""
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """A file as the index pass left it: an index, what is wrong with the file, or both; of a frame dump no packets."""
+
+    packets: PacketStore
+    index: CaptureIndex | None = None
+    fault: str | None = None
+
+
+class Part(NamedTuple):
+    """Rows by table that some connections give, and what they tell of names: TOLD."""
+
+    rows: Mapping[Table, Sequence[pa.RecordBatch]]
+    told: pa.Table
+
+
+@dataclass(frozen=True)
+class HeldCaptures:
+    """A planned capture set and all its packets.
+
+    pseudonyms: what to call topics, clients and hosts; None leaves them their names.
+    records: what to learn of the records in batches; None for nothing.
+    threads: how many work at a time; the rows do not depend on it.
+    """
+
+    plan: CapturePlan
+    packets: HeldPackets
+    pseudonyms: Pseudonyms | None
+    records: Asked | None
+    threads: int
+
+    def rows(self, tables: Collection[Table]) -> dict[Table, pa.Table]:
+        """All rows of some of the tables DECODED, in no order, as `ingest` writes them where no gate takes rows out."""
+        make = partial(self._part, {*tables, *TOLD_BY})
+        rounds = -(-self.packets.cost // (self.threads * PART_BYTES))
+        with ThreadPoolExecutor(self.threads) as threads:
+            parts = list(threads.map(make, self.packets.parts(self.threads * max(rounds, 1))))
+            names = learn_names(pa.concat_tables([TOLD.empty_table(), *(part.told for part in parts)]))
+            return {table: _named(threads, table, parts, names) for table in tables}
+
+    def _part(self, wanted: Collection[Table], connections: range) -> Part:
+        rows: dict[Table, list[pa.RecordBatch]] = defaultdict(list)
+        carried = Carried(records=self.records)
+        for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
+            if batch.num_rows and table in wanted:
+                called = batch if self.pseudonyms is None else self.pseudonyms.of_rows(table, batch)
+                rows[table].append(plain(called))
+        return Part(rows, told_names((table, batch) for table in TOLD_BY for batch in rows.get(table, ())))
+
+
+def _named(threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: Names) -> pa.Table:
+    batches = chain.from_iterable(part.rows.get(table, ()) for part in parts)
+    named = threads.map(lambda batch: with_names(batch, table, names), batches)
+    return pa.Table.from_batches(named, arrow_schema(table))
+
+
+def hold_captures(
+    captures: Sequence[Path | str], pseudonyms: Pseudonyms | None, records: Asked | None, threads: int
+) -> HeldCaptures:
+    """Read captures and frame dumps, each once. stderr names the files that are neither, of which nothing is read.
+
+    The arguments are those of HeldCaptures. Raises CaptureError that names every file that cannot be read, and those that are request logs.
+    """
+    with ThreadPoolExecutor(threads) as pool:
+        files = list(pool.map(_read, map(str, captures)))
+    faults = sorted(file.fault for file in files if file.fault is not None)
+    check_faults(faults, [file.index.format for file in files if file.index is not None], len(files))
+    read = {file.index.path: file for file in files if file.index is not None}
+    plan = plan_capture(tuple(file.index for file in read.values() if file.index is not None), threads)
+    logs = [index.path for index in plan.indexes if index.format == REQUEST_LOG]
+    if logs:
+        raise CaptureError(
+            f"{', '.join(logs)}: request logs are not read here; have `./spark-submit.sh ingest` read them into a lake."
+        )
+    placed = [_placed(plan, file_no, read[index.path].packets) for file_no, index in enumerate(plan.indexes)]
+    packets = held(placed, in_order=plan.in_order)
+    return HeldCaptures(plan, packets, pseudonyms, records, threads)
+
+
+def _read(path: str) -> ReadFile:
+    packets = PacketStore(unpacked_bytes(path))
+    try:
+        return ReadFile(packets, index_file(path, parsed=packets.add))
+    except AlienError as error:
+        return ReadFile(packets, unread_index(path, buckets=BUCKETS), str(error))
+    except CaptureError as error:
+        return ReadFile(packets, fault=str(error))
+
+
+def _placed(plan: CapturePlan, file_no: int, packets: PacketStore) -> Content:
+    """The packets of a file in its place among the others."""
+    order = plan.orders[file_no]
+    if plan.indexes[file_no].format in MAGICS.values():
+        for part in (part for number, part in plan.packets.ranges if number == file_no):
+            for batch in packets_of(part, file_no, order):
+                packets.add_batch(batch)
+    elif order != ALONE:
+        packets.place(order)
+    return packets.content

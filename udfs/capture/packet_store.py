@@ -1,0 +1,243 @@
+"""The packets of a file that matter to a connection, held in memory as they are parsed."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from udfs.arrow import binary_bytes
+from udfs.capture.digests import digest_on, mixed
+from udfs.capture.packet_walk import PacketWalk
+from udfs.capture.packets import LAST_NS
+from udfs.capture.points import FileOrder
+from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET
+from udfs.wire.arrays import Bytes, Ints, Records, read_only
+from udfs.wire.kernel import kernel
+from udfs.wire.primitives import copy_bytes
+
+HELD_PACKET = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "connection",  # its number
+            "direction",
+            "time",
+            "sort_time",  # orders the packets of several files, as `sort_ns` of PACKETS does
+            "number",  # in its file; once the set is held, with the file's
+            "point",
+            "sequence",
+            "flags",
+            "wire",  # payload bytes the packet had on the wire
+            "captured",  # payload bytes that are held
+            "source",  # where they begin
+        )
+    ]
+)
+EMPTY = -1
+# What of a store is used, and what of that is a connection's.
+PACKETS, BYTES, CONNECTIONS = range(3)
+PACKET_BYTES = 64
+"""Few packets take less in a file: room is made for so many, and more where there are more."""
+
+
+class Content(NamedTuple):
+    """Packets and their connections, which are numbered in the order of their first packets.
+
+    packets:   HELD_PACKET[n]
+    payload:   uint8, what was captured of all packets, one behind the other
+    endpoints: uint8[connections, 36], by number
+    amounts:   int64[connections, 2], by number: packets, and bytes of their payload that are held
+    """
+
+    packets: Records
+    payload: Bytes
+    endpoints: Bytes
+    amounts: Ints
+
+
+class Stored(NamedTuple):
+    """Room for Content, and how much of it is used.
+
+    slots:     int64, a power of two and at least twice as many as connections: number of the connection that has the
+               slot, or EMPTY
+    used:      int64[3]: packets, bytes of payload, connections
+    """
+
+    packets: Records
+    payload: Bytes
+    endpoints: Bytes
+    amounts: Ints
+    slots: Ints
+    used: Ints
+
+
+@kernel
+def are_equal(left: Bytes, i: int, right: Bytes, j: int) -> bool:
+    """Whether left[i] and right[j] are the same 36 bytes."""
+    difference = 0
+    for at in range(CONNECTION_BYTES):  # all of them: many at a time
+        difference |= left[i, at] ^ right[j, at]
+    return difference == 0
+
+
+@kernel
+def slot_of(keys: Bytes, row: int, seed: np.uint64, stored: Stored) -> int:
+    """The slot of the connection keys[row], or the empty one that it can have."""
+    last = len(stored.slots) - 1
+    slot = np.int64(mixed(digest_on(seed, keys[row], 0, CONNECTION_BYTES))) & last
+    while stored.slots[slot] != EMPTY and not are_equal(stored.endpoints, stored.slots[slot], keys, row):
+        slot = (slot + 1) & last
+    return int(slot)
+
+
+@kernel
+def number_of(keys: Bytes, row: int, seed: np.uint64, stored: Stored) -> int:
+    """The number of the connection keys[row]; the next one for a connection that is new."""
+    slot = slot_of(keys, row, seed, stored)
+    if stored.slots[slot] == EMPTY:
+        number = stored.used[CONNECTIONS]
+        stored.slots[slot] = number
+        stored.amounts[number] = 0
+        for at in range(CONNECTION_BYTES):
+            stored.endpoints[number, at] = keys[row, at]
+        stored.used[CONNECTIONS] += 1
+    return int(stored.slots[slot])
+
+
+@kernel
+def fill_slots(seed: np.uint64, stored: Stored) -> None:
+    """Put the connections that there are into slots that are all empty."""
+    for number in range(stored.used[CONNECTIONS]):
+        stored.slots[slot_of(stored.endpoints, number, seed, stored)] = number
+
+
+@kernel
+def store_packets(
+    chunk: Bytes,
+    tcp_packets: np.ndarray,
+    connections: Bytes,
+    times: Ints,
+    sort_times: Ints,
+    first_number: int,
+    seed: np.uint64,
+    stored: Stored,
+) -> None:
+    """Add the packets that are kept of TCP_PACKET[n] and uint8[n, 36], for which there has to be room.
+
+    times, sort_times: int64[n], ns. first_number: of the first packet in its file.
+    """
+    for i in range(len(tcp_packets)):
+        tcp = tcp_packets[i]
+        if not tcp["kept"]:
+            continue
+        packet, at = stored.packets[stored.used[PACKETS]], stored.used[BYTES]
+        captured, connection = int(tcp["payload_captured"]), number_of(connections, i, seed, stored)
+        packet["connection"] = connection
+        packet["direction"], packet["flags"] = tcp["direction"], tcp["flags"]
+        packet["time"], packet["sort_time"] = times[i], sort_times[i]
+        packet["number"], packet["point"] = first_number + i, 0
+        packet["sequence"], packet["wire"] = tcp["seq"], tcp["payload_bytes"]
+        packet["captured"], packet["source"] = captured, at
+        copy_bytes(chunk, tcp["payload_offset"], captured, stored.payload, at)
+        stored.amounts[connection, PACKETS] += 1
+        stored.amounts[connection, BYTES] += captured
+        stored.used[PACKETS] += 1
+        stored.used[BYTES] += captured
+
+
+class PacketStore:
+    """The packets of one file, in its order."""
+
+    def __init__(self, file_bytes: int = 0) -> None:
+        """file_bytes: size of the file, by which room is made for what it may hold; more is made as needed."""
+        # The system gives memory when it is first written to.
+        self._stored = Stored(
+            packets=np.empty(file_bytes // PACKET_BYTES, HELD_PACKET),
+            payload=np.empty(file_bytes, np.uint8),
+            endpoints=np.empty((0, CONNECTION_BYTES), np.uint8),
+            amounts=np.empty((0, 2), np.int64),
+            slots=np.full(1, EMPTY),
+            used=np.zeros(3, np.int64),
+        )
+        self._seed = np.uint64(secrets.randbits(64))  # so that no file can have connections that all want one slot
+        self._latest_ns = 0
+
+    @property
+    def content(self) -> Content:
+        """What is there so far; its packets may be changed."""
+        stored = self._stored
+        packets, size, connections = stored.used.tolist()
+        return Content(
+            stored.packets[:packets], stored.payload[:size], stored.endpoints[:connections],
+            stored.amounts[:connections],
+        )  # fmt: skip
+
+    def add(self, walk: PacketWalk, tcp_packets: np.ndarray, connections: Bytes) -> None:
+        """Add what was parsed of a step of a walk (`udfs.capture.index.Parsed`)."""
+        times = np.ascontiguousarray(walk.packets["ts_ns"])
+        running = np.maximum.accumulate(np.maximum(times, self._latest_ns))
+        self._latest_ns = int(running.max(initial=self._latest_ns))
+        sort_times = np.minimum(running, LAST_NS)
+        first = walk.packet_no - len(walk.packets)
+        self._add(walk.window.chunk, tcp_packets, connections, times, sort_times, first)
+
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Add a batch of PACKETS that has its place among others (`FileOrder`) already."""
+        starts, content = binary_bytes(batch["payload"])
+        key_starts, keys = binary_bytes(batch["connection"])
+        tcp_packets = np.zeros(batch.num_rows, TCP_PACKET)
+        tcp_packets["kept"], tcp_packets["payload_offset"] = True, starts[:-1]
+        tcp_packets["payload_captured"] = np.diff(starts)
+        for name in ("direction", "seq", "flags", "payload_bytes"):
+            tcp_packets[name] = batch[name].to_numpy()
+        connections = keys[key_starts[0] : key_starts[-1]].reshape(-1, CONNECTION_BYTES)
+        before = len(self.content.packets)
+        self._add(content, tcp_packets, connections, batch["ts_ns"].to_numpy(), batch["sort_ns"].to_numpy(), 0)
+        added = self.content.packets[before:]
+        added["number"], added["point"] = batch["packet_no"].to_numpy(), batch["point"].to_numpy()
+
+    def place(self, order: FileOrder) -> None:
+        """Date and order the packets as those of a file that is among others (`udfs.capture.points`)."""
+        packets = self.content.packets
+        packets["point"] = order.point
+        packets["sort_time"] = np.maximum(packets["sort_time"] + order.offset_ns, order.after_ns) + order.delay_ns
+        if order.offset_ns:
+            times = packets["time"]
+            packets["time"] = np.where(times == 0, 0, np.minimum(times, LAST_NS) + order.offset_ns)
+
+    def _add(
+        self, chunk: Bytes, tcp_packets: np.ndarray, connections: Bytes, times: Ints, sort_times: Ints, first: int
+    ) -> None:
+        kept = tcp_packets["kept"]
+        self._make_room(int(kept.sum()), int(tcp_packets["payload_captured"][kept].sum()))
+        store_packets(
+            read_only(chunk), read_only(tcp_packets), read_only(connections), read_only(times), read_only(sort_times),
+            first, self._seed, self._stored,
+        )  # fmt: skip
+
+    def _make_room(self, packets: int, size: int) -> None:
+        stored = self._stored
+        packets_now, bytes_now, connections_now = stored.used.tolist()
+        connections = connections_now + packets
+        self._stored = stored = stored._replace(
+            packets=_roomy(stored.packets, packets_now, packets_now + packets),
+            payload=_roomy(stored.payload, bytes_now, bytes_now + size),
+            endpoints=_roomy(stored.endpoints, connections_now, connections),
+            amounts=_roomy(stored.amounts, connections_now, connections),
+        )
+        if 2 * connections > len(stored.slots):
+            self._stored = stored._replace(slots=np.full(4 << (2 * connections).bit_length(), EMPTY))
+            fill_slots(self._seed, self._stored)
+
+
+def _roomy(array: npt.NDArray[Any], used: int, needed: int) -> npt.NDArray[Any]:
+    """The array, or a larger one with what is used of it, that has at least as many rows as are needed."""
+    if needed <= len(array):
+        return array
+    larger = np.empty((max(needed, 2 * len(array)), *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger
