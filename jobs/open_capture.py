@@ -25,6 +25,7 @@ from udfs.errors import ArgumentError
 from udfs.facts.asked_records import Asked
 
 TABLES = {table.name: table for table in DECODED}
+MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,19 @@ class OpenCapture:
 
 
 def open_capture(
-    *captures: Path | str, pseudonymise: str | None = None, records: bool = False, threads: int | None = None
+    *captures: Path | str,
+    pseudonymise: str | None = None,
+    records: bool = False,
+    threads: int | None = None,
+    most_bytes: int = MOST_BYTES,
 ) -> OpenCapture:
-    """Read captures and frame dumps: files, folders, patterns or URIs, as --captures of `ingest` takes them.
-
-    Memory has to hold their TCP payload, as much again while it is decoded, and the rows that are asked for. Files of
-    any size are for `ingest`, as are request logs.
+    """Read captures and frame dumps: files, folders, patterns or URIs, as --captures of `ingest` takes them. Request
+    logs are for `ingest`, as are captures of any size.
 
     pseudonymise: a key file, as that of --pseudonymise.
     records: learn of the records in batches what `ingest` does for a replay of batch_split.
     threads: how many work at a time, a core each if not told; the rows do not depend on it.
+    most_bytes: of memory that packets may take; what is made of them takes several times as much.
 
     Raises ArgumentError, CaptureError and SetupError as the job does.
     """
@@ -79,4 +83,4 @@ def open_capture(
     with compiling(()):
         pass
     cores = len(os.sched_getaffinity(0))
-    return OpenCapture(hold_captures(paths, pseudonyms, Asked() if records else None, threads or cores))
+    return OpenCapture(hold_captures(paths, pseudonyms, Asked() if records else None, threads or cores, most_bytes))

@@ -32,7 +32,7 @@ from udfs.capture.frame_rows import dumped_connection
 from udfs.capture.framing import FRAME, SIZE_BYTES
 from udfs.capture.held_packets import held
 from udfs.capture.index import index_capture
-from udfs.capture.packet_store import Content, PacketStore
+from udfs.capture.packet_store import Content, Memory, PacketStore
 from udfs.capture.packets import read_packets
 from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
@@ -148,7 +148,7 @@ def packets() -> Iterator[pa.RecordBatch]:
 
 def packets_held() -> Content:
     """The capture's packets, held in memory."""
-    store = PacketStore()
+    store = PacketStore(Memory(1 << 20))
     with tempfile.NamedTemporaryFile() as file:
         file.write(capture())
         file.flush()

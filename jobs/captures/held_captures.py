@@ -22,7 +22,7 @@ from udfs.capture.compression import unpacked_bytes
 from udfs.capture.frame_dump import MAGICS
 from udfs.capture.held_packets import HeldPackets, held
 from udfs.capture.index import CaptureIndex, unread_index
-from udfs.capture.packet_store import Content, PacketStore
+from udfs.capture.packet_store import Content, Memory, PacketStore
 from udfs.capture.points import ALONE
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import AlienError, CaptureError
@@ -94,30 +94,32 @@ def _named(threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], nam
 
 
 def hold_captures(
-    captures: Sequence[Path | str], pseudonyms: Pseudonyms | None, records: Asked | None, threads: int
+    captures: Sequence[Path | str], pseudonyms: Pseudonyms | None, records: Asked | None, threads: int, most_bytes: int
 ) -> HeldCaptures:
     """Read captures and frame dumps, each once. stderr names the files that are neither, of which nothing is read.
 
-    The arguments are those of HeldCaptures. Raises CaptureError that names every file that cannot be read, and those that are request logs.
+    most_bytes: of memory that packets may take; the other arguments are those of HeldCaptures. Raises CaptureError that
+    names every file that cannot be read or is a request log, and where the packets take more.
     """
+    memory = Memory(most_bytes)
     with ThreadPoolExecutor(threads) as pool:
-        files = list(pool.map(_read, map(str, captures)))
-    faults = sorted(file.fault for file in files if file.fault is not None)
+        files = list(pool.map(partial(_read, memory), map(str, captures)))
+    faults = sorted({file.fault for file in files if file.fault is not None})
     check_faults(faults, [file.index.format for file in files if file.index is not None], len(files))
     read = {file.index.path: file for file in files if file.index is not None}
     plan = plan_capture(tuple(file.index for file in read.values() if file.index is not None), threads)
     logs = [index.path for index in plan.indexes if index.format == REQUEST_LOG]
     if logs:
         raise CaptureError(
-            f"{', '.join(logs)}: request logs are not read here; have `./spark-submit.sh ingest` read them into a lake."
+            f"{', '.join(logs)}: open_capture reads packets and frames; have `./spark-submit.sh ingest` read request "
+            "logs into a lake, with captures of the same traffic or without."
         )
     placed = [_placed(plan, file_no, read[index.path].packets) for file_no, index in enumerate(plan.indexes)]
-    packets = held(placed, in_order=plan.in_order)
-    return HeldCaptures(plan, packets, pseudonyms, records, threads)
+    return HeldCaptures(plan, held(placed, in_order=plan.in_order), pseudonyms, records, threads)
 
 
-def _read(path: str) -> ReadFile:
-    packets = PacketStore(unpacked_bytes(path))
+def _read(memory: Memory, path: str) -> ReadFile:
+    packets = PacketStore(memory, unpacked_bytes(path))
     try:
         return ReadFile(packets, index_file(path, parsed=packets.add))
     except AlienError as error:

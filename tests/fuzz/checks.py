@@ -14,8 +14,10 @@ from schemas.tables.steps import EXCHANGE_COUNTS
 from tests.packed import unpack
 from tests.request_logs import index_request_log
 from tests.unit.capture.conversations import batch, cut
-from tests.unit.facts.brokers import counts_by_connection, tables_of
+from tests.unit.facts.brokers import counts_by_connection, tables_held, tables_of
+from udfs.capture.held_packets import held
 from udfs.capture.index import index_capture
+from udfs.capture.packet_store import Memory, PacketStore
 from udfs.capture.packets import read_packets
 from udfs.capture.request_log import read_requests
 from udfs.errors import CaptureError
@@ -34,7 +36,7 @@ def check_packets(rows: list[dict[str, Any]]) -> int:
 
 
 def check_file(chance: random.Random, folder: Path, content: bytes) -> int:
-    """A capture file, in ranges and chunks of some size."""
+    """A capture file, in ranges and chunks of some size, and held in memory."""
     path = folder / "capture"
     path.write_bytes(content)
     try:
@@ -47,6 +49,9 @@ def check_file(chance: random.Random, folder: Path, content: bytes) -> int:
     packets = in_order(parts, PACKET_ORDER)
     whole = tables_of(packets.to_batches())
     assert sum(row["payload_bytes"] for row in whole["connections"]) == index.tcp_payload_captured
+    store = PacketStore(Memory(1 << 30))
+    index_capture(str(path), range_bytes=1 << 30, buckets=4, parsed=store.add)
+    assert_same(whole, tables_held(held([store.content], in_order=chance.choice([True, False])), chance.choice([1, 5])))
     most = chance.choice([1, 2, 7, 50])
     assert_same(whole, tables_of(packets.to_batches(max_chunksize=most), rows=most, payload_bytes=1))
     return checked(whole)

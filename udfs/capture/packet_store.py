@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from udfs.capture.packet_walk import PacketWalk
 from udfs.capture.packets import LAST_NS
 from udfs.capture.points import FileOrder
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET
+from udfs.errors import CaptureError
 from udfs.wire.arrays import Bytes, Ints, Records, read_only
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import copy_bytes
@@ -149,11 +151,32 @@ def store_packets(
         stored.used[BYTES] += captured
 
 
+class Memory:
+    """Bytes that the packets of a set may take, whatever files they are in."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._taken = 0
+        self._lock = Lock()
+
+    def take(self, size: int) -> None:
+        """Count so many bytes more. Raises CaptureError where that is more than may be."""
+        with self._lock:
+            self._taken += size
+        if self._taken > self._most:
+            raise CaptureError(
+                f"The packets take more than {self._most:,} bytes of memory, the most_bytes of open_capture. Allow it "
+                "more, if this machine has as much several times over, or have `./spark-submit.sh ingest` read the "
+                "files, which may be of any size."
+            )
+
+
 class PacketStore:
     """The packets of one file, in its order."""
 
-    def __init__(self, file_bytes: int = 0) -> None:
+    def __init__(self, memory: Memory, file_bytes: int = 0) -> None:
         """file_bytes: size of the file, by which room is made for what it may hold; more is made as needed."""
+        self._memory = memory
         # The system gives memory when it is first written to.
         self._stored = Stored(
             packets=np.empty(file_bytes // PACKET_BYTES, HELD_PACKET),
@@ -213,7 +236,9 @@ class PacketStore:
         self, chunk: Bytes, tcp_packets: np.ndarray, connections: Bytes, times: Ints, sort_times: Ints, first: int
     ) -> None:
         kept = tcp_packets["kept"]
-        self._make_room(int(kept.sum()), int(tcp_packets["payload_captured"][kept].sum()))
+        packets, size = int(kept.sum()), int(tcp_packets["payload_captured"][kept].sum())
+        self._memory.take(packets * HELD_PACKET.itemsize + size)
+        self._make_room(packets, size)
         store_packets(
             read_only(chunk), read_only(tcp_packets), read_only(connections), read_only(times), read_only(sort_times),
             first, self._seed, self._stored,

@@ -12,8 +12,10 @@ from schemas.wire.message import Field, Message
 from tests.packed import unpack
 from tests.unit.capture.conversations import OPENING, Connection, Segment, answers, asks, batch, cut, frame, packets
 from tests.unit.wire.reference import default, encode, within
+from udfs.capture.held_packets import HeldPackets
 from udfs.facts.asked_records import Asked
-from udfs.facts.build import facts
+from udfs.facts.build import Carried, facts
+from udfs.facts.build import tables_of as decoded_tables
 
 TOPIC_ID = bytes(range(16))
 API_VERSIONS = 18  # its response header never has tags
@@ -69,6 +71,17 @@ def tables_of(
     for packed in facts(batches, "capture", None, records, **chunk_size):
         for content in unpack([packed]):
             found[packed["table"][0].as_py()] += content.to_pylist()
+    for lines in found.values():
+        lines.sort(key=repr)
+    return found
+
+
+def tables_held(packets: HeldPackets, parts: int) -> dict[str, list[dict[str, Any]]]:
+    """As `tables_of`, of packets held in memory that are decoded in so many parts."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for part in packets.parts(parts):
+        for table, rows in decoded_tables(packets.frames(part), "capture", Carried()):
+            found[table.name] += rows.to_pylist()
     for lines in found.values():
         lines.sort(key=repr)
     return found
