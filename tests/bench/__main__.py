@@ -1,4 +1,4 @@
-"""Benchmarks, each beside its peer in the same run: medians of five rounds, on one core.
+"""Benchmarks, each beside its peer in the same run: medians of five rounds, on one core where nothing else is said.
 
     python -m tests.bench [decode] [capture] [sessions] [closed_loop] [ingest]
 
@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench import capture, closed_loop, decode, ingest, sessions
-from tests.bench.capture_frames import fetches, full_fetches, packets
-from udfs.capture.chunks import frames
+from tests.bench.capture_frames import fetches, frames_of, full_fetches
 
 CAPTURES = Path(__file__).resolve().parents[3] / "shared" / "captures"
 SESSIONS, SPLIT = CAPTURES / "sessions.pcap", CAPTURES / "split.pcap"
@@ -27,7 +26,8 @@ CORES = os.sched_getaffinity(0)
 
 def kafka_frames(path: Path) -> int:
     """How many Kafka frames a capture holds."""
-    return sum(len(c.requests) - int(c.requests["is_open"].sum()) + len(c.responses) for c in frames(packets(path)))
+    found = frames_of(path)
+    return len(found.requests) - int(found.requests["is_open"].sum()) + len(found.responses)
 
 
 def decoding() -> Iterator[str]:
@@ -39,8 +39,9 @@ def decoding() -> Iterator[str]:
 
 def reading() -> Iterator[str]:
     """Many small frames, and few large ones."""
+    os.sched_setaffinity(0, CORES)
     for path in (SESSIONS, SPLIT):
-        yield capture.compare(path, CAPTURE_BYTES, PORTS, kafka_frames(path))
+        yield from capture.compare(path, CAPTURE_BYTES, PORTS, kafka_frames(path))
 
 
 def replaying_sessions() -> Iterator[str]:

@@ -1,33 +1,44 @@
-"""From a capture file to decoded rows in one process: refetch's ingest step beside tshark."""
+"""From a capture file to decoded rows in one process: refetch without Spark beside tshark, which has one thread."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from tests.bench.capture_frames import packets
+from jobs.open_capture import open_capture
+from schemas.tables.silver import EXCHANGES
 from tests.bench.repeated_capture import repeat
 from tests.bench.table import Timing, timed, told
-from udfs.facts.build import facts
 
 # What tshark is asked for; it decodes the whole message, as refetch does.
 FIELDS = ("frame.number", "tcp.stream", "kafka.api_key", "kafka.correlation_id", "kafka.client_id", "kafka.len")
+ROWS = {"the rows of exchanges": (EXCHANGES.name,), "the rows of all silver tables": ()}
+"""Exchanges have what tshark is asked for and 40 columns more; the other tables have every partition and batch."""
 TSHARK_ROUNDS = 1
 """Each takes half a minute."""
 
 
-def compare(source: Path, size: int, ports: tuple[int, ...], frames_each: int) -> str:
+def compare(source: Path, size: int, ports: tuple[int, ...], frames_each: int) -> Iterator[str]:
     """Both over every packet of a capture, which holds so many Kafka frames, repeated to at least `size` bytes."""
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / source.name
-        rounds = repeat(source, capture, size)
-        ours = timed("refetch, all silver rows", lambda: sum(r.num_rows for r in facts(packets(capture), "bench")))
+        frames = repeat(source, capture, size) * frames_each
         peers = [tshark(capture, ports, TSHARK_ROUNDS)] if shutil.which("tshark") else []
-        title = f"{source.name} repeated to {capture.stat().st_size / 1e6:.0f} MB, to rows, one process"
-        return told(title, rounds * frames_each, "frames", ours, peers)
+        title = f"{source.name} repeated to {capture.stat().st_size / 1e6:.0f} MB, in one process, to"
+        for what, tables in ROWS.items():
+            ours, alone = (opened(capture, tables, threads) for threads in (os.cpu_count() or 1, 1))
+            yield told(f"{title} {what}", frames, "frames", ours, [alone, *peers])
+
+
+def opened(capture: Path, tables: tuple[str, ...], threads: int) -> Timing:
+    """The capture opened, and rows of these tables."""
+    cores = "one thread" if threads == 1 else f"{threads} threads"
+    return timed(f"refetch, {cores}", lambda: open_capture(capture, threads=threads).tables(*tables))
 
 
 def tshark(capture: Path, ports: tuple[int, ...], rounds: int) -> Timing:

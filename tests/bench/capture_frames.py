@@ -1,4 +1,4 @@
-"""A capture's packets and its Fetch frames, without Spark."""
+"""A capture's frames, and of them its fetches."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from schemas.wire.apis import API_KEYS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.message import Message
 from tests.unit.wire.reference import Struct, default, encode, lay_in_arena
-from udfs.arrow import array_of
-from udfs.capture.chunks import frames
+from udfs.capture.chunks import Frames
+from udfs.capture.held_packets import held
 from udfs.capture.index import index_capture
-from udfs.capture.packets import read_packets
+from udfs.capture.packet_store import Memory, PacketStore
 from udfs.facts.bodies import Bodies, find_response_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.names import Names
@@ -29,7 +27,7 @@ from udfs.wire.kernel import kernel
 from udfs.wire.layout import is_in
 
 FETCH = API_KEYS["FETCH"]
-RANGE_BYTES, BATCH_BYTES, EVERYTHING = 32 << 20, 8 << 20, 1 << 40
+EVERYTHING = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -90,14 +88,12 @@ def find_request_bodies(arena: Bytes, starts: Ints, ends: Ints, apis: Shorts, bo
         bodies[i], versions[i] = body, version
 
 
-def packets(capture: Path) -> list[pa.RecordBatch]:
-    """The capture's packets, those of a connection together and in their order, as Spark hands them to a worker."""
-    index = index_capture(str(capture), range_bytes=RANGE_BYTES, buckets=1)
-    read = (b for part in index.ranges for b in read_packets(part, file_no=0, buckets=1, batch_bytes=BATCH_BYTES))
-    packets = pa.Table.from_batches(read)
-    connection: pa.Array[Any] = packets["connection"].combine_chunks()
-    by_connection = np.argsort(connection.dictionary_encode().indices.to_numpy(), kind="stable")
-    return packets.take(array_of(by_connection)).to_batches()
+def frames_of(capture: Path) -> Frames:
+    """All frames of a capture."""
+    store = PacketStore(Memory(EVERYTHING))
+    index_capture(str(capture), range_bytes=EVERYTHING, buckets=1, parsed=store.add)
+    packets = held([store.content], in_order=True)
+    return packets.frames(range(len(packets.content.endpoints)))
 
 
 def full_fetches(partitions: int, version: int) -> list[FetchFrames]:
@@ -128,16 +124,15 @@ def with_defaults(message: Message, path: str = "") -> Struct:
 
 def fetches(capture: Path) -> list[FetchFrames]:
     """A capture's Fetch requests that were answered whole, and those answers."""
-    found = []
-    for chunk in frames(packets(capture), rows=EVERYTHING, payload_bytes=EVERYTHING):
-        exchanges: Exchanges = exchanges_of(chunk, "", Names())
-        which, _ = response_bodies(exchanges, exchanges.of_api(FETCH))
-        if len(which):
-            asked, answered = (
-                (start, start + of("size")[which])
-                for of in (exchanges.of_request, exchanges.of_response)
-                for start in (of("start")[which],)
-            )
-            found.append(FetchFrames(FETCH_REQUEST, chunk.arena, *asked, *asked))
-            found.append(FetchFrames(FETCH_RESPONSE, chunk.arena, *answered, *asked))
-    return found
+    chunk = frames_of(capture)
+    exchanges: Exchanges = exchanges_of(chunk, "", Names())
+    which, _ = response_bodies(exchanges, exchanges.of_api(FETCH))
+    asked, answered = (
+        (start, start + of("size")[which])
+        for of in (exchanges.of_request, exchanges.of_response)
+        for start in (of("start")[which],)
+    )
+    return [
+        FetchFrames(FETCH_REQUEST, chunk.arena, *asked, *asked),
+        FetchFrames(FETCH_RESPONSE, chunk.arena, *answered, *asked),
+    ]

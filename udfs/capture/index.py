@@ -19,7 +19,7 @@ from udfs.capture.storage import ByteStream, HashedFile, StreamWindow, open_stor
 from udfs.capture.tally import PacketCounts, Tally
 
 READ_BYTES = 1 << 16
-WINDOW_BYTES = 1 << 20
+WINDOW_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, eq=False)
