@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -97,7 +97,8 @@ def _rows(values: Values) -> int:
 def nulls_besides(table: Table, given: Iterable[str], rows: int) -> dict[str, pa.Array[Any]]:
     """The columns of the table that are not given, all null."""
     there = set(given)
-    return {f.name: pa.nulls(rows, f.type) for f in arrow_schema(table) if f.name not in there}
+    nulls = cache(partial(pa.nulls, rows))
+    return {f.name: nulls(f.type) for f in arrow_schema(table) if f.name not in there}
 
 
 def _cast(values: Values, kind: pa.DataType) -> pa.Array[Any]:

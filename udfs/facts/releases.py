@@ -11,7 +11,7 @@ from schemas.wire.releases import BROKERS_ONLY, MARKS
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.messages import Messages
 from udfs.facts.metadata import entry_rows
-from udfs.wire.arrays import Bools, Ints
+from udfs.wire.arrays import Ints
 from udfs.wire.messages import Decoded
 
 UNKNOWN = -1
@@ -30,13 +30,23 @@ def newest_marks(decoded: Decoded, responses: int) -> Ints:
     """By response the place in MARKS of the newest that it bears, or UNKNOWN; int64[responses]."""
     offered = decoded.levels["api_keys"]
     api_key, version = offered.column("api_key"), offered.column("max_version")
-
-    def bears(key: int, least: int) -> Bools:
-        found: Bools = np.bincount(offered.parent[(api_key == key) & (version >= least)], minlength=responses) > 0
-        return found
-
+    key = np.where((api_key >= 0) & (api_key < NO_MARK), api_key, NO_MARK)
     newest = np.full(responses, UNKNOWN)
+    np.maximum.at(newest, offered.parent, NEWEST[key, np.clip(version, NO_VERSION, NEWEST_VERSION)])
+    is_broker = np.bincount(offered.parent[api_key == BROKERS_ONLY], minlength=responses) > 0
+    return np.where(is_broker, newest, UNKNOWN)
+
+
+def newest_by_offer() -> Ints:
+    """By API key and newest version offered the place in MARKS of the newest mark that this bears, or UNKNOWN. The last
+    row is of keys, the last column of versions, that bear none.
+    """
+    newest = np.full((NO_MARK + 1, NEWEST_VERSION + 2), UNKNOWN)
     for place, mark in enumerate(MARKS):
-        newest[bears(mark.api_key, mark.version)] = place
-    newest[~bears(BROKERS_ONLY, 0)] = UNKNOWN
+        newest[mark.api_key, mark.version : NO_VERSION] = place
     return newest
+
+
+NO_MARK = 1 + max(mark.api_key for mark in MARKS)
+NEWEST_VERSION, NO_VERSION = max(mark.version for mark in MARKS), -1
+NEWEST = newest_by_offer()

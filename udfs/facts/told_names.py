@@ -78,10 +78,10 @@ def _rows(what: str, server: Any, name: Any, told: Any = None, first: Any = None
     """Rows of TOLD; what is not given is empty, and of no time."""
     n = len(name)
     columns = [
-        pa.array([what] * n, pa.string()),
+        pa.repeat(what, n),
         server,
         name,
-        pa.array([""] * n, pa.string()) if told is None else told,
+        pa.repeat("", n) if told is None else told,
         pa.nulls(n, pa.int64()) if first is None else first,
         pa.nulls(n, pa.int64()) if last is None else last,
     ]
