@@ -92,7 +92,7 @@ def distinct(rows: pa.Table) -> pa.Table:
     """Of rows without a null in their text the distinct ones, those of an id with its first and last time."""
     whole = rows.filter(compute.and_(compute.is_valid(rows["name"]), compute.is_valid(rows["told"])))
     is_id = compute.equal(whole["what"], SHOWN_ID)
-    ids = whole.filter(is_id).group_by(["what", "server", "name", "told"])
+    ids = whole.filter(is_id).group_by(["what", "server", "name", "told"], use_threads=False)
     told = ids.aggregate([("first", "min"), ("last", "max")]).rename_columns(TOLD.names)
-    others = whole.filter(compute.invert(is_id)).group_by(TOLD.names).aggregate([])
+    others = whole.filter(compute.invert(is_id)).group_by(TOLD.names, use_threads=False).aggregate([])
     return pa.concat_tables([told, others.select(TOLD.names)]).cast(TOLD)
