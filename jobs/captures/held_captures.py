@@ -16,7 +16,9 @@ import pyarrow as pa
 from jobs.captures.capture_index import BUCKETS, check_faults, index_file
 from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_rows import packets_of
+from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.names import learn_names
+from jobs.terminal.screen import with_rest
 from schemas.tables.table import Table
 from udfs.capture.compression import unpacked_bytes
 from udfs.capture.frame_dump import MAGICS
@@ -111,8 +113,9 @@ def hold_captures(
     logs = [index.path for index in plan.indexes if index.format == REQUEST_LOG]
     if logs:
         raise CaptureError(
-            f"{', '.join(logs)}: open_capture reads packets and frames; have `./spark-submit.sh ingest` read request "
-            "logs into a lake, with captures of the same traffic or without."
+            f"{', '.join(with_rest(logs[:MOST_NAMED], len(logs)))}: open_capture reads packets and frames; leave "
+            "request logs out, or have `./spark-submit.sh ingest` read them into a lake, with captures of the same "
+            "traffic or without."
         )
     placed = [_placed(plan, file_no, read[index.path].packets) for file_no, index in enumerate(plan.indexes)]
     return HeldCaptures(plan, held(placed, in_order=plan.in_order), pseudonyms, records, threads)
