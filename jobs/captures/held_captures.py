@@ -28,7 +28,7 @@ from udfs.capture.packet_store import Content, Memory, PacketStore
 from udfs.capture.points import ALONE
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import AlienError, CaptureError
-from udfs.facts.arrow_tables import arrow_schema, plain
+from udfs.facts.arrow_tables import arrow_schema, cut_rows, plain
 from udfs.facts.asked_records import Asked
 from udfs.facts.build import Carried, tables_of
 from udfs.facts.known_names import Names, with_names
@@ -85,7 +85,7 @@ class HeldCaptures:
         for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
             if batch.num_rows and table in wanted:
                 called = batch if self.pseudonyms is None else self.pseudonyms.of_rows(table, batch)
-                rows[table].append(plain(called))
+                rows[table] += map(plain, cut_rows(called))
         return Part(rows, told_names((table, batch) for table in TOLD_BY for batch in rows.get(table, ())))
 
 
@@ -105,7 +105,11 @@ def hold_captures(
     """
     memory = Memory(most_bytes)
     with ThreadPoolExecutor(threads) as pool:
-        files = list(pool.map(partial(_read, memory), map(str, captures)))
+        try:
+            files = list(pool.map(partial(_read, memory), map(str, captures)))
+        except KeyboardInterrupt:
+            memory.close()  # or files that are being read would be, to their ends
+            raise
     faults = sorted({file.fault for file in files if file.fault is not None})
     check_faults(faults, [file.index.format for file in files if file.index is not None], len(files))
     read = {file.index.path: file for file in files if file.index is not None}

@@ -159,6 +159,10 @@ class Memory:
         self._taken = 0
         self._lock = Lock()
 
+    def close(self) -> None:
+        """Have nothing more, not even nothing, taken."""
+        self.most_bytes = -1
+
     def take(self, size: int) -> None:
         """Count so many bytes more. Raises CaptureError where that is more than may be."""
         with self._lock:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from jobs.captures import held_captures
 from jobs.open_capture import TABLES, OpenCapture, open_capture
+from schemas.wire.declared import FETCH
 from tests.unit.capture.capture_files import (
     NUMBERS_OF_PACKETS,
     by_clock,
@@ -20,10 +24,13 @@ from tests.unit.capture.capture_files import (
     store,
     without,
 )
+from tests.unit.capture.conversations import OPENING, asks, batch, packets
 from tests.unit.capture.frame_dumps import dumped, write_parquet
 from tests.unit.capture.logged import heartbeat
+from tests.unit.facts.brokers import asked
+from udfs.capture.packet_store import Memory
 from udfs.errors import ArgumentError, CaptureError
-from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.arrow_tables import PACKED_ROWS, arrow_schema
 
 OF_FILES = {"capture_id", *NUMBERS_OF_PACKETS}
 OF_PACKETS = {*OF_FILES, "request_first_time", "response_first_time"}
@@ -163,12 +170,45 @@ def test_cores_are_counted_where_the_system_does_not_tell_which_may_be_used(
     assert open_capture(capture_file).held.threads == os.cpu_count()
 
 
+def test_files_that_are_being_read_are_left_when_the_user_interrupts(
+    capture_file: Path, plain_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, reads = list[str](), Event()
+
+    def read(memory: Memory, path: str) -> None:
+        if path == str(capture_file):
+            reads.wait()
+            raise KeyboardInterrupt
+        reads.set()
+        until = monotonic() + 10
+        try:
+            while monotonic() < until:
+                memory.take(0)
+        except CaptureError:
+            left.append(path)
+
+    monkeypatch.setattr(held_captures, "_read", read)
+    with pytest.raises(KeyboardInterrupt):
+        open_capture(capture_file, plain_file, threads=2)
+    assert left == [str(plain_file)]
+
+
 def test_a_file_larger_than_memory_is_refused_for_what_it_holds(plain_file: Path, tmp_path: Path) -> None:
     large = tmp_path / "large.pcap"
     large.write_bytes(plain_file.read_bytes())
     os.truncate(large, 1 << 40)  # takes no room
     with pytest.raises(CaptureError, match="more than 1,000 bytes of memory"):
         open_capture(large, most_bytes=1_000)
+
+
+def test_rows_come_so_many_at_a_time_that_the_longest_texts_of_each_fit(tmp_path: Path) -> None:
+    """Each partition of a fetch bears the client's id: a hostile one of 1 MB asks for more than a column may have."""
+    partitions = [{"partition": n} for n in range(PACKED_ROWS + 1)]
+    fetch = asked(FETCH.request, 4, 1, topics=[{"topic": b"orders", "partitions": partitions}])
+    dump = write_parquet(tmp_path / "wide.parquet", dumped([batch(packets([*OPENING, asks(fetch)]))]))
+    found = open_capture(dump).rows("fetch_partitions")
+    assert found.num_rows == PACKED_ROWS + 1
+    assert max(rows.num_rows for rows in found.to_batches()) <= PACKED_ROWS
 
 
 def test_what_cannot_be_opened_is_told(capture: OpenCapture, capture_file: Path, tmp_path: Path) -> None:
