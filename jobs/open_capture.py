@@ -55,13 +55,15 @@ class OpenCapture:
         return capture_rows(self.held.plan, decoder(self.held.pseudonyms, self.held.records), {})
 
     def rows(self, table: str) -> pa.Table:
-        """The rows of a silver table in no order, as docs/tables.md tells them and `ingest` writes them; no gate looks
-        at them. Raises ArgumentError for a table that is not made of packets alone.
+        """The rows of a silver table in no order: those that `ingest` writes, before a gate looks at them, as
+        docs/tables.md describes them. Raises ArgumentError for a table that is not made of packets alone.
         """
         return self.tables(table)[table]
 
     def tables(self, *names: str) -> Mapping[str, pa.Table]:
-        """The rows of several tables by name, for which the packets are decoded once; of all where none is named."""
+        """The rows of several tables by name, of all if none is named. The packets are decoded once for all of them, at
+        each call. Raises ArgumentError as `rows` does.
+        """
         known = tuple(TABLES)
         unknown = sorted({str(name) for name in names if name not in known})
         if unknown:
@@ -84,10 +86,11 @@ def open_capture(
 
     pseudonymise: a key file, as that of --pseudonymise.
     records: learn of the records in batches what `ingest` does for a replay of batch_split.
-    threads: how many work at a time, a core each if not told; the rows do not depend on it.
-    most_bytes: of memory that packets may take; what is made of them takes several times as much.
+    threads: how many work at a time, as many as there are cores if None; the rows do not depend on it.
+    most_bytes: how much memory packets may take; what is made of them takes several times as much.
 
-    Raises ArgumentError, CaptureError and SetupError as the job does.
+    Raises ArgumentError for arguments of a wrong kind and names that lead to nothing, CaptureError for files that
+    cannot be read or take too much memory, and SetupError where the kernels cannot be compiled.
     """
     paths = resolve_captures(_names(captures))
     workers = _cores() if threads is None else _whole_number("threads", threads)
