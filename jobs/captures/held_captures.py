@@ -55,7 +55,7 @@ class Part(NamedTuple):
     told: pa.Table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldCaptures:
     """A planned capture set and all its packets.
 

@@ -149,6 +149,10 @@ def test_a_notebook_shows_how_much_a_capture_holds_and_that_files_are_damaged(
     assert repr(found) == f"<capture {found.capture_id}: 4,231 packets of 1 file; {damage}>"
 
 
+def test_nothing_of_the_traffic_is_shown(capture: OpenCapture) -> None:
+    assert "payload=" not in repr(vars(capture))
+
+
 def test_captures_that_are_opened_are_distinct_things(capture: OpenCapture, capture_file: Path) -> None:
     assert len({capture, capture, open_capture(capture_file)}) == 2
 
