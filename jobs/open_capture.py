@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from jobs.captures.capture_rows import capture_rows
 from jobs.captures.held_captures import HeldCaptures, hold_captures
 from jobs.captures.inputs import resolve_captures
 from jobs.captures.pseudonym_key import pseudonyms_by
+from jobs.report_page.wording import counted
 from jobs.session.kernels import compiling
 from jobs.version import decoder
 from schemas.tables.silver import DECODED
@@ -28,11 +30,19 @@ TABLES = {table.name: table for table in DECODED}
 MOST_BYTES = 1 << 30
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class OpenCapture:
     """Files that are one capture set, their packets held in memory."""
 
     held: HeldCaptures
+
+    def __repr__(self) -> str:
+        """What a notebook shows of it: how much it holds, and where to look if files are damaged."""
+        indexes = self.held.plan.indexes
+        packets = sum(index.counts.packets for index in indexes)
+        faults = sum(len(index.faults) for index in indexes)
+        told = f"; {counted(faults, 'fault')} of files, which `files` tells" if faults else ""
+        return f"<capture {self.capture_id}: {counted(packets, 'packet')} of {counted(len(indexes), 'file')}{told}>"
 
     @property
     def capture_id(self) -> str:
@@ -45,17 +55,22 @@ class OpenCapture:
         return capture_rows(self.held.plan, decoder(self.held.pseudonyms, self.held.records), {})
 
     def rows(self, table: str) -> pa.Table:
-        """The rows of a silver table in no order, as docs/tables.md tells them and `ingest` writes them; no gate looks
-        at them. Raises ArgumentError for a table that is not made of packets alone.
+        """The rows of a silver table in no order: those that `ingest` writes, before a gate looks at them, as
+        docs/tables.md describes them. Raises ArgumentError for a table that is not made of packets alone.
         """
         return self.tables(table)[table]
 
     def tables(self, *names: str) -> Mapping[str, pa.Table]:
-        """The rows of several tables by name, for which the packets are decoded once; of all where none is named."""
-        unknown = sorted(set(names) - set(TABLES))
+        """The rows of several tables by name, of all if none is named. The packets are decoded once for all of them, at
+        each call. Raises ArgumentError as `rows` does.
+        """
+        known = tuple(TABLES)
+        unknown = sorted({str(name) for name in names if name not in known})
         if unknown:
-            known = ", ".join(TABLES)
-            raise ArgumentError(f"open_capture: there are no rows of {', '.join(unknown)}; there are those of {known}")
+            raise ArgumentError(
+                f"open_capture: there are no rows of {', '.join(unknown)}; there are those of {', '.join(known)}, "
+                "named one by one, and those of captures in `files`"
+            )
         return {table.name: rows for table, rows in self.held.rows([TABLES[n] for n in names or TABLES]).items()}
 
 
@@ -71,16 +86,43 @@ def open_capture(
 
     pseudonymise: a key file, as that of --pseudonymise.
     records: learn of the records in batches what `ingest` does for a replay of batch_split.
-    threads: how many work at a time, a core each if not told; the rows do not depend on it.
-    most_bytes: of memory that packets may take; what is made of them takes several times as much.
+    threads: how many work at a time, as many as there are cores if None; the rows do not depend on it.
+    most_bytes: how much memory packets may take; what is made of them takes several times as much.
 
-    Raises ArgumentError, CaptureError and SetupError as the job does.
+    Raises ArgumentError for arguments of a wrong kind and names that lead to nothing, CaptureError for files that
+    cannot be read or take too much memory, and SetupError where the kernels cannot be compiled.
     """
-    if threads is not None and threads < 1:
-        raise ArgumentError(f"open_capture: threads must be 1 or more, got {threads}")
-    pseudonyms = pseudonyms_by(pseudonymise)
-    paths = resolve_captures(map(str, captures))
+    paths = resolve_captures(_names(captures))
+    workers = _cores() if threads is None else _whole_number("threads", threads)
+    memory = _whole_number("most_bytes", most_bytes)
+    key_file = None if pseudonymise is None else _path("pseudonymise", pseudonymise)
+    pseudonyms = pseudonyms_by(key_file, "open_capture: pseudonymise")
     with compiling(()):
         pass
-    cores = len(os.sched_getaffinity(0))
-    return OpenCapture(hold_captures(paths, pseudonyms, Asked() if records else None, threads or cores, most_bytes))
+    return OpenCapture(hold_captures(paths, pseudonyms, Asked() if records else None, workers, memory))
+
+
+def _names(captures: tuple[object, ...]) -> list[str]:
+    if not captures:
+        raise ArgumentError("open_capture: no captures given; name files, folders, patterns or URIs")
+    return [_path("a capture", capture) for capture in captures]
+
+
+def _path(what: str, value: object) -> str:
+    """The path or URI with ~ as the home folder, as a shell would have it."""
+    if not isinstance(value, (str, Path)):
+        several = "; give several one by one: open_capture(*PATHS)" if isinstance(value, (list, tuple, set)) else ""
+        kind = type(value).__name__  # the value may be a key
+        raise ArgumentError(f"open_capture: {what} must be a path, as text or a Path, got {kind}{several}")
+    return os.path.expanduser(value)
+
+
+def _whole_number(name: str, value: object) -> int:
+    if not isinstance(value, Integral) or value < 1:
+        raise ArgumentError(f"open_capture: {name} must be a whole number, 1 or more, got {value!r}")
+    return int(value)
+
+
+def _cores() -> int:
+    """How many this process may use, where the system tells: macOS does not."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -16,7 +16,9 @@ import pyarrow as pa
 from jobs.captures.capture_index import BUCKETS, check_faults, index_file
 from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_rows import packets_of
+from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.names import learn_names
+from jobs.terminal.screen import with_rest
 from schemas.tables.table import Table
 from udfs.capture.compression import unpacked_bytes
 from udfs.capture.frame_dump import MAGICS
@@ -26,7 +28,7 @@ from udfs.capture.packet_store import Content, Memory, PacketStore
 from udfs.capture.points import ALONE
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import AlienError, CaptureError
-from udfs.facts.arrow_tables import arrow_schema, plain
+from udfs.facts.arrow_tables import arrow_schema, cut_rows, plain
 from udfs.facts.asked_records import Asked
 from udfs.facts.build import Carried, tables_of
 from udfs.facts.known_names import Names, with_names
@@ -53,7 +55,7 @@ class Part(NamedTuple):
     told: pa.Table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldCaptures:
     """A planned capture set and all its packets.
 
@@ -83,7 +85,7 @@ class HeldCaptures:
         for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
             if batch.num_rows and table in wanted:
                 called = batch if self.pseudonyms is None else self.pseudonyms.of_rows(table, batch)
-                rows[table].append(plain(called))
+                rows[table] += map(plain, cut_rows(called))
         return Part(rows, told_names((table, batch) for table in TOLD_BY for batch in rows.get(table, ())))
 
 
@@ -103,7 +105,11 @@ def hold_captures(
     """
     memory = Memory(most_bytes)
     with ThreadPoolExecutor(threads) as pool:
-        files = list(pool.map(partial(_read, memory), map(str, captures)))
+        try:
+            files = list(pool.map(partial(_read, memory), map(str, captures)))
+        except KeyboardInterrupt:
+            memory.close()  # or files that are being read would be, to their ends
+            raise
     faults = sorted({file.fault for file in files if file.fault is not None})
     check_faults(faults, [file.index.format for file in files if file.index is not None], len(files))
     read = {file.index.path: file for file in files if file.index is not None}
@@ -111,8 +117,9 @@ def hold_captures(
     logs = [index.path for index in plan.indexes if index.format == REQUEST_LOG]
     if logs:
         raise CaptureError(
-            f"{', '.join(logs)}: open_capture reads packets and frames; have `./spark-submit.sh ingest` read request "
-            "logs into a lake, with captures of the same traffic or without."
+            f"{', '.join(with_rest(logs[:MOST_NAMED], len(logs)))}: open_capture reads packets and frames; leave "
+            "request logs out, or have `./spark-submit.sh ingest` read them into a lake, with captures of the same "
+            "traffic or without."
         )
     placed = [_placed(plan, file_no, read[index.path].packets) for file_no, index in enumerate(plan.indexes)]
     return HeldCaptures(plan, held(placed, in_order=plan.in_order), pseudonyms, records, threads)

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from stat import S_ISDIR
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -68,17 +69,26 @@ def checked_zone(zone: str | None) -> str:
 
 
 def _paths(name: str, faults: list[str]) -> list[Path]:
-    path = Path(name)
-    if path.is_dir():
-        found = {entry: _is_capture(str(entry)) for entry in sorted(path.iterdir()) if entry.is_file()}
-        inside = [entry for entry, is_capture in found.items() if is_capture]
-        if not inside:
-            faults.append(_empty(name))
-        _tell_left_out(name, [entry.name for entry, is_capture in found.items() if not is_capture])
-        return inside
-    # A file may have [ or * in its own name, so it is looked for as written first.
-    if path.exists():
-        return [path]
+    try:
+        mode = Path(name).stat().st_mode
+        return _in_folder(name, faults) if S_ISDIR(mode) else [Path(name)]
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return _matching(name, faults)  # last, for a file may have [ or * in its own name
+    except OSError as error:
+        faults.append(f"{name}: cannot be read ({error.strerror}). Check the path and that you may read it.")
+        return []
+
+
+def _in_folder(name: str, faults: list[str]) -> list[Path]:
+    found = {entry: _is_capture(str(entry)) for entry in sorted(Path(name).iterdir()) if entry.is_file()}
+    inside = [entry for entry, is_capture in found.items() if is_capture]
+    if not inside:
+        faults.append(_empty(name))
+    _tell_left_out(name, [entry.name for entry, is_capture in found.items() if not is_capture])
+    return inside
+
+
+def _matching(name: str, faults: list[str]) -> list[Path]:
     matched = [Path(match) for match in glob.glob(name, recursive=True) if Path(match).is_file()]
     if not matched:
         faults.append(_nothing(name))

@@ -10,20 +10,21 @@ from udfs.facts.pseudonyms import Pseudonyms
 FEWEST_BYTES = 16
 
 
-def pseudonyms_by(path: str | None) -> Pseudonyms | None:
+def pseudonyms_by(path: str | None, asked_by: str = "--pseudonymise") -> Pseudonyms | None:
     """The pseudonyms under the key in a file, its last line end left out; None where no file is named.
 
-    Raises ArgumentError where the file cannot be read or the key is too short to keep a name from being guessed.
+    asked_by: the argument that names it. Raises ArgumentError where the file cannot be read or the key is too short to
+    keep a name from being guessed.
     """
     if path is None:
         return None
     try:
         key = Path(path).read_bytes().rstrip(b"\r\n")
     except OSError as fault:
-        raise ArgumentError(f"--pseudonymise {path}: {fault.strerror}; name a file that holds a secret key") from fault
+        raise ArgumentError(f"{asked_by} {path}: {fault.strerror}; name a file that holds a secret key") from fault
     if len(key) < FEWEST_BYTES:
         raise ArgumentError(
-            f"--pseudonymise {path}: the key has {len(key)} bytes, expected at least {FEWEST_BYTES}; "
+            f"{asked_by} {path}: the key has {len(key)} bytes, expected at least {FEWEST_BYTES}; "
             f"`openssl rand -hex 32 > {path}` makes one"
         )
     return Pseudonyms(key)

@@ -33,7 +33,7 @@ NO_SAMPLE = PacketSample(np.empty(0, np.uint64), np.empty(0, np.int64))
 
 
 @kernel
-def fingerprint(chunk: Bytes, header: int, payload: int, direction: int, connection: Bytes) -> np.uint64:
+def fingerprint(chunk: Bytes, header: int, options_end: int, direction: int, connection: Bytes) -> np.uint64:
     """A hash of what a TCP packet has wherever it is captured: endpoints, sequence and acknowledgement number, options.
 
     Options have the time stamps by which a retransmission differs (RFC 7323). Left out is what a network card changes:
@@ -41,7 +41,7 @@ def fingerprint(chunk: Bytes, header: int, payload: int, direction: int, connect
     """
     digest = digest_on(SEED ^ np.uint64(direction), connection, 0, CONNECTION_BYTES)
     digest = digest_on(digest, chunk, header + 4, header + 12)
-    return mixed(digest_on(digest, chunk, header + TCP_HEADER, payload))
+    return mixed(digest_on(digest, chunk, header + TCP_HEADER, options_end))
 
 
 @kernel
@@ -65,7 +65,9 @@ def know_again(
         tcp, time = tcp_packets[i], packets[i]["ts_ns"]
         if not tcp["kept"]:
             continue
-        digest = fingerprint(chunk, tcp["header_offset"], tcp["payload_offset"], tcp["direction"], connections[i])
+        captured_to = packets[i]["offset"] + packets[i]["captured"]  # a snaplen may cut the options
+        options_end = min(tcp["payload_offset"], captured_to)
+        digest = fingerprint(chunk, tcp["header_offset"], options_end, tcp["direction"], connections[i])
         if digest < limit and time != 0:
             digests[chosen], times[chosen] = digest, time
             chosen += 1

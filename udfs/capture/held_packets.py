@@ -21,7 +21,7 @@ PACKET_COST_BYTES = 256
 _FIELDS = dict.fromkeys((name for name in HELD_PACKET.names or () if name != "sort_time"), 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class HeldPackets:
     """Packets, and which of them are each connection's.
 

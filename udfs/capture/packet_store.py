@@ -155,19 +155,23 @@ class Memory:
     """Bytes that the packets of a set may take, whatever files they are in."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
+        self.most_bytes = most_bytes
         self._taken = 0
         self._lock = Lock()
+
+    def close(self) -> None:
+        """Have nothing more, not even nothing, taken."""
+        self.most_bytes = -1
 
     def take(self, size: int) -> None:
         """Count so many bytes more. Raises CaptureError where that is more than may be."""
         with self._lock:
             self._taken += size
-        if self._taken > self._most:
+        if self._taken > self.most_bytes:
             raise CaptureError(
-                f"The packets take more than {self._most:,} bytes of memory, the most_bytes of open_capture. Allow it "
-                "more, if this machine has as much several times over, or have `./spark-submit.sh ingest` read the "
-                "files, which may be of any size."
+                f"The packets take more than {self.most_bytes:,} bytes of memory, the most_bytes of open_capture. "
+                "Allow it more, if this machine has as much several times over, or have `./spark-submit.sh ingest` "
+                "read the files, which may be of any size."
             )
 
 
@@ -177,10 +181,11 @@ class PacketStore:
     def __init__(self, memory: Memory, file_bytes: int = 0) -> None:
         """file_bytes: size of the file, by which room is made for what it may hold; more is made as needed."""
         self._memory = memory
+        room = min(file_bytes, memory.most_bytes)
         # The system gives memory when it is first written to.
         self._stored = Stored(
-            packets=np.empty(file_bytes // PACKET_BYTES, HELD_PACKET),
-            payload=np.empty(file_bytes, np.uint8),
+            packets=np.empty(room // PACKET_BYTES, HELD_PACKET),
+            payload=np.empty(room, np.uint8),
             endpoints=np.empty((0, CONNECTION_BYTES), np.uint8),
             amounts=np.empty((0, 2), np.int64),
             slots=np.full(1, EMPTY),

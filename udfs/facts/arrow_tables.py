@@ -46,7 +46,7 @@ Values: TypeAlias = "pa.Array[Any] | npt.NDArray[np.generic] | Picked"
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
 PACKED = pa.schema(_PACKED)
 PACKED_ROWS = 50_000
-"""Most rows of a table in one row of PACKED."""
+"""Most rows of a table in one row of PACKED: with texts as long as Kafka's may be, a column is within Arrow's 2 GiB."""
 PACKED_TOGETHER = 10_000
 """Rows of a table that small batches are held for, until they are packed together."""
 HELD_BYTES = 16 << 20
@@ -113,12 +113,15 @@ def _cast(values: Values, kind: pa.DataType) -> pa.Array[Any]:
 
 def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The batch as rows of PACKED, each with at most PACKED_ROWS of its rows."""
-    for first in range(0, batch.num_rows, PACKED_ROWS):
-        packed: list[pa.Array[Any]] = [
-            pa.array([table.name], pa.string()),
-            pa.array([stream_of(batch.slice(first, PACKED_ROWS))], pa.binary()),
-        ]
+    for rows in cut_rows(batch):
+        packed: list[pa.Array[Any]] = [pa.array([table.name], pa.string()), pa.array([stream_of(rows)], pa.binary())]
         yield pa.RecordBatch.from_arrays(packed, schema=PACKED)
+
+
+def cut_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch, at most PACKED_ROWS at a time."""
+    for first in range(0, batch.num_rows, PACKED_ROWS):
+        yield batch.slice(first, PACKED_ROWS)
 
 
 def stream_of(batch: pa.RecordBatch) -> bytes:

@@ -57,9 +57,11 @@ def new_session(capacity: int) -> Session:
     slots = 8
     while slots < 2 * capacity:
         slots *= 2
+    state = np.zeros(6, np.int64)
+    state[GENERATION] = 1  # which no slot has as its stamp
     return Session(
         np.zeros(capacity, ENTRY), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
-        np.empty(slots, np.int64), np.zeros(slots, np.int64), np.zeros(6, np.int64),
+        np.empty(slots, np.int64), np.zeros(slots, np.int64), state,
     )  # fmt: skip
 
 
@@ -131,7 +133,6 @@ def clear_marks(session: Session) -> None:
 def resized(session: Session, capacity: int) -> Session:
     """The same session with room for `capacity` more partitions."""
     larger = new_session(session.state[ORDERED] + capacity)
-    larger.state[GENERATION] = 1
     for position in range(session.state[ORDERED]):
         old = session.entries[session.order[position]]
         index, _ = entry_of(larger, old.topic, old.partition)

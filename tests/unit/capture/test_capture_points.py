@@ -218,3 +218,14 @@ def test_files_without_times_keep_their_order(tmp_path: Path) -> None:
     indexes = in_time_order([index_capture(str(p), range_bytes=1 << 30, buckets=1) for p in (unstamped, stamped)])
     assert [Path(index.path).name for index in indexes] == ["stamped", "a"]
     assert [order.point for order in file_orders(indexes)] == [0, 0]
+
+
+def test_a_packet_cut_in_its_options_is_told_by_nothing_that_lies_behind_it(tmp_path: Path) -> None:
+    whole = ethernet(ipv4(tcp(b"kafka", options=bytes(range(12)))))
+    cut = Packet(whole[: -len(b"kafka") - 4], original=len(whole))
+    digests = []
+    for n in range(2):
+        other = Packet(ethernet(ipv4(tcp(b"kafka", seq=7 + n))), seconds=1_700_000_001 + n)
+        index = index_capture(str(store(tmp_path / f"{n}.pcap", 1, [cut, other])), range_bytes=1 << 30, buckets=1)
+        digests.append(set(index.sample.digests.tolist()))
+    assert len(digests[0] & digests[1]) == 1

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.facts.session_model import Fetch, Got, Partition, Row, Want, followed, modelled
+from udfs.facts.held_session import GENERATION, new_session
 
 A, B, C, D = (1, 0), (1, 1), (2, 0), (2, 1)
 OPENED = Fetch((0, 0), (Want(A), Want(B), Want(C)), answer=(9, 0), gets=(Got(A), Got(B), Got(C)))
@@ -125,6 +126,16 @@ def test_a_session_opened_before_the_capture_is_followed_as_far_as_it_shows() ->
     assert read_order(rows, 1) == [A, B]
 
 
+def test_a_new_session_holds_no_partition() -> None:
+    session = new_session(3)
+    assert not (session.stamps == session.state[GENERATION]).any()
+
+
+def test_a_connection_may_begin_with_an_epoch_of_no_session() -> None:
+    rows = followed([Fetch((0, 7), (Want(A),), answer=None)])
+    assert [(row.partition, row.is_known) for row in rows] == [(A, False)]
+
+
 def test_a_response_with_a_partition_nobody_wanted_shows_that_the_session_is_not_known() -> None:
     rows = followed([OPENED, Fetch((9, 1), answer=(9, 0), gets=(Got(D, 10),)), Fetch((9, 2), answer=(9, 0))])
     assert [{row.is_known for row in rows if row.fetch == f} for f in range(3)] == [{True}, {False}, {False}]
@@ -159,7 +170,7 @@ def fetch_sequences(draw: st.DrawFn) -> list[Fetch]:
     fetches = []
     for connection in range(draw(st.integers(1, 2))):
         for _ in range(draw(st.integers(1, 9))):
-            session = draw(st.sampled_from([(0, 0), (1, 0), (1, 1), (1, 2), (1, 3), (2, 1), (1, -1)]))
+            session = draw(st.sampled_from([(0, 0), (1, 0), (1, 1), (1, 2), (1, 3), (2, 1), (1, -1), (0, 1)]))
             answer = draw(st.none() | answered)
             got = tuple(draw(gets)) if answer is not None and answer[1] == 0 else ()
             forgets = tuple(draw(st.lists(partitions, max_size=3))) if session[1] > 0 else ()

@@ -111,6 +111,18 @@ def test_a_file_that_cannot_be_opened_is_told(folder: Path, monkeypatch: pytest.
         resolve_captures(["b.pcap"])
 
 
+def test_a_path_that_may_not_be_followed_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    too_long = "a.pcap " * 100
+    with pytest.raises(ArgumentError, match=rf"\n  {too_long}: cannot be read \(File name too long\)"):
+        resolve_captures([too_long])
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(ArgumentError, match=r"\n  closed/\*\.pcap: cannot be read \(Permission denied\)\. Check"):
+        resolve_captures(["closed/*.pcap"])
+
+
 def test_no_captures_at_all_is_told() -> None:
     with pytest.raises(ArgumentError, match="No captures given: name files, folders or patterns with --captures"):
         resolve_captures([])

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from jobs.captures import held_captures
 from jobs.open_capture import TABLES, OpenCapture, open_capture
+from schemas.wire.declared import FETCH
 from tests.unit.capture.capture_files import (
     NUMBERS_OF_PACKETS,
     by_clock,
@@ -17,10 +24,13 @@ from tests.unit.capture.capture_files import (
     store,
     without,
 )
+from tests.unit.capture.conversations import OPENING, asks, batch, packets
 from tests.unit.capture.frame_dumps import dumped, write_parquet
 from tests.unit.capture.logged import heartbeat
+from tests.unit.facts.brokers import asked
+from udfs.capture.packet_store import Memory
 from udfs.errors import ArgumentError, CaptureError
-from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.arrow_tables import PACKED_ROWS, arrow_schema
 
 OF_FILES = {"capture_id", *NUMBERS_OF_PACKETS}
 OF_PACKETS = {*OF_FILES, "request_first_time", "response_first_time"}
@@ -128,18 +138,126 @@ def test_a_capture_without_packets_has_tables_without_rows(tmp_path: Path) -> No
     assert {table.num_rows for table in found.values()} == {0}
 
 
+def test_a_notebook_shows_how_much_a_capture_holds_and_that_files_are_damaged(
+    capture: OpenCapture, plain_file: Path, tmp_path: Path
+) -> None:
+    assert repr(capture) == f"<capture {capture.capture_id}: 4,232 packets of 1 file>"
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(plain_file.read_bytes()[:-1])
+    found = open_capture(cut)
+    damage = "1 fault of files, which `files` tells"
+    assert repr(found) == f"<capture {found.capture_id}: 4,231 packets of 1 file; {damage}>"
+
+
+def test_nothing_of_the_traffic_is_shown(capture: OpenCapture) -> None:
+    assert "payload=" not in repr(vars(capture))
+
+
+def test_captures_that_are_opened_are_distinct_things(capture: OpenCapture, capture_file: Path) -> None:
+    assert len({capture, capture, open_capture(capture_file)}) == 2
+
+
+def test_a_tilde_is_the_home_folder(
+    capture: OpenCapture, capture_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(capture_file, tmp_path / "mixed.pcap.zst")
+    (tmp_path / "key").write_text("0123456789abcdef")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for named in ("~/mixed.pcap.zst", Path("~/mixed.pcap.zst"), "~"):
+        assert open_capture(named, pseudonymise="~/key").capture_id == capture.capture_id
+
+
+def test_cores_are_counted_where_the_system_does_not_tell_which_may_be_used(
+    capture_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert open_capture(capture_file).held.threads == os.cpu_count()
+
+
+def test_files_that_are_being_read_are_left_when_the_user_interrupts(
+    capture_file: Path, plain_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, reads = list[str](), Event()
+
+    def read(memory: Memory, path: str) -> None:
+        if path == str(capture_file):
+            reads.wait()
+            raise KeyboardInterrupt
+        reads.set()
+        until = monotonic() + 10
+        try:
+            while monotonic() < until:
+                memory.take(0)
+        except CaptureError:
+            left.append(path)
+
+    monkeypatch.setattr(held_captures, "_read", read)
+    with pytest.raises(KeyboardInterrupt):
+        open_capture(capture_file, plain_file, threads=2)
+    assert left == [str(plain_file)]
+
+
+def test_a_file_larger_than_memory_is_refused_for_what_it_holds(plain_file: Path, tmp_path: Path) -> None:
+    large = tmp_path / "large.pcap"
+    large.write_bytes(plain_file.read_bytes())
+    os.truncate(large, 1 << 40)  # takes no room
+    with pytest.raises(CaptureError, match="more than 1,000 bytes of memory"):
+        open_capture(large, most_bytes=1_000)
+
+
+def test_rows_come_so_many_at_a_time_that_the_longest_texts_of_each_fit(tmp_path: Path) -> None:
+    """Each partition of a fetch bears the client's id: a hostile one of 1 MB asks for more than a column may have."""
+    partitions = [{"partition": n} for n in range(PACKED_ROWS + 1)]
+    fetch = asked(FETCH.request, 4, 1, topics=[{"topic": b"orders", "partitions": partitions}])
+    dump = write_parquet(tmp_path / "wide.parquet", dumped([batch(packets([*OPENING, asks(fetch)]))]))
+    found = open_capture(dump).rows("fetch_partitions")
+    assert found.num_rows == PACKED_ROWS + 1
+    assert max(rows.num_rows for rows in found.to_batches()) <= PACKED_ROWS
+
+
 def test_what_cannot_be_opened_is_told(capture: OpenCapture, capture_file: Path, tmp_path: Path) -> None:
     log = tmp_path / "requests.log"
     log.write_text(heartbeat(7))
-    with pytest.raises(CaptureError, match=r"requests\.log: open_capture reads packets and frames"):
+    with pytest.raises(CaptureError, match=r"requests\.log: open_capture reads packets and frames; leave request logs"):
         open_capture(log)
     with pytest.raises(ArgumentError, match=r"nowhere\.pcap: there is no such file"):
         open_capture(tmp_path / "nowhere.pcap")
     with pytest.raises(CaptureError, match="more than 1,000 bytes of memory"):
         open_capture(capture_file, most_bytes=1_000)
-    with pytest.raises(ArgumentError, match="threads must be 1 or more, got 0"):
-        open_capture(capture_file, threads=0)
     with pytest.raises(
         ArgumentError, match="no rows of capture_quality, nothing; there are those of connections, exch"
     ):
         capture.tables("nothing", "capture_quality", "exchanges")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({}, "no captures given; name files, folders, patterns or URIs"),
+        ({"captures": [["a.pcap", "b.pcap"]]}, "as text or a Path, got list; give several one by one"),
+        ({"captures": [None]}, "a capture must be a path, as text or a Path, got NoneType$"),
+        ({"captures": [b"a.pcap"]}, "a capture must be a path, as text or a Path, got bytes$"),
+        ({"pseudonymise": b"a key"}, "pseudonymise must be a path, as text or a Path, got bytes$"),
+        ({"threads": 0}, "threads must be a whole number, 1 or more, got 0"),
+        ({"threads": "2"}, "threads must be a whole number, 1 or more, got '2'"),
+        ({"most_bytes": "2 GiB"}, "most_bytes must be a whole number, 1 or more, got '2 GiB'"),
+        ({"pseudonymise": "nowhere"}, "open_capture: pseudonymise nowhere: No such file"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_told(capture_file: Path, arguments: dict[str, Any], told: str) -> None:
+    captures = arguments.pop("captures", [capture_file] if arguments else [])
+    with pytest.raises(ArgumentError, match=told):
+        open_capture(*captures, **arguments)
+
+
+@pytest.mark.parametrize("names", [["exchanges", "connections"], None, "captures"])
+def test_what_names_no_table_is_told(capture: OpenCapture, names: Any) -> None:
+    with pytest.raises(ArgumentError, match="named one by one, and those of captures in `files`"):
+        capture.rows(names)
+
+
+def test_many_request_logs_are_told_in_few_words(tmp_path: Path) -> None:
+    for n in range(7):
+        (tmp_path / f"{n}.log").write_text(heartbeat(n))
+    with pytest.raises(CaptureError, match=r"\.log, 4 more: open_capture reads"):
+        open_capture(tmp_path)
