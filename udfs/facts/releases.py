@@ -33,7 +33,7 @@ def newest_marks(decoded: Decoded, responses: int) -> Ints:
     key = np.where((api_key >= 0) & (api_key < NO_MARK), api_key, NO_MARK)
     newest = np.full(responses, UNKNOWN)
     np.maximum.at(newest, offered.parent, NEWEST[key, np.clip(version, NO_VERSION, NEWEST_VERSION)])
-    is_broker = np.bincount(offered.parent[api_key == BROKERS_ONLY], minlength=responses) > 0
+    is_broker = np.bincount(offered.parent[(api_key == BROKERS_ONLY) & (version >= 0)], minlength=responses) > 0
     return np.where(is_broker, newest, UNKNOWN)
 
 
