@@ -28,7 +28,7 @@ from udfs.capture.packet_store import Content, Memory, PacketStore
 from udfs.capture.points import ALONE
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import AlienError, CaptureError
-from udfs.facts.arrow_tables import arrow_schema, cut_rows, plain
+from udfs.facts.arrow_tables import arrow_schema, plain_rows
 from udfs.facts.asked_records import Asked
 from udfs.facts.build import Carried, tables_of
 from udfs.facts.known_names import Names, with_names
@@ -85,7 +85,7 @@ class HeldCaptures:
         for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
             if batch.num_rows and table in wanted:
                 called = batch if self.pseudonyms is None else self.pseudonyms.of_rows(table, batch)
-                rows[table] += map(plain, cut_rows(called))
+                rows[table] += plain_rows(called)
         return Part(rows, told_names((table, batch) for table in TOLD_BY for batch in rows.get(table, ())))
 
 

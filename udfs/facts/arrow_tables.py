@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.table import Table
-from udfs.arrow import concatenated
+from udfs.arrow import binary_bytes, concatenated
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.number_columns import Picked
 from udfs.time_units import NS_PER_US
@@ -45,8 +45,10 @@ Values: TypeAlias = "pa.Array[Any] | npt.NDArray[np.generic] | Picked"
 
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
 PACKED = pa.schema(_PACKED)
+MOST_TEXT_BYTES = (1 << 31) - 1
+"""Of an Arrow column of texts."""
 PACKED_ROWS = 50_000
-"""Most rows of a table in one row of PACKED: with texts as long as Kafka's may be, a column is within Arrow's 2 GiB."""
+"""Most rows of a table in one row of PACKED: with texts as long as Kafka's may be, a column is no longer than that."""
 PACKED_TOGETHER = 10_000
 """Rows of a table that small batches are held for, until they are packed together."""
 HELD_BYTES = 16 << 20
@@ -163,6 +165,17 @@ def packed_together(
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
     """The rows in one value of the column `rows`, or another IPC stream."""
     yield from map(plain, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
+
+
+def plain_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch as `plain` has them: at once, or cut where their texts might be more than a column holds."""
+    longest = max((_longest(c.dictionary) for c in batch.columns if isinstance(c, pa.DictionaryArray)), default=0)
+    yield from map(plain, [batch] if longest * batch.num_rows <= MOST_TEXT_BYTES else cut_rows(batch))
+
+
+def _longest(texts: pa.Array[Any]) -> int:
+    """Bytes of the longest."""
+    return int(np.diff(binary_bytes(texts)[0]).max(initial=0))
 
 
 def plain(batch: pa.RecordBatch) -> pa.RecordBatch:

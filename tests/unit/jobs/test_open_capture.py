@@ -30,6 +30,7 @@ from tests.unit.capture.logged import heartbeat
 from tests.unit.facts.brokers import asked
 from udfs.capture.packet_store import Memory
 from udfs.errors import ArgumentError, CaptureError
+from udfs.facts import arrow_tables
 from udfs.facts.arrow_tables import PACKED_ROWS, arrow_schema
 
 OF_FILES = {"capture_id", *NUMBERS_OF_PACKETS}
@@ -206,8 +207,11 @@ def test_a_file_larger_than_memory_is_refused_for_what_it_holds(plain_file: Path
         open_capture(large, most_bytes=1_000)
 
 
-def test_rows_come_so_many_at_a_time_that_the_longest_texts_of_each_fit(tmp_path: Path) -> None:
+def test_rows_come_so_many_at_a_time_that_the_longest_texts_of_each_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each partition of a fetch bears the client's id: a hostile one of 1 MB asks for more than a column may have."""
+    monkeypatch.setattr(arrow_tables, "MOST_TEXT_BYTES", PACKED_ROWS * len("127.0.0.1:50000"))
     partitions = [{"partition": n} for n in range(PACKED_ROWS + 1)]
     fetch = asked(FETCH.request, 4, 1, topics=[{"topic": b"orders", "partitions": partitions}])
     dump = write_parquet(tmp_path / "wide.parquet", dumped([batch(packets([*OPENING, asks(fetch)]))]))
