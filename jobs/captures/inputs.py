@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISREG
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -71,12 +71,16 @@ def checked_zone(zone: str | None) -> str:
 def _paths(name: str, faults: list[str]) -> list[Path]:
     try:
         mode = Path(name).stat().st_mode
-        return _in_folder(name, faults) if S_ISDIR(mode) else [Path(name)]
+        if S_ISDIR(mode):
+            return _in_folder(name, faults)
+        if S_ISREG(mode):
+            return [Path(name)]
+        faults.append(f"{name}: is a pipe or a device, and a capture is read twice. Write what it gives into a file.")
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return _matching(name, faults)  # last, for a file may have [ or * in its own name
     except OSError as error:
         faults.append(f"{name}: cannot be read ({error.strerror}). Check the path and that you may read it.")
-        return []
+    return []
 
 
 def _in_folder(name: str, faults: list[str]) -> list[Path]:

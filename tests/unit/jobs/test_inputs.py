@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,13 @@ def test_a_path_that_may_not_be_followed_is_told(folder: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "stat", refuse)
     with pytest.raises(ArgumentError, match=r"\n  closed/\*\.pcap: cannot be read \(Permission denied\)\. Check"):
         resolve_captures(["closed/*.pcap"])
+
+
+def test_a_pipe_is_told_and_not_waited_for(folder: Path) -> None:
+    os.mkfifo("pipe.pcap")
+    for named in ("pipe.pcap", "/dev/null"):
+        with pytest.raises(ArgumentError, match=rf"\n  {named}: is a pipe or a device, and a capture is read twice\."):
+            resolve_captures([named])
 
 
 def test_no_captures_at_all_is_told() -> None:
