@@ -32,7 +32,7 @@ from udfs.capture.frame_rows import dumped_connection
 from udfs.capture.framing import FRAME, SIZE_BYTES
 from udfs.capture.held_packets import held
 from udfs.capture.index import index_capture
-from udfs.capture.packet_store import Content, Memory, PacketStore
+from udfs.capture.packet_store import Memory, PacketStore
 from udfs.capture.packets import read_packets
 from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
@@ -136,24 +136,14 @@ def pcapng() -> bytes:
     )
 
 
-def packets() -> Iterator[pa.RecordBatch]:
-    """The capture's packets, read from a file as captures are."""
+def packets(store: PacketStore) -> Iterator[pa.RecordBatch]:
+    """The capture's packets, read from a file as captures are, and held in `store`, too."""
     for content in (pcapng(), capture()):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "warm-up"
             path.write_bytes(content)
-            for part in index_capture(str(path), range_bytes=1 << 20, buckets=1).ranges:
+            for part in index_capture(str(path), range_bytes=1 << 20, buckets=1, parsed=store.add).ranges:
                 yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
-
-
-def packets_held() -> Content:
-    """The capture's packets, held in memory."""
-    store = PacketStore(Memory(1 << 20))
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(capture())
-        file.flush()
-        index_capture(file.name, range_bytes=1 << 20, buckets=1, parsed=store.add)
-    return store.content
 
 
 def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
@@ -248,9 +238,10 @@ def replay_batch_split() -> None:
 
 def follow_connections() -> None:
     """From a capture file to frames."""
-    for _ in frames(packets()):
+    store = PacketStore(Memory(1 << 20))
+    for _ in frames(packets(store)):
         pass
-    held([packets_held()], in_order=True).frames(range(1))
+    held([store.content], in_order=True).frames(range(1))
     dumped_connection(b"", None, None, 1)
     lack_sizes(pa.array([fetch_request()]))
 

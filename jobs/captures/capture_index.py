@@ -77,13 +77,8 @@ def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.Rec
     for batch in batches:
         files: list[dict[str, Any]] = batch.to_pylist()
         for file in files:
-            content, fault = None, None
-            try:
-                content = pickle.dumps(index_file(file["path"], log_zone))
-            except AlienError as error:
-                content, fault = pickle.dumps(unread_index(file["path"], buckets=BUCKETS)), str(error)
-            except CaptureError as error:
-                fault = str(error)
+            index, fault = index_or_fault(file["path"], log_zone)
+            content = None if index is None else pickle.dumps(index)
             columns: list[pa.Array[Any]] = [
                 pa.array([file["file_no"]], pa.int32()),
                 pa.array([content], pa.binary()),
@@ -92,11 +87,24 @@ def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.Rec
             yield pa.RecordBatch.from_arrays(columns, ["file_no", "content", "fault"])
 
 
-def index_file(path: str, log_zone: str = UTC, parsed: Parsed | None = None) -> CaptureIndex:
-    """Index a frame dump, request log or capture, opened once; only a dump is opened again, by Arrow, which reads it by
-    places of its own. Raises CaptureError where the file is none of them.
+def index_or_fault(
+    path: str, log_zone: str = UTC, parsed: Parsed | None = None
+) -> tuple[CaptureIndex | None, str | None]:
+    """The index of a file and what is wrong with it: one that cannot be read has none, one that is no capture both.
 
     parsed: as that of `index_capture`, for a capture
+    """
+    try:
+        return index_file(path, log_zone, parsed), None
+    except AlienError as error:
+        return unread_index(path, buckets=BUCKETS), str(error)
+    except CaptureError as error:
+        return None, str(error)
+
+
+def index_file(path: str, log_zone: str = UTC, parsed: Parsed | None = None) -> CaptureIndex:
+    """Index a frame dump, request log or capture, opened once; only a dump is opened again, by Arrow, which reads it by
+    places of its own. parsed: as that of `index_capture`. Raises CaptureError where the file is none of them.
     """
     with open_stored(path) as stored:
         is_dump = stored_dump_format(stored) is not None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from jobs.captures.capture_index import BUCKETS, check_faults, index_file
+from jobs.captures.capture_index import check_faults, index_or_fault
 from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_rows import packets_of
 from jobs.captures.inputs import MOST_NAMED
@@ -23,11 +23,11 @@ from schemas.tables.table import Table
 from udfs.capture.compression import unpacked_bytes
 from udfs.capture.frame_dump import MAGICS
 from udfs.capture.held_packets import HeldPackets, held
-from udfs.capture.index import CaptureIndex, unread_index
+from udfs.capture.index import CaptureIndex
 from udfs.capture.packet_store import Content, Memory, PacketStore
 from udfs.capture.points import ALONE
 from udfs.capture.request_log_head import REQUEST_LOG
-from udfs.errors import AlienError, CaptureError
+from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema, plain_rows
 from udfs.facts.asked_records import Asked
 from udfs.facts.build import Carried, tables_of
@@ -41,11 +41,11 @@ PART_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class ReadFile:
-    """A file as the index pass left it: an index, what is wrong with the file, or both; of a frame dump no packets."""
+    """A file as the index pass left it (`index_or_fault`); of a frame dump no packets yet."""
 
     packets: PacketStore
-    index: CaptureIndex | None = None
-    fault: str | None = None
+    index: CaptureIndex | None
+    fault: str | None
 
 
 class Part(NamedTuple):
@@ -110,10 +110,9 @@ def hold_captures(
         except KeyboardInterrupt:
             memory.close()  # or files that are being read would be, to their ends
             raise
-    faults = sorted({file.fault for file in files if file.fault is not None})
-    check_faults(faults, [file.index.format for file in files if file.index is not None], len(files))
-    read = {file.index.path: file for file in files if file.index is not None}
-    plan = plan_capture(tuple(file.index for file in read.values() if file.index is not None), threads)
+    indexes = tuple(file.index for file in files if file.index is not None)
+    check_faults(sorted({file.fault for file in files if file.fault}), [i.format for i in indexes], len(files))
+    plan = plan_capture(indexes, threads)
     logs = [index.path for index in plan.indexes if index.format == REQUEST_LOG]
     if logs:
         raise CaptureError(
@@ -121,18 +120,14 @@ def hold_captures(
             "request logs out, or have `./spark-submit.sh ingest` read them into a lake, with captures of the same "
             "traffic or without."
         )
-    placed = [_placed(plan, file_no, read[index.path].packets) for file_no, index in enumerate(plan.indexes)]
+    packets = {file.index.path: file.packets for file in files if file.index is not None}
+    placed = [_placed(plan, file_no, packets[index.path]) for file_no, index in enumerate(plan.indexes)]
     return HeldCaptures(plan, held(placed, in_order=plan.in_order), pseudonyms, records, threads)
 
 
 def _read(memory: Memory, path: str) -> ReadFile:
     packets = PacketStore(memory, unpacked_bytes(path))
-    try:
-        return ReadFile(packets, index_file(path, parsed=packets.add))
-    except AlienError as error:
-        return ReadFile(packets, unread_index(path, buckets=BUCKETS), str(error))
-    except CaptureError as error:
-        return ReadFile(packets, fault=str(error))
+    return ReadFile(packets, *index_or_fault(path, parsed=packets.add))
 
 
 def _placed(plan: CapturePlan, file_no: int, packets: PacketStore) -> Content:

@@ -128,9 +128,9 @@ def fetches(capture: Path) -> list[FetchFrames]:
     exchanges: Exchanges = exchanges_of(chunk, "", Names())
     which, _ = response_bodies(exchanges, exchanges.of_api(FETCH))
     asked, answered = (
-        (start, start + of("size")[which])
+        (start, start + of["size"][which])
         for of in (exchanges.of_request, exchanges.of_response)
-        for start in (of("start")[which],)
+        for start in (of["start"][which],)
     )
     return [
         FetchFrames(FETCH_REQUEST, chunk.arena, *asked, *asked),

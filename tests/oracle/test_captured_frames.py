@@ -139,7 +139,7 @@ def tagged_default(field: Field, version: int) -> Any:
 
 def hex_of(exchanges: Exchanges, which: int, side: str) -> str:
     fields = exchanges.of_request if side == "request" else exchanges.of_response
-    start, size = (int(fields(name)[which]) for name in ("start", "size"))
+    start, size = (int(fields[name][which]) for name in ("start", "size"))
     return exchanges.frames.arena[start : start + size].tobytes().hex()
 
 

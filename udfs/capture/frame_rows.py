@@ -18,7 +18,8 @@ from udfs.capture.connection_ends import ANSWERED, ASKED
 from udfs.capture.endpoints import endpoint_bytes
 from udfs.capture.faults import FaultReason
 from udfs.capture.framing import MAX_FRAME_BYTES, MIN_FRAME_BYTES, SIZE_BYTES
-from udfs.capture.packets import LAST_NS, PACKETS
+from udfs.capture.packets import PACKETS
+from udfs.capture.points import LAST_NS
 from udfs.capture.tcp_headers import bucket_of
 from udfs.time_units import NS_PER_MS, NS_PER_S, NS_PER_US
 from udfs.wire.arrays import Bools, Ints

@@ -13,8 +13,7 @@ import pyarrow as pa
 from udfs.arrow import binary_bytes
 from udfs.capture.digests import digest_on, mixed
 from udfs.capture.packet_walk import PacketWalk
-from udfs.capture.packets import LAST_NS
-from udfs.capture.points import FileOrder
+from udfs.capture.points import ALONE, FileOrder
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET
 from udfs.errors import CaptureError
 from udfs.wire.arrays import Bytes, Ints, Records, read_only
@@ -209,9 +208,8 @@ class PacketStore:
         times = np.ascontiguousarray(walk.packets["ts_ns"])
         running = np.maximum.accumulate(np.maximum(times, self._latest_ns))
         self._latest_ns = int(running.max(initial=self._latest_ns))
-        sort_times = np.minimum(running, LAST_NS)
         first = walk.packet_no - len(walk.packets)
-        self._add(walk.window.chunk, tcp_packets, connections, times, sort_times, first)
+        self._add(walk.window.chunk, tcp_packets, connections, times, ALONE.ordered(running), first)
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Add a batch of PACKETS that has its place among others (`FileOrder`) already."""
@@ -232,10 +230,8 @@ class PacketStore:
         """Date and order the packets as those of a file that is among others (`udfs.capture.points`)."""
         packets = self.content.packets
         packets["point"] = order.point
-        packets["sort_time"] = np.maximum(packets["sort_time"] + order.offset_ns, order.after_ns) + order.delay_ns
-        if order.offset_ns:
-            times = packets["time"]
-            packets["time"] = np.where(times == 0, 0, np.minimum(times, LAST_NS) + order.offset_ns)
+        packets["sort_time"] = order.ordered(packets["sort_time"])
+        packets["time"] = order.dated(packets["time"])
 
     def _add(
         self, chunk: Bytes, tcp_packets: np.ndarray, connections: Bytes, times: Ints, sort_times: Ints, first: int

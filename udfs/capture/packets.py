@@ -51,8 +51,6 @@ flags:         the TCP header's 12 bits, FIN = 1, SYN = 2, RST = 4
 payload_bytes: on the wire
 payload:       as captured; shorter than `payload_bytes` where the snaplen cut it
 """
-LAST_NS = 1 << 62
-"""The latest time of a packet: later ones (beyond the year 2116) are taken for it, so that times can be added to."""
 
 
 class Kept(NamedTuple):
@@ -160,15 +158,14 @@ def _batch(
     kept = unwritten_columns(len(tcp_packets))
     n = keep(tcp_packets, connections, kept)
     packet = kept.packet[:n]
-    times = walk.packets["ts_ns"][packet]
     values = {
         "bucket": kept.bucket[:n],
         "direction": kept.direction[:n],
-        "sort_ns": np.maximum(_shifted(running[packet], order.offset_ns), order.after_ns) + order.delay_ns,
+        "sort_ns": order.ordered(running[packet]),
         "point": np.full(n, order.point, np.int32),
         "file_no": np.full(n, file_no, np.int32),
         "packet_no": packet + (walk.packet_no - len(walk.packets)),
-        "ts_ns": np.where(times == 0, 0, _shifted(times, order.offset_ns)) if order.offset_ns else times,
+        "ts_ns": order.dated(walk.packets["ts_ns"][packet]),
         "seq": kept.seq[:n],
         "flags": kept.flags[:n],
         "payload_bytes": kept.payload_bytes[:n],
@@ -178,9 +175,3 @@ def _batch(
     ends = kept.payload_end[: n + 1]
     columns["payload"] = binaries_of(gathered(walk.window.chunk, kept.payload_start[:n], ends), ends)
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)
-
-
-def _shifted(times: Ints, by: int) -> Ints:
-    """The times later by so many ns, those beyond LAST_NS taken for it: they leave room for the sum."""
-    shifted: Ints = np.minimum(times, LAST_NS) + by
-    return shifted

@@ -30,6 +30,8 @@ BEHIND_NS = 20_000
 # A packet in more files than this is no ground to compare them by.
 MOST_COPIES = 8
 FARTHEST_NS = 1 << 61
+LAST_NS = 1 << 62
+"""The latest time of a packet: later ones (beyond the year 2116) are taken for it, so that times can be added to."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,21 @@ class FileOrder:
     offset_ns: int = 0
     after_ns: int = 0
     delay_ns: int = 0
+
+    def dated(self, times: Ints) -> Ints:
+        """The file's times, int64[n] ns, on the clock of the first point; 0, which is no time, stays."""
+        return np.where(times == 0, 0, _shifted(times, self.offset_ns)) if self.offset_ns else times
+
+    def ordered(self, latest: Ints) -> Ints:
+        """What orders packets among those of other files, by the latest time of the file up to each; int64[n], ns."""
+        ordered: Ints = np.maximum(_shifted(latest, self.offset_ns), self.after_ns) + self.delay_ns
+        return ordered
+
+
+def _shifted(times: Ints, by: int) -> Ints:
+    """The times later by so many ns, those beyond LAST_NS taken for it: they leave room for the sum."""
+    shifted: Ints = np.minimum(times, LAST_NS) + by
+    return shifted
 
 
 ALONE = FileOrder()

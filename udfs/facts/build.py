@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
+from schemas.tables.silver import CONNECTIONS, DECODED, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import EXCHANGE_COUNTS
 from schemas.tables.table import Table
@@ -29,10 +29,7 @@ from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.releases import release_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 
-MADE = (
-    CLUSTER_METADATA, FETCH_PARTITIONS, RECORD_BATCHES, TOPIC_CHANGES, EXCHANGES, EXCHANGE_COUNTS, CONNECTIONS,
-    QUARANTINE,
-)  # fmt: skip
+MADE = (*DECODED, EXCHANGE_COUNTS)
 """What rows are made of."""
 
 

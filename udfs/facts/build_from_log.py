@@ -166,7 +166,7 @@ def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBa
     return line_rows(
         exchanges.capture_id, lines.take(array_of(rows)), exchanges.connection_id[rows],
         array_of(exchanges.number[rows]), repeated(Reason.UNDECODABLE.value, len(rows)),
-        micros(exchanges.of_request("last_time")[rows]),
+        micros(exchanges.of_request["last_time"][rows]),
     )  # fmt: skip
 
 

@@ -108,10 +108,10 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
     """A row a frame whose bytes are in an exchange but could not be decoded, with the first reason that it has."""
     is_request = side == "request"
     of = exchanges.of_request if is_request else exchanges.of_response
-    is_there, missing = of("size") != UNKNOWN, of("missing")
+    is_there, missing = of["size"] != UNKNOWN, of["missing"]
     reasons = {
         Reason.CUT_FRAME: missing > 0,
-        Reason.UNFINISHED_FRAME: of("unsent") > 0,
+        Reason.UNFINISHED_FRAME: of["unsent"] > 0,
         Reason.ORPHAN_RESPONSE: exchanges.request == UNKNOWN,
         Reason.UNDECODABLE: exchanges.fault != 0,
     }

@@ -15,7 +15,7 @@ from udfs.arrow import coded
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import micros, nulls_besides, rows_of
-from udfs.facts.exchanges import LACKING, Exchanges, FrameField, shared_columns
+from udfs.facts.exchanges import LACKING, Exchanges, shared_columns
 from udfs.facts.number_columns import Picked
 from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
@@ -35,10 +35,10 @@ FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() 
 """By DecodeFault code, null for none."""
 
 
-def present_bytes(of: FrameField) -> Ints:
+def present_bytes(of: Mapping[str, Ints]) -> Ints:
     """Bytes of a side's frames that the capture has, sizes included; 0 where there is no frame."""
-    size = of("size")
-    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - of(LACKING))
+    size = of["size"]
+    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - of[LACKING])
     return present
 
 
@@ -48,21 +48,21 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
         of_log = nulls_besides(EXCHANGES, set(EXCHANGES.columns) - set(OF_LOG), len(exchanges))
     keys, versions = exchanges.api_key, exchanges.api_version
     is_request = exchanges.request != UNKNOWN
-    correlation = np.where(is_request, exchanges.of_request("correlation_id"), exchanges.of_response("correlation_id"))
+    correlation = np.where(is_request, exchanges.of_request["correlation_id"], exchanges.of_response["correlation_id"])
     return rows_of(
         EXCHANGES,
         shared_columns(exchanges)
         | {
-            EXCHANGES.request_first_time: micros(exchanges.of_request("first_time")),
-            EXCHANGES.response_first_time: micros(exchanges.of_response("first_time")),
+            EXCHANGES.request_first_time: micros(exchanges.of_request["first_time"]),
+            EXCHANGES.response_first_time: micros(exchanges.of_response["first_time"]),
             EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
             EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
             EXCHANGES.api_key: Picked(keys, known=is_request),
             EXCHANGES.api_name: coded(API_NAMES, api_codes(keys)),
             EXCHANGES.api_version: Picked(versions, known=is_request),
             EXCHANGES.correlation_id: correlation,
-            EXCHANGES.request_packet: exchanges.of_request("last_packet"),
-            EXCHANGES.response_packet: exchanges.of_response("last_packet"),
+            EXCHANGES.request_packet: exchanges.of_request["last_packet"],
+            EXCHANGES.response_packet: exchanges.of_response["last_packet"],
             EXCHANGES.request_bytes: present_bytes(exchanges.of_request),
             EXCHANGES.response_bytes: present_bytes(exchanges.of_response),
             EXCHANGES.missing_bytes: exchanges.missing_bytes,

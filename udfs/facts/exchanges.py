@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -41,7 +41,6 @@ REQUEST_FIELDS = {
 """Of FRAME, what rows are made of, and what they have where there is no frame."""
 LACKING = "lacking"
 """Beside these fields: bytes of the frame that are not there, missing from the capture or never sent."""
-FrameField = Callable[[str], Ints]
 
 
 @dataclass
@@ -49,7 +48,7 @@ class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] where it is not said.
 
     `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame, and
-    `request_fields` and `response_fields` what rows are made of in these frames, with LACKING. `server`,
+    `of_request` and `of_response` what rows are made of in these frames, with LACKING. `server`,
     `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
     Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
@@ -63,8 +62,8 @@ class Exchanges:
     names: Names
     request: Ints
     response: Ints
-    request_fields: Mapping[str, Ints]
-    response_fields: Mapping[str, Ints]
+    of_request: Mapping[str, Ints]
+    of_response: Mapping[str, Ints]
     connection: Ints
     number: Ints
     connection_ids: Ints
@@ -89,14 +88,6 @@ class Exchanges:
     def __len__(self) -> int:
         return len(self.request)
 
-    def of_request(self, name: str) -> Ints:
-        """A field of the requests' frames."""
-        return self.request_fields[name]
-
-    def of_response(self, name: str) -> Ints:
-        """A field of the responses' frames."""
-        return self.response_fields[name]
-
     def of_api(self, key: int) -> Ints:
         """Indices of the exchanges of one API."""
         return np.flatnonzero(self.api_key == key)
@@ -104,29 +95,29 @@ class Exchanges:
     @cached_property
     def status(self) -> Ints:
         """How each exchange ended: ANSWERED, NO_RESPONSE, UNANSWERED or ORPHAN_RESPONSE, int64[n]."""
-        awaits = self.of_request("awaits_response")
+        awaits = self.of_request["awaits_response"]
         ends = [self.request == UNKNOWN, self.response != UNKNOWN, awaits == 0]
         return np.select(ends, [ORPHAN_RESPONSE, ANSWERED, NO_RESPONSE], default=UNANSWERED)
 
     @cached_property
     def request_us(self) -> Ints:
         """When each request was there whole, us since 1970, UNKNOWN where there is none: int64[n]."""
-        return micros(self.of_request("last_time"))
+        return micros(self.of_request["last_time"])
 
     @cached_property
     def response_us(self) -> Ints:
         """When each response was there whole, as `request_us`."""
-        return micros(self.of_response("last_time"))
+        return micros(self.of_response["last_time"])
 
     @cached_property
     def missing_bytes(self) -> Ints:
         """Bytes of both frames that the capture does not have, int64[n]."""
-        return self.of_request("missing") + self.of_response("missing")
+        return self.of_request["missing"] + self.of_response["missing"]
 
     @cached_property
     def unsent_bytes(self) -> Ints:
         """Bytes of both frames that were never sent, int64[n]."""
-        return self.of_request("unsent") + self.of_response("unsent")
+        return self.of_request["unsent"] + self.of_response["unsent"]
 
 
 def with_lacking(fields: dict[str, Ints]) -> dict[str, Ints]:
@@ -156,7 +147,7 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     n = len(request)
     return Exchanges(
         frames=frames, capture_id=capture_id, names=names,
-        request=request, response=response, request_fields=of_request, response_fields=of_response,
+        request=request, response=response, of_request=of_request, of_response=of_response,
         connection=connection, number=number,
         connection_ids=ids, connection_id=ids[connection],
         server=server, client=client, client_address=addresses(client),
