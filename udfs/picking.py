@@ -8,6 +8,7 @@ import numpy as np
 
 from udfs.wire.arrays import Ints, Records, read_only
 from udfs.wire.kernel import kernel
+from udfs.wire.prefetch import ask_for
 
 ROWS_AT_ONCE = 64
 
@@ -30,21 +31,23 @@ def columns_of(table: Records, fields: Mapping[str, int], rows: Ints) -> dict[st
     every = table.dtype.names or ()
     places = np.array([every.index(name) for name in fields], np.int64)
     columns = np.empty((len(fields), len(rows)), np.int64)
-    of_rows = read_only(table.view(np.int64).reshape(len(table), len(every)))
+    cells = read_only(table.view(np.int64))
     missing = np.array(list(fields.values()), np.int64)
-    _pick_columns(of_rows, read_only(places), read_only(missing), read_only(rows), columns)
+    _pick_columns(cells, len(every), read_only(places), read_only(missing), read_only(rows), columns)
     return dict(zip(fields, columns, strict=True))
 
 
 @kernel
-def _pick_columns(table: Ints, fields: Ints, missing: Ints, rows: Ints, columns: Ints) -> None:
-    # So few rows at a time that they stay in the cache while one field after the other is read of them.
+def _pick_columns(cells: Ints, width: int, fields: Ints, missing: Ints, rows: Ints, columns: Ints) -> None:
+    # So few rows at a time that they stay in the cache while one field after the other is read of them, and the next.
     for first in range(0, rows.size, ROWS_AT_ONCE):
         end = min(first + ROWS_AT_ONCE, rows.size)
+        for i in range(end, min(end + ROWS_AT_ONCE, rows.size)):
+            ask_for(cells, max(rows[i], 0) * width, width)
         for place in range(fields.size):
             field, default = fields[place], missing[place]
             for i in range(first, end):
-                columns[place, i] = table[rows[i], field] if rows[i] >= 0 else default
+                columns[place, i] = cells[rows[i] * width + field] if rows[i] >= 0 else default
 
 
 def position_among(parents: Ints) -> Ints:

@@ -46,8 +46,10 @@ class Decompressor(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def identify_compression(head: bytes) -> Compression:
-    """The compression of a file that begins with `head` (4 bytes or more, fewer only where the file is shorter)."""
+def stored_compression(stored: io.RawIOBase) -> Compression:
+    """The compression of an open file at its beginning, where it is again."""
+    head = stored.read(len(ZSTD_MAGIC)) or b""
+    stored.seek(0)
     if head.startswith(GZIP_MAGIC):
         return Compression.GZIP
     if head.startswith(ZSTD_MAGIC) or (head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5):
@@ -57,13 +59,11 @@ def identify_compression(head: bytes) -> Compression:
 
 def unpacked_bytes(path: str) -> int:
     """About how many bytes a stored file holds: those of a compressed one are taken for USUAL_EXPANSION times as many.
-
-    Raises OSError where its size is not told. One that cannot be opened is left to its reader, who tells why.
+    None in one that cannot be opened: its reader tells why.
     """
-    compression = Compression.NONE
     with suppress(CaptureError), open_stored(path) as stored:
-        compression = identify_compression(stored.read(len(ZSTD_MAGIC)) or b"")
-    return stored_bytes(path) * (1 if compression is Compression.NONE else USUAL_EXPANSION)
+        return stored_bytes(path) * (1 if stored_compression(stored) is Compression.NONE else USUAL_EXPANSION)
+    return 0
 
 
 def _gzip_member() -> Decompressor:

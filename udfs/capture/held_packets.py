@@ -13,7 +13,7 @@ from udfs.capture.packet_store import HELD_PACKET, PACKETS, Content
 from udfs.capture.segments import UNKNOWN, Packets
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.picking import columns_of
-from udfs.wire.arrays import Ints, edges, read_only
+from udfs.wire.arrays import Ints, Records, edges, read_only
 from udfs.wire.kernel import kernel
 
 PACKET_COST_BYTES = 256
@@ -68,12 +68,11 @@ def held(files: Sequence[Content], *, in_order: bool) -> HeldPackets:
     """
     content = files[0] if len(files) == 1 else joined(files)
     packets = content.packets
-    connections = read_only(packets["connection"])
     ends = edges(content.amounts[:, PACKETS])
     rows = np.empty(len(packets), np.int64)
-    put_together(connections, ends[:-1].copy(), rows)
+    put_together(read_only(packets), ends[:-1].copy(), rows)
     if not in_order:
-        rows = np.lexsort((packets["number"], packets["sort_time"], connections))
+        rows = np.lexsort((packets["number"], packets["sort_time"], packets["connection"]))
     return HeldPackets(content, rows, ends)
 
 
@@ -99,11 +98,12 @@ def joined(files: Sequence[Content]) -> Content:
 
 
 @kernel
-def put_together(connections: Ints, places: Ints, rows: Ints) -> None:
-    """Write the rows by their connections, those of one in their order.
+def put_together(packets: Records, places: Ints, rows: Ints) -> None:
+    """Write the rows of HELD_PACKET[n] by their connections, those of one in their order.
 
     places: int64, where the rows of each connection begin; changes
     """
-    for row in range(len(connections)):
-        rows[places[connections[row]]] = row
-        places[connections[row]] += 1
+    for row in range(len(packets)):
+        connection = packets[row]["connection"]
+        rows[places[connection]] = row
+        places[connection] += 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.capture.compression import Compression, identify_compression, open_stream
+from udfs.capture.compression import Compression, open_stream, stored_compression
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.file_header import HEAD_BYTES, read_file_header
 from udfs.capture.fingerprints import NO_SAMPLE, PacketSample
@@ -88,8 +88,9 @@ def index_stored_capture(
     """The index of an open capture; for the rest see `index_capture`."""
     if range_bytes < 1 or buckets < 1:
         raise ValueError(f"range_bytes and buckets must be 1 or more, got {range_bytes} and {buckets}")
-    with HashedFile(raw) as stored:
-        return _index(stored, path, range_bytes, buckets, parsed)
+    compression = stored_compression(raw)
+    with HashedFile(raw, from_buffers=compression is Compression.NONE) as stored:
+        return _index(stored, path, compression, range_bytes, buckets, parsed)
 
 
 def unread_index(path: str, *, buckets: int) -> CaptureIndex:
@@ -108,11 +109,14 @@ def unread_index(path: str, *, buckets: int) -> CaptureIndex:
     )  # fmt: skip
 
 
-def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int, parsed: Parsed | None) -> CaptureIndex:
+def _index(
+    stored: HashedFile, path: str, compression: Compression, range_bytes: int, buckets: int, parsed: Parsed | None
+) -> CaptureIndex:
     faults: list[CaptureFault] = []
-    buffered = io.BufferedReader(stored, READ_BYTES)
-    compression = identify_compression(buffered.peek(4)[:4])
-    window = _first_window(open_stream(buffered, compression, faults))
+    is_plain = compression is Compression.NONE
+    window = _first_window(
+        stored if is_plain else open_stream(io.BufferedReader(stored, READ_BYTES), compression, faults)
+    )
     header = read_file_header(window.chunk[: min(window.end, HEAD_BYTES)].tobytes(), path, compression)
     walk = PacketWalk(
         window, header.format, big_endian=header.big_endian, interfaces=header.interfaces, at=header.first_byte

@@ -13,7 +13,7 @@ import pyarrow as pa
 from udfs.arrow import binary_bytes
 from udfs.capture.digests import digest_on, mixed
 from udfs.capture.packet_walk import PacketWalk
-from udfs.capture.points import ALONE, FileOrder
+from udfs.capture.points import LAST_NS, FileOrder
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET
 from udfs.errors import CaptureError
 from udfs.wire.arrays import Bytes, Ints, Records, read_only
@@ -117,29 +117,43 @@ def fill_slots(seed: np.uint64, stored: Stored) -> None:
 
 
 @kernel
+def needed(tcp_packets: Records) -> tuple[int, int]:
+    """How many of TCP_PACKET[n] are kept, and how many bytes of their payload there are."""
+    packets = size = 0
+    for i in range(len(tcp_packets)):
+        if tcp_packets[i]["kept"]:
+            packets += 1
+            size += tcp_packets[i]["payload_captured"]
+    return packets, size
+
+
+@kernel
 def store_packets(
     chunk: Bytes,
-    tcp_packets: np.ndarray,
+    tcp_packets: Records,
     connections: Bytes,
     times: Ints,
-    sort_times: Ints,
+    latest_ns: int,
     first_number: int,
     seed: np.uint64,
     stored: Stored,
-) -> None:
+) -> int:
     """Add the packets that are kept of TCP_PACKET[n] and uint8[n, 36], for which there has to be room.
 
-    times, sort_times: int64[n], ns. first_number: of the first packet in its file.
+    times:        int64[n], ns
+    latest_ns:    time of the latest packet before these, LAST_NS at most; returns it for those behind them
+    first_number: of the first packet in its file
     """
     for i in range(len(tcp_packets)):
         tcp = tcp_packets[i]
+        latest_ns = max(latest_ns, min(times[i], LAST_NS))
         if not tcp["kept"]:
             continue
         packet, at = stored.packets[stored.used[PACKETS]], stored.used[BYTES]
         captured, connection = int(tcp["payload_captured"]), number_of(connections, i, seed, stored)
         packet["connection"] = connection
         packet["direction"], packet["flags"] = tcp["direction"], tcp["flags"]
-        packet["time"], packet["sort_time"] = times[i], sort_times[i]
+        packet["time"], packet["sort_time"] = times[i], latest_ns
         packet["number"], packet["point"] = first_number + i, 0
         packet["sequence"], packet["wire"] = tcp["seq"], tcp["payload_bytes"]
         packet["captured"], packet["source"] = captured, at
@@ -148,6 +162,7 @@ def store_packets(
         stored.amounts[connection, BYTES] += captured
         stored.used[PACKETS] += 1
         stored.used[BYTES] += captured
+    return latest_ns
 
 
 class Memory:
@@ -203,13 +218,10 @@ class PacketStore:
             stored.amounts[:connections],
         )  # fmt: skip
 
-    def add(self, walk: PacketWalk, tcp_packets: np.ndarray, connections: Bytes) -> None:
+    def add(self, walk: PacketWalk, tcp_packets: Records, connections: Bytes) -> None:
         """Add what was parsed of a step of a walk (`udfs.capture.index.Parsed`)."""
-        times = np.ascontiguousarray(walk.packets["ts_ns"])
-        running = np.maximum.accumulate(np.maximum(times, self._latest_ns))
-        self._latest_ns = int(running.max(initial=self._latest_ns))
         first = walk.packet_no - len(walk.packets)
-        self._add(walk.window.chunk, tcp_packets, connections, times, ALONE.ordered(running), first)
+        self._add(walk.window.chunk, tcp_packets, connections, walk.packets["ts_ns"], first)
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Add a batch of PACKETS that has its place among others (`FileOrder`) already."""
@@ -222,9 +234,10 @@ class PacketStore:
             tcp_packets[name] = batch[name].to_numpy()
         connections = keys[key_starts[0] : key_starts[-1]].reshape(-1, CONNECTION_BYTES)
         before = len(self.content.packets)
-        self._add(content, tcp_packets, connections, batch["ts_ns"].to_numpy(), batch["sort_ns"].to_numpy(), 0)
+        self._add(content, tcp_packets, connections, batch["ts_ns"].to_numpy(), 0)
         added = self.content.packets[before:]
-        added["number"], added["point"] = batch["packet_no"].to_numpy(), batch["point"].to_numpy()
+        for name, column in (("number", "packet_no"), ("point", "point"), ("sort_time", "sort_ns")):
+            added[name] = batch[column].to_numpy()
 
     def place(self, order: FileOrder) -> None:
         """Date and order the packets as those of a file that is among others (`udfs.capture.points`)."""
@@ -233,15 +246,13 @@ class PacketStore:
         packets["sort_time"] = order.ordered(packets["sort_time"])
         packets["time"] = order.dated(packets["time"])
 
-    def _add(
-        self, chunk: Bytes, tcp_packets: np.ndarray, connections: Bytes, times: Ints, sort_times: Ints, first: int
-    ) -> None:
-        kept = tcp_packets["kept"]
-        packets, size = int(kept.sum()), int(tcp_packets["payload_captured"][kept].sum())
+    def _add(self, chunk: Bytes, tcp_packets: Records, connections: Bytes, times: Ints, first: int) -> None:
+        tcp_packets = read_only(tcp_packets)
+        packets, size = needed(tcp_packets)
         self._memory.take(packets * HELD_PACKET.itemsize + size)
         self._make_room(packets, size)
-        store_packets(
-            read_only(chunk), read_only(tcp_packets), read_only(connections), read_only(times), read_only(sort_times),
+        self._latest_ns = store_packets(
+            read_only(chunk), tcp_packets, read_only(connections), read_only(times), self._latest_ns,
             first, self._seed, self._stored,
         )  # fmt: skip
 

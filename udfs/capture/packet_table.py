@@ -37,3 +37,5 @@ TCP_SEGMENT, NOT_IP, NOT_TCP, FRAGMENT, MALFORMED, HEADERS_CUT, UNKNOWN_LINK_TYP
 VERDICTS = 7
 
 PACKETS_PER_TABLE = 16_384
+BYTES_AHEAD = 2048
+"""A walk goes from length to length, and a processor cannot tell what is read next: it is asked for so far ahead."""

@@ -11,6 +11,7 @@ from udfs.capture.magics import PCAP_MAGICS
 from udfs.capture.packet_table import (
     AT_STOP,
     BIG_ENDIAN,
+    BYTES_AHEAD,
     IMPLAUSIBLE,
     LINK_TYPE,
     LONGEST_RECORD,
@@ -21,6 +22,7 @@ from udfs.capture.packet_table import (
 )
 from udfs.capture.timestamps import POWERS_OF_TEN
 from udfs.wire.kernel import kernel
+from udfs.wire.prefetch import LINE_BYTES, ask_for
 
 FILE_HEADER_BYTES = 24
 MAJOR_VERSION = 2
@@ -65,6 +67,7 @@ def walk_pcap(
     while at < stop:
         if count == len(packets):
             return count, at, TABLE_FULL
+        ask_for(chunk, at + BYTES_AHEAD, LINE_BYTES)
         if at + RECORD_HEADER_BYTES > end:
             return count, at, NEEDS_BYTES
         fraction = u32(chunk, at + 4, big_endian)

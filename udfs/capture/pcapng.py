@@ -12,6 +12,7 @@ from udfs.capture.byte_order import u16, u32
 from udfs.capture.packet_table import (
     AT_STOP,
     BIG_ENDIAN,
+    BYTES_AHEAD,
     CROWDED,
     IMPLAUSIBLE,
     INTERFACES,
@@ -30,6 +31,7 @@ from udfs.capture.packet_table import (
 )
 from udfs.capture.timestamps import ticks_to_ns
 from udfs.wire.kernel import kernel
+from udfs.wire.prefetch import LINE_BYTES, ask_for
 
 SECTION_HEADER = 0x0A0D0D0A  # reads the same in either byte order
 INTERFACE_DESCRIPTION, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
@@ -198,6 +200,7 @@ def walk_pcapng(
             return count, at, TABLE_FULL
         if at + SHORTEST_BLOCK > end:
             return count, at, NEEDS_BYTES
+        ask_for(chunk, at + BYTES_AHEAD, LINE_BYTES)
         big_endian = _block_byte_order(chunk, at, section)
         length, status = _frame_block(chunk, end, at, big_endian)
         if status == READABLE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 
-from udfs.capture.compression import identify_compression, open_stream
+from udfs.capture.compression import open_stream, stored_compression
 from udfs.capture.magics import begins_capture
 from udfs.capture.storage import open_stored
 
@@ -32,8 +32,9 @@ def is_capture_or_log(path: str) -> bool:
 
 def head_of(stored: io.RawIOBase) -> bytes:
     """The first bytes of a file, uncompressed; the file stays open."""
+    compression = stored_compression(stored)
     buffered = io.BufferedReader(stored, READ_BYTES)
-    stream = open_stream(buffered, identify_compression(buffered.peek(4)[:4]), [])
+    stream = open_stream(buffered, compression, [])
     head = bytearray(HEAD_BYTES)
     found = bytes(head[: stream.readinto(memoryview(head))])
     buffered.detach()

@@ -6,7 +6,7 @@ import io
 
 import numpy as np
 
-from udfs.capture.compression import Compression, identify_compression, open_stream
+from udfs.capture.compression import Compression, open_stream, stored_compression
 from udfs.capture.faults import CaptureFault
 from udfs.capture.fingerprints import NO_SAMPLE
 from udfs.capture.index import CaptureIndex
@@ -43,18 +43,19 @@ def index_stored_log(
             )
         return None
     stored.seek(0)
+    compression = stored_compression(stored)
     with HashedFile(stored) as hashed:
-        return _index(hashed, path, range_bytes, buckets, zone)
+        return _index(hashed, path, compression, range_bytes, buckets, zone)
 
 
-def _index(stored: HashedFile, path: str, range_bytes: int, buckets: int, zone: str) -> CaptureIndex:
+def _index(
+    stored: HashedFile, path: str, compression: Compression, range_bytes: int, buckets: int, zone: str
+) -> CaptureIndex:
     faults: list[CaptureFault] = []
     starts: list[tuple[int, int]] = []
     lines = forwarded = end = 0
     first = last = None
-    buffered = io.BufferedReader(stored, READ_BYTES)
-    compression = identify_compression(buffered.peek(4)[:4])
-    stream = open_stream(buffered, compression, faults)
+    stream = open_stream(io.BufferedReader(stored, READ_BYTES), compression, faults)
     for block in line_blocks(stream, block_bytes=min(BLOCK_BYTES, range_bytes)):
         may_cut = compression is Compression.NONE
         if not starts or (may_cut and block.first_byte >= starts[-1][0] + range_bytes):

@@ -18,6 +18,7 @@ import numpy as np
 
 from udfs.wire.arrays import Bytes, Ints, Record
 from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.wire.prefetch import ask_for
 from udfs.wire.primitives import copy_bytes
 
 UNKNOWN = -(1 << 62)
@@ -29,6 +30,9 @@ BEHIND_ALL = (1 << 62) - 1
 REORDER_BYTES = 4 << 20
 # No receive window is larger in practice: a segment further away is noise, or the capture was interrupted.
 JUMP_BYTES = 64 << 20
+# The payload of a packet is asked for when so many others are still to be copied before it, and of a long one only the
+# beginning: the rest comes unasked.
+PACKETS_AHEAD, ASKED_BYTES = 24, 192
 
 DIRECTION = np.dtype(
     [
@@ -226,6 +230,8 @@ def stands_alone(rows: Ints, packets: Packets, i: int, at: int) -> bool:
 def bring_lone(rows: Ints, packets: Packets, i: int, at: int, layout: Layout, arena: Arena) -> tuple[int, int]:
     """Lay out the packets from `i` on that stand alone: (the first that does not, the stream offset behind them)."""
     while i < len(rows) and stands_alone(rows, packets, i, at):
+        ahead = rows[min(i + PACKETS_AHEAD, len(rows) - 1)]
+        ask_for(packets.payload, packets.source[ahead], min(packets.captured[ahead], ASKED_BYTES))
         at = bring(layout, arena, packets, rows[i], packets.offset[rows[i]], packets.captured[rows[i]])
         i += 1
     return i, at

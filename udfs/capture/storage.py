@@ -33,7 +33,8 @@ class RemoteFile(io.RawIOBase):
     def __init__(self, file: pa.NativeFile) -> None:
         super().__init__()
         self._file = file
-        self._ahead = memoryview(b"")
+        self._block = memoryview(b"")  # the last that was read
+        self._at = 0  # where in it the next byte is
         self._next = FIRST_READ_BYTES
 
     def readable(self) -> bool:
@@ -44,18 +45,25 @@ class RemoteFile(io.RawIOBase):
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # callers give a memoryview
         """Fill `buffer` as far as is at hand, and return how far; 0 at the end of the file."""
-        if not self._ahead:
-            self._ahead = memoryview(self._file.read(self._next))
+        if self._at == len(self._block):
+            self._block, self._at = memoryview(self._file.read(self._next)), 0
             self._next = min(2 * self._next, MOST_READ_BYTES)
-        size = min(len(buffer), len(self._ahead))
-        buffer[:size] = self._ahead[:size]
-        self._ahead = self._ahead[size:]
+        size = min(len(buffer), len(self._block) - self._at)
+        buffer[:size] = self._block[self._at : self._at + size]
+        self._at += size
         return size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a place in the file."""
-        self._ahead = memoryview(b"")
-        return int(self._file.seek(offset, whence))
+        begin = self._file.tell() - len(self._block)
+        whole = self._file.size() if whence == io.SEEK_END else 0
+        place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: begin + self._at, io.SEEK_END: whole}[whence]
+        if begin <= place <= begin + len(self._block):
+            self._at = place - begin
+        else:
+            self._block, self._at = memoryview(b""), 0
+            self._file.seek(place)
+        return place
 
     def close(self) -> None:
         self._file.close()
@@ -96,9 +104,11 @@ class HashedFile(io.RawIOBase):
     A thread hashes what was read while the reader works on it: hashing takes as long as all the rest of reading.
     """
 
-    def __init__(self, raw: io.RawIOBase) -> None:
+    def __init__(self, raw: io.RawIOBase, *, from_buffers: bool = False) -> None:
+        """from_buffers: hash what was read where it is; a buffer then stays as it is until the next was read into."""
         super().__init__()
         self._raw = raw
+        self._from_buffers = from_buffers
         self._digest = hashlib.sha256()
         self._beside = ThreadPoolExecutor(max_workers=1)
         self._hashed = self._beside.submit(self._digest.update, b"")
@@ -113,13 +123,15 @@ class HashedFile(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview, /) -> int | None:  # type: ignore[override]  # BufferedReader gives a memoryview
-        """Fill `buffer` from the file and return how far."""
-        size = self._raw.readinto(buffer)
-        if size:
-            self._hashed.result()  # one piece at a time is held for it
-            self._hashed = self._beside.submit(self._digest.update, bytes(buffer[:size]))
-            self.size_bytes += size
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # BufferedReader gives a memoryview
+        """Fill `buffer` from the file and return how far: less than asked for only at its end."""
+        size = 0
+        while size < len(buffer) and (more := self._raw.readinto(buffer[size:])):
+            size += more
+        content = buffer[:size] if self._from_buffers else bytes(buffer[:size])
+        self._hashed.result()  # one piece at a time is held for it
+        self._hashed = self._beside.submit(self._digest.update, content)
+        self.size_bytes += size
         return size
 
     def close(self) -> None:
@@ -139,14 +151,17 @@ class StreamWindow:
         self._left = length
         self.base = base
         self.chunk = np.empty(max(capacity, LEAST_WINDOW), np.uint8)
+        self._other = np.empty_like(self.chunk)
         self.end = 0
 
     def refill(self, consumed: int) -> bool:
-        """Let go of `chunk[:consumed]`, move the rest to the front and read on; False at the end of the stream."""
+        """Let go of `chunk[:consumed]`, have the rest at the front of another and read on; False at the end of the
+        stream. The chunk stays as it was until the next call.
+        """
         kept = self.end - consumed
-        target = self.chunk if kept * 2 <= len(self.chunk) else np.empty(2 * len(self.chunk), np.uint8)
+        target = self._other if kept * 2 <= len(self._other) else np.empty(4 * kept, np.uint8)
         target[:kept] = self.chunk[consumed : self.end]
-        self.chunk, self.base, self.end = target, self.base + consumed, kept
+        self.chunk, self._other, self.base, self.end = target, self.chunk, self.base + consumed, kept
         room = len(self.chunk) - kept
         size = self._stream.readinto(self.chunk[kept : kept + self._within(room)].data)
         self._left = None if self._left is None else self._left - size
@@ -156,10 +171,8 @@ class StreamWindow:
     def skip_rest(self) -> int:
         """Read to the end of the stream and return how many bytes that was, those in the window not counted."""
         skipped = 0
-        while size := self._stream.readinto(self.chunk[: self._within(len(self.chunk))].data):
-            self._left = None if self._left is None else self._left - size
-            skipped += size
-        self.end = 0
+        while self.refill(self.end):
+            skipped += self.end
         return skipped
 
     def _within(self, size: int) -> int:

@@ -1,0 +1,49 @@
+"""Asking for memory before it is read. Reading rows that lie all over it takes mostly the time until they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from llvmlite import ir
+from numba.core import cgutils, config, types
+from numba.extending import intrinsic
+
+from udfs.wire.arrays import Cells
+from udfs.wire.kernel import kernel
+
+LINE_BYTES = 64
+"""Of the processor's cache: memory comes by so many bytes. Where lines are longer, some are asked for twice."""
+
+_config: Any = config  # its type hints leave out what the environment sets
+_INT = ir.IntType(32)
+_PREFETCH = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _INT, _INT, _INT])
+_ARGUMENTS = (0, 3, 1)  # of llvm.prefetch: to be read, often, as data
+
+
+def _emit_prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """The signature of asking for the line of an element, and the function that generates it."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, values[0]).data
+        address = builder.bitcast(builder.gep(data, [values[1]]), _PREFETCH.args[0])
+        declare: Any = cgutils.get_or_insert_function
+        builder.call(declare(builder.module, _PREFETCH, "llvm.prefetch.p0"), [address, *map(_INT, _ARGUMENTS)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+def _nothing(array: Cells, index: int) -> None:
+    """For when numba is told to compile nothing."""
+
+
+_prefetch = cast(Callable[[Cells, int], None], _nothing if _config.DISABLE_JIT else intrinsic(_emit_prefetch))
+
+
+@kernel
+def ask_for(cells: Cells, first: int, count: int) -> None:
+    """Have cells[first : first + count] brought near; harmless where there are none."""
+    for index in range(first, first + count, LINE_BYTES // cells.itemsize):
+        _prefetch(cells, index)
+    _prefetch(cells, first + count - 1)
