@@ -32,6 +32,14 @@ def quotients(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
     return array_of(part / np.maximum(whole, 1), whole > 0)
 
 
+def unwritten(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """An array in memory of Arrow's pool, which keeps what is given back: new to the process, it would cost as much as
+    the work.
+    """
+    kind = np.dtype(dtype)
+    return np.frombuffer(memoryview(pa.allocate_buffer(rows * kind.itemsize)), kind)
+
+
 def array_over(
     kind: pa.DataType, rows: int, *buffers: npt.NDArray[np.generic], known: Bools | None = None
 ) -> pa.Array[Any]:

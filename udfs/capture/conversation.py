@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.found import REQUESTS, RESPONSES, Found, close_requests, is_full, report_loss
+from udfs.capture.found import REQUESTS, RESPONSES, Found, blank_frame, close_requests, is_full, report_loss
 from udfs.capture.framing import (
     COMPLETE,
     CUT,
@@ -209,7 +209,7 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
         if is_full(found):
             return False
         report_loss(found, conn, conn.client, direction)
-        frame = found.requests[found.counts[REQUESTS]]
+        frame = blank_frame(found, found.requests, REQUESTS)
         state = next_request(stream, direction, apis, frame)
         if state == WAIT:
             return True
@@ -283,7 +283,7 @@ def frame_responses(stream: Stream, direction: Record, conn: Record, waiting: Op
             direction.is_synced = 1
         if is_full(found):
             return False
-        frame = found.responses[found.counts[RESPONSES]]
+        frame = blank_frame(found, found.responses, RESPONSES)
         if direction.tokens > 0:
             state = pass_broker_token(stream, direction, waiting, frame)
             if state == WAIT:

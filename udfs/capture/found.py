@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.arrow import unwritten
 from udfs.capture.framing import FRAME
 from udfs.capture.segments import UNKNOWN
 from udfs.wire.arrays import Ints, Record, Records
@@ -26,14 +27,15 @@ class Found(NamedTuple):
     responses: Records  # FRAME
     losses: Records  # LOSS
     counts: Ints  # [3], by REQUESTS, RESPONSES, LOSSES
+    blank: Records  # FRAME[1], zeros
 
 
 def found_before(requests: Records, packets: int) -> Found:
     """Nothing but the requests, FRAME[n], that earlier chunks left open; with room for a frame a packet."""
-    room = np.zeros(len(requests) + packets, FRAME)
+    room = unwritten(len(requests) + packets, FRAME)
     room[: len(requests)] = requests
     counts = np.array([len(requests), 0, 0], np.int64)
-    return Found(room, np.zeros(max(packets, FEWEST_ROWS), FRAME), np.zeros(FEWEST_ROWS, LOSS), counts)
+    return Found(room, unwritten(packets, FRAME), np.zeros(FEWEST_ROWS, LOSS), counts, np.zeros(1, FRAME))
 
 
 @kernel
@@ -66,7 +68,16 @@ def with_room(found: Found) -> Found:
         grown(found.responses, found.counts[RESPONSES]),
         grown(found.losses, found.counts[LOSSES]),
         found.counts,
+        found.blank,
     )
+
+
+@kernel
+def blank_frame(found: Found, frames: Records, kind: int) -> Record:
+    """The row behind those of this kind, REQUESTS or RESPONSES, for which there must be room: all zero."""
+    frames[found.counts[kind]] = found.blank[0]
+    row: Record = frames[found.counts[kind]]
+    return row
 
 
 @kernel

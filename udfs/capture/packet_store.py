@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from udfs.arrow import binary_bytes
+from udfs.arrow import binary_bytes, unwritten
 from udfs.capture.digests import digest_on, mixed
 from udfs.capture.packet_walk import PacketWalk
 from udfs.capture.points import LAST_NS, FileOrder
@@ -198,8 +198,8 @@ class PacketStore:
         room = min(file_bytes, memory.most_bytes)
         # The system gives memory when it is first written to.
         self._stored = Stored(
-            packets=np.empty(room // PACKET_BYTES, HELD_PACKET),
-            payload=np.empty(room, np.uint8),
+            packets=unwritten(room // PACKET_BYTES, HELD_PACKET),
+            payload=unwritten(room, np.uint8),
             endpoints=np.empty((0, CONNECTION_BYTES), np.uint8),
             amounts=np.empty((0, 2), np.int64),
             slots=np.full(1, EMPTY),

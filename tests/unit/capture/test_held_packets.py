@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tests.fuzz.checks import comparable
@@ -13,6 +15,9 @@ from tests.unit.capture.capture_files import rows_in_order, sample_capture, stor
 from tests.unit.capture.conversations import answers, asks, batch, packets, request, response
 from tests.unit.capture.packet_builders import Packet, ethernet, ipv4, pcap, tcp
 from tests.unit.facts.brokers import tables_held, tables_of
+from udfs import picking
+from udfs.capture import chunks, packet_store
+from udfs.capture import found as found_rows
 from udfs.capture.held_packets import held
 from udfs.capture.index import index_capture
 from udfs.capture.packet_store import BYTES, PACKETS, Content, Memory, PacketStore
@@ -43,6 +48,26 @@ def test_a_capture_in_memory_gives_the_rows_of_the_capture_in_any_number_of_part
     whole = tables_of([rows_in_order([path])], rows=ROOMY, payload_bytes=ROOMY)
     found = tables_held(held([stored(path).content], in_order=True), parts)
     assert comparable(found) == comparable(whole)
+
+
+@pytest.mark.parametrize("name", ["mixed", "starve"])
+def test_rows_do_not_depend_on_what_memory_held_before(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = store(tmp_path / "capture.pcap", *sample_capture(repository, name))
+    found = []
+    for byte in (0x00, 0x01, 0xFF):
+
+        def filled(rows: int, dtype: npt.DTypeLike, byte: int = byte) -> npt.NDArray[Any]:
+            return np.full(rows * np.dtype(dtype).itemsize, byte, np.uint8).view(dtype)
+
+        for module in (chunks, found_rows, packet_store, picking):
+            monkeypatch.setattr(module, "unwritten", filled)
+        packets = held([stored(path).content], in_order=True)
+        frames = packets.frames(range(len(packets.content.endpoints)))
+        of_frames = [rows.tolist() for rows in (frames.requests, frames.responses, frames.losses)]
+        found.append((of_frames, comparable(tables_held(packets, 3))))
+    assert found[0] == found[1] == found[2]
 
 
 def test_parts_are_all_connections_each_once_and_cost_about_the_same(tmp_path: Path) -> None:
