@@ -19,6 +19,8 @@ from tests.bench.table import Timing, timed, told
 FIELDS = ("frame.number", "tcp.stream", "kafka.api_key", "kafka.correlation_id", "kafka.client_id", "kafka.len")
 ROWS = {"the rows of exchanges": (EXCHANGES.name,), "the rows of all silver tables": ()}
 """Exchanges have what tshark is asked for and 40 columns more; the other tables have every partition and batch."""
+WARM_UP = 3
+"""A process that has opened such captures before: its kernels are loaded, and Arrow's pool has the memory."""
 TSHARK_ROUNDS = 1
 """Each takes half a minute."""
 
@@ -38,7 +40,8 @@ def compare(source: Path, size: int, ports: tuple[int, ...], frames_each: int) -
 def opened(capture: Path, tables: tuple[str, ...], threads: int) -> Timing:
     """The capture opened, and rows of these tables."""
     cores = "one thread" if threads == 1 else f"{threads} threads"
-    return timed(f"refetch, {cores}", lambda: open_capture(capture, threads=threads).tables(*tables))
+    name, work = f"refetch, {cores}", lambda: open_capture(capture, threads=threads).tables(*tables)
+    return timed(name, work, warm_up=WARM_UP)
 
 
 def tshark(capture: Path, ports: tuple[int, ...], rounds: int) -> Timing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ def repeat(capture: Path, target: Path, size: int) -> int:
             records[addresses] = firsts + np.uint8(changes)
             records[addresses + 1] = second + 1
             records.tofile(file)
+        os.fsync(file.fileno())  # or the system would write it while somebody is timed
     return rounds
 
 
