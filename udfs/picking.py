@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from udfs.arrow import unwritten
 from udfs.wire.arrays import Ints, Records, read_only
 from udfs.wire.kernel import kernel
 from udfs.wire.prefetch import ask_for
@@ -31,7 +30,7 @@ def columns_of(table: Records, fields: Mapping[str, int], rows: Ints) -> dict[st
     """These fields of table[rows] as columns; all are int64. fields: what a column has where the row is negative."""
     every = table.dtype.names or ()
     places = np.array([every.index(name) for name in fields], np.int64)
-    columns = unwritten(len(fields) * len(rows), np.int64).reshape(len(fields), len(rows))
+    columns = np.empty((len(fields), len(rows)), np.int64)
     cells = read_only(table.view(np.int64))
     missing = np.array(list(fields.values()), np.int64)
     _pick_columns(cells, len(every), read_only(places), read_only(missing), read_only(rows), columns)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import binary_bytes, gathered_batches, unwritten
+from udfs.arrow import binary_bytes, gathered_batches
 from udfs.capture.connection_ends import IS_FRAME
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
@@ -203,7 +203,7 @@ def openings(packets: Packets) -> int:
 def run_chunk(packets: Packets, endpoints: list[bytes], carried: Carried, *, is_last: bool) -> tuple[Frames, Ints]:
     """Run the kernel over a chunk behind what was carried; the frames, and the rows whose bytes are still needed."""
     held = len(carried.request_bytes)
-    arena = Arena(unwritten(held + int(packets.captured.sum()), np.uint8), np.full(1, held))
+    arena = Arena(np.empty(held + int(packets.captured.sum()), np.uint8), np.full(1, held))
     arena.data[:held] = carried.request_bytes
     most = len(endpoints) + openings(packets)
     connections, directions = np.zeros(most, CONNECTION), np.zeros(2 * most, DIRECTION)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.arrow import unwritten
 from udfs.capture.framing import FRAME
 from udfs.capture.segments import UNKNOWN
 from udfs.wire.arrays import Ints, Record, Records
@@ -32,10 +31,10 @@ class Found(NamedTuple):
 
 def found_before(requests: Records, packets: int) -> Found:
     """Nothing but the requests, FRAME[n], that earlier chunks left open; with room for a frame a packet."""
-    room = unwritten(len(requests) + packets, FRAME)
+    room = np.empty(len(requests) + packets, FRAME)
     room[: len(requests)] = requests
     counts = np.array([len(requests), 0, 0], np.int64)
-    return Found(room, unwritten(packets, FRAME), np.zeros(FEWEST_ROWS, LOSS), counts, np.zeros(1, FRAME))
+    return Found(room, np.empty(packets, FRAME), np.zeros(FEWEST_ROWS, LOSS), counts, np.zeros(1, FRAME))
 
 
 @kernel

@@ -15,9 +15,7 @@ from tests.unit.capture.capture_files import rows_in_order, sample_capture, stor
 from tests.unit.capture.conversations import answers, asks, batch, packets, request, response
 from tests.unit.capture.packet_builders import Packet, ethernet, ipv4, pcap, tcp
 from tests.unit.facts.brokers import tables_held, tables_of
-from udfs import picking
-from udfs.capture import chunks, packet_store
-from udfs.capture import found as found_rows
+from udfs.capture import packet_store
 from udfs.capture.held_packets import held
 from udfs.capture.index import index_capture
 from udfs.capture.packet_store import BYTES, PACKETS, Content, Memory, PacketStore
@@ -58,11 +56,13 @@ def test_rows_do_not_depend_on_what_memory_held_before(
     found = []
     for byte in (0x00, 0x01, 0xFF):
 
-        def filled(rows: int, dtype: npt.DTypeLike, byte: int = byte) -> npt.NDArray[Any]:
-            return np.full(rows * np.dtype(dtype).itemsize, byte, np.uint8).view(dtype)
+        def filled(shape: int | tuple[int, ...], dtype: npt.DTypeLike = float, byte: int = byte) -> npt.NDArray[Any]:
+            array = np.zeros(shape, dtype)
+            array.view(np.uint8)[...] = byte
+            return array
 
-        for module in (chunks, found_rows, packet_store, picking):
-            monkeypatch.setattr(module, "unwritten", filled)
+        monkeypatch.setattr(np, "empty", filled)
+        monkeypatch.setattr(packet_store, "unwritten", filled)
         packets = held([stored(path).content], in_order=True)
         frames = packets.frames(range(len(packets.content.endpoints)))
         of_frames = [rows.tolist() for rows in (frames.requests, frames.responses, frames.losses)]
