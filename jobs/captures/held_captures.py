@@ -101,7 +101,7 @@ def hold_captures(
     """Read captures and frame dumps, each once. stderr names the files that are neither, of which nothing is read.
 
     most_bytes: of memory that packets may take; the other arguments are those of HeldCaptures. Raises CaptureError that
-    names every file that cannot be read or is a request log, and where the packets take more.
+    names every file that cannot be read or is a request log, and where the packets take more, or more than there is.
     """
     memory = Memory(most_bytes)
     with ThreadPoolExecutor(threads) as pool:
@@ -110,6 +110,11 @@ def hold_captures(
         except KeyboardInterrupt:
             memory.close()  # or files that are being read would be, to their ends
             raise
+        except MemoryError as error:
+            raise CaptureError(
+                f"The packets take more memory than there is ({error}), though no more than most_bytes. Have "
+                "`./spark-submit.sh ingest` read the files, which may be of any size."
+            ) from error
     indexes = tuple(file.index for file in files if file.index is not None)
     check_faults(sorted({file.fault for file in files if file.fault}), [i.format for i in indexes], len(files))
     plan = plan_capture(indexes, threads)

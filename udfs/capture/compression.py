@@ -59,7 +59,7 @@ def stored_compression(stored: io.RawIOBase) -> Compression:
 
 def unpacked_bytes(path: str) -> int:
     """About how many bytes a stored file holds: those of a compressed one are taken for USUAL_EXPANSION times as many.
-    None in one that cannot be opened: its reader tells why.
+    0 for one that cannot be opened: its reader tells why.
     """
     with suppress(CaptureError), open_stored(path) as stored:
         return stored_bytes(path) * (1 if stored_compression(stored) is Compression.NONE else USUAL_EXPANSION)

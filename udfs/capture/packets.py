@@ -109,7 +109,7 @@ def read_packets(
     """The TCP packets of a range that matter to a connection, in file order, as batches of schema PACKETS.
 
     file_no:     goes into every row
-    batch_bytes: bytes of the capture held at once; a batch's payload is no longer, unless one record is. It moves the
+    batch_bytes: bytes of the capture read at a time; a batch's payload is no longer, unless one record is. It moves the
                  cuts between batches, never the rows.
     order:       the file's place among others
 

@@ -28,6 +28,7 @@ from tests.unit.capture.conversations import OPENING, asks, batch, packets
 from tests.unit.capture.frame_dumps import dumped, write_parquet
 from tests.unit.capture.logged import heartbeat
 from tests.unit.facts.brokers import asked
+from udfs.capture import packet_store
 from udfs.capture.packet_store import Memory
 from udfs.errors import ArgumentError, CaptureError
 from udfs.facts import arrow_tables
@@ -205,6 +206,15 @@ def test_a_file_larger_than_memory_is_refused_for_what_it_holds(plain_file: Path
     os.truncate(large, 1 << 40)  # takes no room
     with pytest.raises(CaptureError, match="more than 1,000 bytes of memory"):
         open_capture(large, most_bytes=1_000)
+
+
+def test_a_machine_without_memory_for_the_packets_is_told(capture_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(rows: int, dtype: object) -> None:
+        raise MemoryError(f"malloc of size {rows} failed")
+
+    monkeypatch.setattr(packet_store, "unwritten", fail)
+    with pytest.raises(CaptureError, match=r"more memory than there is \(malloc of size \d+ failed\).*sh ingest` read"):
+        open_capture(capture_file)
 
 
 def test_rows_come_so_many_at_a_time_that_the_longest_texts_of_each_fit(
