@@ -193,11 +193,14 @@ def frames(
 
 
 def openings(packets: Packets) -> int:
-    """How many packets may open another connection of the same endpoints: a SYN, a frame of another name."""
+    """How many packets may open another connection of the same endpoints: a SYN, a frame of another name, a packet
+    behind a frame, which may have come in an earlier chunk.
+    """
     is_frame = packets.flags & IS_FRAME != 0
     goes_on = is_frame[1:] & is_frame[:-1] & (packets.sequence[1:] == packets.sequence[:-1])
     opens = packets.flags & (SYN | ACK) == SYN
-    return int(np.count_nonzero(opens) + np.count_nonzero(is_frame) - np.count_nonzero(goes_on))
+    follows = 1 + np.count_nonzero(is_frame[:-1] & ~is_frame[1:])
+    return int(np.count_nonzero(opens) + np.count_nonzero(is_frame) - np.count_nonzero(goes_on) + follows)
 
 
 def run_chunk(packets: Packets, endpoints: list[bytes], carried: Carried, *, is_last: bool) -> tuple[Frames, Ints]:

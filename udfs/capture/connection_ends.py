@@ -71,15 +71,16 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
     """Index behind the last packet, from `first` on, of one connection.
 
     It ends with its run of packets or where the same endpoints open another one: a client's SYN with another sequence
-    number. Keeps count of packets, times and the SYN in `conn`.
+    number. Frames of another name are of another one, and so are frames behind packets and packets behind frames, for
+    nothing tells their order. Keeps count of packets, times and the SYN in `conn`.
     """
     row = first
     while row < len(packets.run) and packets.run[row] == conn.run:
-        if packets.flags[row] & IS_FRAME != 0:
-            if conn.packets > 0 and conn.name != packets.sequence[row]:
-                break
-            if conn.packets == 0:
-                introduce(packets, conn, row)
+        is_frame, is_carried = packets.flags[row] & IS_FRAME != 0, packets.offset[row] != UNKNOWN
+        if conn.packets > 0 and not is_carried and conn.name != (packets.sequence[row] if is_frame else UNKNOWN):
+            break
+        if is_frame and conn.packets == 0:
+            introduce(packets, conn, row)
         opens = packets.flags[row] & SYN != 0 and packets.flags[row] & ACK == 0
         if opens and conn.packets > 0 and conn.syn_sequence != packets.sequence[row] and not opened(packets, conn, row):
             break
@@ -87,7 +88,7 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
             conn.client = packets.direction[row]
         if opens and conn.syn_sequence == UNKNOWN:
             conn.syn_sequence = packets.sequence[row]
-        if packets.offset[row] == UNKNOWN:
+        if not is_carried:
             conn.is_accepted |= packets.flags[row] & (SYN | ACK) == SYN | ACK
             note_sequence(conn, packets.direction[row], packets.sequence[row])
             conn.first_time = packets.time[row] if conn.packets == 0 else min(conn.first_time, packets.time[row])

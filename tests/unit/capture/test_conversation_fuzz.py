@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.capture.conversations import Connection, accounted, batch, cut, frame, request, response, understand
 from udfs.capture.connection_ends import ANSWERED, ASKED
 from udfs.capture.sasl import SASL_HANDSHAKE
+from udfs.capture.tcp_headers import ACK, RST, SYN
 
 FUZZ = settings(derandomize=True, max_examples=400, deadline=None)
 
@@ -32,6 +33,26 @@ sequences = st.one_of(
 flags = st.one_of(st.integers(0, 255), st.sampled_from([ASKED, ANSWERED]))
 
 
+def hostile_packet(
+    n: int, key: bytes, direction: int, sequence: int, flags: int, payload: bytes, captured: int = 90
+) -> dict[str, Any]:
+    """The packet with number n, of which so many bytes of payload were captured."""
+    return {
+        "bucket": 0,
+        "connection": key,
+        "direction": direction,
+        "sort_ns": n * 1000,
+        "point": n % 3,
+        "file_no": n // 9,
+        "packet_no": n,
+        "ts_ns": n * 1000,
+        "seq": sequence,
+        "flags": flags,
+        "payload_bytes": len(payload),
+        "payload": payload[:captured],
+    }
+
+
 @st.composite
 def hostile_packets(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Any payloads, flags and sequence numbers, in a few connections."""
@@ -51,23 +72,7 @@ def hostile_packets(draw: st.DrawFn) -> list[dict[str, Any]]:
         )
     )
     drawn.sort(key=lambda row: row[0])
-    return [
-        {
-            "bucket": 0,
-            "connection": key,
-            "direction": direction,
-            "sort_ns": n * 1000,
-            "point": n % 3,
-            "file_no": n // 9,
-            "packet_no": n,
-            "ts_ns": n * 1000,
-            "seq": sequence,
-            "flags": flags,
-            "payload_bytes": len(payload),
-            "payload": payload[:captured],
-        }
-        for n, (key, direction, sequence, flags, payload, captured) in enumerate(drawn)
-    ]
+    return [hostile_packet(n, *fields) for n, fields in enumerate(drawn)]
 
 
 @FUZZ
@@ -98,4 +103,20 @@ def test_frames_lie_inside_the_bytes_that_were_captured(rows: list[dict[str, Any
 def test_hostile_packets_give_the_same_however_they_are_cut(rows: list[dict[str, Any]]) -> None:
     whole = understand([batch(rows)])
     for most in (1, 3):
+        assert understand(cut(batch(rows), most), rows=most, payload_bytes=1) == whole
+
+
+def test_packets_behind_frames_of_the_same_endpoints_are_of_another_connection_wherever_chunks_end() -> None:
+    key = Connection(client=("10.0.0.1", 1)).key
+    frames = [
+        (ASKED, bytes(4)),
+        (ASKED, request(1)),
+        (SYN | RST | ACK, frame(bytes(17))),
+        (0, b""),
+        (ASKED, request(2)),
+    ]
+    rows = [hostile_packet(n, key, 0, 0, flags, payload) for n, (flags, payload) in enumerate(frames)]
+    whole = understand([batch(rows)])
+    assert [connection["packets"] for connection in whole.connections] == [2, 2, 1]
+    for most in range(1, len(rows)):
         assert understand(cut(batch(rows), most), rows=most, payload_bytes=1) == whole
