@@ -17,13 +17,14 @@ from udfs.capture.chunks import Frames, frames
 from udfs.facts.arrow_tables import pack
 from udfs.facts.asked_records import Asked
 from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
-from udfs.facts.connections import connection_rows, quarantine_rows, software_by_connection
+from udfs.facts.client_software import ClientSoftware, learn_software
+from udfs.facts.connections import connection_rows, quarantine_rows
 from udfs.facts.exchange_counts import count_rows
 from udfs.facts.exchange_rows import exchange_rows
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
 from udfs.facts.messages import decode_both, note_answers
-from udfs.facts.metadata import ClientSoftware, learn_software, metadata_rows
+from udfs.facts.metadata import metadata_rows
 from udfs.facts.names import Names
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.releases import release_rows
@@ -73,9 +74,8 @@ def tables_of(
     asked for FETCH_PARTITIONS, whose rows tell what its session holds.
     """
     exchanges = exchanges_of(chunk, capture_id, carried.names)
-    told_before = (carried.software.name, carried.software.version)
     versions = decode_both(exchanges, API_VERSIONS, exchanges.of_api(API_VERSIONS.request.api_key))
-    learn_software(exchanges, versions, carried.software)
+    software = learn_software(exchanges, carried.software)
     yield CLUSTER_METADATA, release_rows(exchanges, versions)
     yield from records_moved(exchanges, carried, wanted)
     yield from topics_told(exchanges)
@@ -84,7 +84,7 @@ def tables_of(
         yield EXCHANGES, exchange_rows(exchanges)
     if EXCHANGE_COUNTS in wanted:
         yield EXCHANGE_COUNTS, count_rows(exchanges)
-    yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, told_before))
+    yield CONNECTIONS, connection_rows(exchanges, software)
     for rows in quarantine_rows(exchanges) if QUARANTINE in wanted else ():
         yield QUARANTINE, rows
 

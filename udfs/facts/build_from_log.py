@@ -28,7 +28,8 @@ from udfs.arrow import compute as pc
 from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import micros, pack, rows_of
 from udfs.facts.build import Carried
-from udfs.facts.connections import connection_rows, software_by_connection
+from udfs.facts.client_software import software_by_connection
+from udfs.facts.connections import connection_rows
 from udfs.facts.exchange_counts import count_rows
 from udfs.facts.exchange_rows import OF_LOG, exchange_rows
 from udfs.facts.exchanges import Exchanges, exchanges_of
@@ -36,7 +37,7 @@ from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
 from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
 from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, ints, line_numbers, log_chunks
 from udfs.facts.messages import Messages, response_errors
-from udfs.facts.metadata import ClientSoftware, metadata_rows
+from udfs.facts.metadata import metadata_rows
 from udfs.facts.not_refused import not_refused
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.reasons import OF_LINE, Reason
@@ -103,7 +104,7 @@ def tables_of(
         yield TOPIC_CHANGES, found
     yield EXCHANGES, exchange_rows(exchanges, of_log(lines))
     yield EXCHANGE_COUNTS, count_rows(exchanges)
-    yield CONNECTIONS, connection_rows(exchanges, told_software(exchanges, carried))
+    yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, carried.software))
     yield QUARANTINE, unreadable_rows(chunk.unreadable, capture_id)
     yield QUARANTINE, undecodable_rows(exchanges, lines)
 
@@ -139,14 +140,6 @@ def fetch_tables(exchanges: Exchanges, messages: Messages, carried: Carried) -> 
         yield FETCH_PARTITIONS, rows
     if exchanges.frames.finished == len(exchanges.frames.connections):
         carried.session = FollowedSession()
-
-
-def told_software(exchanges: Exchanges, carried: Carried) -> tuple[Ints, Ints]:
-    """Hashes of the software by connection; `carried` is brought up to date."""
-    found = software_by_connection(exchanges, (carried.software.name, carried.software.version))
-    if len(found[0]):
-        carried.software = ClientSoftware(int(found[0][-1]), int(found[1][-1]))
-    return found
 
 
 def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:

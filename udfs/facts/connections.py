@@ -14,7 +14,6 @@ from udfs.capture.segments import UNKNOWN
 from udfs.facts.arrow_tables import micros, rows_of
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
-from udfs.facts.names import ABSENT
 from udfs.facts.not_refused import not_refused
 from udfs.facts.reasons import OF_LOSS, Reason
 from udfs.wire.arrays import Ints
@@ -26,8 +25,8 @@ COUNTED = (
 )  # fmt: skip
 
 
-def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.RecordBatch:
-    """Rows of `connections` for those that have ended; software: hashes of name and version by connection."""
+def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
+    """Rows of `connections` for those that have ended; software: hashes of name and version, int64[2, connections]."""
     frames, n = exchanges.frames, exchanges.frames.finished
     connections = frames.connections[:n]
     server, client = exchanges.server.slice(0, n), exchanges.client.slice(0, n)
@@ -45,8 +44,8 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
             t.cluster_id: pa.nulls(n, pa.string()),
             t.server: server,
             t.client: client,
-            t.client_software_name: exchanges.names.texts_of(software[0][:n]),
-            t.client_software_version: exchanges.names.texts_of(software[1][:n]),
+            t.client_software_name: exchanges.names.texts_of(software[0, :n]),
+            t.client_software_version: exchanges.names.texts_of(software[1, :n]),
             t.began_before_capture: connections["syn_sequence"] == UNKNOWN,
             t.first_time: micros(connections["first_time"]),
             t.last_time: micros(connections["last_time"]),
@@ -58,18 +57,6 @@ def connection_rows(exchanges: Exchanges, software: tuple[Ints, Ints]) -> pa.Rec
             **counts,
         },
     )
-
-
-def software_by_connection(exchanges: Exchanges, carried: tuple[int, int]) -> tuple[Ints, Ints]:
-    """Hashes of client software name and version by connection; `carried` is what connection 0 told before."""
-    both = []
-    for hashes, before in zip(exchanges.software, carried, strict=True):
-        by_connection = np.full(len(exchanges.frames.connections), ABSENT)
-        if len(by_connection):
-            by_connection[0] = before
-        by_connection[exchanges.connection] = hashes
-        both.append(by_connection)
-    return both[0], both[1]
 
 
 def quarantine_rows(exchanges: Exchanges) -> Iterator[pa.RecordBatch]:

@@ -1,9 +1,8 @@
-"""Metadata responses as rows of `cluster_metadata`, and the client software that ApiVersions requests tell."""
+"""Metadata responses as rows of `cluster_metadata`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,33 +146,3 @@ def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array[Any]:
 def span_texts(exchanges: Exchanges, level: Level, name: str) -> pa.Array[Any]:
     """The texts of a level's string field."""
     return exchanges.names.texts_of(exchanges.names.learn(exchanges.frames.arena, *level.span(name)))
-
-
-@dataclass
-class ClientSoftware:
-    """What the unfinished connection's client said of itself: hashes of name and version."""
-
-    name: int = ABSENT
-    version: int = ABSENT
-
-
-def learn_software(exchanges: Exchanges, messages: Messages, carried: ClientSoftware) -> None:
-    """Fill in the client software of all exchanges, from decoded ApiVersions exchanges of this chunk and earlier ones.
-
-    It is known from the first such request of a connection on (KIP-511); `carried` is brought up to date.
-    """
-    n, top = len(exchanges.frames.connections), messages.request.levels[""]
-    tells = top.span("client_software_name")[1] > 0
-    fields = ("client_software_name", "client_software_version")
-    for field, hashes in zip(fields, exchanges.software, strict=True):
-        told = exchanges.names.learn(exchanges.frames.arena, *top.span(field))
-        by_connection = np.full(n, ABSENT)
-        is_name = field == "client_software_name"
-        if n:
-            by_connection[0] = carried.name if is_name else carried.version
-        by_connection[exchanges.connection[messages.asked[tells]][::-1]] = told[tells][::-1]
-        hashes[:] = by_connection[exchanges.connection]
-        if is_name:
-            carried.name = int(by_connection[-1]) if n else ABSENT
-        else:
-            carried.version = int(by_connection[-1]) if n else ABSENT

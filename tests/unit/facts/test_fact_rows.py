@@ -307,18 +307,6 @@ def test_a_topic_is_named_where_the_request_asks_for_some_and_not_for_all() -> N
     }  # fmt: skip
 
 
-def test_the_client_software_is_known_from_the_first_request_that_tells_it_on() -> None:
-    versions = turns(
-        asked(API_VERSIONS_REQUEST, 3, 1, client_software_name=b"librdkafka", client_software_version=b"2.6"),
-        answered(API_VERSIONS_RESPONSE, 3, 1),
-    )
-    for rows in (1, 50_000):
-        found = tables(*versions, *METADATA, rows=rows)
-        assert {(row["client_software_name"], row["client_software_version"]) for row in found["connections"]} == {
-            ("librdkafka", "2.6")
-        }
-
-
 def offering(*versions: tuple[int, int]) -> list[dict[str, int]]:
     """APIs and the newest version of each."""
     return [{"api_key": key, "min_version": 0, "max_version": version} for key, version in versions]

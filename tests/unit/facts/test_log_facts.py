@@ -112,6 +112,15 @@ def test_an_api_versions_line_tells_the_brokers_release(tables: Any) -> None:
     assert (row["entry"], row["release"]) == ("release", "3.9")
 
 
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_a_connections_software_is_what_its_last_line_that_has_any_tells(tables: Any, rows: int) -> None:
+    old, new = ({"clientInformation": {"softwareName": "lib", "softwareVersion": of}} for of in ("1", "2"))
+    lines = (heartbeat(1), heartbeat(2, **old), heartbeat(3, **new), heartbeat(4), heartbeat(5, connection=OTHER))
+    found = tables(*lines, rows=rows)
+    assert [row["client_software_version"] for row in found["exchanges"]] == [None, None, "1", "2", None]
+    assert [row["client_software_version"] for row in found["connections"]] == [None, "2"]
+
+
 @pytest.mark.parametrize(
     "bad",
     [
