@@ -26,16 +26,15 @@ from udfs.capture.framing import (
     stream_end,
     take,
 )
+from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.sasl import begins_tokens, pass_broker_token, pass_client_token
 from udfs.capture.segments import BEHIND_ALL, UNKNOWN
 from udfs.capture.sync import (
     ENOUGH_OF_HEADER,
-    OpenRequests,
     find_request,
     find_response,
     lose_sync,
     skip_to,
-    waiting_request,
 )
 from udfs.wire.arrays import Bytes, Record, Records, Shorts
 from udfs.wire.faults import DecodeFault
@@ -74,6 +73,7 @@ CONNECTION = np.dtype(
             "requests",
             "orphan_responses",
             "first_open",  # index of the first request that may still be answered
+            "latest_place",  # the latest last_place of its requests
         )
     ],
     align=True,
@@ -218,6 +218,7 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
             continue
         date(stream, frame)
         take(frame, direction)
+        conn.latest_place = frame.latest_place = max(conn.latest_place, frame.last_place)
         read_header(stream.arena, frame, apis)
         frame.connection, frame.number, frame.partner = conn.index, conn.requests, UNKNOWN
         conn.requests += 1

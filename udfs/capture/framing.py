@@ -41,6 +41,7 @@ FRAME = np.dtype(
             "last_packet",  # ... of the one by which all that is there had come
             "first_place",  # place of the packet that brought the first byte
             "last_place",
+            "latest_place",  # the latest last_place of the requests up to this one
             "api_key",
             "api_version",
             "correlation_id",

@@ -13,6 +13,7 @@ from udfs.capture.connection_ends import IS_FRAME, connection_end, new_connectio
 from udfs.capture.conversation import CUT_AT_END, KAFKA, UNDECIDED, frame_requests, frame_responses, recognise
 from udfs.capture.found import REQUESTS, Found, close_requests, is_full, report_loss, with_room
 from udfs.capture.framing import MAX_FRAME_BYTES, Stream, bytes_between, extent_holding, piece_holding, stream_end
+from udfs.capture.open_requests import forget_oldest, open_requests
 from udfs.capture.segments import (
     BEHIND_ALL,
     UNKNOWN,
@@ -24,13 +25,10 @@ from udfs.capture.segments import (
     settled_extents,
     start_direction,
 )
-from udfs.capture.sync import open_requests, skip_to
+from udfs.capture.sync import skip_to
 from udfs.capture.tcp_headers import SYN
 from udfs.wire.arrays import Bools, Ints, Record, Records, Shorts
 from udfs.wire.kernel import allocating_kernel, kernel
-
-# So many requests of a connection may wait for an answer when a chunk ends; far more than any client leaves open.
-MAX_OPEN_REQUESTS = 1000
 
 
 @kernel
@@ -151,6 +149,7 @@ def talk(conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Sho
         waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS], barrier)
         while not frame_responses(broker, answers, conn, waiting, found):
             found = with_room(found)
+        forget_oldest(conn, waiting, found)
     elif conn.protocol != UNDECIDED or streams[0].is_final:
         leave_out(streams[0], sides[0])
         leave_out(streams[1], sides[1])
@@ -195,14 +194,6 @@ def close(conn: Record, sides: Records, streams: tuple[Stream, Stream], first_re
     return found
 
 
-@kernel
-def forget_oldest(conn: Record, found: Found) -> None:
-    """Close all but the newest MAX_OPEN_REQUESTS requests: their responses are not in the capture."""
-    end = found.counts[REQUESTS] - MAX_OPEN_REQUESTS
-    close_requests(found, conn.first_open, end)
-    conn.first_open = max(conn.first_open, end)
-
-
 @allocating_kernel
 def converse(
     packets: Packets, connections: Records, directions: Records, found: Found, arena: Arena, apis: Shorts,
@@ -234,7 +225,6 @@ def converse(
         if is_final:
             found = close(conn, sides, streams, first_request, found)
         else:
-            forget_oldest(conn, found)
             kept = rest_of(packets, streams, sides)
         row = end
         index += 1

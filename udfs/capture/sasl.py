@@ -22,8 +22,9 @@ from udfs.capture.framing import (
     measure,
     stream_end,
 )
+from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.segments import UNKNOWN
-from udfs.capture.sync import OpenRequests, is_request, skip_to, waiting_request
+from udfs.capture.sync import is_request, skip_to
 from udfs.wire.arrays import Record, Shorts
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed

@@ -7,10 +7,6 @@ header is not enough where chance has many tries.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
 from udfs.capture.framing import (
     COMPLETE,
     HOLE,
@@ -26,10 +22,11 @@ from udfs.capture.framing import (
     size_at,
     stream_end,
 )
-from udfs.capture.segments import UNKNOWN, in_order
-from udfs.wire.arrays import Ints, Record, Records, Shorts
+from udfs.capture.open_requests import OpenRequests, waiting_request
+from udfs.capture.segments import UNKNOWN
+from udfs.wire.arrays import Record, Shorts
 from udfs.wire.header import PRODUCE, plausible_request, request_header
-from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
 from udfs.wire.produce_start import begins_produce
 
@@ -133,51 +130,6 @@ def find_request(stream: Stream, offset: int, limit: int, apis: Shorts, is_clien
                     return state, offset
             offset += 1
     return HOLE, offset
-
-
-class OpenRequests(NamedTuple):
-    """A connection's requests by correlation id; one id may be used again once it was answered."""
-
-    requests: Records  # FRAME
-    keys: Ints  # sorted; correlation id << 32 | index of the request
-    first: Ints  # [1], index of the first request that may still be answered
-    barrier: int  # place of the packet from which on requests are not framed yet
-
-
-@allocating_kernel
-def open_requests(requests: Records, first: int, end: int, barrier: int) -> OpenRequests:
-    """The requests with indices in [first, end) that wait for a response, as OpenRequests."""
-    keys, rows = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
-    n = 0
-    for index in range(first, end):
-        if requests[index].is_open == 1:
-            keys[n] = (requests[index].correlation_id << 32) + index
-            rows[n] = n
-            n += 1
-    rows = in_order(rows[:n], keys)
-    for row in range(n):
-        rows[row] = keys[rows[row]]
-    return OpenRequests(requests, rows, np.full(1, first), barrier)
-
-
-@kernel
-def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> int:
-    """Index of the first request that waits for a response with this correlation id, or UNKNOWN.
-
-    place: of the packet that brought the response; only what had begun before it can be what it answers.
-    """
-    key = (correlation_id << 32) + waiting.first[0]
-    low, high = 0, len(waiting.keys)
-    while low < high:
-        middle = (low + high) // 2
-        if waiting.keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    if low == len(waiting.keys) or waiting.keys[low] >> 32 != correlation_id:
-        return UNKNOWN
-    index: int = waiting.keys[low] & 0xFFFFFFFF
-    return index if waiting.requests[index].first_place < place else UNKNOWN
 
 
 @kernel

@@ -1,0 +1,70 @@
+"""How many requests may wait for an answer, and that this depends on no more than the packets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.unit.capture.conversations import OPENING, Segment, answers, asks, batch, cut, packets, request, response
+from udfs.capture.chunks import frames
+from udfs.capture.open_requests import MOST_OPEN_BYTES, MOST_OPEN_REQUESTS
+
+ROWS = [1, 7, 10_000]
+TOGETHER = 2000
+"""Small requests in a segment."""
+
+
+def numbers(segments: Sequence[Segment], rows: int) -> tuple[list[int], list[int]]:
+    """Numbers of the requests that are answered, and of the responses that answer none."""
+    found = [
+        chunk.responses[["number", "partner"]]
+        for chunk in frames(cut(batch(packets([*OPENING, *segments])), rows), rows=rows, payload_bytes=1 << 28)
+    ]
+    responses = np.concatenate(found)
+    orphans = responses["partner"] < 0
+    return sorted(responses["number"][~orphans].tolist()), sorted(responses["number"][orphans].tolist())
+
+
+def small(n: int) -> list[Segment]:
+    """So many small requests, in segments of TOGETHER."""
+    return [asks(b"".join(map(request, range(at, min(at + TOGETHER, n))))) for at in range(0, n, TOGETHER)]
+
+
+def answered(*correlation_ids: int) -> list[Segment]:
+    return [answers(response(i)) for i in correlation_ids]
+
+
+@pytest.mark.parametrize("rows", [100, *ROWS[1:]])
+def test_thousands_of_open_requests_are_all_answered(rows: int) -> None:
+    """librdkafka leaves up to 1,000,000 open (max.in.flight): a broker that stands still has many of them to answer."""
+    n = 3000
+    assert numbers([asks(request(i)) for i in range(n)] + answered(*range(n)), rows) == (list(range(n)), [])
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_of_more_requests_than_may_be_open_the_oldest_are_let_go(rows: int) -> None:
+    n = MOST_OPEN_REQUESTS + 10
+    found = numbers([*small(n), *answered(9, 10, n - 1)], rows)
+    assert found == ([10, n - 1], [-1])
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_response_answers_what_was_open_when_it_came_however_much_follows(rows: int) -> None:
+    more = small(MOST_OPEN_REQUESTS + 10)
+    assert numbers([*more[:1], *answered(0), *more[1:], *answered(1, 10)], rows) == ([0, 10], [-1])
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_request_behind_which_more_was_sent_than_a_socket_holds_is_let_go(rows: int) -> None:
+    large = bytes(MOST_OPEN_BYTES // 64)
+    sent = [asks(request(i, large)) for i in range(70)]
+    assert numbers([*sent, *answered(4, 5, 6, 69)], rows) == ([5, 6, 69], [-1])
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_large_request_waits_for_its_answer_while_another_is_sent(rows: int) -> None:
+    largest = request(1, bytes(MOST_OPEN_BYTES + 1000))
+    parts = [asks(largest[at : at + (1 << 20)]) for at in range(0, len(largest), 1 << 20)]
+    assert numbers([*parts, asks(request(2)), *answered(1, 2)], rows) == ([0, 1], [])
