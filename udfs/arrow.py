@@ -33,8 +33,8 @@ def quotients(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
 
 
 def unwritten(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A large array in memory of Arrow's pool, which keeps what is given back. malloc gives 32 MiB and more back to the
-    system at once, and memory that is new to the process costs as much as work on it.
+    """An array in memory of Arrow's pool, which keeps what is given back: for large ones, since malloc gives 32 MiB and
+    more back to the system at once, and memory that is new to the process costs as much as work on it.
     """
     kind = np.dtype(dtype)
     return np.frombuffer(memoryview(pa.allocate_buffer(rows * kind.itemsize)), kind)

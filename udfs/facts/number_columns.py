@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from udfs.arrow import unwritten
 from udfs.capture.segments import UNKNOWN
 from udfs.wire.arrays import Bools, Bytes, Ints, int64s, read_only
 from udfs.wire.kernel import kernel
@@ -36,18 +37,17 @@ class Picked(NamedTuple):
         the type cannot hold.
         """
         n = self.rows_picked
-        # Memory of Arrow's pool, which keeps what is given back: new to the process it would cost as much as the work.
-        cells, validity = pa.allocate_buffer(n * kind.bit_width // _BITS), pa.allocate_buffer((n + _BITS - 1) // _BITS)
+        cells, validity = unwritten(n, f"i{kind.bit_width // _BITS}"), unwritten((n + _BITS - 1) // _BITS, np.uint8)
         nulls = _write_cells(
             read_only(int64s(self.values)),
             read_only(_EVERY_ROW if self.rows is None else self.rows),
             read_only(_ALL_KNOWN if self.known is None else self.known),
-            np.frombuffer(memoryview(cells), f"i{kind.bit_width // _BITS}"),
-            np.frombuffer(memoryview(validity), np.uint8),
+            cells,
+            validity,
         )
         if nulls < 0:
             raise OverflowError(f"a value is beyond {kind}")
-        return pa.Array.from_buffers(kind, n, [validity if nulls else None, cells], nulls)
+        return pa.Array.from_buffers(kind, n, [pa.py_buffer(validity.data) if nulls else None, pa.py_buffer(cells.data)], nulls)
 
 
 @kernel
