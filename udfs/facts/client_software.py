@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.facts.bodies import Bodies
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.names import ABSENT
-from udfs.wire.arrays import Ints
+from udfs.wire.arrays import Bools, Ints
 from udfs.wire.messages import decode
 
 FIELDS = ("client_software_name", "client_software_version")
@@ -28,24 +29,37 @@ class ClientSoftware:
     hashes: Ints = field(default_factory=lambda: np.full(2, ABSENT))
 
 
+class Told(NamedTuple):
+    """What requests tell of the software, by connection and in order; first what earlier chunks told of connection 0.
+
+    request: int64[n], row of the chunk's requests, UNKNOWN for the first; connection: int64[n]; is_open: bool[n],
+    whether the request waits for an answer; hashes: int64[2, n] of name and version.
+    """
+
+    request: Ints
+    connection: Ints
+    is_open: Bools
+    hashes: Ints
+
+    def of(self, entry: Ints, connection: Ints) -> Ints:
+        """The hashes of entries, ABSENT where they are not of the connection that is asked for: int64[2, m]."""
+        return np.where(self.connection[entry] == connection, self.hashes[:, entry], ABSENT)
+
+
 def learn_software(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
     """Fill in the client software of all exchanges: what the last request up to theirs told, and none of orphans.
 
     `carried` is brought up to date. Returns what each connection's last request told: hashes of name and version,
     int64[2, connections].
     """
-    frames, own = exchanges.frames, np.arange(len(exchanges.frames.connections))
-    rows, told = told_software(exchanges)
-    request, connection = np.append(UNKNOWN, rows), np.append(0, frames.requests["connection"][rows])
-    hashes = np.column_stack((carried.hashes, told))
-    last = np.searchsorted(request, exchanges.request, "right") - 1
-    is_told = (exchanges.request != UNKNOWN) & (connection[last] == exchanges.connection)
-    for software, values in zip(exchanges.software, hashes, strict=True):
-        software[:] = np.where(is_told, values[last], ABSENT)
-    closed = np.flatnonzero(np.append(0, frames.requests["is_open"][rows]) == 0)[-1]
-    carried.hashes = np.where(connection[closed] == len(own) - 1, hashes[:, closed], ABSENT)
-    of_own = np.searchsorted(connection, own, "right") - 1
-    return np.where(connection[of_own] == own, hashes[:, of_own], ABSENT)
+    told = told_software(exchanges, carried)
+    connection = np.where(exchanges.request == UNKNOWN, UNKNOWN, exchanges.connection)
+    of_exchanges = told.of(np.searchsorted(told.request, exchanges.request, "right") - 1, connection)
+    exchanges.software[0][:], exchanges.software[1][:] = of_exchanges
+    connections = np.arange(len(exchanges.frames.connections))
+    last_closed = np.flatnonzero(~told.is_open)[-1:]
+    carried.hashes = told.of(last_closed, np.full(1, len(connections) - 1))[:, 0]
+    return told.of(np.searchsorted(told.connection, connections, "right") - 1, connections)
 
 
 def software_by_connection(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
@@ -59,16 +73,21 @@ def software_by_connection(exchanges: Exchanges, carried: ClientSoftware) -> Int
     return found
 
 
-def told_software(exchanges: Exchanges) -> tuple[Ints, Ints]:
-    """Rows of the chunk's requests that tell the software, also of those that wait for an answer, and hashes of what
-    they tell: int64[n], int64[2, n].
-    """
-    arena = exchanges.frames.arena
+def told_software(exchanges: Exchanges, carried: ClientSoftware) -> Told:
+    """What the chunk's requests tell, those that wait for an answer included."""
+    arena, requests = exchanges.frames.arena, exchanges.frames.requests
     rows, bodies = whole_requests(exchanges.frames)
     top = decode(API_VERSIONS_REQUEST, arena, *bodies).levels[""]
     tells = np.flatnonzero(top.span(FIELDS[0])[1] > 0)
     spans = [(starts[tells], lengths[tells]) for starts, lengths in map(top.span, FIELDS)]
-    return rows[tells], np.stack([exchanges.names.learn(arena, *span) for span in spans])
+    hashes = np.stack([exchanges.names.learn(arena, *span) for span in spans])
+    telling = requests[rows[tells]]
+    return Told(
+        np.append(UNKNOWN, rows[tells]),
+        np.append(0, telling["connection"]),
+        np.append(0, telling["is_open"]) == 1,
+        np.column_stack((carried.hashes, hashes)),
+    )
 
 
 def whole_requests(frames: Frames) -> tuple[Ints, Bodies]:

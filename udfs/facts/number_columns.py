@@ -47,7 +47,9 @@ class Picked(NamedTuple):
         )
         if nulls < 0:
             raise OverflowError(f"a value is beyond {kind}")
-        return pa.Array.from_buffers(kind, n, [pa.py_buffer(validity.data) if nulls else None, pa.py_buffer(cells.data)], nulls)
+        return pa.Array.from_buffers(
+            kind, n, [pa.py_buffer(validity.data) if nulls else None, pa.py_buffer(cells.data)], nulls
+        )
 
 
 @kernel
