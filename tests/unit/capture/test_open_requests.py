@@ -7,7 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.unit.capture.conversations import OPENING, Segment, answers, asks, batch, cut, packets, request, response
+from tests.unit.capture.conversations import (
+    OPENING,
+    Segment,
+    answers,
+    asks,
+    batch,
+    cut,
+    packets,
+    produce,
+    request,
+    response,
+)
 from udfs.capture.chunks import frames
 from udfs.capture.open_requests import MOST_OPEN_BYTES, MOST_OPEN_REQUESTS
 
@@ -48,6 +59,13 @@ def test_of_more_requests_than_may_be_open_the_oldest_are_let_go(rows: int) -> N
     n = MOST_OPEN_REQUESTS + 10
     found = numbers([*small(n), *answered(9, 10, n - 1)], rows)
     assert found == ([10, n - 1], [-1])
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_requests_that_get_no_answer_do_not_count(rows: int) -> None:
+    n = MOST_OPEN_REQUESTS + 10
+    sent = [asks(b"".join(produce(i, 0) for i in range(at, at + TOGETHER))) for at in range(1, n, TOGETHER)]
+    assert numbers([asks(request(0)), *sent, *answered(0)], rows) == ([0], [])
 
 
 @pytest.mark.parametrize("rows", ROWS)
