@@ -25,8 +25,8 @@ UNKNOWN = -(1 << 62)
 BEHIND_ALL = (1 << 62) - 1
 """Of places, stream offsets and capture points: behind every one that there is."""
 
-# A segment that arrives when the stream is already this far ahead comes too late to fill a gap, and a gap with this
-# much stream behind it stays one: far above the reordering of real networks, bounded enough to hold.
+# A segment that begins this far behind the end of the stream comes too late to fill a gap, and a gap with this much
+# stream behind it stays one: far above the reordering of real networks, bounded enough to hold.
 REORDER_BYTES = 4 << 20
 # No receive window is larger in practice: a segment further away is noise, or the capture was interrupted.
 JUMP_BYTES = 64 << 20
@@ -136,7 +136,7 @@ def place(direction: Record, sequence: int, wire_bytes: int) -> int:
         offset = direction.highest + JUMP_BYTES
         direction.sequence, direction.offset = sequence, offset
     end = offset + wire_bytes
-    if offset < 0 or end < direction.highest - REORDER_BYTES:
+    if offset < max(direction.highest - REORDER_BYTES, 0):
         return UNKNOWN
     if end > direction.highest:
         direction.sequence, direction.offset, direction.highest = sequence, offset, end
