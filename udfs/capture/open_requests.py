@@ -120,9 +120,9 @@ def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> i
 
 
 @kernel
-def forget_oldest(conn: Record, waiting: OpenRequests, found: Found) -> None:
-    """Close the requests that nothing can answer which comes from the barrier on: the capture lacks their responses."""
+def forget_oldest(conn: Record, waiting: OpenRequests, found: Found, place: int) -> None:
+    """Close the requests that nothing can answer which comes from this packet on: the capture lacks their responses."""
     waiting.first[0] = conn.first_open
-    first = first_answerable(waiting, waiting.barrier)
+    first = first_answerable(waiting, place)
     close_requests(found, conn.first_open, first)
     conn.first_open = first

@@ -86,3 +86,20 @@ def test_a_large_request_waits_for_its_answer_while_another_is_sent(rows: int) -
     largest = request(1, bytes(MOST_OPEN_BYTES + 1000))
     parts = [asks(largest[at : at + (1 << 20)]) for at in range(0, len(largest), 1 << 20)]
     assert numbers([*parts, asks(request(2)), *answered(1, 2)], rows) == ([0, 1], [])
+
+
+MIB = 1 << 20
+HELD = 110
+"""More MiB than what waits for others may take."""
+
+
+@pytest.mark.parametrize("rows", [7, 10_000])
+def test_a_request_that_the_capture_lacks_costs_no_other_however_much_comes_behind_it(rows: int) -> None:
+    sent = [[asks(request(i), is_lost=i == 1), answers(response(i, bytes(MIB)))] for i in range(HELD)]
+    assert numbers([part for pair in sent for part in pair], rows) == ([0, *range(1, HELD - 1)], [-1])
+
+
+@pytest.mark.parametrize("rows", [7, 10_000])
+def test_a_response_that_the_capture_lacks_costs_no_other_however_much_comes_behind_it(rows: int) -> None:
+    sent = [[asks(request(i, bytes(MIB))), answers(response(i), is_lost=i == 1)] for i in range(HELD)]
+    assert numbers([part for pair in sent for part in pair], rows) == ([0, *range(2, HELD)], [])
