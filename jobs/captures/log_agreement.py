@@ -43,13 +43,15 @@ class RequestsSeen:
     connections: DataFrame
 
     def rows(self, side: str, time: Column) -> DataFrame:
-        """(server, client, correlation_id, time, the exchange in the column `side`, and null in the other)."""
+        """(server, client, correlation_id, time, connection_id, exchange_no, the exchange in the column `side`, null in
+        the other).
+        """
         c, x = CONNECTIONS, EXCHANGES
         ends = self.connections.select(c.connection_id, c.server, c.client)
         nothing = F.lit(None).cast(spark_schema(EXCHANGES))
         sides = {side: F.struct(*x.columns), **{other: nothing for other in (PACKETS, LOG) if other != side}}
         found = self.exchanges.join(ends, str(c.connection_id))
-        told = (F.col(SERVER), F.col(CLIENT), F.col(x.correlation_id), time.alias(TIME))
+        told = (SERVER, CLIENT, x.correlation_id, time.alias(TIME), x.connection_id, x.exchange_no)
         return found.select(*told, *(sides[name].alias(name) for name in (PACKETS, LOG)))
 
 
@@ -57,14 +59,15 @@ def joined_requests(packets: RequestsSeen, logs: RequestsSeen) -> DataFrame:
     """(packets, log): every request that either has, joined.
 
     Where server, client and correlation id name one request in both, their times do not matter. Where the same client
-    came again, or counts no correlation ids, a line belongs to the request that came last before it was written.
+    came again, or counts no correlation ids, a line belongs to the request that came last before it was written; of
+    several that came or were written at one time, the numbers of exchanges tell the order.
     """
     x = EXCHANGES
     asked = F.coalesce(F.col(x.request_time), F.col(x.response_time))
     written = F.coalesce(F.col(x.response_time), F.col(x.request_time)) + F.expr(LINE_AFTER)
     rows = packets.rows(PACKETS, asked).unionByName(logs.rows(LOG, written))
     same = Window.partitionBy(SERVER, CLIENT, str(x.correlation_id))
-    in_time = same.orderBy(F.col(TIME), F.col(LOG).isNotNull())
+    in_time = same.orderBy(F.col(TIME), F.col(LOG).isNotNull(), x.connection_id, x.exchange_no)
     is_lone = (F.count(PACKETS).over(same) == 1) & (F.count(LOG).over(same) == 1)
     line = F.when(is_lone, F.first(LOG, ignorenulls=True).over(same)).otherwise(F.lead(LOG).over(in_time))
     is_taken = is_lone | F.lag(PACKETS).over(in_time).isNotNull()
@@ -87,7 +90,7 @@ def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
     behind = F.unix_micros(_of(LOG, x.response_time)) - F.unix_micros(_of(PACKETS, x.response_time))
     sums = [_sums(column).alias(column) for column in COMPARED]
     requests = _request_sums().alias(REQUEST)
-    found = joined.groupBy(broker).agg(requests, *sums, F.percentile_approx(behind, 0.5).alias(t.log_behind_us))
+    found = joined.groupBy(broker).agg(requests, *sums, F.percentile(behind, 0.5).cast("bigint").alias(t.log_behind_us))
     fields = F.array(*(F.struct(F.lit(name).alias(t.field), f"{name}.*") for name in (REQUEST, *map(str, COMPARED))))
     flat = found.select(t.broker, t.log_behind_us, F.explode(fields).alias("of")).select(
         F.lit(capture_id).alias(t.capture_id),

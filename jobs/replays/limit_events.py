@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from schemas.tables import values
@@ -29,11 +29,17 @@ def topic_events(
     return known.select(*(F.col(column).cast(column.type) for column in t.columns))
 
 
+def answered() -> Column:
+    """The order of what Metadata responses list: by their times and, of those at one time, by their numbers."""
+    m = CLUSTER_METADATA
+    return F.struct(m.response_time, m.connection_id, m.exchange_no, m.position)
+
+
 def brokers(metadata: DataFrame) -> DataFrame:
     """Each broker that Metadata listed, with the rack it had last."""
     m, t = CLUSTER_METADATA, TOPIC_EVENTS
     listed = metadata.where((F.col(m.entry) == values.BROKER) & F.col(m.node_id).isNotNull())
-    last_rack = F.max_by(m.rack, m.response_time).alias(t.rack)
+    last_rack = F.max_by(m.rack, answered()).alias(t.rack)
     return listed.groupBy(m.node_id).agg(last_rack).withColumn(t.entry, F.lit(BROKER))
 
 
@@ -47,7 +53,7 @@ def sightings(metadata: DataFrame) -> DataFrame:
         .agg(
             F.unix_micros(F.min(m.response_time)).alias(t.time),
             F.bool_or(F.coalesce(m.is_internal, F.lit(False))).alias(t.is_internal),
-            F.min_by(m.replica_nodes, m.response_time).alias(t.replica_nodes),
+            F.min_by(m.replica_nodes, answered()).alias(t.replica_nodes),
         )
         .withColumn(t.entry, F.lit(SIGHTING))
     )

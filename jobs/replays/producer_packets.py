@@ -36,14 +36,22 @@ def with_packets(spark: SparkSession, lake: str, capture_id: str, sent: DataFram
 
     Raises CaptureError where the captures are not what was ingested.
     """
-    c, t = CONNECTIONS, SENT
-    first = connections.groupBy(c.server, c.client).agg(F.min_by(c.connection_id, c.first_time).alias(FIRST_ID))
-    ends = connections.select(c.connection_id, c.server, c.client).join(first, [str(c.server), str(c.client)])
-    used = sent.select(t.connection_id, t.client_id, t.client_address, SHARD).distinct()
-    producers = used.join(ends, str(c.connection_id)).select(FIRST_ID, t.client_id, t.client_address, SHARD).distinct()
+    producers = producers_by_id(sent, connections)
     packets = packets_with_id(spark, ingested(spark, lake, capture_id)).join(producers, FIRST_ID).drop(FIRST_ID)
     told = sent.withColumn(IS_SENT, F.lit(True))
     return packets.withColumn(IS_SENT, F.lit(False)).unionByName(told, allowMissingColumns=True)
+
+
+def producers_by_id(sent: DataFrame, connections: DataFrame) -> DataFrame:
+    """(id, client_id, client_address, shard): whose packets are those of a connection, by the ids of all connections
+    between the same endpoints, one of which is the first.
+    """
+    c, t = CONNECTIONS, SENT
+    ends = connections.select(c.connection_id, c.server, c.client)
+    used = sent.select(t.connection_id, t.client_id, t.client_address, SHARD).distinct()
+    producers = used.join(ends, str(c.connection_id)).drop(c.connection_id).distinct()
+    by_id = producers.join(ends.withColumnRenamed(c.connection_id, FIRST_ID), [str(c.server), str(c.client)])
+    return by_id.select(FIRST_ID, t.client_id, t.client_address, SHARD)
 
 
 def ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:

@@ -110,7 +110,7 @@ def fetching_consumers(own_rows: OwnRows) -> DataFrame:
     size = F.when(F.col(f.response_record_bytes) > 0, F.col(f.response_record_bytes))
     of_consumers = fetch_requests(own_rows).where(F.col(f.reader) == CONSUMER).groupBy(f.client_id).agg(
         F.count("*").alias("fetches"), F.count_if(F.col(f.response_record_bytes) == 0).alias("empty"),
-        F.sum(f.response_record_bytes).alias("bytes"), F.percentile_approx(size, 0.5).alias("median"),
+        F.sum(f.response_record_bytes).alias("bytes"), F.percentile(size, 0.5).cast("bigint").alias("median"),
         F.max(asked).alias(f.max_bytes), F.max(f.min_bytes).alias(f.min_bytes),
         F.max(f.max_wait_ms).alias(f.max_wait_ms),
     )  # fmt: skip

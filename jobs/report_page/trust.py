@@ -82,7 +82,7 @@ def agreement(own_rows: OwnRows) -> DataFrame:
     """(field, in both, different, only in packets, only in the log, how far the log is behind), of all brokers."""
     a = LOG_AGREEMENT
     counts = [F.sum(column).alias(column) for column in (a.in_both, a.different, a.only_in_packets, a.only_in_log)]
-    behind = F.max_by(a.log_behind_us, F.abs(a.log_behind_us)).alias(a.log_behind_us)
+    behind = F.max_by(a.log_behind_us, F.struct(F.abs(a.log_behind_us), a.log_behind_us)).alias(a.log_behind_us)
     return own_rows(a).groupBy(a.field).agg(*counts, behind).orderBy(F.desc(a.different), a.field)
 
 

@@ -96,7 +96,7 @@ def sets(chance: random.Random, folder: Path) -> int:
     if chance.random() < 0.5:
         written = mutated(chance, written)
     arena = np.frombuffer(written, np.uint8)
-    found = unwrapped(arena, walk(arena, np.zeros(1, np.int64), np.array([len(arena)])), Budget())
+    found = unwrapped(arena, walk(arena, np.zeros(1, np.int64), np.array([len(arena)])), lambda _: Budget())
     is_wrapper = (found.batches.magic < 2) & (found.batches.codec > 0) & (found.batches.fault == 0)
     assert found.batches.available.sum() == len(arena)
     assert ((found.fault >= 0) == (found.uncompressed < 0))[is_wrapper].all()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,7 +28,7 @@ from udfs.facts.build_from_log import READ_KEYS, log_facts
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_replay import LimitLane
 from udfs.replay.limits.schedule import UNLIMITED, Schedule
-from udfs.replay.limits.topic_history import CHANGE, SIGHTING
+from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
 
 Rows = list[dict[str, Any]]
 READ = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
@@ -85,6 +86,24 @@ def test_partitions_are_told_by_topic_id_as_they_were_first(spark: SparkSession)
     assert [tuple(row) for row in told] == [
         ("t", None, SECOND, [3]), ("t", "id-1", 2 * SECOND, [3]), ("t", "id-2", 8 * SECOND, [2]),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "turned"])
+def test_of_responses_of_one_time_that_of_the_first_request_tells_the_replicas_and_of_the_last_the_rack(
+    spark: SparkSession, order: int
+) -> None:
+    numbers = range(6)[::order]
+    of = [{"response_time": SECOND, "connection_id": 1, "exchange_no": number} for number in numbers]
+    partition = {"entry": "partition", "topic": "t", "topic_id": "id", "partition": 0}
+    broker = {"entry": "broker", "node_id": 1}
+    metadata = [
+        row_of(CLUSTER_METADATA, **partition, **told, replica_nodes=[node])
+        for told, node in zip(of, numbers, strict=True)
+    ] + [row_of(CLUSTER_METADATA, **broker, **told, rack=f"r{node}") for told, node in zip(of, numbers, strict=True)]
+    found = topic_events(*frames(spark, {"cluster_metadata": metadata}))
+    t = TOPIC_EVENTS
+    told_of = {row[t.entry]: (row[t.replica_nodes], row[t.rack]) for row in found.collect()}
+    assert told_of == {SIGHTING: ([0], None), BROKER: (None, "r5")}
 
 
 def at_exchange(number: int, **columns: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from jobs.captures.log_agreement import LOG, PACKETS, RequestsSeen, agreement_rows, joined_requests
 from jobs.lake.delta_tables import spark_schema
@@ -84,3 +85,36 @@ def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSess
     assert [rows[x.client_id][c] for c in counts] == [4, 2, 0, 0, 1, None]
     assert [rows[x.api_version][c] for c in counts] == [3, 0, 1, 0, None, None]
     assert {row[t.broker] for row in rows.values()} == {"b:1"}
+
+
+def test_the_first_line_of_one_time_tells_the_last_request_of_one_time_in_whatever_order_they_come(
+    spark: SparkSession,
+) -> None:
+    """A client that counts no correlation ids may send several requests in a packet; a log tells milliseconds."""
+
+    def turned(of: RequestsSeen) -> RequestsSeen:
+        rows = [row.asDict() for row in of.exchanges.collect()][::-1]
+        return RequestsSeen(frame(spark, EXCHANGES, rows), of.connections)
+
+    (told,) = asked(0)
+    packets, log = (seen(spark, *({**told, "at": at} for at in (0, 0, 0, 1, 1, 1))) for _ in range(2))
+    found = [pairs(joined_requests(packets, log)), pairs(joined_requests(turned(packets), turned(log)))]
+    alone = {(n, None) for n in (0, 1, 3, 4)} | {(None, n) for n in (1, 2, 4, 5)}
+    assert found[0] == found[1] == {(2, 0), (5, 3)} | alone
+
+
+def test_how_far_a_log_is_behind_does_not_depend_on_how_its_lines_are_spread(spark: SparkSession) -> None:
+    x = EXCHANGES
+    both = F.struct(*(F.lit(None).cast(spark_schema(EXCHANGES)[str(c)].dataType).alias(c) for c in x.columns))
+    rows = spark.range(200_000).withColumn("behind", F.pmod(F.xxhash64("id"), F.lit(1_000_003)))
+    told = rows.select(
+        both.withField(x.response_time, F.timestamp_micros(F.lit(0))).withField(x.broker, F.lit("b:1")).alias(PACKETS),
+        both.withField(x.response_time, F.timestamp_micros("behind")).withField(x.broker, F.lit("b:1")).alias(LOG),
+    )
+    exact = rows.agg(F.percentile("behind", 0.5)).first()
+    for tasks in (1, 3, 7):
+        t = LOG_AGREEMENT
+        found = agreement_rows(told.repartition(tasks), "set").where(F.col(t.field) == "request").first()
+        assert exact is not None
+        assert found is not None
+        assert found[t.log_behind_us] == int(exact[0])

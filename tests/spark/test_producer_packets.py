@@ -9,8 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import jobs.replays.producer_packets
-from jobs.replays.producer_packets import ingested
-from schemas.tables.silver import CAPTURES
+from jobs.replays.one_shuffle import SHARD
+from jobs.replays.producer_packets import FIRST_ID, ingested, producers_by_id
+from schemas.tables.silver import CAPTURES, CONNECTIONS
+from schemas.tables.steps import SENT
 from tests.conftest import REPOSITORY
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
@@ -58,3 +60,15 @@ def test_every_capture_that_is_missing_is_named_with_what_to_do(
     with pytest.raises(CaptureError, match=WHAT_TO_DO) as refused:
         ingested(spark, "lake", "a-capture")
     assert all(f"{file}: cannot be read" in str(refused.value) for file in captures)
+
+
+def test_packets_are_found_by_the_first_connection_of_the_same_endpoints_though_no_time_tells_which_that_is(
+    spark: SparkSession,
+) -> None:
+    c, t = CONNECTIONS, SENT
+    ends = [(1, "b:1", "c:5"), (2, "b:1", "c:5"), (3, "b:1", "c:6"), (4, "b:1", None)]
+    connections = spark.createDataFrame(ends, f"{c.connection_id} bigint, {c.server} string, {c.client} string")
+    columns = f"{t.connection_id} bigint, {t.client_id} string, {t.client_address} string, {SHARD} int"
+    sent = spark.createDataFrame([(1, "app", "c", 7), (2, "app", "c", 7), (2, "app", "c", 7)], columns)
+    found = producers_by_id(sent, connections).orderBy(FIRST_ID).collect()
+    assert [tuple(row) for row in found] == [(1, "app", "c", 7), (2, "app", "c", 7)]

@@ -179,7 +179,8 @@ def frames(
     """Frames of every connection in the packet batches, which come sorted by connection and in the order of PACKETS.
 
     rows, payload_bytes: how much to work on at a time; the frames do not depend on it. Memory is bounded by it and by
-    what is not decided yet: at most one frame (100 MiB) and REORDER_BYTES a direction, and MOST_OPEN_BYTES of requests.
+    what is not decided yet: at most one frame (100 MiB), REORDER_BYTES a direction, what the other side sends behind a
+    gap (OTHERS_BYTES, twice at most), and MOST_OPEN_BYTES of requests.
     """
     carried = Carried()
     for chunk in gathered_batches(batches, rows, payload_bytes):

@@ -31,6 +31,7 @@ from udfs.capture.sasl import begins_tokens, pass_broker_token, pass_client_toke
 from udfs.capture.segments import BEHIND_ALL, UNKNOWN
 from udfs.capture.sync import (
     ENOUGH_OF_HEADER,
+    MOST_OF_HEADER,
     find_request,
     find_response,
     lose_sync,
@@ -103,9 +104,20 @@ def request_place(stream: Stream, offset: int) -> int:
 @kernel
 def earliest_request(stream: Stream, state: int, offset: int) -> int:
     """Place of the first packet by which the request can be there that `probe` found or waits for, or BEHIND_ALL."""
-    if state == HOLE or offset >= stream_end(stream):
+    if state == HOLE or offset + SIZE_BYTES > stream_end(stream):
         return BEHIND_ALL
     return request_place(stream, offset)
+
+
+@kernel
+def end_of_probe(stream: Stream, state: int, offset: int) -> int:
+    """Place of the first packet behind what is probed of a side that sends no requests, as `probe` found, or BEHIND_ALL
+    where there is none.
+    """
+    if state != HOLE or offset < PROBE_BYTES:
+        return BEHIND_ALL
+    last = max(PROBE_BYTES - 1, stream.extents[extent_holding(stream, PROBE_BYTES - 1), 0])
+    return int(stream.places[stream.pieces[piece_holding(stream, last), 2]])
 
 
 @kernel
@@ -122,17 +134,21 @@ def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records,
     """Decide the protocol and who is the client, if the evidence in hand allows it: what came first counts."""
     state_0, state_1 = HOLE, HOLE
     offset_0 = offset_1 = 0
+    no_0 = no_1 = UNKNOWN
     if conn.client != 1:
         state_0, offset_0 = probe(streams[0], directions[0], apis, conn.client == 0)
+        no_0 = end_of_probe(streams[0], state_0, offset_0)
     if conn.client != 0:
         state_1, offset_1 = probe(streams[1], directions[1], apis, conn.client == 1)
+        no_1 = end_of_probe(streams[1], state_1, offset_1)
     held = max(stream_end(streams[0]), 0) + max(stream_end(streams[1]), 0)
     place_0 = earliest_request(streams[0], state_0, offset_0)
     place_1 = earliest_request(streams[1], state_1, offset_1)
     tls = min(tls_packet(streams[0]), tls_packet(streams[1]))
-    first = min(tls, place_0, place_1)
+    no = max(no_0, no_1)
+    first = min(tls, place_0, place_1, no)
     is_settled = first <= min(streams[0].barrier, streams[1].barrier)  # nothing can come to light before it
-    if is_settled and tls < min(place_0, place_1):
+    if is_settled and tls < min(place_0, place_1, no):
         conn.protocol = TLS
     elif is_settled and place_0 != place_1 and (state_0 if place_0 < place_1 else state_1) == COMPLETE:
         conn.client = 0 if place_0 < place_1 else 1
@@ -147,10 +163,11 @@ def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records,
 @kernel
 def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bool:
     """Whether a frame found by following sizes can be a request, be it of an API or version that is not known yet."""
-    end = frame.start + frame.prefix
+    end = frame.start + min(frame.prefix, MOST_OF_HEADER)
     fault, key, version, _, client_id, length, _ = request_header(stream.arena, frame.start, end, apis)
     if fault != OK and fault != UNKNOWN_API:
-        is_cut = state != COMPLETE and frame.prefix < ENOUGH_OF_HEADER  # a length may lead out of what is in hand
+        most = MOST_OF_HEADER if state == WAIT else ENOUGH_OF_HEADER
+        is_cut = state != COMPLETE and frame.prefix < most  # a length may lead out of what is in hand
         return is_cut and (fault == TRUNCATED or (key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION))
     return key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION and is_printable(stream.arena, client_id, length)
 

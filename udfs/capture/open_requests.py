@@ -27,33 +27,50 @@ class OpenRequests(NamedTuple):
     """A connection's requests by correlation id; one id may be used again once it was answered."""
 
     requests: Records  # FRAME
+    open: Ints  # indices of those that waited when this was made, in order
     keys: Ints  # sorted; correlation id << 32 | index of the request
     first: Ints  # [1], index of the first request that may still be answered
-    end: int  # index behind the last request
     barrier: int  # place of the packet from which on requests are not framed yet
 
 
 @allocating_kernel
 def open_requests(requests: Records, first: int, end: int, barrier: int) -> OpenRequests:
     """The requests with indices in [first, end) that wait for a response, as OpenRequests."""
-    keys, rows = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
+    waiting, keys = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
+    rows = np.empty(end - first, np.int64)
     n = 0
     for index in range(first, end):
         if requests[index].is_open == 1:
+            waiting[n], rows[n] = index, n
             keys[n] = (requests[index].correlation_id << 32) + index
-            rows[n] = n
             n += 1
     rows = in_order(rows[:n], keys)
     for row in range(n):
         rows[row] = keys[rows[row]]
-    return OpenRequests(requests, rows, np.full(1, first), end, barrier)
+    return OpenRequests(requests, waiting[:n], rows, np.full(1, first), barrier)
 
 
 @kernel
-def is_past_answer(requests: Records, index: int, later: int) -> bool:
-    """Whether the broker has read request `index`, and so answered it, by the time that request `later` had come."""
-    behind = requests[index].stream_offset + SIZE_BYTES + requests[index].size
-    return bool(later - index >= MOST_OPEN_REQUESTS or requests[later].stream_offset - behind > MOST_OPEN_BYTES)
+def is_past_answer(waiting: OpenRequests, place: int, later: int) -> bool:
+    """Whether the broker has read a request, and so answered it, by the time that a later one had come: by their places
+    among those that wait. Others do not count, which are not carried over from chunk to chunk.
+    """
+    request, other = waiting.requests[waiting.open[place]], waiting.requests[waiting.open[later]]
+    behind = request.stream_offset + SIZE_BYTES + request.size
+    return bool(later - place >= MOST_OPEN_REQUESTS or other.stream_offset - behind > MOST_OPEN_BYTES)
+
+
+@kernel
+def places_before(waiting: OpenRequests, index: int) -> int:
+    """How many of those that wait stand before the request with this index."""
+    low, high = 0, len(waiting.open)
+    while low < high:
+        middle = (low + high) // 2
+        if waiting.open[middle] < index:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel
@@ -62,24 +79,24 @@ def first_answerable(waiting: OpenRequests, place: int) -> int:
 
     What had come is told by `place` alone, not by what the chunk has in hand.
     """
-    first = int(waiting.first[0])
-    if first == waiting.end or not is_past_answer(waiting.requests, first, waiting.end - 1):
-        return first
-    come, end = first, waiting.end
+    first, end = places_before(waiting, waiting.first[0]), len(waiting.open)
+    if first == end or not is_past_answer(waiting, first, end - 1):
+        return int(waiting.first[0])
+    come = first
     while come < end:
         middle = (come + end) // 2
-        if waiting.requests[middle].latest_place < place:
+        if waiting.requests[waiting.open[middle]].latest_place < place:
             come = middle + 1
         else:
             end = middle
     low, high = first, come
     while low < high:
         middle = (low + high) // 2
-        if is_past_answer(waiting.requests, middle, come - 1):
+        if is_past_answer(waiting, middle, come - 1):
             low = middle + 1
         else:
             high = middle
-    return low
+    return int(waiting.open[low]) if low > first else int(waiting.first[0])
 
 
 @kernel
@@ -103,9 +120,9 @@ def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> i
 
 
 @kernel
-def forget_oldest(conn: Record, waiting: OpenRequests, found: Found) -> None:
-    """Close the requests that nothing can answer which comes from the barrier on: the capture lacks their responses."""
+def forget_oldest(conn: Record, waiting: OpenRequests, found: Found, place: int) -> None:
+    """Close the requests that nothing can answer which comes from this packet on: the capture lacks their responses."""
     waiting.first[0] = conn.first_open
-    first = first_answerable(waiting, waiting.barrier)
+    first = first_answerable(waiting, place)
     close_requests(found, conn.first_open, first)
     conn.first_open = first

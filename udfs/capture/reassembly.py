@@ -19,9 +19,11 @@ from udfs.capture.segments import (
     UNKNOWN,
     Arena,
     Packets,
+    floor_of,
     in_order,
     lay_out,
     place,
+    raise_floor,
     settled_extents,
     start_direction,
 )
@@ -32,15 +34,10 @@ from udfs.wire.kernel import allocating_kernel, kernel
 
 
 @kernel
-def place_packets(packets: Packets, first: int, end: int, side: int, direction: Record, rows: Ints) -> int:
-    """Find the rows in [first, end) of one side that bring payload which belongs, and their stream offsets.
-
-    Fills in `packets.offset`, and `rows` as far as it returns.
-    """
-    n = 0
+def place_packets(packets: Packets, first: int, end: int, sides: Records) -> None:
+    """Find the stream offsets of the rows in [first, end) that bring payload which belongs: `packets.offset`."""
     for row in range(first, end):
-        if packets.direction[row] != side:
-            continue
+        direction, other = sides[packets.direction[row]], sides[1 - packets.direction[row]]
         sequence = packets.sequence[row]
         is_syn = packets.flags[row] & SYN != 0
         is_frame = packets.flags[row] & IS_FRAME != 0
@@ -50,22 +47,29 @@ def place_packets(packets: Packets, first: int, end: int, side: int, direction: 
             direction.is_synced = is_syn or is_frame
         if not is_frame:
             note_end(direction, packets.flags[row], sequence, packets.wire[row])
-        if packets.wire[row] == 0:
+        if packets.wire[row] == 0 or packets.offset[row] != UNKNOWN:
             continue
-        if packets.offset[row] == UNKNOWN:
-            direction.payload_bytes += packets.captured[row]
-            direction.point = min(direction.point, packets.point[row])
-            packets.point[row] -= direction.point
-            if is_frame:
-                packets.offset[row] = direction.highest
-                direction.highest += packets.wire[row]
-            else:
-                packets.offset[row] = place(direction, sequence, packets.wire[row])
+        direction.payload_bytes += packets.captured[row]
+        direction.point = min(direction.point, packets.point[row])
+        packets.point[row] -= direction.point
+        if is_frame:
+            packets.offset[row] = direction.highest
+            direction.highest += packets.wire[row]
+        else:
+            packets.offset[row] = place(direction, sequence, packets.wire[row])
+        raise_floor(other, direction)
         if packets.offset[row] == UNKNOWN:
             direction.late_bytes += packets.captured[row]
-            continue
-        rows[n] = row
-        n += 1
+
+
+@kernel
+def rows_placed(packets: Packets, first: int, end: int, side: int, rows: Ints) -> int:
+    """Write the rows in [first, end) of one side that have a stream offset: how many there are."""
+    n = 0
+    for row in range(first, end):
+        if packets.direction[row] == side and packets.offset[row] != UNKNOWN:
+            rows[n] = row
+            n += 1
     return n
 
 
@@ -99,14 +103,13 @@ def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, bring
 def open_stream(
     packets: Packets, first: int, end: int, side: int, direction: Record, is_final: bool, arena: Arena
 ) -> Stream:
-    """Lay out one side's packets in [first, end)."""
+    """Lay out one side's packets in [first, end), which are placed."""
     rows = np.empty(end - first, np.int64)
-    n = place_packets(packets, first, end, side, direction, rows)
-    rows = in_order(rows[:n], packets.offset)
+    rows = in_order(rows[: rows_placed(packets, first, end, side, rows)], packets.offset)
     pieces, extents, repeated = lay_out(rows, packets, direction.position, arena)
     direction.repeated_bytes += repeated
     count_repeated(packets, rows, pieces, first, np.zeros(end - first, np.bool_), direction)
-    settled = settled_extents(extents, direction.highest, direction.position, is_final)
+    settled = settled_extents(extents, floor_of(direction), direction.position, is_final)
     barrier = first_unsettled(packets, pieces, extents, settled)
     return Stream(
         arena.data, extents[:settled], pieces, packets.time, packets.place, packets.number, barrier, is_final,
@@ -115,13 +118,13 @@ def open_stream(
 
 
 @kernel
-def first_unframed(client: Stream, direction: Record) -> int:
-    """Place from which on requests are not framed yet: at the barrier, or where a request began that may go on."""
-    if client.is_final or stream_end(client) <= direction.position:
-        return client.barrier
-    offset = max(direction.position, client.extents[extent_holding(client, direction.position), 0])
-    place: int = client.places[client.pieces[piece_holding(client, offset), 2]]
-    return min(client.barrier, place)
+def first_unframed(stream: Stream, direction: Record) -> int:
+    """Place from which on a side's frames are not framed yet: at the barrier, or where one began that may go on."""
+    if stream.is_final or stream_end(stream) <= direction.position:
+        return stream.barrier
+    offset = max(direction.position, stream.extents[extent_holding(stream, direction.position), 0])
+    place: int = stream.places[stream.pieces[piece_holding(stream, offset), 2]]
+    return min(stream.barrier, place)
 
 
 @kernel
@@ -149,7 +152,7 @@ def talk(conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Sho
         waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS], barrier)
         while not frame_responses(broker, answers, conn, waiting, found):
             found = with_room(found)
-        forget_oldest(conn, waiting, found)
+        forget_oldest(conn, waiting, found, min(barrier, first_unframed(broker, answers)))
     elif conn.protocol != UNDECIDED or streams[0].is_final:
         leave_out(streams[0], sides[0])
         leave_out(streams[1], sides[1])
@@ -217,6 +220,7 @@ def converse(
         first_request = conn.first_open
         end = connection_end(packets, conn, row)
         is_final = is_last or end < n
+        place_packets(packets, row, end, sides)
         streams = (
             open_stream(packets, row, end, 0, sides[0], is_final, arena),
             open_stream(packets, row, end, 1, sides[1], is_final, arena),

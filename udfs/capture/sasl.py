@@ -24,7 +24,7 @@ from udfs.capture.framing import (
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.segments import UNKNOWN
-from udfs.capture.sync import is_request, skip_to
+from udfs.capture.sync import header_state, skip_to
 from udfs.wire.arrays import Record, Shorts
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
@@ -83,7 +83,7 @@ def pass_client_token(stream: Stream, direction: Record, apis: Shorts) -> int:
     if state == WAIT:
         return WAIT
     extent = extent_holding(stream, direction.position)
-    goes_on = direction.tokens > 1 and is_request(stream, extent, direction.position, size, apis)
+    goes_on = direction.tokens > 1 and header_state(stream, extent, direction.position, size, apis) == COMPLETE
     if state != COMPLETE or goes_on or direction.tokens > MOST_TOKENS:
         direction.tokens = 0
         return HOLE

@@ -25,9 +25,11 @@ UNKNOWN = -(1 << 62)
 BEHIND_ALL = (1 << 62) - 1
 """Of places, stream offsets and capture points: behind every one that there is."""
 
-# A segment that arrives when the stream is already this far ahead comes too late to fill a gap, and a gap with this
-# much stream behind it stays one: far above the reordering of real networks, bounded enough to hold.
+# A segment that begins this far behind the end of the stream comes too late to fill a gap, and a gap with this much
+# stream behind it stays one: far above the reordering of real networks, bounded enough to hold.
 REORDER_BYTES = 4 << 20
+# ... and so does one behind which the other side has sent this much: a side that sends little waits for no more.
+OTHERS_BYTES = 32 << 20
 # No receive window is larger in practice: a segment further away is noise, or the capture was interrupted.
 JUMP_BYTES = 64 << 20
 # The payload of a packet is asked for when so many others are still to be copied before it, and of a long one only the
@@ -42,6 +44,9 @@ DIRECTION = np.dtype(
             "sequence",  # a sequence number ...
             "offset",  # ... and its stream offset, the reference by which others are unwrapped
             "highest",  # end of the stream as far as seen
+            "floor",  # stream offset below which no gap is filled any more, for what the other side has sent since
+            "mark",  # end of the stream when it will be the next floor ...
+            "mark_of_other",  # ... and that of the other side then, from which OTHERS_BYTES are counted
             "fin",  # sequence number behind the last byte, as a FIN says, or UNKNOWN
             "rst",  # sequence number of the RST that is farthest ahead, or UNKNOWN
             "outlier",  # the sequence number that would follow a segment that was too far away, or UNKNOWN
@@ -122,6 +127,20 @@ def start_direction(direction: Record, sequence: int) -> None:
 
 
 @kernel
+def floor_of(direction: Record) -> int:
+    """Stream offset below which no gap is filled any more."""
+    return int(max(direction.floor, direction.highest - REORDER_BYTES))
+
+
+@kernel
+def raise_floor(direction: Record, other: Record) -> None:
+    """Give up a side's gaps behind which the other side has sent OTHERS_BYTES, at most twice as much."""
+    if other.highest - direction.mark_of_other >= OTHERS_BYTES:
+        direction.floor = direction.mark
+        direction.mark, direction.mark_of_other = direction.highest, other.highest
+
+
+@kernel
 def place(direction: Record, sequence: int, wire_bytes: int) -> int:
     """Stream offset of a segment, or UNKNOWN when it lies before the start, comes too late or is too far away.
 
@@ -136,7 +155,7 @@ def place(direction: Record, sequence: int, wire_bytes: int) -> int:
         offset = direction.highest + JUMP_BYTES
         direction.sequence, direction.offset = sequence, offset
     end = offset + wire_bytes
-    if offset < 0 or end < direction.highest - REORDER_BYTES:
+    if offset < floor_of(direction):
         return UNKNOWN
     if end > direction.highest:
         direction.sequence, direction.offset, direction.highest = sequence, offset, end
@@ -282,18 +301,18 @@ def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[
 
 
 @kernel
-def settled_extents(extents: Ints, highest: int, position: int, is_final: bool) -> int:
+def settled_extents(extents: Ints, floor: int, position: int, is_final: bool) -> int:
     """How many leading extents no later packet can join to what comes before them.
 
-    The first one counts when it starts where framing stands; any further one when the gap before it is final: it has
-    REORDER_BYTES of stream behind it, or the connection has ended.
+    The first one counts when it starts where framing stands; any further one when the gap before it is final: it lies
+    below the floor, or the connection has ended.
     """
     if is_final:
         return len(extents)
     n = 0
     while n < len(extents):
         joins = n == 0 and extents[0, 0] == position
-        if not joins and highest - extents[n, 0] < REORDER_BYTES:
+        if not joins and extents[n, 0] > floor:
             break
         n += 1
     return n

@@ -24,8 +24,8 @@ from udfs.capture.framing import (
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.segments import UNKNOWN
-from udfs.wire.arrays import Record, Shorts
-from udfs.wire.header import PRODUCE, plausible_request, request_header
+from udfs.wire.arrays import Bytes, Record, Shorts
+from udfs.wire.header import PRODUCE, begins_request, plausible_request, request_header
 from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
 from udfs.wire.produce_start import begins_produce
@@ -35,6 +35,8 @@ CHAIN_BYTES = 1 << 20
 CHAIN_LENGTH = 3
 # A header with a long client id fits in this much; a shorter start of a frame is no ground to judge it.
 ENOUGH_OF_HEADER = 512
+# No header is longer, with the longest client id that there can be: what is behind this much is not looked at.
+MOST_OF_HEADER = 1 << 16
 
 
 @kernel
@@ -45,11 +47,24 @@ def begins_piece(stream: Stream, offset: int) -> bool:
 
 
 @kernel
-def is_request(stream: Stream, extent: int, offset: int, size: int, apis: Shorts) -> bool:
-    """Whether the bytes behind the size at `offset` can be the request header of a frame of that size."""
+def may_grow(stream: Stream, extent: int) -> bool:
+    """Whether more may come right behind an extent."""
+    return extent == len(stream.extents) - 1 and not stream.is_final
+
+
+@kernel
+def header_state(stream: Stream, extent: int, offset: int, size: int, apis: Shorts) -> int:
+    """COMPLETE when the bytes behind the size at `offset` can be the request header of a frame of that size, WAIT when
+    they can be the beginning of one and more may come, else IMPLAUSIBLE.
+    """
     begin, end, start = extent_at(stream, extent)
     first = start + offset - begin + SIZE_BYTES
-    return plausible_request(stream.arena, first, start + end - begin, size, apis)
+    behind = first + min(size, MOST_OF_HEADER)
+    in_hand = min(start + end - begin, behind)
+    if plausible_request(stream.arena, first, in_hand, size, apis):
+        return COMPLETE
+    is_cut = in_hand < behind and may_grow(stream, extent)
+    return WAIT if is_cut and begins_request(stream.arena, first, in_hand, apis) else IMPLAUSIBLE
 
 
 @kernel
@@ -59,25 +74,37 @@ def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
     Needs a plausible header and one more sign: the start of a segment, its end right behind the frame, or another
     plausible header there. The latter two only count for frames up to CHAIN_BYTES: their end has to be waited for.
     """
-    size = size_at(stream, extent, offset)
+    size, in_hand, grows = size_at(stream, extent, offset), stream.extents[extent, 1], may_grow(stream, extent)
+    if grows and in_hand - offset < SIZE_BYTES:
+        return WAIT
     if size < 0:
         return IMPLAUSIBLE
-    in_hand, end = stream.extents[extent, 1], offset + SIZE_BYTES + size
-    may_grow = extent == len(stream.extents) - 1 and not stream.is_final
-    if may_grow and end > in_hand and in_hand - offset < ENOUGH_OF_HEADER:
+    end = offset + SIZE_BYTES + size
+    if grows and end > in_hand and in_hand - offset < ENOUGH_OF_HEADER:
         return WAIT
-    if not is_request(stream, extent, offset, size, apis):
-        return IMPLAUSIBLE
-    if begins_piece(stream, offset):
-        return COMPLETE
+    state = header_state(stream, extent, offset, size, apis)
+    if state != COMPLETE or begins_piece(stream, offset):
+        return state
     if size > CHAIN_BYTES or end > in_hand:
-        return WAIT if may_grow and size <= CHAIN_BYTES else IMPLAUSIBLE
+        return WAIT if grows and size <= CHAIN_BYTES else IMPLAUSIBLE
     if end == in_hand or begins_piece(stream, end):
         return COMPLETE
-    if may_grow and in_hand - end < SIZE_BYTES + ENOUGH_OF_HEADER:
+    if grows and in_hand - end < SIZE_BYTES + ENOUGH_OF_HEADER:
         return WAIT
     next_size = size_at(stream, extent, end)
-    return COMPLETE if next_size >= 0 and is_request(stream, extent, end, next_size, apis) else IMPLAUSIBLE
+    return header_state(stream, extent, end, next_size, apis) if next_size >= 0 else IMPLAUSIBLE
+
+
+@kernel
+def produce_state(arena: Bytes, body: int, end: int, version: int, goes_on: bool, may_come: bool) -> int:
+    """Whether a body can be that of a Produce request; as `header_state`. goes_on: it does behind `end`; may_come: more
+    of its beginning.
+    """
+    if begins_produce(arena, body, end, version, False):
+        return COMPLETE
+    if not begins_produce(arena, body, end, version, goes_on):
+        return IMPLAUSIBLE
+    return WAIT if may_come else COMPLETE
 
 
 @kernel
@@ -88,20 +115,24 @@ def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
     the client must have given an id, or this be the first of CHAIN_LENGTH plausible ones with rising correlation ids.
     """
     begin, in_hand, start = extent_at(stream, extent)
-    may_grow = extent == len(stream.extents) - 1 and not stream.is_final
+    grows = may_grow(stream, extent)
     last_id = -(1 << 32)
     for _ in range(CHAIN_LENGTH):
         size = size_at(stream, extent, offset)
         is_cut = in_hand - offset - SIZE_BYTES < min(size, ENOUGH_OF_HEADER)
-        if may_grow and (is_cut or in_hand - offset < SIZE_BYTES):
+        if grows and (is_cut or in_hand - offset < SIZE_BYTES):
             return WAIT
-        if size < 0 or not is_request(stream, extent, offset, size, apis):
-            return IMPLAUSIBLE
+        state = header_state(stream, extent, offset, size, apis) if size >= 0 else IMPLAUSIBLE
+        if state != COMPLETE:
+            return state
         first = start + offset - begin + SIZE_BYTES
-        end = min(first + size, start + in_hand - begin)
+        behind = first + min(size, MOST_OF_HEADER)
+        end = min(behind, start + in_hand - begin)
         _, key, version, correlation_id, _, client_id_length, body = request_header(stream.arena, first, end, apis)
-        if key == PRODUCE and not begins_produce(stream.arena, body, end, version, end < first + size):
-            return IMPLAUSIBLE
+        if key == PRODUCE:
+            state = produce_state(stream.arena, body, end, version, end < first + size, grows and end < behind)
+            if state != COMPLETE:
+                return state
         if client_id_length > 0:
             return COMPLETE
         if correlation_id <= last_id:
@@ -140,7 +171,6 @@ def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenReque
     WAIT when the chain of sizes leads out of what is in hand, or to where requests are not framed yet.
     """
     begin, in_hand, start = stream.extents[extent]
-    may_grow = extent == len(stream.extents) - 1 and not stream.is_final
     may_chain = begins_piece(stream, offset)
     candidate = offset
     while in_hand - candidate >= 2 * SIZE_BYTES and candidate - offset <= CHAIN_BYTES:
@@ -157,7 +187,7 @@ def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenReque
         if not may_chain:
             return IMPLAUSIBLE
         candidate += SIZE_BYTES + size
-    return WAIT if may_grow and may_chain and candidate - offset <= CHAIN_BYTES else IMPLAUSIBLE
+    return WAIT if may_grow(stream, extent) and may_chain and candidate - offset <= CHAIN_BYTES else IMPLAUSIBLE
 
 
 @kernel
@@ -167,7 +197,7 @@ def find_response(stream: Stream, offset: int, waiting: OpenRequests) -> tuple[i
         begin, extent_end, start = extent_at(stream, extent)
         offset = max(offset, begin)
         while offset < extent_end:
-            if extent_end - offset < 2 * SIZE_BYTES and extent == len(stream.extents) - 1 and not stream.is_final:
+            if extent_end - offset < 2 * SIZE_BYTES and may_grow(stream, extent):
                 return WAIT, offset
             if stream.arena[start + offset - begin] <= MAX_FRAME_BYTES >> 24:
                 state = response_begins(stream, extent, offset, waiting)

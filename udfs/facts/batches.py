@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +15,16 @@ from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from udfs.arrow import array_of, coded, repeated
 from udfs.capture.segments import UNKNOWN
-from udfs.facts.arrow_tables import Values, rows_of
+from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
 from udfs.facts.asked_records import Asked
 from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, of_consumers
 from udfs.facts.number_columns import Picked
-from udfs.facts.record_sizes import record_columns
+from udfs.facts.record_sizes import COLUMNS, record_columns
 from udfs.picking import pick, position_among
 from udfs.wire.arrays import Bools, Ints
-from udfs.wire.message_sets import unwrapped
+from udfs.wire.message_sets import Unwrapped, unwrapped
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RecordBatches, walk
 from udfs.wire.records import Budget
@@ -115,13 +116,29 @@ def first_errors(exchanges: Exchanges, rows: Ints, errors: Ints) -> None:
     exchanges.error[rows[wrong]] = errors[wrong]
 
 
-def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked | None = None) -> pa.RecordBatch:
+def batch_rows(
+    exchanges: Exchanges, fields: Fields, source: str, records: Asked | None = None
+) -> Iterator[pa.RecordBatch]:
     """Rows of `record_batches` from record fields; `records`: what to learn of what is in the batches."""
     usable = (fields.exchange != UNKNOWN) & (fields.lengths > 0)
     fields = Fields(*(column[usable] for column in fields))
-    arena = exchanges.frames.arena
-    budget = Budget()
-    content = unwrapped(arena, walk(arena, fields.starts, fields.lengths), budget)
+    arena, budgets = exchanges.frames.arena, defaultdict[int, Budget](Budget)
+    walked = walk(arena, fields.starts, fields.lengths)
+
+    def budget_of(row: int) -> Budget:
+        return budgets[int(fields.exchange[walked.parent[row]])]
+
+    content = unwrapped(arena, walked, budget_of)
+    whole = told_rows(exchanges, fields, source, content)
+    for part, columns in record_columns(arena, content, source, fields.is_learnt[walked.parent], records, budget_of):
+        rows = whole.slice(part.start, len(part))
+        yield pa.RecordBatch.from_arrays(
+            [columns.get(f.name, rows[f.name]) for f in rows.schema], names=rows.schema.names
+        )
+
+
+def told_rows(exchanges: Exchanges, fields: Fields, source: str, content: Unwrapped) -> pa.RecordBatch:
+    """The rows without what is to be learned of what is in the batches."""
     found = content.batches
     parent = found.parent
     topic, topic_id = exchanges.names.topic_columns(fields.topic[parent])
@@ -150,7 +167,7 @@ def batch_rows(exchanges: Exchanges, fields: Fields, source: str, records: Asked
             t.error_code: Picked(fields.error_code, parent),
             t.acks: Picked(fields.acks, parent),
             **header_columns(found, source),
-            **record_columns(arena, content, source, fields.is_learnt[parent], records, budget),
+            **nulls_besides(t, set(t.columns) - set(COLUMNS), len(parent)),
         },
     )
 

@@ -98,11 +98,12 @@ def records_moved(
         for rows in fetch_rows(exchanges, messages, carried.session):
             yield FETCH_PARTITIONS, rows
     if RECORD_BATCHES in wanted:
-        yield RECORD_BATCHES, batch_rows(exchanges, fetched_fields(messages), FROM_FETCH, carried.records)
+        for rows in batch_rows(exchanges, fetched_fields(messages), FROM_FETCH, carried.records):
+            yield RECORD_BATCHES, rows
     if len(produces := exchanges.of_api(PRODUCE.request.api_key)):
         fields = produced_fields(exchanges, produces)
-        if RECORD_BATCHES in wanted:
-            yield RECORD_BATCHES, batch_rows(exchanges, fields, FROM_PRODUCE, carried.records)
+        for rows in batch_rows(exchanges, fields, FROM_PRODUCE, carried.records) if RECORD_BATCHES in wanted else ():
+            yield RECORD_BATCHES, rows
 
 
 def topics_told(exchanges: Exchanges) -> Iterator[tuple[Table, pa.RecordBatch]]:

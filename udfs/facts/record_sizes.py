@@ -5,7 +5,8 @@ Of produced ones the sizes and times of their records, of those that consumers f
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from udfs.wire.arrays import Bools, Bytes
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD, UNKNOWN, RecordBatches
-from udfs.wire.records import Budget, RecordsError, RecordsFault, RecordSizes, sizes_of, uncompressed
+from udfs.wire.records import Budget, BudgetOf, RecordsError, RecordsFault, RecordSizes, sizes_of, uncompressed
 
 CRC_AT = 17
 
@@ -29,39 +30,58 @@ COLUMNS = (
 )  # fmt: skip
 
 
+HELD_BYTES = 64 << 20
+"""Uncompressed bytes of batches of whose records the sizes are held, before rows are made of them."""
+Columns: TypeAlias = "dict[str, pa.Array[Any]]"
+
+
 def record_columns(
-    arena: Bytes, content: Unwrapped, source: str, is_learnt: Bools, asked: Asked | None, budget: Budget
-) -> dict[str, pa.Array[Any]]:
-    """The columns of COLUMNS: of wrappers what was found in them, of other batches what is asked for.
+    arena: Bytes, content: Unwrapped, source: str, is_learnt: Bools, asked: Asked | None, budget_of: BudgetOf
+) -> Iterator[tuple[range, Columns]]:
+    """The columns of COLUMNS, of some rows after the others: of wrappers what was found in them, of other batches what
+    is asked for.
 
     Null where nothing is asked for, and where a batch cannot be read, which then has a fault. source: produce or fetch.
     is_learnt: bool[batches], those to learn of.
     """
     t = RECORD_BATCHES
-    columns = asked_columns(arena, content.batches, source, is_learnt, asked, budget)
     of_wrappers = {
         t.uncompressed_bytes: array_of(content.uncompressed, content.uncompressed != UNKNOWN),
         t.records_fault: FAULT_NAMES.take(np.where(content.fault == UNKNOWN, len(FAULTS), content.fault)),
     }
-    return columns | {name: compute.coalesce(known, columns[name]) for name, known in of_wrappers.items()}
+    for rows, columns in asked_columns(arena, content.batches, source, is_learnt, asked, budget_of):
+        known = {name: of_all.slice(rows.start, len(rows)) for name, of_all in of_wrappers.items()}
+        yield rows, columns | {name: compute.coalesce(told, columns[name]) for name, told in known.items()}
 
 
 FAULT_NAMES = pa.array([*(fault.value for fault in FAULTS), None])
 
 
 def asked_columns(
-    arena: Bytes, found: RecordBatches, source: str, is_learnt: Bools, asked: Asked | None, budget: Budget
-) -> dict[str, pa.Array[Any]]:
-    """The columns of COLUMNS as far as they are asked for, of batches of magic 2."""
+    arena: Bytes, found: RecordBatches, source: str, is_learnt: Bools, asked: Asked | None, budget_of: BudgetOf
+) -> Iterator[tuple[range, Columns]]:
+    """The columns of COLUMNS as far as they are asked for, of batches of magic 2, of some rows after the others."""
     n = len(found.parent)
     if asked is None:
-        return nulls_besides(RECORD_BATCHES, set(RECORD_BATCHES.columns) - set(COLUMNS), n)
-    types = {str(column): TYPES[column.type] for column in COLUMNS}
-    rows: list[dict[str, Any]] = [{}] * n
+        yield range(n), nulls_besides(RECORD_BATCHES, set(RECORD_BATCHES.columns) - set(COLUMNS), n)
+        return
+    first, held = 0, 0
+    told: dict[int, dict[str, Any]] = {}
     for row in learnt(found, source, is_learnt):  # a batch, not a record: one call of a codec and one of a kernel
-        is_fetched = source == FROM_FETCH
-        rows[row] = _fetched(arena, found, row, budget) if is_fetched else _produced(arena, found, row, budget, asked)
-    return {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
+        if held >= HELD_BYTES:
+            yield range(first, row), columns_of(told, range(first, row))
+            first, held, told = row, 0, {}
+        is_fetched, budget = source == FROM_FETCH, budget_of(row)
+        told[row] = _fetched(arena, found, row, budget) if is_fetched else _produced(arena, found, row, budget, asked)
+        held += told[row].get(RECORD_BATCHES.uncompressed_bytes, 0)
+    yield range(first, n), columns_of(told, range(first, n))
+
+
+def columns_of(told: Mapping[int, Mapping[str, Any]], rows: range) -> Columns:
+    """The columns of COLUMNS of some rows, null where nothing is told of one."""
+    return {
+        str(column): pa.array([told.get(row, {}).get(column) for row in rows], TYPES[column.type]) for column in COLUMNS
+    }
 
 
 def learnt(found: RecordBatches, source: str, is_learnt: Bools) -> list[int]:

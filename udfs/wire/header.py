@@ -158,6 +158,13 @@ def is_printable(arena: Bytes, start: int, size: int) -> bool:
 
 
 @kernel
+def begins_request(arena: Bytes, start: int, end: int, apis: Shorts) -> bool:
+    """Whether a header that is cut at `end` can be one that `plausible_request` takes, with what follows."""
+    fault, key, version, _, _, _, _ = request_header(arena, start, end, apis)
+    return fault != _OK and 0 <= key < len(apis) and 0 <= version <= apis[key, LAST_VERSION] + VERSIONS_AHEAD
+
+
+@kernel
 def plausible_request(arena: Bytes, start: int, end: int, size: int, apis: Shorts) -> bool:
     """Whether a frame of `size` declared bytes, of which [start, end) is at hand, can be a Kafka request.
 

@@ -26,7 +26,7 @@ from udfs.wire.record_batches import (
     RecordBatches,
     extent,
 )
-from udfs.wire.records import Budget, RecordsError, RecordsFault, uncompressed
+from udfs.wire.records import Budget, BudgetOf, RecordsError, RecordsFault, uncompressed
 
 FAULTS = tuple(RecordsFault)
 """By the codes of Unwrapped.fault."""
@@ -54,7 +54,7 @@ class Unwrapped:
     fault: Ints
 
 
-def unwrapped(arena: Bytes, walked: RecordBatches, budget: Budget) -> Unwrapped:
+def unwrapped(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> Unwrapped:
     """The batches of an arena, with every wrapper among them decompressed, read and dropped, one after the other."""
     found = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
                     record_count=walked.record_count.copy(), base_timestamp=walked.base_timestamp.copy())  # fmt: skip
@@ -62,7 +62,7 @@ def unwrapped(arena: Bytes, walked: RecordBatches, budget: Budget) -> Unwrapped:
     is_old = (walked.magic == 0) | (walked.magic == 1)
     for row in np.flatnonzero(is_old & (walked.codec != 0) & (walked.fault == _OK)).tolist():  # a wrapper, no message
         try:
-            records = wrapped_records(arena, walked, row, budget)
+            records = wrapped_records(arena, walked, row, budget_of(row))
             note_messages(found, row, messages_of(records))
             sizes[row] = len(records)
         except RecordsError as refused:

@@ -7,7 +7,7 @@ so that a decompression bomb ends where a bound is reached. The bytes are walked
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -22,8 +22,8 @@ from udfs.wire.primitives import cell
 
 MOST_BYTES_A_BATCH = 64 << 20
 """Most uncompressed bytes of one batch; brokers take batches of 1 MiB unless they are told otherwise."""
-MOST_BYTES_A_CHUNK = 1 << 30
-"""Most uncompressed bytes of all batches of a chunk, which has some 16 MiB of frames; batches beyond are refused."""
+MOST_BYTES_A_MESSAGE = 1 << 30
+"""Most uncompressed bytes of all batches of a request or response; batches beyond are refused."""
 MOST_EXPANSION = 1200
 """Most uncompressed bytes for one compressed byte, beyond LEAST_LIMIT; DEFLATE ends at 1032."""
 LEAST_LIMIT = 1 << 20
@@ -74,12 +74,18 @@ class RecordSizes:
 class Budget:
     """How many more bytes of records may be decompressed; those of a batch that ends up refused count too."""
 
-    left: int = MOST_BYTES_A_CHUNK
+    left: int = MOST_BYTES_A_MESSAGE
+
+
+BudgetOf = Callable[[int], Budget]
+"""The budget for a batch, by its row: that of its message, so that none depends on what is decoded together."""
 
 
 def uncompressed(codec: int, stored: bytes, budget: Budget) -> bytes:
     """The bytes behind the header of a batch, decompressed; they are taken off `budget`. Raises RecordsError."""
     if codec == 0:
+        if len(stored) > budget.left:
+            raise RecordsError(RecordsFault.EXCESSIVE)
         budget.left -= len(stored)
         return stored
     if codec >= len(CODEC_NAMES):

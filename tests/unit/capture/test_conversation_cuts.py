@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import struct
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tests.unit.capture.conversations import (
     ASKS,
     COUNTS,
     OPENING,
+    PRODUCE,
     Connection,
     Conversation,
     Segment,
@@ -33,7 +35,8 @@ from tests.unit.capture.conversations import (
     response,
     understand,
 )
-from tests.unit.capture.packet_builders import FIN, RST
+from tests.unit.capture.packet_builders import FIN, RST, SYN
+from udfs.capture.conversation import PROBE_BYTES
 from udfs.capture.index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.capture.segments import REORDER_BYTES
@@ -175,6 +178,15 @@ def test_a_damaged_conversation_gives_the_same_however_it_is_cut(rows: list[dict
         assert understand(cut(batch(rows), most), rows=most, payload_bytes=1) == whole
 
 
+UPLOAD = request(1, bytes(3000)) + request(2, bytes(REORDER_BYTES))
+LONG_ID = b"x" * 2000
+
+
+def produced_to(topic: bytes) -> bytes:
+    """A Produce request, version 7, to one topic."""
+    return request(0, struct.pack(">hhiih", -1, 1, 30_000, 1, len(topic)) + topic, key=PRODUCE, version=7)
+
+
 ONCE_CUT_DIFFERENTLY = {
     # The side that was recognised was the one whose first request came whole, not the one that asked first.
     "a_request_that_is_cut_came_first": [
@@ -186,6 +198,40 @@ ONCE_CUT_DIFFERENTLY = {
         Segment(ASKS, request(0) + b"\0\0"),
         Segment(ASKS, b"12", at=2 * REORDER_BYTES),
         Segment(ASKS, b"34", at=4 * REORDER_BYTES),
+    ],
+    # A segment that filled a gap reached beyond what may still be filled.
+    "a_late_segment_that_overlaps_what_lies_behind_its_gap": [
+        Segment(ASKS, UPLOAD[:1000]),
+        Segment(ASKS, UPLOAD[2000 : REORDER_BYTES + 2500], at=2000),
+        Segment(ASKS, UPLOAD[1000:3400], at=1000),
+        Segment(ASKS, UPLOAD[REORDER_BYTES + 2500 :], at=REORDER_BYTES + 2500),
+    ],
+    # A request was looked for where less than its size was in hand.
+    "a_request_behind_garbage_whose_size_is_in_two_segments": [
+        Segment(ASKS, request(0)),
+        Segment(ASKS, b"\xff" * 33 + request(1)[:2]),
+        Segment(ASKS, request(1)[2:] + request(2)),
+    ],
+    # A header was thought to be whole in the first 512 bytes.
+    "a_client_id_in_several_segments": [
+        Segment(ASKS, request(0)),
+        Segment(ASKS, request(1, client_id=LONG_ID)[:1000]),
+        Segment(ASKS, request(1, client_id=LONG_ID)[1000:]),
+    ],
+    "a_client_id_in_several_segments_behind_garbage": [
+        Segment(ASKS, request(0)),
+        Segment(ASKS, b"\xff" * 33 + request(1, client_id=LONG_ID)[:1000]),
+        Segment(ASKS, request(1, client_id=LONG_ID)[1000:] + request(2)),
+    ],
+    "a_produce_request_that_is_none_where_the_capture_begins": [
+        Segment(ASKS, produced_to(b"\1" * 1000)[:700]),
+        Segment(ASKS, produced_to(b"\1" * 1000)[700:]),
+    ],
+    # What came of the broker once the client was known to send no requests counted where it was in hand by then.
+    "tls_behind_more_than_is_looked_at": [
+        Segment(ASKS, flags=SYN),
+        Segment(ASKS, b"\xff" * (PROBE_BYTES + 1)),
+        Segment(ANSWERS, b"\x16\3\3\0\5hello"),
     ],
 }
 

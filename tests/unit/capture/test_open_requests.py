@@ -7,7 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.unit.capture.conversations import OPENING, Segment, answers, asks, batch, cut, packets, request, response
+from tests.unit.capture.conversations import (
+    OPENING,
+    Segment,
+    answers,
+    asks,
+    batch,
+    cut,
+    packets,
+    produce,
+    request,
+    response,
+)
 from udfs.capture.chunks import frames
 from udfs.capture.open_requests import MOST_OPEN_BYTES, MOST_OPEN_REQUESTS
 
@@ -51,6 +62,13 @@ def test_of_more_requests_than_may_be_open_the_oldest_are_let_go(rows: int) -> N
 
 
 @pytest.mark.parametrize("rows", ROWS)
+def test_requests_that_get_no_answer_do_not_count(rows: int) -> None:
+    n = MOST_OPEN_REQUESTS + 10
+    sent = [asks(b"".join(produce(i, 0) for i in range(at, at + TOGETHER))) for at in range(1, n, TOGETHER)]
+    assert numbers([asks(request(0)), *sent, *answered(0)], rows) == ([0], [])
+
+
+@pytest.mark.parametrize("rows", ROWS)
 def test_a_response_answers_what_was_open_when_it_came_however_much_follows(rows: int) -> None:
     more = small(MOST_OPEN_REQUESTS + 10)
     assert numbers([*more[:1], *answered(0), *more[1:], *answered(1, 10)], rows) == ([0, 10], [-1])
@@ -68,3 +86,20 @@ def test_a_large_request_waits_for_its_answer_while_another_is_sent(rows: int) -
     largest = request(1, bytes(MOST_OPEN_BYTES + 1000))
     parts = [asks(largest[at : at + (1 << 20)]) for at in range(0, len(largest), 1 << 20)]
     assert numbers([*parts, asks(request(2)), *answered(1, 2)], rows) == ([0, 1], [])
+
+
+MIB = 1 << 20
+HELD = 110
+"""More MiB than what waits for others may take."""
+
+
+@pytest.mark.parametrize("rows", [7, 10_000])
+def test_a_request_that_the_capture_lacks_costs_no_other_however_much_comes_behind_it(rows: int) -> None:
+    sent = [[asks(request(i), is_lost=i == 1), answers(response(i, bytes(MIB)))] for i in range(HELD)]
+    assert numbers([part for pair in sent for part in pair], rows) == ([0, *range(1, HELD - 1)], [-1])
+
+
+@pytest.mark.parametrize("rows", [7, 10_000])
+def test_a_response_that_the_capture_lacks_costs_no_other_however_much_comes_behind_it(rows: int) -> None:
+    sent = [[asks(request(i, bytes(MIB))), answers(response(i), is_lost=i == 1)] for i in range(HELD)]
+    assert numbers([part for pair in sent for part in pair], rows) == ([0, *range(2, HELD)], [])

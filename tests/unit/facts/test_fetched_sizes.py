@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.unit.facts.brokers import tables, turns
+from schemas.wire.produce import PRODUCE_REQUEST
+from tests.unit.capture.conversations import asks
+from tests.unit.facts.brokers import asked, tables, turns
 from tests.unit.facts.test_fact_rows import fetched, returned, wanted
-from tests.unit.wire.test_record_batches import record_batch
+from tests.unit.wire.encoding import record
+from tests.unit.wire.test_record_batches import message, record_batch
+from udfs.facts import batches, record_sizes
 from udfs.facts.asked_records import Asked
+from udfs.wire.records import Budget
 
 GZIP, CONTENT = 1, b"a" * 500
 PLAIN = record_batch(base_offset=100)
@@ -33,3 +39,40 @@ def test_a_compressed_batch_that_a_consumer_fetched_is_measured_and_a_cut_one_is
 @pytest.mark.parametrize(("records", "of"), [(None, {}), (Asked(), {"replica_id": 2})])
 def test_nothing_is_measured_unasked_nor_what_a_follower_fetched(records: Asked | None, of: dict[str, int]) -> None:
     assert sizes(records, **of) == [(None, None)] * 4
+
+
+@pytest.mark.parametrize("rows", [1, 7, 10_000])
+def test_how_much_is_decompressed_is_counted_by_message_wherever_chunks_end(
+    monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(batches, "Budget", partial(Budget, 3 * len(CONTENT)))
+    answer = [returned(b"t", (0, 2 * COMPRESSED))], [returned(b"t", (0, 4 * COMPRESSED))]
+    frames = [fetched([wanted(b"t", 0)], topics, correlation_id=i) for i, topics in enumerate((*answer, *answer))]
+    found = tables(*turns(*(part for pair in frames for part in pair)), rows=rows, records=Asked())["record_batches"]
+    faults = [(row["exchange_no"], row["position"]) for row in found if row["records_fault"] == "excessive"]
+    assert sorted(faults) == [(1, 3), (3, 3)]
+    assert len([row for row in found if row["uncompressed_bytes"] == len(CONTENT)]) == 2 * (2 + 3)
+
+
+@pytest.mark.parametrize("together", [1, 1 << 20])
+def test_sizes_of_records_are_the_same_however_many_are_held_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    monkeypatch.setattr(record_sizes, "HELD_BYTES", together)
+    records = b"".join(record(at, at, None, b"value") for at in range(3))
+    sent = (
+        record_batch(records=records, count=3) + UNREADABLE,
+        message(1, 0),
+        record_batch(records=records, count=3),
+    )
+    data = [{"index": index, "records": batch} for index, batch in enumerate(sent)]
+    request = asked(PRODUCE_REQUEST, 7, 1, acks=-1, topic_data=[{"name": b"t", "partition_data": data}])
+    found = tables(asks(request), records=Asked())["record_batches"]
+    told = {(row["partition"], row["position"]): (row["record_sizes"], row["records_fault"]) for row in found}
+    sizes = [len(record(0, 0, None, b"value")) - 4] * 3
+    assert told == {
+        (0, 0): (sizes, None),
+        (0, 1): (None, "unreadable"),
+        (1, 0): (None, "old_format"),
+        (2, 0): (sizes, None),
+    }

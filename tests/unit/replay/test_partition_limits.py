@@ -345,6 +345,14 @@ def test_tables_are_the_same_however_the_rows_are_cut(batch_rows: int) -> None:
     assert replay(RICH, *lanes, batch_rows=batch_rows) == replay(RICH, *lanes)
 
 
+def test_tables_are_the_same_in_whatever_order_the_rows_come() -> None:
+    """Spark brings them in no order; two responses at one time may tell two ids of a name."""
+    shown = [row | {"topic_id": name} for name in ("x", "y") for row in seen("a", [[2, 3], [3, 1]], time=5)]
+    rows = [*shown[1:3], created(5, "b", 3, 2)]
+    lane = LimitLane("a", broker=limit(6))
+    assert replay(rows[::-1], lane) == replay(rows, lane)
+
+
 def test_a_capture_without_changes_gives_no_rows_but_the_end_of_the_curve() -> None:
     found = replay(seen("old", [[1], [2]]), LimitLane("x", limit(1), limit(1)))
     assert found[PARTITION_LIMITS] == found[R] == found[FIDELITY] == []

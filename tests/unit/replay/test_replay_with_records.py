@@ -11,6 +11,7 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.steps import SENT
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
+from tests.unit.capture import conversations
 from tests.unit.capture.conversations import OPENING, packets
 from tests.unit.facts.brokers import answered, asked, turns
 from tests.unit.replay.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
@@ -19,6 +20,7 @@ from tests.unit.wire.test_record_batches import record_batch
 from udfs.capture.packets import PACKETS
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.exchanges import ids_of
+from udfs.replay.splits import held_records
 from udfs.replay.splits.records_in_packets import read_held
 from udfs.replay.splits.replay_with_records import IS_SENT, replay_with_records
 from udfs.replay.splits.split_replay import SplitLanes
@@ -80,6 +82,13 @@ def replayed(packets_of: Rows, rows_a_batch: int) -> tuple[dict[str, Rows], byte
             for batch in pa.ipc.open_stream(content.as_buffer()):
                 found.setdefault(str(name), []).extend(batch.to_pylist())
     return found, everything
+
+
+@pytest.mark.parametrize("rows", [1, 7, 10_000])
+def test_no_more_is_held_than_may_be_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr(held_records, "MOST_HELD", len(RECORDS[0]) + 1)
+    held = read_held(conversations.cut(conversations.batch(conversation()), rows), rows=rows)
+    assert [place[1:] for place in held.batches] == [(0, 0)]
 
 
 def test_what_produce_requests_hold_is_held_by_where_it_was() -> None:

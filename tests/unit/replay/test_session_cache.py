@@ -9,6 +9,7 @@ import pytest
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from tests.unit.replay.session_captures import Fetch, captured, evictions, ids, lanes, total
 from tests.unit.replay.sessions import gold_rows
+from udfs.replay.sessions import session_replay
 from udfs.replay.sessions.session_cache import KIP_TEXT, OLDEST_CREATED, CacheSettings
 from udfs.replay.sessions.session_lanes import SessionLanes
 
@@ -121,14 +122,24 @@ def random_capture(count: int) -> pa.RecordBatch:
     )
 
 
+ONE_TIME = [
+    Fetch(5, "c8", 2, wait_us=2000),
+    Fetch(7, "c4", 2, is_epoch_cut=True),
+    Fetch(337, "c8", 1, granted=ids(2)[0]),
+]
+"""The first is answered when the second, which is cut, is asked for."""
+
+
+@pytest.mark.parametrize("batch", [random_capture(400), captured(*ONE_TIME)], ids=["many", "at one time"])
 @pytest.mark.parametrize("rows", [1, 7])
-def test_the_tables_do_not_depend_on_how_batches_are_cut(rows: int) -> None:
-    batch = random_capture(400)
+def test_the_tables_do_not_depend_on_how_batches_are_cut(
+    monkeypatch: pytest.MonkeyPatch, rows: int, batch: pa.RecordBatch
+) -> None:
     settings = CacheSettings(np.array([1, 2, 5, 9]), np.array([8, 8, 1, 1]), np.full(4, 30_000), np.array([0, 0, 1, 2]))
     four = SessionLanes(("a", "b", "c", "d"), settings)
-    whole, cut = (gold_rows(cuts, four) for cuts in ([batch], pa.Table.from_batches([batch]).to_batches(rows)))
-    assert cut == whole
-    assert total(whole, SESSION_CACHE.evicted) > 0
+    whole = gold_rows([batch], four)
+    monkeypatch.setattr(session_replay, "ROWS_AT_A_TIME", rows)
+    assert gold_rows(pa.Table.from_batches([batch]).to_batches(rows), four) == whole
 
 
 def test_a_session_that_its_client_forgot_is_not_mistaken_for_its_session() -> None:

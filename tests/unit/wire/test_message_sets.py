@@ -41,7 +41,7 @@ def wrapper(magic: int, offset: int, content: bytes, attributes: int = 0, key: b
 
 def read(content: bytes) -> Unwrapped:
     arena = np.frombuffer(content, np.uint8)
-    return unwrapped(arena, walk(arena, np.array([0]), np.array([len(arena)])), Budget())
+    return unwrapped(arena, walk(arena, np.array([0]), np.array([len(arena)])), lambda _: Budget())
 
 
 def fault_of(content: bytes) -> RecordsFault | None:

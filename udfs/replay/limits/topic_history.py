@@ -51,9 +51,8 @@ def history_of(events: pa.Table, defaults: Defaults, seed: int, quota_is_known: 
     seed: of the draws by which Kafka places. quota_is_known: the controller mutation quota that was in force is stated.
     """
     t = TOPIC_EVENTS
-    events = events.sort_by(
-        [(str(c), "ascending") for c in (t.entry, t.time, t.connection_id, t.exchange_no, t.position)]
-    )
+    order = (t.entry, t.time, t.connection_id, t.exchange_no, t.position, t.topic, t.topic_id, t.partition, t.node_id)
+    events = events.sort_by([(str(c), "ascending") for c in order])
     of = {entry: events.filter(pc.equal(events[t.entry], entry)) for entry in (BROKER, SIGHTING, CHANGE)}
     names: pa.Array[Any] = pc.unique(
         pa.chunked_array([*of[SIGHTING][t.topic].chunks, *of[CHANGE][t.topic].chunks], pa.string())

@@ -64,9 +64,10 @@ def of_whole_requests(moments: Records, fetches: Records) -> Records:
     return moments.compress(~is_cut) if is_cut.any() else moments
 
 
-def in_order(moments: Records) -> Records:
-    """Moments in the order of their times, those of one time as they come."""
-    sorted_moments: Records = moments.take(np.argsort(moments["us"], kind="stable"))
+def in_order(moments: Records, fetches: Records) -> Records:
+    """Moments in the order of their times, those of one time in that of their fetches' numbers."""
+    order = np.lexsort((moments["is_response"], fetches["number"][moments["fetch"]], moments["us"]))
+    sorted_moments: Records = moments.take(order)
     return sorted_moments
 
 

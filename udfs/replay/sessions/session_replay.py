@@ -116,8 +116,8 @@ def await_moments(now: BrokerReplay, fetches: Records) -> None:
     """Put the moments of these fetches among those that are to come."""
     moments = moments_of(fetches)
     moments["fetch"] += len(now.fetches)
-    now.moments = in_order(joined(now.moments, moments))
     now.fetches = joined(now.fetches, fetches)
+    now.moments = in_order(joined(now.moments, moments), now.fetches)
 
 
 def go_on(now: BrokerReplay, before_us: int | None) -> None:

@@ -18,10 +18,13 @@ from udfs.wire.record_batches import walk
 from udfs.wire.records import RecordsError
 
 
-def read_held(packets: Iterable[pa.RecordBatch]) -> HeldRecords:
-    """What produce requests in the packets hold; the packets are sorted as `frames` wants them."""
+def read_held(packets: Iterable[pa.RecordBatch], **chunk_size: int) -> HeldRecords:
+    """What produce requests in the packets hold; the packets are sorted as `frames` wants them.
+
+    chunk_size: as that of `frames`; what is held does not depend on it.
+    """
     held, names = HeldRecords(), Names()
-    for chunk in frames(packets):
+    for chunk in frames(packets, **chunk_size):
         if held.budget.left > 0:
             hold(chunk, names, held)
     return held
