@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.replays.client_software import IS_JAVA, java_clients
 from jobs.replays.memory_releases import with_releases
 from jobs.replays.one_shuffle import shard
 from jobs.replays.sequence_numbers import sequence
@@ -33,7 +34,7 @@ def memory_events(
         response_events(exchanges), partition_events(fetches), fetched_batches(batches),
         takeover_events(takeovers(exchanges, fetches)),
         request_events(with_releases(exchanges, batches)),
-        produced_batches(batches), *([] if replayed is None else [closed_loop_events(replayed)]),
+        produced_batches(batches, exchanges), *([] if replayed is None else [closed_loop_events(replayed)]),
     ]  # fmt: skip
     events = parts[0]
     for part in parts[1:]:
@@ -168,15 +169,18 @@ def request_events(exchanges: DataFrame) -> DataFrame:
     )
 
 
-def produced_batches(batches: DataFrame) -> DataFrame:
-    """The batches of produce requests, from their first record on where its time can be that of the append."""
+def produced_batches(batches: DataFrame, exchanges: DataFrame) -> DataFrame:
+    """The batches of produce requests, from their first record on where its time can be that of the append, and whether
+    a Java client sent them.
+    """
     t, b = MEMORY_EVENTS, RECORD_BATCHES
     asked = F.unix_micros(b.request_time)
     waited_ms = asked / 1000 - F.col(b.base_timestamp)
     is_append = (F.col(b.timestamp_type) == "CreateTime") & waited_ms.between(0, DELIVERY_TIMEOUT_MS)
     appended = F.when(is_append, F.try_multiply(F.col(b.base_timestamp), F.lit(1000))).otherwise(asked)
     produced = batches.where((F.col(b.source) == FROM_PRODUCE) & F.col(b.request_time).isNotNull())
-    return produced.select(
+    told = produced.join(F.broadcast(java_clients(exchanges)), [str(b.connection_id)], "left")
+    return told.select(
         *of_client(PRODUCER),
         kind(BATCH),
         appended.alias(t.time),
@@ -190,4 +194,5 @@ def produced_batches(batches: DataFrame) -> DataFrame:
         F.col(b.error_code).alias(t.error_code),
         F.col(b.base_timestamp).alias(t.first_timestamp),
         F.col(b.max_timestamp).alias(t.last_timestamp),
+        F.coalesce(IS_JAVA, F.lit(True)).alias(t.is_java),
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.replays.client_software import IS_NAMELESS, JAVA, nameless_clients
 from jobs.replays.one_shuffle import shard
 from jobs.replays.sequence_numbers import sequence
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
+from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.values import CREATE_TOPIC, FROM_PRODUCE
@@ -15,11 +16,6 @@ from udfs.errors import CaptureError
 from udfs.replay.splits.topic_limits import TopicLimits
 from udfs.wire.record_batches import MAGIC_VALUE_V2
 
-IS_NAMELESS = "is_nameless"
-JAVA = "apache-kafka-java"
-"""client_software_name of Kafka's own client."""
-NAMES_ITSELF_FROM = {"API_VERSIONS": 3, "PRODUCE": 8}
-"""Versions that came with Kafka 2.4, whose client names itself in the first (KIP-511)."""
 LISTS = tuple(column for column in SENT.columns if column.type.startswith("array"))
 OLDEST_APPEND_MS = 120_000
 """delivery.timeout.ms by default: an older timestamp is not that of the append, but brought along."""
@@ -47,18 +43,6 @@ def check_topics(batches: DataFrame, limits: TopicLimits) -> None:
             f"topic.NAME.max.message.bytes is given of {', '.join(missing)}, to which the capture shows no batch being "
             "produced: name topics as the column `topic` of silver/record_batches does"
         )
-
-
-def nameless_clients(exchanges: DataFrame) -> DataFrame:
-    """A row a connection that produces or asks for the versions of APIs: whether it is of another client than Kafka's
-    own, one that asks without its name, but produces as only releases do that name themselves.
-    """
-    x = EXCHANGES
-    asks, produces = (F.max(F.when(F.col(x.api_name) == api, F.col(x.api_version))) for api in NAMES_ITSELF_FROM)
-    names, since = NAMES_ITSELF_FROM.values()
-    is_nameless = F.coalesce((asks < names) & (produces >= since), F.lit(False))
-    telling = exchanges.where(F.col(x.api_name).isin(*NAMES_ITSELF_FROM))
-    return telling.groupBy(x.connection_id).agg(is_nameless.alias(IS_NAMELESS))
 
 
 def sent_batches(

@@ -240,6 +240,11 @@ BUFFERS = FidelityReasons(
     "consumer_memory",
     ("batches_without_wait", "closed_loop_sends"),
     {
+        "not_a_java_client": FidelityReason(
+            "The producer is not a Java client, which alone has `buffer.memory`: it is not replayed.",
+            "Nothing.",
+            "unknown",
+        ),
         "waited_for_memory": FidelityReason(
             "In the replay a captured batch waits for memory longer than it can have waited.",
             "State the producer's `buffer.memory` and `batch.size` if they are not Kafka's defaults: "

@@ -136,9 +136,9 @@ BROKER_MEMORY = table(
 
 PRODUCER_MEMORY = table(
     "producer_memory", "gold",
-    "What a producer process would hold of its buffer.memory: batches from their first record's time on, if that can "
-    "be the time of the append, else from their request, until their response. A lane other than the captured one in "
-    "which a batch of a busy producer would wait is replayed in closed loop.",
+    "What a Java producer process would hold of its buffer.memory: batches from their first record's time on, if that "
+    "can be the time of the append, else from their request, until their response. A lane other than the captured one "
+    "in which a batch of a busy producer would wait is replayed in closed loop.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),

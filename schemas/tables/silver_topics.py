@@ -66,8 +66,9 @@ TOPIC_CHANGES = table(
     client_id=CLIENT_ID,
     request_time=REQUEST_TIME,
     response_time=RESPONSE_TIME,
-    kind=C("string", "create_topic, delete_topic, create_partitions, reassign_partition, or auto_create: a Metadata "
-                     "request that names the topic and allows its creation, and a response that does not show it"),
+    kind=C("string", "create_topic, delete_topic, create_partitions, reassign_partition, or auto_create: a "
+                     "Metadata request that names the topic and allows its creation, and a whole response that does "
+                     "not show it"),
     position=C("int", "Place in the request among its topics, or partitions to be moved, from 0"),
     topic=TOPIC,
     topic_id=TOPIC_ID,

@@ -246,6 +246,7 @@ MEMORY_EVENTS = table(
     error_code=C("smallint", "Error of a produced batch", nullable=True),
     first_timestamp=C("bigint", "Timestamp of its first record", "ms since 1970", nullable=True),
     last_timestamp=C("bigint", "Greatest timestamp of its records", "ms since 1970", nullable=True),
+    is_java=C("boolean", "A Java client sent a produced batch, or may have", nullable=True),
     fetch_offset=C("bigint", "Offset from which a fetch wants records; null where it does not", nullable=True),
     partition_max_bytes=C("bigint", "Most record bytes wanted of the partition", "bytes", nullable=True),
     returned_bytes=C("bigint", "Record bytes in the response", "bytes", nullable=True),

@@ -29,7 +29,7 @@ from udfs.facts import reasons as quarantine
 from udfs.replay.fetch import closed_fidelity, fidelity
 from udfs.replay.limits import captured_errors, limit_fidelity
 from udfs.replay.memory import drained, memory_fidelity
-from udfs.replay.memory.memory_report import SENT_LATER, WAITED
+from udfs.replay.memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
 from udfs.replay.sessions import session_verdicts
 from udfs.replay.splits import split_fidelity
 from udfs.wire.faults import DecodeFault
@@ -47,7 +47,7 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
         fidelity_reasons.HELD,
         [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
     ),
-    "buffers": (fidelity_reasons.BUFFERS, [WAITED, SENT_LATER]),
+    "buffers": (fidelity_reasons.BUFFERS, [NOT_JAVA, WAITED, SENT_LATER]),
     "splits": (fidelity_reasons.SPLITS, split_fidelity.Reason),
     "changes": (fidelity_reasons.CHANGES, [*captured_errors.Reason, *limit_fidelity.Verdict]),
     "quarantine": (fault_reasons.QUARANTINE, quarantine.Reason),
@@ -63,7 +63,7 @@ UNKNOWN: Mapping[str, Iterable[str]] = {
     "sessions": session_verdicts.UNKNOWN,
     "drained": drained.UNCHECKED,
     "held": [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION],
-    "buffers": [],
+    "buffers": [NOT_JAVA],
     "splits": split_fidelity.UNKNOWN,
     "changes": [*captured_errors.Reason, limit_fidelity.Verdict.NOT_SHOWN, limit_fidelity.Verdict.RACKS],
 }

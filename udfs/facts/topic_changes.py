@@ -152,14 +152,17 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
 
 
 def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBatch:
-    """A row a topic that a Metadata request names, allows to be made, and whose response does not show it."""
+    """A row a topic that a Metadata request names, allows to be made, and whose response, which was read, does not
+    show it.
+    """
     topics, answer = messages.request.levels["topics"], messages.response.levels["topics"]
     name = learnt(exchanges, topics)
     exchange = messages.asked[topics.parent]
     row = answer_of(exchange, name, messages.answered[answer.parent], learnt(exchanges, answer))
     error = pick(answer.column("error_code"), row, UNKNOWN)
     allowed = messages.request.levels[""].column("allow_auto_topic_creation")[topics.parent] == 1
-    wanted = np.flatnonzero(allowed & (name != ABSENT) & (error != 0))
+    is_read = np.isin(exchange, messages.answered[messages.response.fault == 0])
+    wanted = np.flatnonzero(allowed & (name != ABSENT) & is_read & (error != 0))
     t = TOPIC_CHANGES
     return change_rows(exchanges, values.AUTO_CREATE, exchange[wanted], {
         t.position: position_among(topics.parent)[wanted],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -184,6 +185,21 @@ def test_a_topic_asked_for_by_id_or_not_to_be_made_is_no_change() -> None:
         missing(by_id, number=2, name=None, topic_id=TOPIC_ID),
         missing(everything, number=3, name=b"gone"),
     ) == []  # fmt: skip
+
+
+NAMED = exchange(
+    METADATA, 4, {"topics": [{"name": b"there"}], "allow_auto_topic_creation": True}, {"topics": [{"name": b"there"}]}
+)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [{"captured": 10}, {"is_lost": True}, {"payload": NAMED[1][:2]}],
+    ids=["cut by the snaplen", "lost", "not sent whole"],
+)
+def test_a_response_that_cannot_be_read_does_not_say_that_a_topic_is_not_there(response: dict[str, Any]) -> None:
+    opening, answer = turns(*NAMED)[:-1], turns(*NAMED)[-1]
+    assert tables(*opening, replace(answer, **response))["topic_changes"] == []
 
 
 @pytest.mark.parametrize("rows", [1, 7])

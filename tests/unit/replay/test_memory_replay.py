@@ -170,6 +170,15 @@ def test_a_producers_batches_take_their_buffer() -> None:
     assert (small[p.used_bytes_max], small[p.waits], small[p.exhausted]) == (30, 1, 0)
 
 
+def test_a_producer_that_is_no_java_client_has_no_buffer_to_replay() -> None:
+    f, producer = FIDELITY, [event for event in EVENTS if event["side"] == "producer"]
+    found = tables([producer[0] | {"is_java": True}, *(event | {"is_java": False} for event in producer[1:])], 1)
+    assert PRODUCER_MEMORY.name not in found
+    assert [(r[f.metric], r[f.checked], r[f.unknown], dict(r[f.reasons])) for r in found[f.name]] == [
+        ("batches_without_wait", 0, 3, {"not_a_java_client": 3})
+    ]
+
+
 def test_fidelity_tells_for_each_what_was_checked() -> None:
     f = FIDELITY
     found = {row[f.metric]: row for row in rows_of(f)}

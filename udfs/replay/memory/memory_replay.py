@@ -20,6 +20,7 @@ from udfs.replay.memory.memory_report import (
     consumer_fidelity,
     consumer_rows,
     producer_rows,
+    without_buffer,
 )
 from udfs.replay.memory.memory_state import Bounds
 from udfs.replay.memory.memory_trace import BROKER, CONSUMER, PRODUCER, Gathered, request_trace
@@ -66,7 +67,10 @@ def rows_of_unit(unit: Unit, gathered: Sources, lanes: MemoryLanes) -> Iterator[
     """The rows of a unit that is complete. A client that fetched nothing, or as a follower, is no consumer."""
     if isinstance(gathered, Produced):
         sent = gathered.sent()
-        yield from producer_rows(unit, followed(sent, lanes.producer), lanes, sent, gathered.left_out)
+        if gathered.is_java:
+            yield from producer_rows(unit, followed(sent, lanes.producer), lanes, sent, gathered.left_out)
+        else:
+            yield from without_buffer(unit, sent)
         return
     if isinstance(gathered, Gathered):
         replayed = replay_unit(request_trace(gathered), seeded(lanes.broker, unit, lanes.names))

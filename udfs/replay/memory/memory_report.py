@@ -46,8 +46,11 @@ from udfs.wire.arrays import Floats, Ints
 
 ALGORITHM = "consumer_memory"
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
+WITHOUT_WAIT = "batches_without_wait"
 WAITED = "waited_for_memory"
 """A reason of producers' fidelity: the replay lets a batch wait for longer than the capture can have."""
+NOT_JAVA = "not_a_java_client"
+"""... the producer has no buffer.memory."""
 SENT_LATER = "sent_later"
 """... the closed loop of the captured settings sends a record later than the capture."""
 if TYPE_CHECKING:
@@ -263,10 +266,16 @@ def producer_rows(unit: Unit, done: Followed, lanes: MemoryLanes, sent: Sent, le
     }
     yield t, rows_of(t, columns)
     waited = int(sum(sim.runs[count][0] for count in ("late", "exhausted", "larger")))
-    yield FIDELITY, fidelity_row(unit, "batches_without_wait", batches, batches - waited, 0, {WAITED: waited})
+    yield FIDELITY, fidelity_row(unit, WITHOUT_WAIT, batches, batches - waited, 0, {WAITED: waited})
     if done.late is not None:
         agreed = batches - done.late
         yield FIDELITY, fidelity_row(unit, "closed_loop_sends", batches, agreed, 0, {SENT_LATER: done.late})
+
+
+def without_buffer(unit: Unit, sent: Sent) -> Rows:
+    """The row of `fidelity` on a producer process that is no Java client; its other rows would be of nothing it has."""
+    batches = len(sent.batches.time)
+    yield FIDELITY, fidelity_row(unit, WITHOUT_WAIT, 0, 0, batches, {NOT_JAVA: batches})
 
 
 def consumer_fidelity(unit: Unit, consumed: Consumed, lanes: MemoryLanes) -> Rows:

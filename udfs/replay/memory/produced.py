@@ -55,11 +55,15 @@ class Sent(NamedTuple):
 
 @dataclass
 class Produced:
-    """A producer's sendings so far; those beyond MOST_EXCHANGES are counted in `left_out`."""
+    """A producer's sendings so far; those beyond MOST_EXCHANGES are counted in `left_out`.
+
+    is_java: it may be a Java client, which alone has a BufferPool.
+    """
 
     parts: list[Sendings] = field(default_factory=list)
     count: int = 0
     left_out: int = 0
+    is_java: bool = True
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take some sendings, which follow those before in time."""
@@ -75,6 +79,7 @@ class Produced:
         self.parts.append(Sendings(*columns))
         self.count += len(self.parts[-1].sent)
         self.left_out += batch.num_rows - len(self.parts[-1].sent)
+        self.is_java &= bool(numbers_of(batch, t.is_java, 1).all())
 
     def sent(self) -> Sent:
         """What all of them come to."""

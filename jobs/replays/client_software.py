@@ -1,0 +1,40 @@
+"""Which clients are Kafka's own, the Java client: by their name (KIP-511), else by what their requests show."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from schemas.tables.silver import EXCHANGES
+
+IS_NAMELESS = "is_nameless"
+IS_JAVA = "is_java"
+JAVA = "apache-kafka-java"
+"""client_software_name of Kafka's own client."""
+NAMES_ITSELF_FROM = {"API_VERSIONS": 3, "PRODUCE": 8}
+"""Versions that came with Kafka 2.4, whose client names itself in the first (KIP-511)."""
+
+
+def is_nameless() -> Column:
+    """Of a connection's exchanges: whether it is of another client than Kafka's own, one that asks for the versions of
+    APIs without its name, but produces as only releases do that name themselves.
+    """
+    x = EXCHANGES
+    asks, produces = (F.max(F.when(F.col(x.api_name) == api, F.col(x.api_version))) for api in NAMES_ITSELF_FROM)
+    names, since = NAMES_ITSELF_FROM.values()
+    return F.coalesce((asks < names) & (produces >= since), F.lit(False))
+
+
+def nameless_clients(exchanges: DataFrame) -> DataFrame:
+    """A row a connection that produces or asks for the versions of APIs, with IS_NAMELESS."""
+    x = EXCHANGES
+    telling = exchanges.where(F.col(x.api_name).isin(*NAMES_ITSELF_FROM))
+    return telling.groupBy(x.connection_id).agg(is_nameless().alias(IS_NAMELESS))
+
+
+def java_clients(exchanges: DataFrame) -> DataFrame:
+    """A row a connection that produces or asks for the versions of APIs, with IS_JAVA: it may be of a Java client."""
+    x = EXCHANGES
+    telling = exchanges.where(F.col(x.api_name).isin(*NAMES_ITSELF_FROM))
+    named = F.max(x.client_software_name) == JAVA
+    return telling.groupBy(x.connection_id).agg(F.coalesce(named, ~is_nameless()).alias(IS_JAVA))
