@@ -241,7 +241,7 @@ BUFFERS = FidelityReasons(
     ("batches_without_wait", "closed_loop_sends"),
     {
         "not_a_java_client": FidelityReason(
-            "The producer is not a Java client, which alone has `buffer.memory`: it is not replayed.",
+            "The producer is not a Java client, whose `buffer.memory` is what is replayed.",
             "Nothing.",
             "unknown",
         ),

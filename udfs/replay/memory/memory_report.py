@@ -50,7 +50,7 @@ WITHOUT_WAIT = "batches_without_wait"
 WAITED = "waited_for_memory"
 """A reason of producers' fidelity: the replay lets a batch wait for longer than the capture can have."""
 NOT_JAVA = "not_a_java_client"
-"""... the producer has no buffer.memory."""
+"""... the producer is another client than the one whose buffer.memory is replayed."""
 SENT_LATER = "sent_later"
 """... the closed loop of the captured settings sends a record later than the capture."""
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def producer_rows(unit: Unit, done: Followed, lanes: MemoryLanes, sent: Sent, le
 
 
 def without_buffer(unit: Unit, sent: Sent) -> Rows:
-    """The row of `fidelity` on a producer process that is no Java client; its other rows would be of nothing it has."""
+    """The row of `fidelity` on a producer process that is no Java client, which may bound its memory otherwise."""
     batches = len(sent.batches.time)
     yield FIDELITY, fidelity_row(unit, WITHOUT_WAIT, 0, 0, batches, {NOT_JAVA: batches})
 

@@ -57,7 +57,7 @@ class Sent(NamedTuple):
 class Produced:
     """A producer's sendings so far; those beyond MOST_EXCHANGES are counted in `left_out`.
 
-    is_java: it may be a Java client, which alone has a BufferPool.
+    is_java: it may be a Java client, whose BufferPool is replayed.
     """
 
     parts: list[Sendings] = field(default_factory=list)
