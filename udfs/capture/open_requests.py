@@ -51,26 +51,14 @@ def open_requests(requests: Records, first: int, end: int, barrier: int) -> Open
 
 
 @kernel
-def is_past_answer(waiting: OpenRequests, place: int, later: int) -> bool:
-    """Whether the broker has read a request, and so answered it, by the time that a later one had come: by their places
-    among those that wait. Others do not count, which are not carried over from chunk to chunk.
+def is_past_answer(waiting: OpenRequests, nth: int, later: int) -> bool:
+    """Whether the broker has read a request, and so answered it, by the time that a later one had come.
+
+    nth, later: indices in `open`. Requests that get no answer do not count: they are not carried over to other chunks.
     """
-    request, other = waiting.requests[waiting.open[place]], waiting.requests[waiting.open[later]]
+    request, other = waiting.requests[waiting.open[nth]], waiting.requests[waiting.open[later]]
     behind = request.stream_offset + SIZE_BYTES + request.size
-    return bool(later - place >= MOST_OPEN_REQUESTS or other.stream_offset - behind > MOST_OPEN_BYTES)
-
-
-@kernel
-def places_before(waiting: OpenRequests, index: int) -> int:
-    """How many of those that wait stand before the request with this index."""
-    low, high = 0, len(waiting.open)
-    while low < high:
-        middle = (low + high) // 2
-        if waiting.open[middle] < index:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return bool(later - nth >= MOST_OPEN_REQUESTS or other.stream_offset - behind > MOST_OPEN_BYTES)
 
 
 @kernel
@@ -79,24 +67,38 @@ def first_answerable(waiting: OpenRequests, place: int) -> int:
 
     What had come is told by `place` alone, not by what the chunk has in hand.
     """
-    first, end = places_before(waiting, waiting.first[0]), len(waiting.open)
-    if first == end or not is_past_answer(waiting, first, end - 1):
-        return int(waiting.first[0])
-    come = first
+    first, end = int(waiting.first[0]), len(waiting.open)
+    if end == 0 or not is_past_answer(waiting, 0, end - 1):
+        return first
+    oldest = rows_before(waiting.open, first)
+    come = oldest
     while come < end:
         middle = (come + end) // 2
         if waiting.requests[waiting.open[middle]].latest_place < place:
             come = middle + 1
         else:
             end = middle
-    low, high = first, come
+    low, high = oldest, come
     while low < high:
         middle = (low + high) // 2
         if is_past_answer(waiting, middle, come - 1):
             low = middle + 1
         else:
             high = middle
-    return int(waiting.open[low]) if low > first else int(waiting.first[0])
+    return int(waiting.open[low]) if low > oldest else first
+
+
+@kernel
+def rows_before(values: Ints, value: int) -> int:
+    """How many of the values, sorted int64[n], are below one."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel
@@ -105,14 +107,7 @@ def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> i
 
     place: of the packet that brought the response; only what had begun before it can be what it answers.
     """
-    key = (correlation_id << 32) + first_answerable(waiting, place)
-    low, high = 0, len(waiting.keys)
-    while low < high:
-        middle = (low + high) // 2
-        if waiting.keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
+    low = rows_before(waiting.keys, (correlation_id << 32) + first_answerable(waiting, place))
     if low == len(waiting.keys) or waiting.keys[low] >> 32 != correlation_id:
         return UNKNOWN
     index: int = waiting.keys[low] & 0xFFFFFFFF
