@@ -14,6 +14,7 @@ from udfs.facts.bodies import Bodies
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.names import ABSENT
 from udfs.wire.arrays import Bools, Ints
+from udfs.wire.kernel import kernel
 from udfs.wire.messages import decode
 
 FIELDS = ("client_software_name", "client_software_version")
@@ -53,13 +54,25 @@ def learn_software(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
     int64[2, connections].
     """
     told = told_software(exchanges, carried)
-    connection = np.where(exchanges.request == UNKNOWN, UNKNOWN, exchanges.connection)
-    of_exchanges = told.of(np.searchsorted(told.request, exchanges.request, "right") - 1, connection)
-    exchanges.software[0][:], exchanges.software[1][:] = of_exchanges
+    _fill(exchanges.request, exchanges.connection, told.request, told.connection, told.hashes, *exchanges.software)
     connections = np.arange(len(exchanges.frames.connections))
     last_closed = np.flatnonzero(~told.is_open)[-1:]
     carried.hashes = told.of(last_closed, np.full(1, len(connections) - 1))[:, 0]
     return told.of(np.searchsorted(told.connection, connections, "right") - 1, connections)
+
+
+@kernel
+def _fill(
+    request: Ints, connection: Ints, told_request: Ints, told_connection: Ints, told: Ints, name: Ints, version: Ints
+) -> None:
+    """Write the hashes of `name` and `version` by exchange, whose requests are in order but for those of orphans."""
+    entry = 0
+    for exchange in range(len(request)):
+        name[exchange] = version[exchange] = ABSENT
+        while entry + 1 < len(told_request) and told_request[entry + 1] <= request[exchange]:
+            entry += 1
+        if request[exchange] != UNKNOWN and told_connection[entry] == connection[exchange]:
+            name[exchange], version[exchange] = told[0, entry], told[1, entry]
 
 
 def software_by_connection(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
