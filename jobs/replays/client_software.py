@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from schemas.tables.silver import EXCHANGES
@@ -25,16 +25,22 @@ def is_nameless() -> Column:
     return F.coalesce((asks < names) & (produces >= since), F.lit(False))
 
 
+def is_java(name: Column, nameless: Column) -> Column:
+    """Whether a client may be Kafka's own. name: by which it calls its software; nameless: as `is_nameless`."""
+    return F.coalesce(name == JAVA, ~nameless, F.lit(True))
+
+
 def nameless_clients(exchanges: DataFrame) -> DataFrame:
     """A row a connection that produces or asks for the versions of APIs, with IS_NAMELESS."""
-    x = EXCHANGES
-    telling = exchanges.where(F.col(x.api_name).isin(*NAMES_ITSELF_FROM))
-    return telling.groupBy(x.connection_id).agg(is_nameless().alias(IS_NAMELESS))
+    return _telling(exchanges).agg(is_nameless().alias(IS_NAMELESS))
 
 
 def java_clients(exchanges: DataFrame) -> DataFrame:
-    """A row a connection that produces or asks for the versions of APIs, with IS_JAVA: it may be of a Java client."""
+    """A row a connection that produces or asks for the versions of APIs, with IS_JAVA."""
+    name = F.max(EXCHANGES.client_software_name)
+    return _telling(exchanges).agg(is_java(name, is_nameless()).alias(IS_JAVA))
+
+
+def _telling(exchanges: DataFrame) -> GroupedData:
     x = EXCHANGES
-    telling = exchanges.where(F.col(x.api_name).isin(*NAMES_ITSELF_FROM))
-    named = F.max(x.client_software_name) == JAVA
-    return telling.groupBy(x.connection_id).agg(F.coalesce(named, ~is_nameless()).alias(IS_JAVA))
+    return exchanges.where(F.col(x.api_name).isin(*NAMES_ITSELF_FROM)).groupBy(x.connection_id)

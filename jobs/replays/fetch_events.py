@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import spark_schema
+from jobs.replays.client_software import JAVA
 from jobs.replays.one_shuffle import SHARD, shard
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import CARRIED_READS, LOG_EVENTS, READS
@@ -32,7 +33,7 @@ def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:
     x = EXCHANGES
     major = F.regexp_extract(F.max(x.client_software_version), r"^(\d+)", 1)
     name, version = F.max(x.client_software_name), F.max(x.client_software_version)
-    profile = F.when(name == "apache-kafka-java", F.when(major.try_cast("int") < 4, JAVA_3).otherwise(JAVA_4)).when(
+    profile = F.when(name == JAVA, F.when(major.try_cast("int") < 4, JAVA_3).otherwise(JAVA_4)).when(
         # Bindings say it in their version: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
         name.contains("librdkafka") | version.contains("rdkafka"),
         LIBRDKAFKA,

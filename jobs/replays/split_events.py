@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.replays.client_software import IS_NAMELESS, JAVA, nameless_clients
+from jobs.replays.client_software import IS_NAMELESS, is_java, nameless_clients
 from jobs.replays.one_shuffle import shard
 from jobs.replays.sequence_numbers import sequence
 from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
@@ -51,14 +51,14 @@ def sent_batches(
     """Rows of SENT. created: as `created_topics` has it. by_host: all clients of an address are one process."""
     b, c, t = RECORD_BATCHES, CONNECTIONS, SENT
     name, version = F.col(c.client_software_name), F.split(c.client_software_version, r"\.")
-    is_java = F.coalesce(name == JAVA, ~F.col(IS_NAMELESS), F.lit(True))
+    may_be_java = is_java(name, F.col(IS_NAMELESS))
     minor = F.try_element_at(version, F.lit(2)).try_cast("int")
     major = F.try_element_at(version, F.lit(1)).try_cast("int")
     release = F.try_add(F.try_multiply(major, F.lit(1000)), minor)  # a client says what it likes there
     software = connections.join(nameless_clients(exchanges), str(c.connection_id), "left").select(
         c.connection_id,
-        is_java.alias(t.is_java),
-        (is_java & F.coalesce(release >= 4002, F.lit(True))).alias(t.halves),
+        may_be_java.alias(t.is_java),
+        (may_be_java & F.coalesce(release >= 4002, F.lit(True))).alias(t.halves),
         F.col(c.began_before_capture).alias(t.began_before),
     )
     produced = batches.where(
