@@ -134,21 +134,21 @@ def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records,
     """Decide the protocol and who is the client, if the evidence in hand allows it: what came first counts."""
     state_0, state_1 = HOLE, HOLE
     offset_0 = offset_1 = 0
-    no_0 = no_1 = UNKNOWN
+    end_0 = end_1 = UNKNOWN
     if conn.client != 1:
         state_0, offset_0 = probe(streams[0], directions[0], apis, conn.client == 0)
-        no_0 = end_of_probe(streams[0], state_0, offset_0)
+        end_0 = end_of_probe(streams[0], state_0, offset_0)
     if conn.client != 0:
         state_1, offset_1 = probe(streams[1], directions[1], apis, conn.client == 1)
-        no_1 = end_of_probe(streams[1], state_1, offset_1)
+        end_1 = end_of_probe(streams[1], state_1, offset_1)
     held = max(stream_end(streams[0]), 0) + max(stream_end(streams[1]), 0)
     place_0 = earliest_request(streams[0], state_0, offset_0)
     place_1 = earliest_request(streams[1], state_1, offset_1)
     tls = min(tls_packet(streams[0]), tls_packet(streams[1]))
-    no = max(no_0, no_1)
-    first = min(tls, place_0, place_1, no)
+    neither = max(end_0, end_1)  # where it is known that neither side sends requests
+    first = min(tls, place_0, place_1, neither)
     is_settled = first <= min(streams[0].barrier, streams[1].barrier)  # nothing can come to light before it
-    if is_settled and tls < min(place_0, place_1, no):
+    if is_settled and tls < min(place_0, place_1, neither):
         conn.protocol = TLS
     elif is_settled and place_0 != place_1 and (state_0 if place_0 < place_1 else state_1) == COMPLETE:
         conn.client = 0 if place_0 < place_1 else 1
