@@ -19,14 +19,14 @@ from jobs.cli import guarded, parse
 from jobs.paths import CONF, ROOT
 from jobs.session.java import check_java
 from udfs.errors import SetupError
-from udfs.kernel_cache import QUICKSTART
-from udfs.one_at_a_time import one_at_a_time
+from udfs.kernels.compiled_parts import QUICKSTART
+from udfs.kernels.one_at_a_time import one_at_a_time
 
 VENV = ROOT / ".venv"
 RUN_PINS = ROOT / "requirements.txt"
 TEST_PINS = ROOT / "requirements-dev.txt"
 KERNEL_PACKAGES = ("numba", "numpy", "pyarrow", "zstandard")
-"""What udfs.warm_up needs."""
+"""What udfs.kernels.warm_up needs."""
 ALL_TESTS = ("-n2", "--dist=loadfile", "--no-loadscope-reorder")
 """pytest's arguments where none are given: two processes, each with a Spark of its own, the long lanes first."""
 _SETUP_LOG = ROOT / ".venv.log"
@@ -109,7 +109,7 @@ def _start_compiling(python: Path) -> None:
     """Compile the kernels beside the rest of the set-up; the job waits for them, and reports faults."""
     for parts in QUICKSTART:
         # Started by a shell that ends at once, so nothing here has to wait for it.
-        in_background = '"$0" -P -m udfs.warm_up "$@" >/dev/null 2>&1 &'
+        in_background = '"$0" -P -m udfs.kernels.warm_up "$@" >/dev/null 2>&1 &'
         subprocess.run(["/bin/sh", "-c", in_background, str(python), *parts], check=False)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from numba.core.dispatcher import Dispatcher
 
 import udfs
-from udfs import warm_up
+from udfs.kernels import warm_up
 
 DECORATORS = {"kernel", "allocating_kernel"}
 

@@ -18,8 +18,8 @@ from udfs.capture.packet_walk import CaptureFormat
 from udfs.capture.points import FileOrder, file_orders, in_time_order
 from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
+from udfs.columns.arrays import edges
 from udfs.errors import CaptureError
-from udfs.wire.arrays import edges
 
 SHARD_BYTES = 64 << 20
 

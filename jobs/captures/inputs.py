@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from jobs.captures.remote_inputs import uris_of
 from jobs.terminal.screen import printable
-from udfs.arrow import compute
 from udfs.capture.locations import NO_SECRETS, TO_CHECK, has_secret, is_uri, query_of, without_secret
 from udfs.capture.request_log_head import UTC, is_capture_or_log
 from udfs.capture.storage import open_stored
+from udfs.columns.arrow_columns import compute
 from udfs.errors import ArgumentError, CaptureError
 
 CAPTURE_NAME = re.compile(r"\.(p?cap|pcapng)\d*(\.gz|\.zst)?$|\.(parquet|arrow)$", re.IGNORECASE)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.facts.known_names import InForce
-from udfs.time_units import ALWAYS, NEVER
 
 
 def ids_in_force(

@@ -119,5 +119,4 @@ def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapp
         to = Target(run.lake, run_name, Watch())
         to.write(own.withColumns({str(column): value for column, value in now.items()}), t)
     sys.stderr.write(f"refetch: run {run_name} was replayed before; `replay` would do it again\n")
-    refused: Mapping[str, str] = found[0][1]
-    return refused
+    return found[0][1]

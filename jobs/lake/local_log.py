@@ -20,8 +20,8 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, Transaction, create_table_with_add_actions
 from pyspark.sql.types import StructType
 
+from udfs.columns.time_units import NS_PER_MS
 from udfs.errors import LakeError
-from udfs.time_units import NS_PER_MS
 
 _PLAIN = 1, 2
 """Reader and writer version of a table that has all rows of its files, by the names that they have there, and asks

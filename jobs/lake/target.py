@@ -17,7 +17,7 @@ from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import check_columns, described_schema, rows_here, table_to_write, write_table
 from jobs.lake.local_log import DataFile, LocalTable
 from schemas.tables.table import Table
-from udfs.arrow import gathered_batches
+from udfs.columns.arrow_columns import gathered_batches
 from udfs.facts.arrow_tables import PACKED_ROWS
 from udfs.facts.known_names import Names
 from udfs.facts.table_files import FILES, write_files

@@ -42,7 +42,7 @@ def never(source: Source) -> bool:
 class Algorithm:
     """One of Kafka's algorithms, replayed over a capture set under every lane of a scenario.
 
-    name: as conf/settings.yaml and scenarios have it, and the part of `udfs.warm_up` that compiles its kernels.
+    name: as conf/settings.yaml and scenarios have it, and the part of `udfs.kernels.warm_up` that compiles its kernels.
     title: what it tells, as a heading.
     tables: the gold tables that are its own; `fidelity` is everyone's.
     replayed: of a source, the packed rows of its tables and of `fidelity`, and of others for replays after it. Raises

@@ -28,6 +28,7 @@ from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, RECORD_BATCH
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.values import FROM_PRODUCE
+from udfs.columns.time_units import US_PER_MS
 from udfs.errors import CaptureError
 from udfs.facts.asked_records import SAMPLE_EVERY
 from udfs.replay.splits.compression_estimate import AS_CAPTURED, BY_CLIENT, KIP_TEXT, PROFILES, TODAY, Producers
@@ -35,7 +36,6 @@ from udfs.replay.splits.replay_with_records import IS_SENT, PACKET_ORDER, replay
 from udfs.replay.splits.split_replay import CLIENT, SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM
 from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
-from udfs.time_units import US_PER_MS
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 HALVES_SINCE = (4, 2)

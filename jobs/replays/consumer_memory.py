@@ -21,6 +21,8 @@ from jobs.scenarios.settings import Value
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
+from udfs.columns.arrays import Ints
+from udfs.columns.time_units import US_PER_MS
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 from udfs.replay.memory.memory_pool import UNBOUNDED
@@ -28,8 +30,6 @@ from udfs.replay.memory.memory_replay import replay_memory
 from udfs.replay.memory.memory_report import ALGORITHM, VARIANTS, MemoryLanes
 from udfs.replay.memory.memory_state import MEMORY_POOL, Bounds
 from udfs.replay.memory.producer_memory import BufferBounds
-from udfs.time_units import US_PER_MS
-from udfs.wire.arrays import Ints
 
 MOST_CONSUMER_ALLOCATION = (1 << 31) - 1  # the prototype's min(buffer.memory, Integer.MAX_VALUE)
 MOST_BLOCK_MS = 1 << 40  # for ever: as us, it can be added to a time

@@ -110,8 +110,7 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
 
 def lane_of(row: Row) -> str:
     """The lane's name: the reader's own settings without saying again whose they are."""
-    lane: str = row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
-    return lane
+    return row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
 
 
 def open_cells(row: Row) -> list[str]:

@@ -16,12 +16,12 @@ from jobs.replays.one_shuffle import SHARD
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane, Scenario
 from jobs.scenarios.settings import Value
 from schemas.tables.steps import MEMORY_EVENTS, READS
+from udfs.columns.arrays import Ints
 from udfs.replay.fetch.carried_reads import reads_of
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.memory.memory_report import ALGORITHM
 from udfs.replay.memory.memory_trace import CONSUMER
 from udfs.replay.memory.replayed_fetches import replayed_fetches
-from udfs.wire.arrays import Ints
 
 LIMITS = (*SETTINGS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
 """Settings by which other responses come: a lane that changes one takes them from the closed loop."""

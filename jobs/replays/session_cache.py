@@ -20,12 +20,12 @@ from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
+from udfs.columns.arrays import Ints
 from udfs.errors import CaptureError
 from udfs.replay.sessions.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, SHARDS, CacheSettings
 from udfs.replay.sessions.session_lanes import SessionLanes
 from udfs.replay.sessions.session_replay import replay_sessions
 from udfs.replay.sessions.session_report import ALGORITHM
-from udfs.wire.arrays import Ints
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"

@@ -50,8 +50,7 @@ class KnownRun:
     @property
     def refused(self) -> Mapping[str, str]:
         """By name of the algorithms that were asked for and not replayed, why."""
-        found: Mapping[str, str] = self.rows[0][RUNS.refused]
-        return found
+        return self.rows[0][RUNS.refused]
 
     @property
     def assumed(self) -> list[str]:
@@ -66,8 +65,7 @@ class KnownRun:
     @property
     def cluster_id(self) -> str | None:
         """The cluster that is replayed; None where the captures do not show several."""
-        found: str | None = self.rows[0][RUNS.cluster_id]
-        return found
+        return self.rows[0][RUNS.cluster_id]
 
     @property
     def stated(self) -> list[str]:
@@ -79,8 +77,7 @@ class KnownRun:
     @property
     def captured(self) -> Mapping[str, Value]:
         """By setting the value that was taken to be in force, but for what the captures tell."""
-        found: Mapping[str, Value] = json.loads(self.rows[0][RUNS.scenario_json])["captured"]
-        return found
+        return json.loads(self.rows[0][RUNS.scenario_json])["captured"]
 
     @property
     def kafka(self) -> str:

@@ -273,8 +273,7 @@ def most_refused(rows: Iterable[Row]) -> tuple[str | None, int]:
 def refused_in(lane: Row) -> int:
     """How many changes the proposed limits refuse in a lane."""
     t = PARTITION_LIMITS
-    refused: int = lane[t.refused_by_broker_limit] + lane[t.refused_by_cluster_limit]
-    return refused
+    return lane[t.refused_by_broker_limit] + lane[t.refused_by_cluster_limit]
 
 
 def refused_by_lane(found: Findings) -> Plot:

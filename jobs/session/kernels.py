@@ -18,7 +18,7 @@ from jobs.session.spark import spark_session
 from jobs.session.spark_properties import Work, is_one_machine
 from udfs.capture.compression import unpacked_bytes
 from udfs.errors import SetupError
-from udfs.kernel_cache import DECODER, compiled
+from udfs.kernels.compiled_parts import DECODER, compiled
 
 
 def ready_session(run: Run, algorithms: Sequence[str] = ()) -> SparkSession:
@@ -60,7 +60,7 @@ def compiling(algorithms: Sequence[str]) -> Iterator[None]:
     shares = [[part for part in share if not compiled(part).exists()] for share in wanted]
     if any(shares):
         sys.stderr.write("refetch: compiling the kernels, once for this version ...\n")
-    command = [sys.executable, "-m", "udfs.warm_up"]
+    command = [sys.executable, "-m", "udfs.kernels.warm_up"]
     environment = os.environ | {"PYTHONPATH": python_path()}
     running = [
         subprocess.Popen([*command, *share], stderr=subprocess.PIPE, text=True, env=environment)

@@ -39,7 +39,7 @@ from jobs.session.spark_properties import (
 )
 from udfs import cache_dir
 from udfs.errors import SetupError, SparkError
-from udfs.one_at_a_time import one_at_a_time
+from udfs.kernels.one_at_a_time import one_at_a_time
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _NOT_FETCHED = ("UNRESOLVED DEPENDENCIES", "unresolved dependency", "FAILED DOWNLOADS")

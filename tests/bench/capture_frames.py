@@ -18,12 +18,12 @@ from udfs.capture.chunks import Frames
 from udfs.capture.held_packets import held
 from udfs.capture.index import index_capture
 from udfs.capture.packet_store import Memory, PacketStore
+from udfs.columns.arrays import Bytes, Ints, Shorts
 from udfs.facts.bodies import Bodies, find_response_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.names import Names
-from udfs.wire.arrays import Bytes, Ints, Shorts
+from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE, request_header
-from udfs.wire.kernel import kernel
 from udfs.wire.layout import is_in
 
 FETCH = API_KEYS["FETCH"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.unit.capture.capture_files import records_of
 from udfs.capture.pcap import FILE_HEADER_BYTES, RECORD_HEADER_BYTES
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
 
 ETHERNET_HEADER = 14
 ADDRESSES = ETHERNET_HEADER + 12, ETHERNET_HEADER + 16
@@ -51,5 +51,4 @@ def repeat(capture: Path, target: Path, size: int) -> int:
 def record_starts(capture: bytes) -> Ints:
     """Where each packet's record begins behind the file's header: int64[packets]."""
     sizes = [RECORD_HEADER_BYTES + len(packet.data) for packet in records_of(capture)[1]]
-    starts: Ints = np.cumsum([0, *sizes[:-1]])
-    return starts
+    return np.cumsum([0, *sizes[:-1]])

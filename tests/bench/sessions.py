@@ -14,14 +14,14 @@ import numpy as np
 
 from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import SLF4J, find_jars, java_command
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.time_units import US_PER_MS
 from udfs.replay.sessions.session_broker import new_broker
 from udfs.replay.sessions.session_cache import GREATEST_ID, SHARDS, CacheSettings
 from udfs.replay.sessions.session_entries import Partitions
 from udfs.replay.sessions.session_fetches import FETCH
 from udfs.replay.sessions.session_lanes import SessionLanes
 from udfs.replay.sessions.session_replay import go_on, take
-from udfs.time_units import US_PER_MS
-from udfs.wire.arrays import Ints, Records, read_only
 
 KAFKA = "4.3.1"
 ARTIFACTS = (

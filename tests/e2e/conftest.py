@@ -22,7 +22,7 @@ from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
 from tests.lakes import queried
-from udfs.one_at_a_time import one_at_a_time
+from udfs.kernels.one_at_a_time import one_at_a_time
 
 RUN_AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 SLOTS = "max.incremental.fetch.session.cache.slots"

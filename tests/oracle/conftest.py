@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from udfs.one_at_a_time import one_at_a_time
+from udfs.kernels.one_at_a_time import one_at_a_time
 
 KAFKA_NEWEST = "4.4.0"
 # The last release that speaks the versions removed in 4.0 (KIP-896).

@@ -65,8 +65,7 @@ class Told:
 
     def _ends(self, path: str, above: str) -> list[int]:
         rows = np.arange(self.decoded.levels[above].rows + 1)
-        ends: list[int] = np.searchsorted(self.decoded.levels[path].parent, rows).tolist()
-        return ends
+        return np.searchsorted(self.decoded.levels[path].parent, rows).tolist()
 
     def _struct(self, fields: tuple[Field, ...], version: int, level: str, row: int, prefix: str) -> dict[str, Any]:
         present = [field for field in fields if within(version, field.versions)]

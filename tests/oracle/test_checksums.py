@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from tests.oracle.conftest import RunJava
-from udfs.wire.arrays import read_only
+from udfs.columns.arrays import read_only
 from udfs.wire.checksums import CRC32C, checksum
 
 

@@ -17,6 +17,7 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
+from udfs.columns.arrays import Records
 from udfs.replay.sessions.session_cache import CURRENT, GREATEST_ID, SHARDS, CacheSettings, next_epoch
 from udfs.replay.sessions.session_clients import larger_clients, new_clients, tell_clients
 from udfs.replay.sessions.session_contents import measure_all
@@ -24,7 +25,6 @@ from udfs.replay.sessions.session_entries import CONTENTS, larger_memory, new_me
 from udfs.replay.sessions.session_events import events_of
 from udfs.replay.sessions.session_lanes import SessionLanes
 from udfs.replay.sessions.session_verdicts import Metric
-from udfs.wire.arrays import Records
 from udfs.wire.fetch_sizes import fetch_sizes
 
 METRICS_JAR = "com.yammer.metrics:metrics-core:2.2.0"

@@ -30,8 +30,7 @@ def snake_case(name: str) -> str:
 def schema(kafka_clients: Path, name: str) -> dict[str, Any]:
     with zipfile.ZipFile(kafka_clients) as archive:
         text = archive.read(f"common/message/{name}.json").decode()
-    loaded: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
-    return loaded
+    return json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
 
 
 def kafkas(fields: list[dict[str, Any]], spoken: list[int], common: dict[str, list[dict[str, Any]]]) -> Described:

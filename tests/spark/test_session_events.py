@@ -21,8 +21,7 @@ FETCH = {"api_key": FETCH_REQUEST.api_key, "api_name": "FETCH", "fetch_session_e
 
 def told(spark: SparkSession, **columns: Any) -> dict[str, Any]:
     (row,) = fetch_events(frame(spark, EXCHANGES, [FETCH | columns])).collect()
-    found: dict[str, Any] = row.asDict()
-    return found
+    return row.asDict()
 
 
 @pytest.mark.parametrize(("error_code", "is_there"), [(0, True), (70, True), (None, False)])

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from udfs.arrow import gathered_batches, quotients
+from udfs.columns.arrow_columns import gathered_batches, quotients
 
 
 @pytest.mark.parametrize("most", [1, 7, 10_000])

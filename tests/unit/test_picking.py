@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.picking import columns_of, pick, position_among
+from udfs.columns.picking import columns_of, pick, position_among
 
 FIELDS = {"size": 7, "start": -1}
 FRAME = np.dtype([("start", np.int64), ("other", np.int64), ("size", np.int64)])

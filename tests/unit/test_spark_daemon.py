@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from udfs.spark_daemon import without_copies
+from udfs.kernels.spark_daemon import without_copies
 
 INSTALLED = "/venv/lib/python3.11/site-packages"
 COPIES = [f"{INSTALLED}/pyspark/python/lib/{name}" for name in ("pyspark.zip", "py4j-0.10.9.9-src.zip")]

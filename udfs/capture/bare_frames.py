@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from udfs.arrow import binary_bytes
 from udfs.capture.connection_ends import ASKED
 from udfs.capture.framing import SIZE_BYTES
-from udfs.wire.arrays import Bytes, Ints, Shorts, read_only
+from udfs.columns.arrays import Bytes, Ints, Shorts, read_only
+from udfs.columns.arrow_columns import binary_bytes
+from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE, plausible_request
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import cell
 
 

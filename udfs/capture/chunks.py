@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import binary_bytes, gathered_batches
 from udfs.capture.connection_ends import IS_FRAME
 from udfs.capture.conversation import CONNECTION
 from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
@@ -17,9 +16,10 @@ from udfs.capture.framing import FRAME
 from udfs.capture.reassembly import converse
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
 from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
-from udfs.wire.arrays import Bytes, Ints, Records, edges, read_only
+from udfs.columns.arrays import Bytes, Ints, Records, edges, read_only
+from udfs.columns.arrow_columns import binary_bytes, gathered_batches
+from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE
-from udfs.wire.kernel import kernel
 from udfs.wire.spans import gathered
 
 K = TypeVar("K")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from udfs.capture.conversation import KAFKA
 from udfs.capture.segments import BEHIND_ALL, JUMP_BYTES, UNKNOWN, Packets, signed_distance
 from udfs.capture.tcp_headers import ACK, FIN, RST, SYN
-from udfs.wire.arrays import Record, Records
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Record, Records
+from udfs.kernels.kernel import kernel
 
 # Flags beyond those of a TCP header: the row is a frame, a request or a response, and `sequence` names its connection.
 ASKED, ANSWERED = 0x1000, 0x2000

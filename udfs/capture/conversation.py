@@ -37,10 +37,10 @@ from udfs.capture.sync import (
     lose_sync,
     skip_to,
 )
-from udfs.wire.arrays import Bytes, Record, Records, Shorts
+from udfs.columns.arrays import Bytes, Record, Records, Shorts
+from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import is_printable, request_header
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
 from udfs.wire.produce_start import expects_response
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.arrays import Bytes
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Bytes
+from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import cell
 
 STEP_BYTES = 8

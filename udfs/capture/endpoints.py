@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import array_of, array_over, binaries_of
-from udfs.arrow import compute as pc
 from udfs.capture.tcp_headers import ENDPOINT_BYTES
-from udfs.wire.arrays import Bools, Bytes
+from udfs.columns.arrays import Bools, Bytes
+from udfs.columns.arrow_columns import array_of, array_over, binaries_of
+from udfs.columns.arrow_columns import compute as pc
 
 ADDRESS_BYTES = 16
 MAPPED = bytes(10) + b"\xff\xff"
@@ -35,17 +35,13 @@ def _endpoints(ends: Bytes) -> pa.Array[Any]:
     addresses, ports = ends[:, :ADDRESS_BYTES], ends[:, ADDRESS_BYTES:].copy().view(">u2").astype(np.uint16)
     is_mapped = np.all(addresses[:, : len(MAPPED)] == np.frombuffer(MAPPED, np.uint8), axis=1)
     texts = pc.if_else(array_of(is_mapped), _dotted(addresses[:, len(MAPPED) :]), _bracketed(addresses, ~is_mapped))
-    found: pa.Array[Any] = pc.binary_join_element_wise(
-        texts, array_over(pa.uint16(), len(ends), ports).cast(pa.string()), ":"
-    )
-    return found
+    return pc.binary_join_element_wise(texts, array_over(pa.uint16(), len(ends), ports).cast(pa.string()), ":")
 
 
 def _dotted(addresses: Bytes) -> pa.Array[Any]:
     """IPv4 addresses, uint8[n, 4]."""
     parts = (NUMBERS.take(array_over(pa.uint8(), len(part), part)) for part in addresses.T)
-    found: pa.Array[Any] = pc.binary_join_element_wise(*parts, ".")
-    return found
+    return pc.binary_join_element_wise(*parts, ".")
 
 
 def _bracketed(addresses: Bytes, wanted: Bools) -> pa.Array[Any]:

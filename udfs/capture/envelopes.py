@@ -10,7 +10,7 @@ import numpy as np
 from udfs.capture.byte_order import u16, u32
 from udfs.capture.link_layer import ETHERNET, ETHERTYPE_IPV4, after_ethertype, find_network_header, missing
 from udfs.capture.packet_table import NOT_IP, NOT_TCP, TCP_SEGMENT
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 
 IPV4_IN_IP, UDP, IPV6_IN_IP, GRE = 4, 17, 41, 47
 UDP_HEADER, VXLAN_HEADER, GENEVE_HEADER = 8, 8, 8

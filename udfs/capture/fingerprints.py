@@ -9,8 +9,8 @@ import numpy as np
 from udfs.capture.digests import SEED, digest_on, mixed
 from udfs.capture.packet_table import PACKETS_PER_TABLE
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_HEADER
-from udfs.wire.arrays import Bytes, Ints, Records
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Bytes, Ints, Records
+from udfs.kernels.kernel import kernel
 
 SAMPLED = 4096
 RECENT = 1 << 14

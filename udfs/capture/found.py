@@ -8,8 +8,8 @@ import numpy as np
 
 from udfs.capture.framing import FRAME
 from udfs.capture.segments import UNKNOWN
-from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.kernels.kernel import allocating_kernel, kernel
 
 LOSS = np.dtype(
     [(name, np.int64) for name in ("connection", "direction", "stream_offset", "bytes", "reason", "time", "packet")],
@@ -75,8 +75,7 @@ def with_room(found: Found) -> Found:
 def blank_frame(found: Found, frames: Records, kind: int) -> Record:
     """The row behind those of this kind, REQUESTS or RESPONSES, for which there must be room: all zero."""
     frames[found.counts[kind]] = found.blank[0]
-    row: Record = frames[found.counts[kind]]
-    return row
+    return frames[found.counts[kind]]
 
 
 @kernel

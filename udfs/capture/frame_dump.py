@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from udfs.arrow import binary_bytes
 from udfs.capture.bare_frames import lack_sizes, requests_in
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.fingerprints import NO_SAMPLE
@@ -27,8 +26,9 @@ from udfs.capture.points import ALONE, FileOrder
 from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import open_seekable, open_stored
 from udfs.capture.tally import PacketCounts
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import binary_bytes
 from udfs.errors import AlienError, CaptureError
-from udfs.wire.arrays import Ints
 
 PARQUET, ARROW = "parquet", "arrow"
 MAGICS = {b"PAR1": PARQUET, b"ARROW1": ARROW}

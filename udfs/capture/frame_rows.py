@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from udfs.arrow import binary_bytes
 from udfs.capture.connection_ends import ANSWERED, ASKED
 from udfs.capture.endpoints import endpoint_bytes
 from udfs.capture.faults import FaultReason
@@ -21,8 +20,9 @@ from udfs.capture.framing import MAX_FRAME_BYTES, MIN_FRAME_BYTES, SIZE_BYTES
 from udfs.capture.packets import PACKETS
 from udfs.capture.points import LAST_NS
 from udfs.capture.tcp_headers import bucket_of
-from udfs.time_units import NS_PER_MS, NS_PER_S, NS_PER_US
-from udfs.wire.arrays import Bools, Ints
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import binary_bytes
+from udfs.columns.time_units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 TEXT, BINARY, TIME = "string", "binary", "timestamp or int64 (ns)"
 EXPECTED: Mapping[str, tuple[str, ...]] = {
@@ -121,8 +121,7 @@ def nanoseconds(column: pa.Array[Any]) -> Ints:
     """Timestamps as ns since 1970, those further away than an int64 holds as the next that it does; null is 0."""
     per_unit = NS_PER_UNIT[column.type.unit] if isinstance(column.type, pa.TimestampType) else 1
     values = to_numpy(column.cast(pa.int64()), 0)
-    found: Ints = np.clip(values, 0, LAST_NS // per_unit + 1) * per_unit
-    return found
+    return np.clip(values, 0, LAST_NS // per_unit + 1) * per_unit
 
 
 def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
@@ -149,8 +148,7 @@ def is_no_address(batch: pa.RecordBatch, name: str) -> Bools:
         return np.zeros(batch.num_rows, np.bool_)
     texts = octets(batch[name]).dictionary_encode()
     bad = [i for i, text in enumerate(texts.dictionary.to_pylist()) if endpoint(text) is None]
-    rows: Bools = np.isin(to_numpy(texts.indices, -1), bad)
-    return rows
+    return np.isin(to_numpy(texts.indices, -1), bad)
 
 
 def told(batch: pa.RecordBatch, wrong: Mapping[FaultReason, Bools]) -> RowFaults:
@@ -175,8 +173,7 @@ def declared_bytes(frames: pa.Array[Any]) -> Ints:
     for i in range(SIZE_BYTES):
         size[has_size] = size[has_size] << 8 | data[starts[:-1][has_size] + i]
     is_size = has_size & (size >= MIN_FRAME_BYTES) & (size <= MAX_FRAME_BYTES)
-    declared: Ints = np.maximum(there, SIZE_BYTES + np.where(is_size, size, 0))
-    return declared
+    return np.maximum(there, SIZE_BYTES + np.where(is_size, size, 0))
 
 
 @dataclass(frozen=True)

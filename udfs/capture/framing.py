@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.capture.segments import UNKNOWN
-from udfs.wire.arrays import Bytes, Ints, Record
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Bytes, Ints, Record
+from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import signed
 
 # socket.request.max.bytes' default: no peer with default settings sends a larger frame.
@@ -76,8 +76,7 @@ class Stream(NamedTuple):
 @kernel
 def stream_end(stream: Stream) -> int:
     """Stream offset behind the last settled byte, or UNKNOWN when there is none."""
-    end: int = stream.extents[len(stream.extents) - 1, 1] if len(stream.extents) > 0 else UNKNOWN
-    return end
+    return stream.extents[len(stream.extents) - 1, 1] if len(stream.extents) > 0 else UNKNOWN
 
 
 @kernel

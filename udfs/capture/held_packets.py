@@ -12,9 +12,9 @@ from udfs.capture.chunks import Carried, Frames, packet_number, run_chunk
 from udfs.capture.packet_store import HELD_PACKET, PACKETS, Content
 from udfs.capture.segments import UNKNOWN, Packets
 from udfs.capture.tcp_headers import CONNECTION_BYTES
-from udfs.picking import columns_of
-from udfs.wire.arrays import Ints, Records, edges, read_only
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints, Records, edges, read_only
+from udfs.columns.picking import columns_of
+from udfs.kernels.kernel import kernel
 
 PACKET_COST_BYTES = 256
 """A packet takes about as long as so many bytes of payload do."""

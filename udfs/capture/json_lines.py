@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as pa_json
 
-from udfs.arrow import binary_bytes
-from udfs.wire.arrays import Bools
+from udfs.columns.arrays import Bools
+from udfs.columns.arrow_columns import binary_bytes
 
 LEAST_BLOCK_BYTES = 1 << 10
 
@@ -33,8 +33,7 @@ def parsed(lines: pa.Array[Any], schema: pa.Schema) -> tuple[pa.StructArray, Boo
 
 def _no_objects(schema: pa.Schema) -> pa.StructArray:
     empty: Any = pa.array([], pa.struct(list(schema)))
-    found: pa.StructArray = empty
-    return found
+    return empty
 
 
 def _read(lines: pa.Array[Any], schema: pa.Schema) -> pa.StructArray | None:
@@ -54,5 +53,4 @@ def _read(lines: pa.Array[Any], schema: pa.Schema) -> pa.StructArray | None:
         return None
     if table.num_rows != len(lines):
         return None
-    found: pa.StructArray = table.select(schema.names).combine_chunks().to_struct_array().combine_chunks()
-    return found
+    return table.select(schema.names).combine_chunks().to_struct_array().combine_chunks()

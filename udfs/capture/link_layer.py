@@ -6,7 +6,7 @@ import numpy as np
 
 from udfs.capture.byte_order import u16, u32
 from udfs.capture.packet_table import HEADERS_CUT, MALFORMED, NOT_IP, TCP_SEGMENT, UNKNOWN_LINK_TYPE
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 
 NULL, ETHERNET, DLT_RAW, DLT_RAW_OPENBSD, RAW = 0, 1, 12, 14, 101
 LOOP, LINUX_SLL, IPV4, IPV6, LINUX_SLL2 = 108, 113, 228, 229, 276

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import array_of, flags, strings_of
-from udfs.arrow import compute as pc
 from udfs.capture.request_log_head import MARKER, UTC
 from udfs.capture.timestamps import LAST_SECOND
-from udfs.time_units import NS_PER_S
-from udfs.wire.arrays import Bools, Bytes, Ints
+from udfs.columns.arrays import Bools, Bytes, Ints
+from udfs.columns.arrow_columns import array_of, flags, strings_of
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import NS_PER_S
 
 # A layout may put thread and logger before the message; what is further away is not looked for.
 PREFIX_BYTES = 256
@@ -119,15 +119,13 @@ def _offset_seconds(offsets: pa.Array[Any]) -> Ints:
     hours, minutes = (
         pc.utf8_slice_codeunits(padded, at, at + 2).cast(pa.int64()).to_numpy().astype(np.int64) for at in (1, 3)
     )
-    found: Ints = sign * (hours * 3600 + minutes * 60)
-    return found
+    return sign * (hours * 3600 + minutes * 60)
 
 
 def _last_brace(raw: Bytes, ends: Ints) -> Ints:
     """Place of the last closing brace before each line's end, -1 for none."""
     braces = np.append(np.flatnonzero(raw == BRACE), -1)
-    found: Ints = braces[np.searchsorted(braces[:-1], ends) - 1]
-    return found
+    return braces[np.searchsorted(braces[:-1], ends) - 1]
 
 
 def _blanked(raw: Bytes, begins: Ints, ends: Ints, newlines: Ints) -> Bytes:

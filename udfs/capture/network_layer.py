@@ -7,7 +7,7 @@ import numpy as np
 from udfs.capture.byte_order import u16
 from udfs.capture.link_layer import missing
 from udfs.capture.packet_table import FRAGMENT, MALFORMED, NOT_IP, NOT_TCP, TCP_SEGMENT
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 
 PROTOCOL_TCP = 6
 HOP_BY_HOP, ROUTING, FRAGMENT_HEADER, AUTHENTICATION, DESTINATION_OPTIONS = 0, 43, 44, 51, 60

@@ -14,8 +14,8 @@ import numpy as np
 from udfs.capture.found import Found, close_requests
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN, in_order
-from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.kernels.kernel import allocating_kernel, kernel
 
 # More than receive buffers hold: socket.receive.buffer.bytes is 100 KB; where it is -1, Linux stops at 6 MB (tcp_rmem).
 MOST_OPEN_BYTES = 64 << 20

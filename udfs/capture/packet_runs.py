@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from udfs.arrow import array_of, array_over, binaries_of, binary_bytes
 from udfs.capture.tcp_headers import CONNECTION_BYTES
-from udfs.wire.arrays import Bytes, Ints, edges
+from udfs.columns.arrays import Bytes, Ints, edges
+from udfs.columns.arrow_columns import array_of, array_over, binaries_of, binary_bytes
 from udfs.wire.spans import gathered
 
 OF_RUN: Mapping[str, pa.DataType] = {

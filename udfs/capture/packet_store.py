@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from udfs.arrow import binary_bytes, unwritten
 from udfs.capture.digests import digest_on, mixed
 from udfs.capture.packet_walk import PacketWalk
 from udfs.capture.points import LAST_NS, FileOrder
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET
+from udfs.columns.arrays import Bytes, Ints, Records, read_only
+from udfs.columns.arrow_columns import binary_bytes, unwritten
 from udfs.errors import CaptureError
-from udfs.wire.arrays import Bytes, Ints, Records, read_only
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import copy_bytes
 
 HELD_PACKET = np.dtype(

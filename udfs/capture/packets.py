@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import array_over, binaries_of
 from udfs.capture.compression import Compression, open_stream
 from udfs.capture.packet_walk import CaptureFormat, PacketWalk
 from udfs.capture.points import ALONE, FileOrder
 from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import ByteStream, StreamWindow, open_stored
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpTable
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_over, binaries_of
 from udfs.errors import CaptureError
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 from udfs.wire.spans import gathered
 
 COLUMNS: list[tuple[str, pa.DataType]] = [

@@ -21,8 +21,8 @@ from udfs.capture.packet_table import (
     TABLE_FULL,
 )
 from udfs.capture.timestamps import POWERS_OF_TEN
-from udfs.wire.kernel import kernel
-from udfs.wire.prefetch import LINE_BYTES, ask_for
+from udfs.kernels.kernel import kernel
+from udfs.kernels.prefetch import LINE_BYTES, ask_for
 
 FILE_HEADER_BYTES = 24
 MAJOR_VERSION = 2

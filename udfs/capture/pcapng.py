@@ -30,8 +30,8 @@ from udfs.capture.packet_table import (
     WIDEST_SNAPLEN,
 )
 from udfs.capture.timestamps import ticks_to_ns
-from udfs.wire.kernel import kernel
-from udfs.wire.prefetch import LINE_BYTES, ask_for
+from udfs.kernels.kernel import kernel
+from udfs.kernels.prefetch import LINE_BYTES, ask_for
 
 SECTION_HEADER = 0x0A0D0D0A  # reads the same in either byte order
 INTERFACE_DESCRIPTION, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6

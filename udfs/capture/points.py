@@ -17,7 +17,7 @@ from itertools import takewhile
 import numpy as np
 
 from udfs.capture.index import CaptureIndex
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
 
 # A file may begin so long before the last packet of the one it follows: processors hand packets over side by side.
 OVERLAP_NS = 10_000_000
@@ -54,14 +54,12 @@ class FileOrder:
 
     def ordered(self, latest: Ints) -> Ints:
         """What orders packets among those of other files, by the latest time of the file up to each; int64[n], ns."""
-        ordered: Ints = np.maximum(_shifted(latest, self.offset_ns), self.after_ns) + self.delay_ns
-        return ordered
+        return np.maximum(_shifted(latest, self.offset_ns), self.after_ns) + self.delay_ns
 
 
 def _shifted(times: Ints, by: int) -> Ints:
     """The times later by so many ns, those beyond LAST_NS taken for it: they leave room for the sum."""
-    shifted: Ints = np.minimum(times, LAST_NS) + by
-    return shifted
+    return np.minimum(times, LAST_NS) + by
 
 
 ALONE = FileOrder()

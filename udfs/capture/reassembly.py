@@ -29,8 +29,8 @@ from udfs.capture.segments import (
 )
 from udfs.capture.sync import skip_to
 from udfs.capture.tcp_headers import SYN
-from udfs.wire.arrays import Bools, Ints, Record, Records, Shorts
-from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.columns.arrays import Bools, Ints, Record, Records, Shorts
+from udfs.kernels.kernel import allocating_kernel, kernel
 
 
 @kernel

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import array_of, flags, valid
-from udfs.arrow import compute as pc
 from udfs.capture.endpoints import logged_connection
 from udfs.capture.json_lines import parsed
 from udfs.capture.line_blocks import LineBlock, line_blocks
@@ -18,8 +16,10 @@ from udfs.capture.packets import open_range
 from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import UTC
 from udfs.capture.storage import open_stored
-from udfs.time_units import NS_PER_MS
-from udfs.wire.arrays import Bools, Ints
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import array_of, flags, valid
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import NS_PER_MS
 
 MOST_TAKEN_MS = 1e12
 

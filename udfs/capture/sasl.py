@@ -25,8 +25,8 @@ from udfs.capture.framing import (
 from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.segments import UNKNOWN
 from udfs.capture.sync import header_state, skip_to
-from udfs.wire.arrays import Record, Shorts
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Record, Shorts
+from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import signed
 
 SASL_HANDSHAKE = API_KEYS["SASL_HANDSHAKE"]

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Bytes, Ints, Record
-from udfs.wire.kernel import allocating_kernel, kernel
-from udfs.wire.prefetch import ask_for
+from udfs.columns.arrays import Bytes, Ints, Record
+from udfs.kernels.kernel import allocating_kernel, kernel
+from udfs.kernels.prefetch import ask_for
 from udfs.wire.primitives import copy_bytes
 
 UNKNOWN = -(1 << 62)

@@ -24,9 +24,9 @@ from udfs.capture.framing import (
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.segments import UNKNOWN
-from udfs.wire.arrays import Bytes, Record, Shorts
+from udfs.columns.arrays import Bytes, Record, Shorts
+from udfs.kernels.kernel import kernel
 from udfs.wire.header import PRODUCE, begins_request, plausible_request, request_header
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
 from udfs.wire.produce_start import begins_produce
 
@@ -42,8 +42,7 @@ MOST_OF_HEADER = 1 << 16
 @kernel
 def begins_piece(stream: Stream, offset: int) -> bool:
     """Whether a segment brought this byte first: applications write whole frames."""
-    begins: bool = offset != stream.split and stream.pieces[piece_holding(stream, offset), 0] == offset
-    return begins
+    return offset != stream.split and stream.pieces[piece_holding(stream, offset), 0] == offset
 
 
 @kernel

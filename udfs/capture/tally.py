@@ -19,7 +19,7 @@ from udfs.capture.packet_table import (
     VERDICTS,
 )
 from udfs.capture.tcp_headers import TcpTable
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 
 LINK_TYPES = 1 << 16
 # Slots of a tally's totals, int64.

@@ -10,7 +10,7 @@ from udfs.capture.envelopes import open_envelope
 from udfs.capture.link_layer import find_network_header, missing
 from udfs.capture.network_layer import PROTOCOL_TCP, find_transport_header
 from udfs.capture.packet_table import LONGEST_RECORD, MALFORMED, NOT_TCP, PACKETS_PER_TABLE, TCP_SEGMENT, UNREADABLE
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import cell, copy_bytes
 
 TCP_HEADER = 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.time_units import NS_PER_S
-from udfs.wire.kernel import kernel
+from udfs.columns.time_units import NS_PER_S
+from udfs.kernels.kernel import kernel
 
 POWERS_OF_TEN = np.array([10**n for n in range(20)], dtype=np.uint64)
 SECOND_NS = np.uint64(NS_PER_S)

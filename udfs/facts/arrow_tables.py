@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.table import Table
-from udfs.arrow import binary_bytes, concatenated
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import binary_bytes, concatenated
+from udfs.columns.time_units import NS_PER_US
 from udfs.facts.number_columns import Picked
-from udfs.time_units import NS_PER_US
-from udfs.wire.arrays import Ints
 
 TYPES: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),

@@ -13,8 +13,10 @@ import pyarrow as pa
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
-from udfs.arrow import array_of, coded, repeated
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import array_of, coded, repeated
+from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
 from udfs.facts.asked_records import Asked
 from udfs.facts.bodies import note_faults, request_bodies, response_bodies
@@ -22,8 +24,6 @@ from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, of_consumers
 from udfs.facts.number_columns import Picked
 from udfs.facts.record_sizes import COLUMNS, record_columns
-from udfs.picking import pick, position_among
-from udfs.wire.arrays import Bools, Ints
 from udfs.wire.message_sets import Unwrapped, unwrapped
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RecordBatches, walk
@@ -197,8 +197,7 @@ def assigned_offsets(found: RecordBatches, assigned: Ints) -> Picked:
 def sum_before(values: Ints, parent: Ints) -> Ints:
     """The sum of the values of the same parent that come before each: int64[n]; parents rise."""
     sums = np.cumsum(values) - values
-    total: Ints = sums - sums[np.searchsorted(parent, parent)]
-    return total
+    return sums - sums[np.searchsorted(parent, parent)]
 
 
 def header_columns(found: RecordBatches, source: str) -> Mapping[str, Values]:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Bools, Bytes, Codes, Ints, Shorts
 from udfs.facts.exchanges import LACKING, Exchanges
-from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Shorts
+from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, response_body_start, response_version
-from udfs.wire.kernel import kernel
 
 
 class Bodies(NamedTuple):
@@ -77,5 +77,4 @@ def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
 def note_faults(exchanges: Exchanges, which: Ints, faults: Codes) -> Bools:
     """Keep the faults of decoded bodies with their exchanges; which bodies have none."""
     exchanges.fault[which] = np.where(faults != 0, faults, exchanges.fault[which])
-    fine: Bools = faults == 0
-    return fine
+    return faults == 0

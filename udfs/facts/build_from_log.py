@@ -23,9 +23,10 @@ from schemas.wire.declared import (
     PRODUCE,
     Declared,
 )
-from udfs.arrow import array_of, repeated
-from udfs.arrow import compute as pc
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import micros, pack, rows_of
 from udfs.facts.build import Carried
 from udfs.facts.client_software import software_by_connection
@@ -44,7 +45,6 @@ from udfs.facts.reasons import OF_LINE, Reason
 from udfs.facts.releases import release_rows
 from udfs.facts.repeated_lines import IDENTITY, repeated_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
-from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
 
 READ = (
@@ -118,8 +118,7 @@ def of_log(lines: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
 
 def known_software(lines: pa.RecordBatch, name: str) -> pa.StringArray:
     """What clients said of themselves, null where they did not."""
-    found: pa.StringArray = pc.if_else(pc.equal(lines[name], NO_SOFTWARE), None, lines[name])
-    return found
+    return pc.if_else(pc.equal(lines[name], NO_SOFTWARE), None, lines[name])
 
 
 def note_unread(exchanges: Exchanges, which: dict[Declared, Ints], bodies: dict[Declared, LoggedBodies]) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 from schemas.wire.api_versions import API_VERSIONS_REQUEST
 from udfs.capture.chunks import Frames
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Bools, Ints
 from udfs.facts.bodies import Bodies
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.names import ABSENT
-from udfs.wire.arrays import Bools, Ints
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 from udfs.wire.messages import decode
 
 FIELDS = ("client_software_name", "client_software_version")

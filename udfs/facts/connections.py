@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import CONNECTIONS, QUARANTINE
-from udfs.arrow import array_of, repeated
 from udfs.capture.conversation import KAFKA
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of, repeated
 from udfs.facts.arrow_tables import micros, rows_of
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.not_refused import not_refused
 from udfs.facts.reasons import OF_LOSS, Reason
-from udfs.wire.arrays import Ints
 
 PROTOCOLS = pa.array(["unknown", "kafka", "tls", "other"])
 COUNTED = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.wire.fetch import FETCH_REQUEST_START
+from udfs.columns.arrays import Ints
 from udfs.facts.bodies import request_body_starts
 from udfs.facts.exchanges import Exchanges
-from udfs.wire.arrays import Ints
 from udfs.wire.encoding import least_bytes
 from udfs.wire.layout import newest_version
 from udfs.wire.messages import decode

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from schemas.tables.steps import EXCHANGE_COUNTS
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Bools, Ints
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.exchanges import ORPHAN_RESPONSE, UNANSWERED, Exchanges
-from udfs.wire.arrays import Bools, Ints
 
 
 def count_rows(exchanges: Exchanges) -> pa.RecordBatch:

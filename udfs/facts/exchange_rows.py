@@ -11,13 +11,13 @@ import pyarrow as pa
 from schemas.tables.silver import EXCHANGES
 from schemas.tables.values import ANSWERED, NO_RESPONSE, ORPHAN_RESPONSE, UNANSWERED
 from schemas.wire.apis import APIS
-from udfs.arrow import coded
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import coded
 from udfs.facts.arrow_tables import micros, nulls_besides, rows_of
 from udfs.facts.exchanges import LACKING, Exchanges, shared_columns
 from udfs.facts.number_columns import Picked
-from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
 
 OF_LOG = (
@@ -38,8 +38,7 @@ FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() 
 def present_bytes(of: Mapping[str, Ints]) -> Ints:
     """Bytes of a side's frames that the capture has, sizes included; 0 where there is no frame."""
     size = of["size"]
-    present: Ints = np.where(size == UNKNOWN, 0, size + SIZE_BYTES - of[LACKING])
-    return present
+    return np.where(size == UNKNOWN, 0, size + SIZE_BYTES - of[LACKING])
 
 
 def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:

@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.silver import EXCHANGES
-from udfs.arrow import coded, repeated
 from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.segments import UNKNOWN
 from udfs.capture.tcp_headers import CONNECTION_BYTES
+from udfs.columns.arrays import Ints, read_only
+from udfs.columns.arrow_columns import coded, repeated
+from udfs.columns.picking import columns_of
 from udfs.facts.arrow_tables import Values, micros
 from udfs.facts.names import Names, hash_spans
 from udfs.facts.number_columns import Picked
-from udfs.picking import columns_of
-from udfs.wire.arrays import Ints, read_only
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
 """How an exchange ended. NO_RESPONSE: the request asks for none; UNANSWERED: it does, and the capture has none."""

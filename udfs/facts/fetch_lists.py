@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import allocating_kernel
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import allocating_kernel
 
 FETCH = np.dtype(
     [

@@ -9,6 +9,7 @@ marked.
 from __future__ import annotations
 
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
+from udfs.columns.arrays import Ints, Record, Records
 from udfs.facts.fetch_lists import Forgotten, Lists, Returned, Rows, Wanted, unwritten_rows
 from udfs.facts.held_session import (
     GENERATION,
@@ -26,8 +27,7 @@ from udfs.facts.held_session import (
     keep_ordered,
     new_session,
 )
-from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.kernels.kernel import allocating_kernel, kernel
 
 GREATEST_EPOCH = (1 << 31) - 1
 

@@ -12,8 +12,10 @@ import pyarrow as pa
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER, FULL, INCREMENTAL, SESSIONLESS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
-from udfs.arrow import coded
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrow_columns import coded
+from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import Values, rows_of
 from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.cut_fetches import note_cut_sessions
@@ -22,8 +24,6 @@ from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Returned, Rows, Want
 from udfs.facts.fetch_sessions import follow
 from udfs.facts.held_session import NOWHERE, Session, new_session, resized
 from udfs.facts.number_columns import Picked
-from udfs.picking import pick, position_among
-from udfs.wire.arrays import Ints, Records
 from udfs.wire.messages import Decoded, decode
 
 ROWS_AT_A_TIME = 200_000
@@ -185,8 +185,7 @@ def replica_ids(request: Decoded) -> Ints:
 
 def of_consumers(messages: FetchMessages) -> Ints:
     """The exchanges whose request was decoded and is a consumer's."""
-    found: Ints = messages.asked[(messages.asked != UNKNOWN) & (replica_ids(messages.request) < 0)]
-    return found
+    return messages.asked[(messages.asked != UNKNOWN) & (replica_ids(messages.request) < 0)]
 
 
 def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, exchange: Ints) -> dict[str, Values]:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Ints, Records
-from udfs.wire.kernel import allocating_kernel, kernel
+from udfs.columns.arrays import Ints, Records
+from udfs.kernels.kernel import allocating_kernel, kernel
 from udfs.wire.partition_hash import partition_hash
 
 NOWHERE = -1

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
-from udfs.arrow import array_of
-from udfs.searches import behind
-from udfs.time_units import ALWAYS, NEVER
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of
+from udfs.columns.searches import behind
+from udfs.columns.time_units import ALWAYS, NEVER
 
 BROKER, TOPIC, TOPIC_ID, REQUEST_TIME = "broker", "topic", "topic_id", "request_time"
 OF_CLUSTER = "/"
@@ -106,5 +106,4 @@ def looked_up(keys: pa.Array[Any], texts: Mapping[str, str]) -> pa.Array[Any]:
 
 def _first(*columns: pa.Array[Any]) -> pa.Array[Any]:
     """Of each row the first value that is not null."""
-    found: pa.Array[Any] = pc.coalesce(*columns)
-    return found
+    return pc.coalesce(*columns)

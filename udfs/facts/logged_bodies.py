@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.wire.message import Field, Message
-from udfs.arrow import array_of, binary_bytes, valid
-from udfs.arrow import compute as pc
 from udfs.capture.json_lines import parsed
-from udfs.wire.arrays import Bools, Bytes, Ints
+from udfs.columns.arrays import Bools, Bytes, Ints
+from udfs.columns.arrow_columns import array_of, binary_bytes, valid
+from udfs.columns.arrow_columns import compute as pc
 from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.layout import INT_WIDTHS, PARENT, default_value, element_fields, element_path, is_array, is_span
 from udfs.wire.level import Level

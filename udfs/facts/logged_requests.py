@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import array_of, flags, gathered_batches
-from udfs.arrow import compute as pc
 from udfs.capture.chunks import Frames, packet_number, runs_of
 from udfs.capture.conversation import CONNECTION, KAFKA
 from udfs.capture.endpoints import logged_connection
@@ -18,11 +16,13 @@ from udfs.capture.found import LOSS
 from udfs.capture.framing import FRAME
 from udfs.capture.request_log import LOGGED_REQUESTS
 from udfs.capture.segments import DIRECTION, UNKNOWN
+from udfs.columns.arrays import Bytes, Ints, Records
+from udfs.columns.arrow_columns import array_of, flags, gathered_batches
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.picking import position_among
 from udfs.facts.logged_bodies import Texts
 from udfs.facts.names import hash_spans
 from udfs.facts.repeated_lines import KeptLine, repeated
-from udfs.picking import position_among
-from udfs.wire.arrays import Bytes, Ints, Records
 
 
 @dataclass
@@ -62,8 +62,7 @@ def log_chunks(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Itera
 
 def ints(lines: pa.RecordBatch, name: str) -> Ints:
     """A column of numbers, UNKNOWN for null."""
-    found: Ints = pc.fill_null(lines[name].cast(pa.int64()), UNKNOWN).to_numpy()
-    return found
+    return pc.fill_null(lines[name].cast(pa.int64()), UNKNOWN).to_numpy()
 
 
 def line_numbers(lines: pa.RecordBatch) -> Ints:

@@ -11,13 +11,13 @@ import pyarrow as pa
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Column
 from schemas.tables.values import BROKER, PARTITION, TOPIC
-from udfs.arrow import repeated
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import repeated
+from udfs.columns.picking import position_among
 from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.messages import Messages
 from udfs.facts.names import ABSENT
-from udfs.picking import position_among
-from udfs.wire.arrays import Bools, Ints
 from udfs.wire.level import Level
 from udfs.wire.messages import Decoded
 
@@ -51,8 +51,7 @@ class Said(NamedTuple):
 def naming(exchanges: Exchanges, messages: Messages) -> Bools:
     """By exchange, whether the request names topics: bool[exchanges]. One that names none asks for all, or for none."""
     asked = messages.asked[messages.request.levels["topics"].parent]
-    found: Bools = np.bincount(asked, minlength=len(exchanges)) > 0
-    return found
+    return np.bincount(asked, minlength=len(exchanges)) > 0
 
 
 def clusters_of(exchanges: Exchanges, messages: Messages) -> Ints:

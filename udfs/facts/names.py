@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.wire.arrays import Bytes, Ints, read_only
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Bytes, Ints, read_only
+from udfs.kernels.kernel import kernel
 from udfs.wire.level import Level
 
 ABSENT = 0  # the hash of nothing

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import unwritten
 from udfs.capture.segments import UNKNOWN
-from udfs.wire.arrays import Bools, Bytes, Ints, int64s, read_only
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Bools, Bytes, Ints, int64s, read_only
+from udfs.columns.arrow_columns import unwritten
+from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import cell
 
 _BITS = 8

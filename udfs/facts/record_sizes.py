@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.tables.values import FROM_FETCH
-from udfs.arrow import array_of, compute
+from udfs.columns.arrays import Bools, Bytes
+from udfs.columns.arrow_columns import array_of, compute
 from udfs.facts.arrow_tables import TYPES, nulls_besides
 from udfs.facts.asked_records import Asked
-from udfs.wire.arrays import Bools, Bytes
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD, UNKNOWN, RecordBatches
@@ -88,8 +88,7 @@ def learnt(found: RecordBatches, source: str, is_learnt: Bools) -> list[int]:
     """The batches to learn of; a consumer decompresses what is compressed and not cut."""
     if source == FROM_FETCH:
         is_learnt = is_learnt & (found.codec > 0) & (found.is_cut == 0) & (found.magic == MAGIC_VALUE_V2)
-    rows: list[int] = np.flatnonzero(is_learnt).tolist()
-    return rows
+    return np.flatnonzero(is_learnt).tolist()
 
 
 def _produced(arena: Bytes, found: RecordBatches, row: int, budget: Budget, asked: Asked) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import pyarrow as pa
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.values import RELEASE
 from schemas.wire.releases import BROKERS_ONLY, MARKS
+from udfs.columns.arrays import Ints
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.messages import Messages
 from udfs.facts.metadata import entry_rows
-from udfs.wire.arrays import Ints
 from udfs.wire.messages import Decoded
 
 UNKNOWN = -1

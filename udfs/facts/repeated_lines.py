@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import REPEATED_LINES
-from udfs.arrow import compute as pc
-from udfs.arrow import flags
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.arrow_columns import flags
 from udfs.facts.arrow_tables import rows_of
-from udfs.wire.arrays import Bools, Ints
 
 IDENTITY = ("connection", "completed", "correlation_id")
 """Lines that agree in these tell the same request, if they are of different files."""
@@ -43,8 +43,7 @@ def repeated(lines: pa.RecordBatch, kept: KeptLine) -> Bools:
     first_file: Ints = np.where(first >= 0, files[first], kept.file_no)
     kept.request = tuple(lines[name][n - 1].as_py() for name in IDENTITY)
     kept.file_no = int(first_file[-1])
-    again: Bools = first_file != files
-    return again
+    return first_file != files
 
 
 def repeated_rows(lines: pa.RecordBatch) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
-from udfs.arrow import compute
+from udfs.columns.arrow_columns import compute
 
 SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", "cluster"
 TOLD_BY = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)

@@ -13,16 +13,16 @@ from schemas.tables import values
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.table import Column
 from schemas.wire.declared import ALTER_PARTITION_REASSIGNMENTS, CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
-from udfs.arrow import array_of, repeated
 from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.batches import key_of, match
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.messages import Messages, MessagesOf, decode_both
 from udfs.facts.names import ABSENT
 from udfs.facts.topic_configs import max_message_bytes
-from udfs.picking import pick, position_among
-from udfs.wire.arrays import Bools, Ints
 from udfs.wire.level import Level
 from udfs.wire.messages import Decoded
 

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.wire.message import Message
-from udfs.arrow import array_of, valid
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of, valid
 from udfs.facts.exchange_rows import FAULT_NAMES
 from udfs.frames.frame_headers import (
     API_KEY,
@@ -28,7 +29,6 @@ from udfs.frames.frame_headers import (
 )
 from udfs.frames.message_columns import Decodings, columns, structs
 from udfs.frames.message_types import message_type
-from udfs.wire.arrays import Ints
 from udfs.wire.faults import DecodeFault
 from udfs.wire.messages import decode
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import binary_bytes, valid
 from udfs.capture.framing import SIZE_BYTES
-from udfs.wire.arrays import Bools, Bytes, Ints, Shorts, read_only
+from udfs.columns.arrays import Bools, Bytes, Ints, Shorts, read_only
+from udfs.columns.arrow_columns import binary_bytes, valid
+from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, request_header, response_body_start, response_version
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import signed
 
 _OK = int(DecodeFault.OK)

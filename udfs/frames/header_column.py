@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import array_of
+from udfs.columns.arrow_columns import array_of
 from udfs.facts.exchange_rows import API_NAMES, FAULT_NAMES, api_codes
 from udfs.frames.decode_column import NO_VERSION
 from udfs.frames.frame_headers import (

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.wire.message import Field
-from udfs.arrow import array_of, array_over
+from udfs.columns.arrays import Bytes, Ints, edges
+from udfs.columns.arrow_columns import array_of, array_over
 from udfs.facts.names import topic_id_text
 from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
-from udfs.wire.arrays import Bytes, Ints, edges
 from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.layout import element_fields, element_path, is_array, is_nullable_struct
 from udfs.wire.level import Level
@@ -56,17 +56,13 @@ def _lists(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[
         values = _plain(decoded, element, path, element.name)
     ends = edges(np.maximum(counts, 0))
     make: Any = pa.ListArray.from_arrays
-    found: pa.Array[Any] = make(
-        array_of(ends.astype(np.int32)), values, type=list_type(values.type), mask=array_of(counts < 0)
-    )
-    return found
+    return make(array_of(ends.astype(np.int32)), values, type=list_type(values.type), mask=array_of(counts < 0))
 
 
 def structs(inner: list[pa.Array[Any]], kind: pa.StructType, absent: np.ndarray[Any, Any]) -> pa.Array[Any]:
     """Structs of a type from their fields' columns; null where `absent`, bool[n]."""
     make: Any = pa.StructArray.from_arrays
-    found: pa.Array[Any] = make(inner, fields=list(kind), mask=array_of(absent))
-    return found
+    return make(inner, fields=list(kind), mask=array_of(absent))
 
 
 def _plain(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[Any]:
@@ -99,8 +95,7 @@ def _each_once(found: pa.Array[Any], told: Callable[[bytes], str | None]) -> pa.
     """`told` of each value of a binary column, called once for each distinct value."""
     distinct: Any = found.dictionary_encode()
     known: Any = pa.array([told(raw) for raw in distinct.dictionary.to_pylist()], pa.string())
-    answer: pa.Array[Any] = known.take(distinct.indices)
-    return answer
+    return known.take(distinct.indices)
 
 
 def _binaries(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:

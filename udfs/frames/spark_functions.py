@@ -73,8 +73,7 @@ def frame_function(name: str) -> UserDefinedFunctionLike:
 
     decoded = of_frame if name in HEADERS else of_versions
     decoded.__name__ = name
-    function: UserDefinedFunctionLike = arrow_udf(decoded, from_arrow_type(told_type(name)))
-    return function
+    return arrow_udf(decoded, from_arrow_type(told_type(name)))
 
 
 def told_type(name: str) -> pa.DataType:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.gold import FIDELITY
-from udfs.arrow import repeated
+from udfs.columns.arrow_columns import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
 
 NO_REASON = ""

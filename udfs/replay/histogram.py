@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
 
 STEPS = 128  # buckets between a power of two and the next
 BUCKETS = 64 * STEPS

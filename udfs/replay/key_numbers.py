@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
 
 
 def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
@@ -17,8 +17,7 @@ def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
     keys = joined.dictionary_encode()
     distinct: list[Any] = keys.dictionary.to_pylist()
     numbers = np.array([index.setdefault(key, len(index)) for key in distinct], np.int64)
-    found: Ints = numbers[keys.indices.to_numpy()]
-    return found
+    return numbers[keys.indices.to_numpy()]
 
 
 def partition_of(key: str) -> tuple[str, str, str]:

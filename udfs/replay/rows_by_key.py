@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
-from udfs.arrow import concatenated
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import concatenated
 
 FETCH = (READS.connection_id, READS.exchange_no)
 """What tells fetches apart in READS, and in other tables of what fetches ask for."""

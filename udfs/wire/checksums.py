@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from udfs.wire.arrays import Bytes
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Bytes
+from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import cell
 
 Table = npt.NDArray[np.uint32]

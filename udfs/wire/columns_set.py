@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from schemas.wire.message import Field, Message
-from udfs.wire.arrays import Codes
+from udfs.columns.arrays import Codes
 from udfs.wire.layout import (
     PARENT,
     Layout,

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import zstandard
 
-from udfs.wire.arrays import Bytes, Ints
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Bytes, Ints
+from udfs.kernels.kernel import kernel
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 """By the batch's codec number."""
@@ -70,8 +70,7 @@ _SIZES = {"none": len, "gzip": _gzip, "snappy": _snappy, "lz4": _lz4, "zstd": _z
 
 def part_ends(records: int) -> Ints:
     """How many records there are up to the end of each part of a batch: int64[PARTS]."""
-    ends: Ints = -(-records * np.arange(1, PARTS + 1) // PARTS)
-    return ends
+    return -(-records * np.arange(1, PARTS + 1) // PARTS)
 
 
 def compressed_parts(records: bytes, ends: Ints) -> Ints:

@@ -12,9 +12,9 @@ import numpy as np
 
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.message import Field, Message
-from udfs.wire.arrays import Ints, Record, read_only
+from udfs.columns.arrays import Ints, Record, read_only
+from udfs.kernels.kernel import kernel
 from udfs.wire.encoding import least_bytes
-from udfs.wire.kernel import kernel
 from udfs.wire.layout import is_in, newest_version
 
 FIRST_WITH_TOPIC_IDS = 13
@@ -108,5 +108,4 @@ def tally(held: Record, topic: int, topic_bytes: int, partitions: int, partition
 @kernel
 def tallied(held: Record, is_flexible: int) -> int:
     """Bytes of a list that is complete, beyond those of an empty one."""
-    found: int = held.bytes + beyond_least(held.in_topic, is_flexible) + beyond_least(held.topics, is_flexible)
-    return found
+    return held.bytes + beyond_least(held.in_topic, is_flexible) + beyond_least(held.topics, is_flexible)

@@ -17,9 +17,9 @@ from llvmlite import ir
 from numba.core import config, types
 from numba.extending import intrinsic
 
-from udfs.wire.arrays import Bools, Bytes, Codes, Ints, Shorts
+from udfs.columns.arrays import Bools, Bytes, Codes, Ints, Shorts
+from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import cell, put
 from udfs.wire.reader_code import CELL_BYTES, DONE, FAULT_AT, FRAME, LEVEL_WIDTH, READER, USED, USED_BEFORE
 

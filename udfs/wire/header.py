@@ -11,9 +11,9 @@ import numpy as np
 
 from schemas.wire.apis import API_KEYS, APIS
 from schemas.wire.errors import UNSUPPORTED_VERSION
-from udfs.wire.arrays import Bytes, Shorts
+from udfs.columns.arrays import Bytes, Shorts
+from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import SHORT, cell, length, signed, unsigned_varint
 
 NO_FLEXIBLE_VERSION = np.iinfo(np.int16).max

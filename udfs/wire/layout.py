@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from schemas.wire.message import Field, Message
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
 
 INT_WIDTHS = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
 _SPANS = frozenset({"string", "bytes", "records", "uuid"})

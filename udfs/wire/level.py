@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
 from udfs.wire.layout import PARENT
 
 NOWHERE = -1  # the cell of a column that no frame has set yet

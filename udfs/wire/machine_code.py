@@ -61,8 +61,7 @@ def _compiled(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
     machine = _machine()
     passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(_SPEED_LEVEL))
     passes.getModulePassManager().run(parsed, passes)
-    code: bytes = machine.emit_object(parsed)
-    return code
+    return machine.emit_object(parsed)
 
 
 def _kept(file: Path, symbol: str) -> bytes | None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.columns.arrays import Bytes, Ints, read_only
+from udfs.kernels.kernel import kernel
 from udfs.wire.compressed_sizes import CODEC_NAMES
 from udfs.wire.faults import DecodeFault
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import cell, signed
 from udfs.wire.record_batches import (
     HEADERS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.wire.message import Message
-from udfs.wire.arrays import Bytes, Codes, Ints, Shorts, int64s, read_only
+from udfs.columns.arrays import Bytes, Codes, Ints, Shorts, int64s, read_only
 from udfs.wire.frame_loop import read_frames, versions_asked
 from udfs.wire.level import Level
 from udfs.wire.output import output_for

@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from udfs.wire.arrays import Bools, Ints
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Bools, Ints
+from udfs.kernels.kernel import kernel
 from udfs.wire.level import NOWHERE, Cells, Level
 from udfs.wire.program import Program
 from udfs.wire.reader_code import CAPACITY, CELL_BYTES, LEVEL_WIDTH, USED
@@ -69,8 +69,7 @@ class Output:
 
     def _of(self, level: int) -> Bools:
         """The columns of a level that a frame can set."""
-        found: Bools = self.program.settable & (self.program.layout.level_of == level)
-        return found
+        return self.program.settable & (self.program.layout.level_of == level)
 
     def _moved(self, capacity: Ints, has_room: Bools) -> Output:
         more = allocate(self.program, capacity, has_room)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from udfs.wire.kernel import kernel
+from udfs.kernels.kernel import kernel
 
 # Odd 64-bit constants of splitmix64 and xorshift64*, as int64: they spread a key over the table.
 MIX_PARTITION, MIX_BOTH = -7046029254386353131, 2685821657736338717

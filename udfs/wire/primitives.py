@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.arrays import Bytes, Cells, Ints
+from udfs.columns.arrays import Bytes, Cells, Ints
+from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
-from udfs.wire.kernel import kernel
 
 # How the length of a string, bytes or array is written: the width of a signed integer, or an unsigned varint of
 # length + 1.
@@ -27,8 +27,7 @@ VARINT_BYTES = 5  # at most
 @kernel
 def cell(array: Cells, index: int) -> int:
     """array[index] of an index that is not negative, with no code for those that count from the end."""
-    value: int = array[np.uint64(index)]
-    return value
+    return array[np.uint64(index)]
 
 
 @kernel

@@ -6,10 +6,10 @@ Source: ProduceRequest.json of kafka-clients. The functions are kernels, to be c
 
 from __future__ import annotations
 
-from udfs.wire.arrays import Bytes
+from udfs.columns.arrays import Bytes
+from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, FLEXIBLE_FROM, PRODUCE, is_printable
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import COMPACT, INT, SHORT, length, signed
 
 TRANSACTIONAL_FROM = 3  # the first version that begins with a transactional id

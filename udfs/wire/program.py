@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from schemas.wire.message import Message
-from udfs.wire.arrays import Bools, Ints
+from udfs.columns.arrays import Bools, Ints
 from udfs.wire.columns_set import ALL_ROWS, IF_TAGGED, NO_ROWS, columns_set
 from udfs.wire.layout import Layout, is_in, lay_out, newest_version
 from udfs.wire.message_reader import reader

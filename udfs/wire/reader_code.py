@@ -142,8 +142,7 @@ class ReaderCode:
 
     def when(self, condition: Any, *, likely: bool) -> AbstractContextManager[Any]:
         """What is appended in this context runs if a condition holds."""
-        block: AbstractContextManager[Any] = self.builder.if_then(condition, likely=likely)
-        return block
+        return self.builder.if_then(condition, likely=likely)
 
     @contextmanager
     def each(self, first: Any, end: Any) -> Iterator[Any]:

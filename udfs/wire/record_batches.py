@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from udfs.wire.arrays import Bytes, Ints, int64s, read_only
+from udfs.columns.arrays import Bytes, Ints, int64s, read_only
+from udfs.kernels.kernel import kernel
 from udfs.wire.checksums import CRC32, CRC32C, Table, checksum
 from udfs.wire.faults import DecodeFault
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import cell, signed
 
 

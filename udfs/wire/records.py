@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.wire.arrays import Bytes, Ints, read_only
+from udfs.columns.arrays import Bytes, Ints, read_only
+from udfs.kernels.kernel import kernel
 from udfs.wire.compressed_sizes import CODEC_NAMES, XERIAL_HEADER
-from udfs.wire.kernel import kernel
 from udfs.wire.primitives import cell
 
 MOST_BYTES_A_BATCH = 64 << 20
@@ -138,8 +138,7 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
             break
     if size > limit:
         raise RecordsError(RecordsFault.EXCESSIVE)
-    found: bytes = _codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
-    return found
+    return _codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
 
 
 _stream_of: Any = pa.CompressedInputStream

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.arrays import Bytes, Ints, read_only
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Bytes, Ints, read_only
+from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import copy_bytes
 
 

@@ -154,8 +154,7 @@ def read_rows(path: Path, *, range_bytes: int = 1 << 30, batch_bytes: int = 1 <<
 
 
 def column(rows: pa.Table, name: str) -> list[Any]:
-    values: list[Any] = rows[name].to_pylist()
-    return values
+    return rows[name].to_pylist()
 
 
 def store(folder: Path, content: bytes, name: str = "capture") -> Path:
@@ -166,8 +165,7 @@ def store(folder: Path, content: bytes, name: str = "capture") -> Path:
 
 def rows_of(folder: Path, content: bytes, **reading: Any) -> list[dict[str, Any]]:
     """Rows of a capture file with this content."""
-    rows: list[dict[str, Any]] = read_rows(store(folder, content), **reading).to_pylist()
-    return rows
+    return read_rows(store(folder, content), **reading).to_pylist()
 
 
 def payloads_of(folder: Path, content: bytes) -> list[bytes]:

@@ -9,7 +9,7 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.table import Table
 from tests.packed import unpack
-from udfs.arrow import repeated
+from udfs.columns.arrow_columns import repeated
 from udfs.facts import arrow_tables
 from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, packed_together, rows_of
 

@@ -33,14 +33,12 @@ def packed(table: Table, *rows: Row) -> list[pa.RecordBatch]:
 def written(folder: Path, *parts: list[pa.RecordBatch]) -> list[Row]:
     """What is told of the files in which the packed rows were written."""
     folders = {EXCHANGES: str(folder / "exchanges"), CONNECTIONS: str(folder / "connections")}
-    rows: list[Row] = write_files(unpacked_rows(chain(*parts), folders, NAMES), folders, "abc").to_pylist()
-    return rows
+    return write_files(unpacked_rows(chain(*parts), folders, NAMES), folders, "abc").to_pylist()
 
 
 def stats_of(folder: Path, *parts: list[pa.RecordBatch]) -> Row:
     (file,) = written(folder, *parts)
-    stats: Row = json.loads(file["stats"])
-    return stats
+    return json.loads(file["stats"])
 
 
 def test_each_table_has_a_file_of_its_rows_without_the_column_of_its_folder(tmp_path: Path) -> None:

@@ -30,8 +30,7 @@ def job(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Modu
     """A job to which two of three replays are refused."""
     for name in CALLED:
         monkeypatch.setattr(request.param, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
-    module: ModuleType = request.param
-    return module
+    return request.param
 
 
 def run(*, strict: bool) -> Run:

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.captures.topic_ids import ids_in_force
 from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
-from udfs.time_units import ALWAYS, NEVER
+from udfs.columns.time_units import ALWAYS, NEVER
 
 FIRST, SECOND = ("id-1", 10, 20), ("id-2", 50, 60)
 

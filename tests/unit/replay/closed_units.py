@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from udfs.columns.time_units import NEVER
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_order import CLIENT, JAVA_4
 from udfs.replay.fetch.client_pace import Curves, Pace
@@ -17,7 +18,6 @@ from udfs.replay.fetch.closed_responses import no_responses
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course, Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.timeline import align, new_timeline
-from udfs.time_units import NEVER
 
 MOST = 2**31 - 1
 MS = 1000
@@ -187,5 +187,4 @@ def replayed(
 
 def turns(out: Outcome) -> list[int]:
     """The partitions of node 0 that got records of their backlog in lane 0, one after the other."""
-    found: list[int] = out.captured.order[: out.captured.ordered[0]].tolist()
-    return found
+    return out.captured.order[: out.captured.ordered[0]].tolist()

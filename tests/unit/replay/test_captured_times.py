@@ -10,13 +10,13 @@ import pytest
 
 from schemas.tables.steps import SENT
 from tests.unit.replay.test_batch_split import sent
+from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.splits.captured_closes import split_of
 from udfs.replay.splits.captured_times import batches_of
 from udfs.replay.splits.close_order import Order, no_order, times_in
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent, read_sent
-from udfs.time_units import NEVER
 
 LINGER = 100_000  # us
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.replay.closed_units import MOST, MS, PACE, Client, Part, replayed, turns
+from udfs.columns.time_units import NEVER
 from udfs.replay.fetch.client_order import CLIENT, FIRST_EMPTY, FIXED, FOLLOWER, JAVA_3, JAVA_4, LIBRDKAFKA, SHUFFLE
 from udfs.replay.fetch.closed_unit import NO_BACKLOG
 from udfs.replay.fetch.timeline import MOST_BUCKETS, TICKS
-from udfs.time_units import NEVER
 
 TWO_FIT = Client(max_bytes=200)
 FOUR = [Part([100] * 10, max_bytes=100)] * 4

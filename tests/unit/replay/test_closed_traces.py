@@ -10,6 +10,7 @@ from schemas.tables.steps import CLOSED_RESPONSES
 from tests.unit.replay.closed_units import Client, Part, replayed
 from tests.unit.replay.memory_events import HEARTBEAT, Row, batches, fetch, of_group, row
 from tests.unit.replay.memory_traces import bounds_of, trace_of
+from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema, stream_of
 from udfs.replay.fetch.client_order import JAVA_3, JAVA_4
 from udfs.replay.fetch.client_pace import as_captured_clients
@@ -25,7 +26,6 @@ from udfs.replay.memory.memory_fidelity import AGREED, Drift, held_alike
 from udfs.replay.memory.memory_pool import UNBOUNDED
 from udfs.replay.memory.memory_report import Unit, closed_loop_row
 from udfs.replay.memory.memory_state import NOT_GIVEN_BACK, Trace
-from udfs.time_units import NEVER
 
 
 def limits_of(*max_bytes: int) -> FetchLanes:

@@ -58,14 +58,12 @@ def answer(fetches: list[tuple[int, list[Read]]], lanes: list[Lane]) -> Answers:
             for name in ("max_bytes", "partition_max_bytes", "broker_max_bytes", "only_first")
         )
     )
-    found: Answers = read_fetches(columns, fetch_from, settings_)
-    return found
+    return read_fetches(columns, fetch_from, settings_)
 
 
 def returned(most: int, *partitions: Read, lane: Lane = CAPTURED) -> list[int]:
     """Bytes of each partition of one fetch."""
-    bytes_: list[int] = answer([(most, list(partitions))], [lane]).returned[:, 0].tolist()
-    return bytes_
+    return answer([(most, list(partitions))], [lane]).returned[:, 0].tolist()
 
 
 FIVE = (631,) * 5

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes, Reads
 from udfs.replay.fetch.fidelity import AGREED, CODES, NO_RECORDS_KNOWN, UNKNOWN, Known, Reason, judge
-from udfs.time_units import ALWAYS, NEVER
 
 CAPTURED = Lanes(*(np.array([value], np.int64) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0)))
 MOST = 1 << 20

@@ -19,12 +19,12 @@ from schemas.tables.gold_limits import (
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from tests.packed import unpack
+from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_replay import LimitLane, replay_topics
 from udfs.replay.limits.schedule import UNLIMITED, Schedule
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
-from udfs.time_units import US_PER_DAY
 
 Rows = list[dict[str, Any]]
 T, R = TOPIC_EVENTS, PARTITION_LIMIT_REFUSALS

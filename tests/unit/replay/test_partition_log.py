@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch.partition_log import (
     NO_BOUND,
     PartitionLog,
@@ -17,7 +18,6 @@ from udfs.replay.fetch.partition_log import (
     readable,
     with_witnesses,
 )
-from udfs.time_units import ALWAYS, NEVER
 
 Batch = tuple[int, int, int, int, int]  # base offset, last offset, size, appended after, before
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
+from udfs.columns.arrays import Ints
 from udfs.replay.limits.brokers import Brokers, brokers_of, hash_map_order
 from udfs.replay.limits.java_random import java_random
 from udfs.replay.limits.limited_placer import DRAWN, arranged_for, place_limited
 from udfs.replay.limits.placement_check import can_tell, possible_rounds
 from udfs.replay.limits.schedule import UNLIMITED
 from udfs.replay.limits.striped_placer import place_striped, stripes_for
-from udfs.wire.arrays import Ints
 
 RACKS_OF_ADMIN_RACK_AWARE_TEST = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 Placed = list[list[int]]

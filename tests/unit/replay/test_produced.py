@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from udfs.columns.time_units import NEVER
 from udfs.replay.memory.produced import Sendings, Sent, batches_of
-from udfs.time_units import NEVER
 
 Sending = tuple[int, int, int, int, int, int, int]  # appended, sent, answered, size, sequence, records, error
 

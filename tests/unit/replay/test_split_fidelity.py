@@ -10,6 +10,7 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from tests.unit.replay.producers import Producer, content_of, lanes_of
 from tests.unit.replay.test_batch_split import sent
+from udfs.columns.arrays import Ints
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.splits.captured_times import batches_of, soonest
 from udfs.replay.splits.close_order import Order, no_order, times_in
@@ -30,7 +31,6 @@ from udfs.replay.splits.split_fidelity import (
     judge,
 )
 from udfs.replay.splits.split_verdicts import NearLimit, replayed_verdicts
-from udfs.wire.arrays import Ints
 
 UNKNOWN, FEWER, MORE = CODES[Reason.CLOSE_ORDER], CODES[Reason.FEWER_RECORDS], CODES[Reason.MORE_RECORDS]
 NONE = np.zeros(0, np.int64)

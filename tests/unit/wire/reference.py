@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
+from udfs.columns.arrays import read_only
 from udfs.wire import output
-from udfs.wire.arrays import read_only
 from udfs.wire.messages import Decoded, decode
 
 MESSAGES = tuple(message for declared in DECLARED for message in declared)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.wire.encoding import record
-from udfs.wire.arrays import read_only
+from udfs.columns.arrays import read_only
 from udfs.wire.compressed_sizes import (
     CODEC_NAMES,
     COMPRESSING,

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.wire.apis import APIS
 from tests.unit.wire.reference import be, in_arena
-from udfs.wire.arrays import read_only
+from udfs.columns.arrays import read_only
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, plausible_request, request_header, response_body_start, response_version
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from schemas.wire.message import Message
 from tests.unit.wire.reference import MESSAGES, encode, filled_struct, lay_in_arena, message_values
-from udfs.wire.arrays import read_only
+from udfs.columns.arrays import read_only
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, plausible_request, request_header, response_body_start, skip_tags
 from udfs.wire.messages import Decoded, decode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.wire.prefetch import ask_for
+from udfs.kernels.prefetch import ask_for
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int64])

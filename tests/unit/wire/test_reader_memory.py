@@ -16,7 +16,7 @@ from schemas.wire.message import Message
 from tests.unit.wire.forbidden_pages import arenas, page_between_forbidden_ones, run_apart
 from tests.unit.wire.reference import JUNK, MESSAGES, encode, filled_struct, message_values, within
 from tests.unit.wire.test_hostile_frames import hostile_cases, newest
-from udfs.wire.arrays import read_only
+from udfs.columns.arrays import read_only
 from udfs.wire.frame_loop import read_frames
 from udfs.wire.messages import decode
 from udfs.wire.output import allocate

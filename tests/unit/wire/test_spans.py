@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.arrays import edges
+from udfs.columns.arrays import edges
 from udfs.wire.spans import gathered
 
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.steps import CARRIED_READS, READS
-from udfs.arrow import array_of, binaries_of, binary_bytes, lists, valid
+from udfs.columns.arrays import Bools, Bytes, Ints, edges
+from udfs.columns.arrow_columns import array_of, binaries_of, binary_bytes, lists, valid
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch.known_logs import LISTS
-from udfs.wire.arrays import Bools, Bytes, Ints, edges
 
 KEYS = tuple(c for c in READS.columns if c in CARRIED_READS.columns)
 NUMBERS = tuple(c for c in READS.columns if c not in KEYS and "<" not in c.type)
@@ -56,8 +56,7 @@ def bytes_of_lists(rows: pa.RecordBatch) -> tuple[Bytes, Ints]:
 
 def is_log(rows: pa.RecordBatch) -> Bools:
     """The rows that have logs: bool[rows]."""
-    found: Bools = rows[READS.exchange_no].to_numpy() < 0
-    return found
+    return rows[READS.exchange_no].to_numpy() < 0
 
 
 def reads_of(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -5,8 +5,8 @@ An order is an int64 array of partitions, of which the first `n` count.
 
 from __future__ import annotations
 
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
 
 JAVA_4, JAVA_3, LIBRDKAFKA, FOLLOWER = range(4)
 PROFILES = {"java-4.0": JAVA_4, "java-3.9": JAVA_3, "librdkafka": LIBRDKAFKA}

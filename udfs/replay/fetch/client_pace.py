@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Bools, Floats, Ints, edges
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch.closed_unit import first_above
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.wire.arrays import Bools, Floats, Ints, edges
-from udfs.wire.kernel import kernel
 
 DEFAULT_MAX_POLL_RECORDS = 500
 LONG_AGO = -(1 << 62)
@@ -175,11 +175,9 @@ def time_until(curves: Curves, which: int, amount: int) -> float:
     last = curves.amounts[high - 1]
     if i == high:
         average = curves.times[high - 1] / last if last > 0 else 0.0
-        more: float = curves.times[high - 1] + average * (amount - last)
-        return more
+        return curves.times[high - 1] + average * (amount - last)
     share = (amount - curves.amounts[i - 1]) / (curves.amounts[i] - curves.amounts[i - 1])
-    between: float = curves.times[i - 1] + share * (curves.times[i] - curves.times[i - 1])
-    return between
+    return curves.times[i - 1] + share * (curves.times[i] - curves.times[i - 1])
 
 
 @kernel

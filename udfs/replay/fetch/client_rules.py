@@ -6,9 +6,9 @@ import numpy as np
 
 from schemas.tables import values
 from schemas.tables.steps import READS
+from udfs.columns.arrays import Bools, Ints, edges
 from udfs.replay.fetch.client_order import FOLLOWER, JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.observed import UNSET, Observed
-from udfs.wire.arrays import Bools, Ints, edges
 
 FIRST_WITH_MAX_BYTES = 3
 """The version of Fetch that brought max_bytes (KIP-74, Kafka 0.10.1)."""
@@ -51,8 +51,7 @@ def keeps_order(request: Ints, partition: Ints) -> bool:
 
     def alike(parts: Ints) -> Bools:
         differs = parts[rows] != parts[rows + lengths[pair]]
-        found: Bools = np.bincount(pair[differs], minlength=len(pairs)) == 0
-        return found
+        return np.bincount(pair[differs], minlength=len(pairs)) == 0
 
     are_same, are_in_order = alike(by_number), alike(partition)
     return bool(2 * (are_same & are_in_order).sum() > are_same.sum())

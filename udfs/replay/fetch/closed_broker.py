@@ -6,9 +6,9 @@ and kafka.server.DelayedFetch.tryComplete (Kafka 4.3).
 
 from __future__ import annotations
 
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch.closed_unit import Rules, Unit, Work, in_segment, readable_to
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, read_partition
-from udfs.wire.kernel import kernel
 
 
 @kernel

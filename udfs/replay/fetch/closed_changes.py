@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Bools, Ints
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.time_units import NEVER
 
 GIVEN_UP_US = 1_000_000
 """A partition that is not asked for in so long was given up, unless the client would never leave it out."""
@@ -151,8 +151,7 @@ def group(
 
 def just_after(column: Ints, times: Times, fetches: Ints) -> Ints:
     """Just after the request or response before each of these fetches, and not after its own request."""
-    found: Ints = np.minimum(column[np.maximum(fetches, 1) - 1] + 1, times.request[fetches])
-    return found
+    return np.minimum(column[np.maximum(fetches, 1) - 1] + 1, times.request[fetches])
 
 
 def given_up(times: Times, last: Ints, names_all: bool) -> tuple[Ints, Ints]:
@@ -165,5 +164,4 @@ def given_up(times: Times, last: Ints, names_all: bool) -> tuple[Ints, Ints]:
 def silences(times: Times, fetches: Ints) -> Ints:
     """Those of the fetches that came GIVEN_UP_US or more after the response before."""
     later = np.unique(fetches[fetches > 0])
-    found: Ints = later[times.request[later] - times.response[later - 1] >= GIVEN_UP_US]
-    return found
+    return later[times.request[later] - times.response[later - 1] >= GIVEN_UP_US]

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Record
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch.client_order import (
     CLIENT,
     FIRST_EMPTY,
@@ -23,9 +26,6 @@ from udfs.replay.fetch.client_order import (
 from udfs.replay.fetch.client_pace import Curves, time_of
 from udfs.replay.fetch.closed_changes import GO_ON, LEAVE, REOPEN, STOP
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Rules, Unit, Work, first_above
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints, Record
-from udfs.wire.kernel import kernel
 
 STATE = np.dtype(
     [
@@ -177,8 +177,7 @@ def poll(rules: Rules, lane: int, taking: Curves, which: int, app: Record, recor
     app.room -= records
     app.busy_until = begin + work_on(rules, lane, taking, which, app, records)
     app.done += records
-    out_of_buffer: int = app.poll_at if rules.overlaps[lane] == 1 and app.room > 0 else app.busy_until
-    return out_of_buffer
+    return app.poll_at if rules.overlaps[lane] == 1 and app.room > 0 else app.busy_until
 
 
 @kernel
@@ -226,8 +225,7 @@ def take(
     rotate(rules, lane, work, state, served)
     # Where work and fetching do not overlap, the captured pace has the work of any client before its next fetch.
     is_beside = rules.profile[lane] == JAVA_3 and rules.overlaps[lane] == 1
-    asks: int = last if served > 0 and not is_beside else polled
-    return asks
+    return last if served > 0 and not is_beside else polled
 
 
 @kernel

@@ -12,12 +12,12 @@ from enum import StrEnum
 import numpy as np
 
 from schemas.tables.steps import READS
+from udfs.columns.arrays import Bools, Ints, edges
+from udfs.columns.time_units import NEVER
 from udfs.replay.fetch.closed_changes import UNCHECKED as NOT_COMPARED
 from udfs.replay.fetch.closed_intent import Intent, Servings
 from udfs.replay.fetch.closed_loop import CapturedLane
 from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Bools, Ints, edges
 
 PIECES = 32
 """The captured time is cut into so many pieces to compare it with the closed loop over time."""
@@ -129,8 +129,7 @@ def compared(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[Metric, s
 
 def of_backlog(servings: Servings, backlog_end: Ints) -> Ints:
     """The partitions that got records of the backlog, in captured order."""
-    found: Ints = servings.partition[servings.begin < backlog_end[servings.partition]]
-    return found
+    return servings.partition[servings.begin < backlog_end[servings.partition]]
 
 
 def order_drift(intent: Intent, replayed: CapturedLane) -> list[str]:

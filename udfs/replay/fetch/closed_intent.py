@@ -8,6 +8,8 @@ import numpy as np
 
 from schemas.tables.steps import READS
 from schemas.tables.values import FOLLOWER
+from udfs.columns.arrays import Ints, edges
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch.client_order import JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch.client_pace import ClientLanes, Fetches
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES, profile_of
@@ -25,8 +27,6 @@ from udfs.replay.fetch.closed_unit import Rules, Unit
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
 from udfs.replay.fetch.log_reach import Sought
 from udfs.replay.fetch.observed import FETCHED, SERVED, TOLD, UNSET, Columns, FirstRead, Observed, joined
-from udfs.time_units import ALWAYS, NEVER
-from udfs.wire.arrays import Ints, edges
 
 REQUESTS_A_FETCH = 64
 
@@ -144,8 +144,7 @@ def places_of(numbers: list[int], of: Ints) -> Ints:
     """The places in the unit of partitions by their numbers."""
     place = np.full(max(numbers) + 1, 0)
     place[numbers] = np.arange(len(numbers))
-    found: Ints = place[of]
-    return found
+    return place[of]
 
 
 def sought_by(seen: Observed, numbers: list[int], moves: Moves) -> Sought:
@@ -195,8 +194,7 @@ def segment_ends(kept: Columns, servings: Servings, unit: Unit, logs: list[Log],
     whole = unit.starts[end] == unit.starts[np.minimum(servings.begin, len(unit.visible))] + size
     ends = end[within & inside & whole & (base < kept[READS.told_bound])]
     cuts = np.unique(np.concatenate([ends, unit.end]))
-    found: Ints = cuts[np.searchsorted(cuts, np.arange(len(unit.visible)), side="right")]
-    return found
+    return cuts[np.searchsorted(cuts, np.arange(len(unit.visible)), side="right")]
 
 
 def by_fetch(fetches: Columns, servings: Servings, unit: Unit) -> tuple[Ints, Ints]:

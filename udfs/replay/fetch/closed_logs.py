@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.tables.steps import READS
+from udfs.columns.arrays import Ints, all_read_only, edges, read_only
+from udfs.columns.time_units import ALWAYS
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch.closed_unit import Unit, first_above
 from udfs.replay.fetch.known_logs import LISTS
 from udfs.replay.fetch.log_reach import Pieces, Reach, Requests, Sought, Told, reach_of_logs
 from udfs.replay.fetch.observed import Columns, Observed, joined
-from udfs.time_units import ALWAYS
-from udfs.wire.arrays import Ints, all_read_only, edges, read_only
-from udfs.wire.kernel import kernel
 
 
 class Log(NamedTuple):

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Record, Records, all_read_only, read_only
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_order import LIBRDKAFKA
 from udfs.replay.fetch.client_pace import Curves, Pace, time_of
@@ -30,9 +33,6 @@ from udfs.replay.fetch.closed_unit import (
     work_of_node,
 )
 from udfs.replay.fetch.timeline import Timeline, advance, hold, mark, own_time
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints, Record, Records, all_read_only, read_only
-from udfs.wire.kernel import kernel
 
 
 class CapturedLane(NamedTuple):
@@ -166,10 +166,8 @@ def until_response(pace: Pace, node: int, sent: int, found: int, has_waited: boo
     What a fetch has waited for can be read when a response showed it (closed_logs), which has the answer's time in it.
     """
     if not has_waited:
-        took: float = pace.answer[node] + time_of(pace.sending, node, sent, found)
-        return took
-    late: float = pace.late[node] if found == 0 else 0.0
-    return late
+        return pace.answer[node] + time_of(pace.sending, node, sent, found)
+    return pace.late[node] if found == 0 else 0.0
 
 
 @kernel

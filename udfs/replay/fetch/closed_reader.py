@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
+from udfs.columns.arrays import Ints, edges
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_order import LIBRDKAFKA
 from udfs.replay.fetch.client_pace import Pace, measured_pace
@@ -26,7 +27,6 @@ from udfs.replay.fetch.observed import Observed, columns_of, log_pieces, note_lo
 from udfs.replay.fetch.reconnects import is_one_process, nodes_of
 from udfs.replay.fetch.timeline import Timeline, align, new_timeline
 from udfs.replay.key_numbers import key_numbers
-from udfs.wire.arrays import Ints, edges
 
 
 @dataclass

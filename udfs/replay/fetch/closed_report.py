@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE, FIDELITY
 from schemas.tables.table import Table
-from udfs.arrow import repeated
+from udfs.columns.arrow_columns import repeated
+from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fetch.closed_fidelity import UNCHECKED
 from udfs.replay.fetch.closed_unit import NO_BACKLOG
@@ -28,7 +29,6 @@ from udfs.replay.fetch.fetch_report import (
 from udfs.replay.fetch.timeline import TICKS, Timeline
 from udfs.replay.fidelity_rows import Compared, fidelity_rows
 from udfs.replay.key_numbers import partition_of
-from udfs.time_units import NEVER
 
 if TYPE_CHECKING:
     from udfs.replay.fetch.closed_reader import ClosedTotals
@@ -114,8 +114,7 @@ def bucket_starts(line: Timeline) -> npt.NDArray[np.int64]:
     """When each bucket begins (us): int64[buckets]."""
     gone = np.arange(line.served.shape[2]) * line.width[0]
     stay = np.searchsorted(line.before, gone, side="right") - 1
-    found: npt.NDArray[np.int64] = line.stays[stay] + gone - line.before[stay]  # as `moment_of` each
-    return found
+    return line.stays[stay] + gone - line.before[stay]  # as `moment_of` each
 
 
 def most_held(line: Timeline) -> list[npt.NDArray[np.int64]]:

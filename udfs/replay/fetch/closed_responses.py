@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Record
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch.closed_changes import GO_ON
 from udfs.replay.fetch.closed_unit import Unit, Work, first_above
-from udfs.wire.arrays import Ints, Record
-from udfs.wire.kernel import kernel
 
 
 class GivenUp(NamedTuple):

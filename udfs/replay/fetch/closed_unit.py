@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from udfs.wire.arrays import Floats, Ints
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Floats, Ints
+from udfs.kernels.kernel import kernel
 
 NO_BACKLOG = -1
 """In place of how long a partition's backlog took."""

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Floats, Ints, read_only
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch.fetch_read import Answers
 from udfs.replay.histogram import BUCKETS, bucket_of
-from udfs.wire.arrays import Floats, Ints, read_only
-from udfs.wire.kernel import kernel
 
 SERVED = -1
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Ints, read_only
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints, read_only
+from udfs.kernels.kernel import kernel
 
 AS_CAPTURED = -1
 

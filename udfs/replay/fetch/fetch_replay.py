@@ -11,7 +11,9 @@ import pyarrow as pa
 
 from schemas.tables.steps import READS
 from schemas.tables.table import Table
-from udfs.arrow import lists
+from udfs.columns.arrays import Bools, Ints, edges
+from udfs.columns.arrow_columns import lists
+from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
@@ -23,8 +25,6 @@ from udfs.replay.fetch.fetch_report import Reader, reader_rows
 from udfs.replay.fetch.fidelity import NO_RECORDS_KNOWN, Known, judge
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.rows_by_key import FETCH, boundaries, by_key, whole_fetches
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Bools, Ints, edges
 
 READER = (READS.client_id, READS.client_address, READS.reader)
 

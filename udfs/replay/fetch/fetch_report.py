@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
 from schemas.tables.table import Table
-from udfs.arrow import repeated
+from udfs.columns.arrow_columns import repeated
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch.fairness import ReaderSums, Sums, jain_index
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes, Reads
@@ -170,10 +170,7 @@ def memory_bounds(done: Replayed, lanes: Lanes) -> npt.NDArray[np.int64]:
     reader = done.reader
     max_bytes = np.where(lanes.max_bytes == AS_CAPTURED, reader.max_bytes, lanes.max_bytes)
     most = np.where(lanes.partition_max_bytes == AS_CAPTURED, reader.partition_max_bytes, lanes.partition_max_bytes)
-    bounds: npt.NDArray[np.int64] = np.minimum(
-        brokers_of(done) * np.minimum(max_bytes, lanes.broker_max_bytes), partitions_of(done) * most
-    )
-    return bounds
+    return np.minimum(brokers_of(done) * np.minimum(max_bytes, lanes.broker_max_bytes), partitions_of(done) * most)
 
 
 def brokers_of(done: Replayed) -> int:
@@ -189,8 +186,7 @@ def partitions_of(done: Replayed) -> int:
 def served_shares(sums: Sums, lane: int) -> npt.NDArray[np.float64]:
     """bytes / available_bytes of the partitions that had any."""
     had = sums.available[:, lane] > 0
-    served: npt.NDArray[np.float64] = sums.returned[:, lane][had] / sums.available[:, lane][had]
-    return served
+    return sums.returned[:, lane][had] / sums.available[:, lane][had]
 
 
 def within(counts: npt.NDArray[np.int64], share: float, largest: int) -> int | None:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Bools, Ints
 from udfs.replay.fetch.fetch_read import Lanes, Reads, read_fetches
-from udfs.wire.arrays import Bools, Ints
 
 
 class Reason(StrEnum):
@@ -81,14 +81,12 @@ def lowest_available(known: Known, fetch: Ints, fetches: int, low_bytes: Ints, n
     answered = np.bincount(fetch, known.returned, fetches)[fetch] > 0
     uncertain = known.first_append < never
     alone = np.bincount(fetch, uncertain, fetches)[fetch] == 1
-    lowest: Ints = np.where(nothing & answered & uncertain & alone, known.available_first, known.available_low)
-    return lowest
+    return np.where(nothing & answered & uncertain & alone, known.available_first, known.available_low)
 
 
 def as_captured(known: Known, lowest: Ints) -> Ints:
     """The bytes available if appends came as the capture suggests: what was returned, as far as that is possible."""
-    possible: Ints = np.clip(known.returned, lowest, known.available_high)
-    return possible
+    return np.clip(known.returned, lowest, known.available_high)
 
 
 def judge(reads: Reads, known: Known, fetch: Ints, fetch_from: Ints, captured: Lanes, never: int) -> Ints:
@@ -105,8 +103,7 @@ def judge(reads: Reads, known: Known, fetch: Ints, fetch_from: Ints, captured: L
     middle, _ = captured_bytes(reads, fetch_from, captured, as_captured(known, lowest))
 
     def any_of(flags: Bools) -> Bools:
-        found: Bools = np.bincount(fetch, flags, fetches) > 0
-        return found
+        return np.bincount(fetch, flags, fetches) > 0
 
     differs = any_of(low_bytes != high_bytes)
     undecided = any_of(~known.log_known & (low_unknown | high_unknown) > 0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.wire.arrays import Bools, Ints
+from udfs.columns.arrays import Bools, Ints
 
 
 @dataclass(frozen=True)
@@ -53,5 +53,4 @@ def begins_in_hole(slices: Slices, connection: Ints, exchange: Ints, fetch_offse
     response = of * slices.exchanges + exchange
     at = np.minimum(np.searchsorted(slices.responses, response), len(slices.responses) - 1)
     is_shown = (slices.connections[of] == connection) & (slices.responses[at] == response)
-    found: Bools = is_shown & (exchange < slices.exchanges) & (slices.first[at] > fetch_offset)
-    return found
+    return is_shown & (exchange < slices.exchanges) & (slices.first[at] > fetch_offset)

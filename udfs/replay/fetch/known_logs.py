@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
-from udfs.arrow import array_of, concatenated
+from udfs.columns.arrays import Ints, edges
+from udfs.columns.arrow_columns import array_of, concatenated
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
 from udfs.replay.fetch.partition_log import PartitionLog
-from udfs.time_units import ALWAYS, NEVER
-from udfs.wire.arrays import Ints, edges
 
 READER_COLUMNS = (
     READS.client_id, READS.client_address, READS.reader, READS.broker, READS.topic, READS.partition,

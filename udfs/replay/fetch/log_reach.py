@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from udfs.columns.arrays import Ints
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch.closed_unit import first_above
-from udfs.time_units import ALWAYS, NEVER
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
 
 
 class Requests(NamedTuple):
@@ -91,8 +91,7 @@ def visible_from(last: int, before: int, partition: int, told: Told, requests: R
 @kernel
 def follows_on(pieces: Pieces, batch: int) -> bool:
     """Whether no offset is missing between a batch and the one before."""
-    found: bool = pieces.base[batch] == pieces.last[batch - 1] + 1
-    return found
+    return pieces.base[batch] == pieces.last[batch - 1] + 1
 
 
 @kernel

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from schemas.tables.steps import LOG_EVENTS, READS
 from schemas.tables.values import FOLLOWER
+from udfs.columns.arrays import Bools, Ints, edges
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch.holes import Slices, begins_in_hole, slices_of
 from udfs.replay.fetch.known_logs import ReadBy, log_rows, no_logs, note_readers
@@ -25,8 +27,6 @@ from udfs.replay.fetch.partition_log import (
 )
 from udfs.replay.fetch.segment_ends import SegmentEnds, bytes_to_end, segment_ends
 from udfs.replay.fetch.truncated_logs import UNTOLD, Truncated, may_have_met, not_truncated
-from udfs.time_units import ALWAYS, NEVER
-from udfs.wire.arrays import Bools, Ints, edges
 
 BATCH, WITNESS, READ = 0, 1, 2
 FIRST_UNCONVERTED = 4
@@ -153,8 +153,7 @@ def numbers_of(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
     # Where there is nothing to be done, Arrow's functions take longer to find that out than all else here.
     numbers: pa.Array[Any] = batch[column]
     numbers = numbers if numbers.type == pa.int64() else numbers.cast(pa.int64())
-    values: Ints = (numbers.fill_null(missing) if numbers.null_count else numbers).to_numpy(zero_copy_only=False)
-    return values
+    return (numbers.fill_null(missing) if numbers.null_count else numbers).to_numpy(zero_copy_only=False)
 
 
 def batch_columns(batch: pa.RecordBatch) -> tuple[Ints, ...]:

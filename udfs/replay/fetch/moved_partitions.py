@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.tables.steps import READS
+from udfs.columns.arrays import edges
 from udfs.replay.fetch.closed_intent import Intent
 from udfs.replay.fetch.closed_unit import Unit
 from udfs.replay.fetch.observed import FETCHED, Observed, joined
 from udfs.replay.fetch.reconnects import GONE_US
-from udfs.wire.arrays import edges
 
 
 class Reading(NamedTuple):

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
-from udfs.arrow import lists
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import lists
 from udfs.replay.fetch.closed_changes import Moves
 from udfs.replay.fetch.known_logs import LISTS
-from udfs.wire.arrays import Bools, Ints
 
 MOST_FETCHES = 1 << 20
 MOST_BATCHES = 1 << 22
@@ -168,8 +168,7 @@ def note_partitions(seen: Observed, reads: Columns, fetch_from: Ints) -> Bools:
             since = int(after_before[np.searchsorted(fetch_from, row, side="right") - 1])
             time, offset, most = (int(reads[str(name)][row]) for name in FIRST)
             seen.first[number] = FirstRead(since, time, offset, most)
-    news: Bools = told > before[numbers]
-    return news
+    return told > before[numbers]
 
 
 def moves_of(seen: Observed, reads: Columns, fetch: Ints) -> Moves:

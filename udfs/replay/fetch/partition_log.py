@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.time_units import ALWAYS, NEVER
-from udfs.wire.arrays import Bools, Ints, edges
+from udfs.columns.arrays import Bools, Ints, edges
+from udfs.columns.time_units import ALWAYS, NEVER
 
 NO_BOUND = -1
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Bools, Ints
 from udfs.replay.fetch.partition_log import NO_BOUND, PartitionLog, Witnesses
-from udfs.wire.arrays import Bools, Ints
 
 SURE = 2
 """Reads that have to end with a segment before it is taken to be known."""
@@ -51,8 +51,7 @@ def crossed(batch: Ints, first: Ints, end: Ints, n: int) -> Bools:
     changes = np.zeros(n + 2, np.int64)
     np.add.at(changes, first + 1, 1)
     np.add.at(changes, np.maximum(end, first + 1), -1)
-    found: Bools = np.cumsum(changes)[batch] > 0
-    return found
+    return np.cumsum(changes)[batch] > 0
 
 
 def bytes_to_end(log: PartitionLog, first: Ints, ends: Ints, most: Ints) -> Ints:
@@ -61,5 +60,4 @@ def bytes_to_end(log: PartitionLog, first: Ints, ends: Ints, most: Ints) -> Ints
         return most
     following = np.searchsorted(ends, first, side="right")
     until = log.starts[ends[np.minimum(following, len(ends) - 1)]] - log.starts[np.minimum(first, len(log.base))]
-    found: Ints = np.where(following < len(ends), np.minimum(most, until), most)
-    return found
+    return np.where(following < len(ends), np.minimum(most, until), most)

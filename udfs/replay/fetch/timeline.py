@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, edges
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch import fairness
 from udfs.replay.fetch.closed_unit import Unit, Work, first_above, readable_to
-from udfs.wire.arrays import Ints, edges
-from udfs.wire.kernel import kernel
 
 MOST_BUCKETS, LEAST_BUCKETS = 256, 4
 TICKS = 4096
@@ -79,8 +79,7 @@ def own_time(line: Timeline, time: int) -> int:
 def moment_of(line: Timeline, gone: int) -> int:
     """When so much of the reader's time has gone by (us)."""
     stay = first_above(line.before, 0, len(line.before), gone) - 1
-    moment: int = line.stays[stay] + gone - line.before[stay]
-    return moment
+    return line.stays[stay] + gone - line.before[stay]
 
 
 @kernel

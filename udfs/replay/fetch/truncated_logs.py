@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch.partition_log import NO_BOUND
-from udfs.time_units import ALWAYS
-from udfs.wire.arrays import Bools, Ints
 
 UNTOLD = -1
 """Epoch of a produced batch, which the broker puts in when it appends it, and of formats 0 and 1."""
@@ -47,8 +47,7 @@ def not_truncated(base: Ints, last: Ints, size: Ints, epoch: Ints) -> Bools:
     first = np.append(at, -1)[np.searchsorted(last[at], base)]  # the first told one that does not end before
     is_other = (base[first] != base) | (last[first] != last)
     overlaps = (first >= 0) & (base[first] <= last) & is_other
-    found: Bools = is_left & (is_told | ~overlaps)
-    return found
+    return is_left & (is_told | ~overlaps)
 
 
 def told_by_equals(base: Ints, last: Ints, size: Ints, epoch: Ints) -> Ints:
@@ -56,8 +55,7 @@ def told_by_equals(base: Ints, last: Ints, size: Ints, epoch: Ints) -> Ints:
     _, which = np.unique(np.stack([base, last, size], axis=1), axis=0, return_inverse=True)
     latest = np.full(len(base), UNTOLD)
     np.maximum.at(latest, which, epoch)
-    found: Ints = latest[which]
-    return found
+    return latest[which]
 
 
 def may_have_met(gone: Truncated, fetch_offset: Ints, bound: Ints, asked: Ints) -> Bools:
@@ -71,5 +69,4 @@ def may_have_met(gone: Truncated, fetch_offset: Ints, bound: Ints, asked: Ints) 
     order = np.argsort(gone.last, kind="stable")
     until = np.append(np.maximum.accumulate(gone.before[order][::-1])[::-1], ALWAYS)
     reaches = (bound == NO_BOUND) | (bound > gone.base.min())
-    found: Bools = reaches & (asked <= until[np.searchsorted(gone.last[order], fetch_offset)])
-    return found
+    return reaches & (asked <= until[np.searchsorted(gone.last[order], fetch_offset)])

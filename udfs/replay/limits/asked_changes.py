@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.wire.errors import TOPIC_ALREADY_EXISTS
-from udfs.arrow import compute as pc
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.limits.assignments import Assigned
 from udfs.replay.limits.captured_errors import Reason, request_records, taken_as_captured
 from udfs.replay.limits.shown_placements import Counts
@@ -18,8 +20,6 @@ from udfs.replay.limits.topic_ids import TopicIds
 from udfs.replay.limits.topic_state import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
 from udfs.replay.limits.topic_times import NONE
 from udfs.replay.limits.topics_seen import internal, numbers
-from udfs.time_units import ALWAYS, NEVER
-from udfs.wire.arrays import Bools, Ints
 
 STRICT_FROM = {CREATE: 6, GROW: 3, DELETE: 5, AUTO: 0}
 """Versions from which a request is refused where its controller mutation quota is used up (KIP-599). For a Metadata
@@ -92,8 +92,7 @@ def unseen_before(told: Told, kind: Ints, captured: Ints, ids: TopicIds) -> Bool
     is_before = np.append(ids.maker == NONE, False)[about] & (np.append(ids.first, ALWAYS)[about] >= told.time)
     needs = np.isin(kind, (GROW, MOVE, DELETE)) & (captured == 0)
     exists = (kind == CREATE) & (captured == TOPIC_ALREADY_EXISTS)
-    untold: Bools = ((needs | exists) & ~known) | ((kind == GROW) & is_before & (captured == 0))
-    return untold
+    return ((needs | exists) & ~known) | ((kind == GROW) & is_before & (captured == 0))
 
 
 def requests(asked: pa.Table) -> Ints:

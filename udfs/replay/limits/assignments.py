@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.arrow import compute as pc
-from udfs.wire.arrays import Ints, edges
+from udfs.columns.arrays import Ints, edges
+from udfs.columns.arrow_columns import compute as pc
 
 
 class Assigned(NamedTuple):

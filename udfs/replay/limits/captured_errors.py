@@ -22,9 +22,9 @@ from schemas.wire.errors import (
     TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
 )
+from udfs.columns.arrays import Ints
 from udfs.replay.limits.limit_lane import MOST_PER_REQUEST
 from udfs.replay.limits.topic_state import CREATE
-from udfs.wire.arrays import Ints
 
 
 class Reason(StrEnum):
@@ -59,8 +59,7 @@ BY_ERROR = {
 def request_records(request: Ints, partitions: Ints, configs: Ints) -> Ints:
     """For each change the metadata records that its whole request would make."""
     sums = np.bincount(request, np.maximum(partitions, 0) + configs + 1)
-    records: Ints = sums[request].astype(np.int64)
-    return records
+    return sums[request].astype(np.int64)
 
 
 def taken_as_captured(

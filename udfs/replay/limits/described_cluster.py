@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.values import CREATE_TOPIC
-from udfs.arrow import array_of
-from udfs.arrow import compute as pc
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import arrow_schema, nulls_besides, rows_of
 from udfs.replay.limits.brokers import Brokers, brokers_of
 from udfs.replay.limits.java_random import java_random
 from udfs.replay.limits.striped_placer import place_striped, stripes_for
 from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
-from udfs.time_units import US_PER_DAY
-from udfs.wire.arrays import Ints
 
 
 class SizedTopics(NamedTuple):
@@ -63,8 +63,7 @@ def broker_rows(nodes: Sequence[int], racks: Sequence[str | None]) -> pa.RecordB
 
 def numbered(name: str, count: int) -> pa.Array[Any]:
     """NAME-0, NAME-1, ..."""
-    found: pa.Array[Any] = pc.binary_join_element_wise(name, array_of(np.arange(count)).cast(pa.string()), "-")
-    return found
+    return pc.binary_join_element_wise(name, array_of(np.arange(count)).cast(pa.string()), "-")
 
 
 def there_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int) -> Iterable[pa.RecordBatch]:
@@ -89,8 +88,7 @@ def there_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int) 
 def coming_times(per_day: float, days: float, start_us: int) -> Ints:
     """When each topic of a size class comes: evenly, the first after half of what lies between two."""
     nth = np.arange(int(per_day * days))
-    times: Ints = (start_us + (nth + 0.5) / per_day * US_PER_DAY).astype(np.int64)
-    return times
+    return (start_us + (nth + 0.5) / per_day * US_PER_DAY).astype(np.int64)
 
 
 def coming_rows(topics: SizedTopics, start_us: int, days: float, number: int) -> pa.RecordBatch:

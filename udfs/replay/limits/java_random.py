@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
 
 STATE, MULTIPLIER, INCREMENT, MASK, WIDTH = range(5)
 JAVA_MULTIPLIER, JAVA_INCREMENT, JAVA_WIDTH = 0x5DEECE66D, 0xB, 48
@@ -33,8 +33,7 @@ def reseed(rng: Ints, seed: int) -> None:
 def next_bits(rng: Ints, bits: int) -> int:
     """Random.next for up to 31 bits, which is never negative."""
     rng[STATE] = (rng[STATE] * rng[MULTIPLIER] + rng[INCREMENT]) & rng[MASK]
-    drawn: int = (rng[STATE] >> (rng[WIDTH] - bits)) & ((1 << bits) - 1)
-    return drawn
+    return (rng[STATE] >> (rng[WIDTH] - bits)) & ((1 << bits) - 1)
 
 
 @kernel

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
+from udfs.columns.arrays import Ints, read_only
+from udfs.kernels.kernel import kernel
 from udfs.replay.limits.brokers import Brokers, are_known
 from udfs.replay.limits.limit_lane import (
     MAX_BROKER_PARTITIONS,
@@ -29,8 +31,6 @@ from udfs.replay.limits.limit_side_pass import NONE_FAILS, NOT_PLACED, Placed, f
 from udfs.replay.limits.partition_limits import apply_change, replay_lane
 from udfs.replay.limits.schedule import UNLIMITED
 from udfs.replay.limits.topic_state import APPEAR, GROW, MOVE, VANISH, Changes, copy_counts, count, no_topics, undo
-from udfs.wire.arrays import Ints, read_only
-from udfs.wire.kernel import kernel
 
 
 class Steps(NamedTuple):
@@ -65,8 +65,7 @@ def refusable_from(changes: Changes, brokers: Brokers, outcomes: Outcomes) -> In
     names_brokers = (changes.assigned_at >= 0) & ~np.isin(changes.kind, (APPEAR, VANISH))
     by_chance = names_brokers | (outcomes.error == INVALID_REPLICATION_FACTOR)
     most = np.where(changes.exempt == 1, 0, np.where(by_chance, UNLIMITED, np.where(places, by_room, 0)))
-    suffix: Ints = np.maximum.accumulate(most[::-1])[::-1]
-    return suffix
+    return np.maximum.accumulate(most[::-1])[::-1]
 
 
 @kernel

@@ -13,15 +13,15 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
-from udfs.arrow import compute as pc
-from udfs.arrow import repeated
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.arrow_columns import repeated
 from udfs.replay.fidelity_rows import Compared, fidelity_rows
 from udfs.replay.limits.limit_lane import NOT_TRIED, Outcomes
 from udfs.replay.limits.limit_report import asked_rows, column
 from udfs.replay.limits.placement_check import can_tell, possible_rounds
 from udfs.replay.limits.topic_history import History
 from udfs.replay.limits.topic_state import AUTO, CREATE, GROW, Topics
-from udfs.wire.arrays import Bools, Ints
 
 ALGORITHM = "partition_limits"
 PLACEMENTS = "placements"
@@ -78,8 +78,7 @@ def is_placed(history: History, outcomes: Outcomes) -> Bools:
     changes = history.changes
     makes = np.isin(changes.kind, (CREATE, GROW)) & (history.captured == 0) | (changes.kind == AUTO)
     tried = (outcomes.reason != NOT_TRIED) & (changes.validate_only == 0)
-    placed: Bools = makes & tried & (changes.assigned_at < 0)
-    return placed
+    return makes & tried & (changes.assigned_at < 0)
 
 
 def placement_verdicts(history: History, topics: Topics, placed: Ints) -> tuple[Ints, Ints, Ints, pa.Array[Any]]:

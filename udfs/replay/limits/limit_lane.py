@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Floats, Ints
+from udfs.kernels.kernel import kernel
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.java_random import java_random
 from udfs.replay.limits.limited_placer import Arranged, arranged_for
 from udfs.replay.limits.schedule import UNLIMITED
 from udfs.replay.limits.striped_placer import Stripes, stripes_for
 from udfs.replay.limits.topic_state import Changes, Topics
-from udfs.wire.arrays import Floats, Ints
-from udfs.wire.kernel import kernel
 
 NO_LIMIT, MAX_BROKER_PARTITIONS, MAX_PARTITIONS, REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA = range(6)
 REFUSED_BEFORE, AS_CAPTURED, NOT_TRIED = 6, 7, 8

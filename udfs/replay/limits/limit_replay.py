@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
+from udfs.columns.arrays import Floats, Ints, read_only
 from udfs.facts.arrow_tables import arrow_schema, pack
 from udfs.replay.limits.asked_changes import Defaults
 from udfs.replay.limits.limit_curve import limit_curves
@@ -21,7 +22,6 @@ from udfs.replay.limits.partition_limits import replay_lane
 from udfs.replay.limits.schedule import NO_SCHEDULE, Schedule
 from udfs.replay.limits.topic_history import History, history_of
 from udfs.replay.limits.topic_state import APPEAR, VANISH, Changes, Topics, no_topics
-from udfs.wire.arrays import Floats, Ints, read_only
 
 SAMPLES = 100
 """Times at which replicas by broker are kept."""
@@ -116,8 +116,7 @@ def sample_times(changes: Changes) -> Ints:
     if len(asked) == 0:
         return np.zeros(0, np.int64)
     steps = np.arange(SAMPLES) * ((asked[-1] - asked[0] + 1) / (SAMPLES - 1))
-    found: Ints = np.unique(np.append(asked[0] - 1 + steps.astype(np.int64)[:-1], asked[-1]))
-    return found
+    return np.unique(np.append(asked[0] - 1 + steps.astype(np.int64)[:-1], asked[-1]))
 
 
 def replayed(history: History, lane: LimitLane, times: Ints) -> Replayed:

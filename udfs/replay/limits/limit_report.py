@@ -10,8 +10,9 @@ import pyarrow as pa
 from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE, PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
-from udfs.arrow import array_of, repeated
-from udfs.arrow import compute as pc
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.limits.limit_curve import Steps
 from udfs.replay.limits.limit_lane import (
@@ -28,7 +29,6 @@ from udfs.replay.limits.limit_side_pass import NONE_FAILS
 from udfs.replay.limits.told_changes import NO_ANSWER
 from udfs.replay.limits.topic_history import History
 from udfs.replay.limits.topics_seen import numbers
-from udfs.wire.arrays import Bools, Ints
 
 LIMIT_NAMES = {
     MAX_BROKER_PARTITIONS: "max.broker.partitions", MAX_PARTITIONS: "max.partitions",
@@ -60,8 +60,7 @@ def column(rows: pa.Table, name: str) -> pa.Array[Any]:
 
 def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
     """The names up to the first of . - _ behind their first letter."""
-    found: pa.Array[Any] = pc.replace_substring_regex(topics, "^(.[^-._]*)[-._].*$", "\\1")
-    return found
+    return pc.replace_substring_regex(topics, "^(.[^-._]*)[-._].*$", "\\1")
 
 
 def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -> tuple[Table, pa.RecordBatch]:
@@ -94,8 +93,7 @@ def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) ->
 
 def principals(rows: pa.Table) -> pa.Array[Any]:
     """Who asked for changes, empty where no log tells."""
-    found: pa.Array[Any] = pc.fill_null(column(rows, TOPIC_EVENTS.principal), "")
-    return found
+    return pc.fill_null(column(rows, TOPIC_EVENTS.principal), "")
 
 
 def consequences(rows: pa.Table, absent: Ints) -> dict[str, Ints]:
@@ -164,8 +162,7 @@ def messages(outcomes: Outcomes, refused: Ints, node: Ints) -> pa.Array[Any]:
 
 def joined(parts: list[Any]) -> pa.Array[Any]:
     """Texts joined row by row."""
-    found: pa.Array[Any] = pc.binary_join_element_wise(*parts, "")
-    return found
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def curve_rows(history: History, reason: int, steps: Steps, run_id: str) -> tuple[Table, pa.RecordBatch]:
@@ -178,10 +175,8 @@ def curve_rows(history: History, reason: int, steps: Steps, run_id: str) -> tupl
 
     def of_change(name: str) -> pa.Array[Any]:
         if rows.num_rows == 0:
-            nothing: pa.Array[Any] = pa.nulls(n, rows[name].type)
-            return nothing
-        found: pa.Array[Any] = pc.if_else(array_of(fails), column(rows, name), None)
-        return found
+            return pa.nulls(n, rows[name].type)
+        return pc.if_else(array_of(fails), column(rows, name), None)
 
     same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
     same: dict[str, pa.Array[Any]] = {name: of_change(name) for name in same_names}

@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITIONS_PER_BROKER
 from schemas.tables.table import Table
-from udfs.arrow import array_of, repeated
+from udfs.columns.arrays import Floats, Ints
+from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.number_columns import Picked
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 from udfs.replay.limits.limit_report import LIMIT_NAMES
 from udfs.replay.limits.schedule import UNLIMITED
-from udfs.time_units import US_PER_DAY
-from udfs.wire.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from udfs.replay.limits.limit_replay import Replayed
@@ -85,8 +85,7 @@ def growth_per_day(counts: Ints, times: Ints) -> Floats:
     """Replicas a day from the first time to the last; 0 where no time passes. counts: int64[times, of what]."""
     if len(times) < 2:
         return np.zeros(counts.shape[1])
-    found: Floats = (counts[-1] - counts[0]) * (US_PER_DAY / (times[-1] - times[0]))
-    return found
+    return (counts[-1] - counts[0]) * (US_PER_DAY / (times[-1] - times[0]))
 
 
 def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, read_only
+from udfs.kernels.kernel import kernel
 from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, NO_LIMIT, Lane
 from udfs.replay.limits.partition_limits import apply_change, is_shown
 from udfs.replay.limits.topic_state import (
@@ -26,8 +28,6 @@ from udfs.replay.limits.topic_state import (
     remember,
     undo,
 )
-from udfs.wire.arrays import Ints, read_only
-from udfs.wire.kernel import kernel
 
 NONE_FAILS = -1
 NOT_PLACED = -1
@@ -101,8 +101,7 @@ def can_be_taken_over(lane: Lane, change: int) -> bool:
     makes = kind in (CREATE, AUTO, GROW) and changes.assigned_at[change] < 0
     counts = not changes.exempt[change] and not changes.validate_only[change]
     done = outcomes.error[change] == 0 and outcomes.reason[change] == NO_LIMIT
-    found: bool = makes and counts and done and is_where_shown(changes, lane.topics, change)
-    return found
+    return makes and counts and done and is_where_shown(changes, lane.topics, change)
 
 
 @kernel

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.java_random import next_int
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
 
 DRAWN = -1
 """A start that is drawn at random."""
@@ -72,8 +72,7 @@ def take(brokers: Brokers, work: Arranged, broker: int, mark: int) -> bool:
     work.taken[broker] = mark
     work.rack_taken[brokers.alternated_rack[broker]] = mark
     work.room[broker] -= 1
-    is_full: bool = work.room[broker] == 0
-    return is_full
+    return work.room[broker] == 0
 
 
 @kernel

@@ -13,6 +13,8 @@ from schemas.wire.errors import (
     THROTTLING_QUOTA_EXCEEDED,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
 from udfs.replay.limits.brokers import are_known
 from udfs.replay.limits.java_random import reseed
 from udfs.replay.limits.limit_lane import (
@@ -50,8 +52,6 @@ from udfs.replay.limits.topic_state import (
     remember,
     remove_topic,
 )
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
 
 
 @kernel
@@ -96,8 +96,7 @@ def take_assigned(lane: Lane, change: int, size: int) -> bool:
 @kernel
 def is_shown(changes: Changes, change: int, first: int, new: int, factor: int) -> bool:
     """Whether Metadata shows where these partitions of the change's topic are."""
-    shown: bool = first + new <= changes.shown_partitions[change] and factor == changes.shown_width[change]
-    return shown
+    return first + new <= changes.shown_partitions[change] and factor == changes.shown_width[change]
 
 
 @kernel

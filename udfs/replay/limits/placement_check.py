@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Bools, Ints, read_only
+from udfs.kernels.kernel import kernel
 from udfs.replay.limits.brokers import Brokers
-from udfs.wire.arrays import Bools, Ints, read_only
-from udfs.wire.kernel import kernel
 
 
 class Racks(NamedTuple):
@@ -131,8 +131,7 @@ def can_tell(factor: Ints, brokers: Brokers) -> Bools:
     """
     racks = len(brokers.draw_order)
     in_time = 2 * (racks - factor) + 1 < len(brokers.rack)
-    found: Bools = bool(brokers.unfenced.all()) & ((racks == 1) | ((factor <= racks) & in_time))
-    return found
+    return bool(brokers.unfenced.all()) & ((racks == 1) | ((factor <= racks) & in_time))
 
 
 def possible_rounds(replicas: Ints, at: Ints, partitions: Ints, factor: Ints, brokers: Brokers) -> tuple[Ints, Ints]:

@@ -13,6 +13,7 @@ from schemas.wire.errors import (
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from udfs.kernels.kernel import kernel
 from udfs.replay.limits.brokers import are_known
 from udfs.replay.limits.limit_lane import (
     MOST_PER_REQUEST,
@@ -25,7 +26,6 @@ from udfs.replay.limits.limit_lane import (
     refuse,
 )
 from udfs.replay.limits.topic_state import AUTO, GROW, Changes, Topics
-from udfs.wire.kernel import kernel
 
 TO_CONTROLLER_US = 1000
 """What a request takes at least to the controller, so that what a throttle is for is made up for when it comes."""
@@ -51,8 +51,7 @@ def invalid(lane: Lane, change: int) -> int:
 def additional(changes: Changes, topics: Topics, change: int) -> int:
     """Partitions that the change would make, not below 0."""
     there = topics.there[changes.topic[change]] if changes.kind[change] == GROW else 0
-    new: int = max(0, changes.partitions[change] - there)
-    return new
+    return max(0, changes.partitions[change] - there)
 
 
 @kernel

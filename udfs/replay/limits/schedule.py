@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
 
 UNLIMITED = (1 << 63) - 1
 
@@ -19,8 +19,7 @@ class Schedule(NamedTuple):
 
     def at(self, times: Ints) -> Ints:
         """The value in force at each time."""
-        found: Ints = np.array(self.values, np.int64)[np.searchsorted(self.times, times, "right") - 1]
-        return found
+        return np.array(self.values, np.int64)[np.searchsorted(self.times, times, "right") - 1]
 
 
 NO_SCHEDULE = Schedule((-UNLIMITED,), (UNLIMITED,))

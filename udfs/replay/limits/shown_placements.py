@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.time_units import NEVER
 from udfs.replay.limits.told_changes import Told
 from udfs.replay.limits.topic_ids import TopicIds
 from udfs.replay.limits.topic_state import AUTO, CREATE, GROW, MOVE
 from udfs.replay.limits.topic_times import NONE
 from udfs.replay.limits.topics_seen import Shown
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Bools, Ints
 
 
 class Counts(NamedTuple):
@@ -74,8 +74,7 @@ def places_of(told: Told, about: Ints, ids: TopicIds, shown: Shown) -> Places:
     of = np.where(makes, about, NONE)
 
     def of_change(by_id: Ints) -> Ints:
-        found: Ints = np.append(by_id, 0)[of]
-        return found
+        return np.append(by_id, 0)[of]
 
     return Places(of_change(shown.at[start]), of_change(partitions), of_change(np.append(width, 0)[start]))
 

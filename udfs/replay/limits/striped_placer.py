@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
 from udfs.replay.limits.brokers import Brokers
 from udfs.replay.limits.java_random import next_int, shuffle
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
 
 EPOCH, OFFSET, UNFENCED = range(3)
 
@@ -82,8 +82,7 @@ def next_broker(stripes: Stripes, number: int) -> int:
     if stripes.given[number] >= size:
         return -1
     stripes.given[number] += 1
-    found: int = stripes.brokers[first + (stripes.given[number] - 1 + stripes.offset[number]) % size]
-    return found
+    return stripes.brokers[first + (stripes.given[number] - 1 + stripes.offset[number]) % size]
 
 
 @kernel

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from schemas.tables import values
 from schemas.tables.steps import TOPIC_EVENTS
-from udfs.arrow import compute as pc
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.limits.topic_state import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
 from udfs.replay.limits.topic_times import TopicTimes
 from udfs.replay.limits.topics_seen import numbers, topic_numbers
-from udfs.wire.arrays import Bools, Ints
 
 KINDS = {
     values.CREATE_TOPIC: CREATE,
@@ -57,5 +57,4 @@ def kinds_of(asked: pa.Table) -> Ints:
     """The kind of each change."""
     names = pa.array(list(KINDS))
     numbered = np.array([*KINDS.values(), NOTHING])
-    kinds: Ints = numbered[numbers(pc.index_in(asked[TOPIC_EVENTS.kind], value_set=names), -1)]
-    return kinds
+    return numbered[numbers(pc.index_in(asked[TOPIC_EVENTS.kind], value_set=names), -1)]

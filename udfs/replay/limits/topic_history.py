@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
-from udfs.arrow import compute as pc
+from udfs.columns.arrays import Ints, edges, read_only
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.limits.asked_changes import Asked, Defaults, is_strict, numbered, requests, slots_of
 from udfs.replay.limits.assignments import parse_assignments
 from udfs.replay.limits.brokers import Brokers
@@ -23,8 +25,6 @@ from udfs.replay.limits.topic_ids import TopicIds, topic_ids
 from udfs.replay.limits.topic_state import APPEAR, CREATE, VANISH, Changes
 from udfs.replay.limits.topic_times import NONE
 from udfs.replay.limits.topics_seen import Shown, known_brokers, numbers
-from udfs.time_units import ALWAYS, NEVER
-from udfs.wire.arrays import Ints, edges, read_only
 
 BROKER, SIGHTING, CHANGE = range(3)
 

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
-from udfs.arrow import compute as pc
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.limits.told_changes import Told
 from udfs.replay.limits.topic_state import AUTO, CREATE, DELETE
 from udfs.replay.limits.topic_times import NONE, TopicTimes
 from udfs.replay.limits.topics_seen import Shown, numbers, shown_in, topic_numbers
-from udfs.time_units import ALWAYS, NEVER
-from udfs.wire.arrays import Bools, Ints
 
 
 class TopicIds(NamedTuple):
@@ -50,24 +50,21 @@ class TopicIds(NamedTuple):
         about = self.about(told)
         kind_of_maker = np.append(told.kind, NONE)[np.append(self.maker, NONE)]
         by_itself = kind_of_maker == AUTO
-        found: Bools = (told.kind == AUTO) & (by_itself[about] | self.has_no_id(told, by_itself[:-1]))
-        return found
+        return (told.kind == AUTO) & (by_itself[about] | self.has_no_id(told, by_itself[:-1]))
 
     def has_no_id(self, told: Told, which: Bools | bool = True) -> Bools:
         """By change whether its topic is one of `which`, begun before, whose id nobody tells: what was made after a
         deletion is then not told from what was there before.
         """
         nameless = TopicTimes.of(self.topic, self.begin, which & ~self.is_told)
-        found: Bools = nameless.last(told.topic, told.time) != NONE
-        return found
+        return nameless.last(told.topic, told.time) != NONE
 
     def gone_before(self, told: Told, topic: Ints, time: Ints) -> Bools:
         """Whether a topic that Metadata showed was deleted before it was made at this time, beside what is captured."""
         shown = TopicTimes.of(self.topic, self.first, np.full(len(self.topic), True)).last(topic, time - 1)
         deleted = told.times(DELETE).last(topic, time)
         at = np.where(deleted != NONE, np.append(told.time, ALWAYS)[deleted], ALWAYS)
-        found: Bools = (shown != NONE) & (at < np.append(self.first, NEVER)[shown])
-        return found
+        return (shown != NONE) & (at < np.append(self.first, NEVER)[shown])
 
 
 def topic_ids(sightings: pa.Table, names: pa.Array[Any], told: Told, nodes: Ints) -> tuple[TopicIds, Shown]:

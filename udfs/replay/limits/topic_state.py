@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
 
 APPEAR, VANISH, CREATE, AUTO, GROW, MOVE, DELETE, NOTHING = range(8)
 """Kinds of change; APPEAR brings partitions that were there without a captured request, VANISH takes a topic away

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.searches import behind
-from udfs.wire.arrays import Bools, Ints
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.searches import behind
 
 NONE = -1
 

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import TOPIC_EVENTS
-from udfs.arrow import array_of
-from udfs.arrow import compute as pc
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import NEVER
 from udfs.replay.limits.assignments import Assigned
 from udfs.replay.limits.brokers import Brokers, brokers_of
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 """Those that KIP-578 names."""
@@ -49,14 +49,12 @@ class Shown(NamedTuple):
 
 def numbers(column: Any, missing: int) -> Ints:
     """A column, in one piece or several, as int64, `missing` for null."""
-    filled: Ints = pc.fill_null(column.cast(pa.int64()), missing).to_numpy().astype(np.int64)
-    return filled
+    return pc.fill_null(column.cast(pa.int64()), missing).to_numpy().astype(np.int64)
 
 
 def topic_numbers(column: Any, names: pa.Array[Any]) -> Ints:
     """The number of each topic."""
-    found: Ints = numbers(pc.index_in(column, value_set=names), -1)
-    return found
+    return numbers(pc.index_in(column, value_set=names), -1)
 
 
 def known_brokers(listed: pa.Table, sightings: pa.Table, assigned: Assigned) -> tuple[Ints, Brokers]:
@@ -73,8 +71,7 @@ def known_brokers(listed: pa.Table, sightings: pa.Table, assigned: Assigned) -> 
 
 def internal(names: pa.Array[Any]) -> Ints:
     """1 for Kafka's internal topics."""
-    found: Ints = pc.is_in(names, value_set=pa.array(INTERNAL_TOPICS)).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    return pc.is_in(names, value_set=pa.array(INTERNAL_TOPICS)).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def shown_in(sightings: pa.Table, topic_id: Ints, nodes: Ints) -> Shown:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Ints, Record
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints, Record
+from udfs.kernels.kernel import kernel
 
 GRANTED, WAITING, ILLEGAL, EXHAUSTED = 0, 1, 2, 3
 

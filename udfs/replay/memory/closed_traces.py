@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
+from udfs.columns.arrays import Floats, Ints
+from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.fetch.client_pace import line
 from udfs.replay.fetch.log_reads import numbers_of
@@ -23,8 +25,6 @@ from udfs.replay.memory.drained import FETCH, RESPONSE, UNKNOWN, Exchanges
 from udfs.replay.memory.given_up import GivenUp, TakenOver, when_gone
 from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK
 from udfs.replay.memory.memory_trace import MOST_EXCHANGES, Gathered, all_of
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Floats, Ints
 
 MOST_RESPONSES = 4 * MOST_EXCHANGES
 """Most responses of a process that are kept, of all lanes together: 64 bytes each."""

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
+from udfs.columns.arrays import Floats, Ints
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.fetch.log_reads import numbers_of
@@ -19,7 +20,6 @@ from udfs.replay.memory.memory_channels import replay_unit
 from udfs.replay.memory.memory_state import Bounds, Sim, Trace
 from udfs.replay.memory.memory_trace import Gathered, answered, trace_of_responses
 from udfs.replay.memory.producer_memory import Buffered
-from udfs.wire.arrays import Floats, Ints
 
 CAPTURED = 0
 """The number of the fetch limits that were in force."""
@@ -107,14 +107,12 @@ class LanesReplayed:
 
 def span_us(sim: Sim | Buffered) -> Ints:
     """How long each lane took."""
-    found: Ints = sim.runs["end"] - sim.usages["start"]
-    return found
+    return sim.runs["end"] - sim.usages["start"]
 
 
 def speeds(sim: Sim, what: str) -> Floats:
     """Bytes or records per us, by lane."""
-    found: Floats = sim.runs[what] / np.maximum(span_us(sim), 1)
-    return found
+    return sim.runs[what] / np.maximum(span_us(sim), 1)
 
 
 def replays_of(

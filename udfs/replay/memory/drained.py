@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from schemas.wire.fetch import FETCH_REQUEST
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
 from udfs.replay.memory.memory_state import NONE
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
 
 EXCHANGE, PARTITION, BATCH, RESPONSE, TAKEN_OVER, GIVEN_UP = range(6)
 """Kinds of MEMORY_EVENTS."""

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.apis import API_KEYS
+from udfs.columns.arrays import Ints
+from udfs.columns.time_units import NEVER
 from udfs.replay.memory.drained import FETCH, UNKNOWN, Exchanges, Partitions
 from udfs.replay.memory.memory_state import NONE
 from udfs.replay.memory.takeovers import first_from
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints
 
 LEAVE_GROUP, SYNC_GROUP = API_KEYS["LEAVE_GROUP"], API_KEYS["SYNC_GROUP"]
 FINAL_EPOCH = -1
@@ -82,8 +82,7 @@ def assigned_anew(asked: Ints, rows: Exchanges) -> Ints:
 
 def not_taken(partitions: Partitions) -> Ints:
     """The partitions that were neither fetched again nor taken over."""
-    found: Ints = np.flatnonzero((partitions.holder != NONE) & (partitions.taken_over == UNKNOWN))
-    return found
+    return np.flatnonzero((partitions.holder != NONE) & (partitions.taken_over == UNKNOWN))
 
 
 def when_dropped(rows: Exchanges, partitions: Partitions) -> Ints:
@@ -99,8 +98,7 @@ def when_dropped(rows: Exchanges, partitions: Partitions) -> Ints:
     is_drained &= rows.taken_over == UNKNOWN
     lost = np.maximum(assigned_anew(asked, rows), came)
     by_order = first_from(rows.asked[is_drained], rows.drained[is_drained], lost)
-    found: Ints = np.where(np.minimum(gone, by_order) == NEVER, NEVER, np.maximum(np.minimum(gone, by_order), came))
-    return found
+    return np.where(np.minimum(gone, by_order) == NEVER, NEVER, np.maximum(np.minimum(gone, by_order), came))
 
 
 def after_giving_up(rows: Exchanges, partitions: Partitions, dropped: Ints) -> Exchanges:
@@ -140,5 +138,4 @@ def when_gone(given: GivenUp, takeovers: TakenOver, rows: Exchanges) -> Ints:
     lost = np.where(for_good, np.minimum(lost, assigned_anew(given.since, rows)), lost)
     in_turn = np.maximum(first_after(rows.asked[rows.api_key == FETCH], lost), given.turn)
     gone = np.where(for_good, gone_with_client(given.connection, given.since, rows), NEVER)
-    found: Ints = np.maximum(np.minimum(np.minimum(in_turn, gone), given.until), given.came)
-    return found
+    return np.maximum(np.minimum(np.minimum(in_turn, gone), given.until), given.came)

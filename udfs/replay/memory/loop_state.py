@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Records, read_only
 from udfs.replay.histogram import BUCKETS
 from udfs.replay.memory.buffer_pool import BUFFERS, Waiters
 from udfs.replay.memory.event_heap import Heap, kinds
 from udfs.replay.memory.memory_usage import USAGE, Spent, nothing_spent
 from udfs.replay.memory.producer_memory import BLOCKED, BufferBounds
 from udfs.replay.memory.sends import Pieces, Requests, Routes, Sends, Served
-from udfs.wire.arrays import Ints, Records, read_only
 
 ANSWER, RETURN, EXPIRE, LINGER, DUE = kinds(5)  # beside a batch, piece or connection
 NONE = -1

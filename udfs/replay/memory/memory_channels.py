@@ -10,6 +10,7 @@ that the capture shows: everything behind comes later by as much.
 
 from __future__ import annotations
 
+from udfs.kernels.kernel import kernel
 from udfs.replay.fetch.fetch_read import AS_CAPTURED
 from udfs.replay.histogram import bucket_of
 from udfs.replay.memory.event_heap import INDEX, pop, push
@@ -28,7 +29,6 @@ from udfs.replay.memory.memory_requests import (
 )
 from udfs.replay.memory.memory_state import MEMORY_POOL, NONE, NOT_GIVEN_BACK, Bounds, Sim, Trace, new_sim
 from udfs.replay.memory.memory_usage import advance, begin, use
-from udfs.wire.kernel import kernel
 
 
 @kernel

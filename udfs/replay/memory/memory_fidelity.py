@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Bools, Ints
 from udfs.replay.fetch.closed_fidelity import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
 from udfs.replay.memory.memory_state import NOT_GIVEN_BACK, Trace
-from udfs.wire.arrays import Bools, Ints
 
 TOLERANCE, SMALL = 0.1, 0.01
 
@@ -61,8 +61,7 @@ def held_alike(captured: Trace, replayed: Trace, given_up: int | None = None) ->
 
     def exceeds(one: Levels, other: Levels) -> Bools:
         most = one.most(ends[:-1], ends[1:])
-        found: Bools = most > (1 + TOLERANCE) * other.most(ends[:-1] - near, ends[1:] + near) + some
-        return found
+        return most > (1 + TOLERANCE) * other.most(ends[:-1] - near, ends[1:] + near) + some
 
     more, less = exceeds(ours, theirs), exceeds(theirs, ours)
     after = ends[1:] > (ends[-1] if given_up is None else given_up)

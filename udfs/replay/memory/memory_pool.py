@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.arrays import Record
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
 
 GRANTED, REFUSED, ILLEGAL = 0, 1, 2
 UNBOUNDED = 1 << 62  # MemoryPool.NONE: the size of a pool that never refuses

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.table import Table
+from udfs.columns.arrays import Ints
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.memory.consumer_lanes import Consumed, replays_of
 from udfs.replay.memory.memory_channels import replay_unit
@@ -27,7 +28,6 @@ from udfs.replay.memory.memory_trace import BROKER, CONSUMER, PRODUCER, Gathered
 from udfs.replay.memory.produced import Produced
 from udfs.replay.memory.producer_lanes import followed
 from udfs.replay.rows_by_key import by_key
-from udfs.wire.arrays import Ints
 
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
 

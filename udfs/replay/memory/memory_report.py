@@ -20,7 +20,8 @@ from schemas.tables.gold_memory import (
 )
 from schemas.tables.table import Table
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
-from udfs.arrow import repeated
+from udfs.columns.arrays import Floats, Ints
+from udfs.columns.arrow_columns import repeated
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch.closed_fidelity import PIECES
 from udfs.replay.fetch.fetch_lanes import FetchLanes
@@ -42,7 +43,6 @@ from udfs.replay.memory.memory_trace import Gathered, releases
 from udfs.replay.memory.produced import Sent
 from udfs.replay.memory.producer_lanes import Followed
 from udfs.replay.memory.producer_memory import BufferBounds, Buffered
-from udfs.wire.arrays import Floats, Ints
 
 ALGORITHM = "consumer_memory"
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")

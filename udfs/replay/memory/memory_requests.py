@@ -6,10 +6,10 @@ there is room for, each of fetch.max.bytes. A connection that waits, for that or
 
 from __future__ import annotations
 
+from udfs.kernels.kernel import kernel
 from udfs.replay.memory.event_heap import kinds, push
 from udfs.replay.memory.memory_state import COMPLETED_AS_MAX, IN_FLIGHT_ESTIMATE, MEMORY_POOL, NONE, Sim
 from udfs.replay.memory.memory_usage import use
-from udfs.wire.kernel import kernel
 
 READ, RELEASE, POLL, REQUEST, ARRIVE = kinds(5)  # beside the index of an exchange
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Records, read_only
 from udfs.replay.histogram import BUCKETS
 from udfs.replay.memory.event_heap import Heap
 from udfs.replay.memory.memory_pool import POOL
 from udfs.replay.memory.memory_usage import USAGE, Spent, nothing_spent
-from udfs.wire.arrays import Ints, Records, read_only
 
 NONE = -1
 NOT_GIVEN_BACK = -1

@@ -21,6 +21,8 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.wire.apis import API_KEYS
+from udfs.columns.arrays import Bools, Ints, read_only
+from udfs.columns.time_units import NEVER
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.drained import (
     BATCH,
@@ -38,8 +40,6 @@ from udfs.replay.memory.drained import (
 from udfs.replay.memory.given_up import TakenOver, after_giving_up, not_taken, when_dropped
 from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK, Trace
 from udfs.replay.memory.takeovers import Takeovers, after_takeovers, lost_by, only_taken_over
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Bools, Ints, read_only
 
 CONSUMER, BROKER, PRODUCER = "consumer", "broker", "producer"
 BY_RESPONSE, BY_REPLICATION, BY_LOG = range(3)
@@ -95,8 +95,7 @@ def numbered(index: dict[int, int], keys: Ints) -> Ints:
     """A number from 0 for each key; new keys are added to the index."""
     distinct, at = np.unique(keys, return_inverse=True)
     numbers = np.array([index.setdefault(key, len(index)) for key in distinct.tolist()], np.int64)
-    found: Ints = numbers[at]
-    return found
+    return numbers[at]
 
 
 @dataclass

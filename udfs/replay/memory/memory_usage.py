@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Record
+from udfs.kernels.kernel import kernel
 from udfs.replay.histogram import BUCKETS, bucket_of
-from udfs.wire.arrays import Ints, Record
-from udfs.wire.kernel import kernel
 
 SLOTS = 256
 SLOT_US = 100_000  # width of a slot at first; it doubles whenever they do not reach

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Bools, Ints, read_only
+from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.memory.memory_trace import MOST_EXCHANGES
 from udfs.replay.memory.producer_memory import Batches
 from udfs.replay.memory.sends import Routes, Sends, Served, lingered, pieces_of, requests_of
 from udfs.replay.splits.resent import NONE, Rows, mark_resent
-from udfs.time_units import NEVER, US_PER_MS
-from udfs.wire.arrays import Bools, Ints, read_only
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from udfs.columns.arrays import Bools
 from udfs.replay.memory.produced import Sent
 from udfs.replay.memory.producer_loop import replay_sends
 from udfs.replay.memory.producer_memory import BufferBounds, Buffered, replay_producer
 from udfs.replay.memory.sends import share_behind
-from udfs.wire.arrays import Bools
 
 CAPTURED = 0
 BUSY = 0.1

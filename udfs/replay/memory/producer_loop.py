@@ -7,6 +7,7 @@ smaller where the sender drains sooner, and larger where it does so later (Recor
 
 from __future__ import annotations
 
+from udfs.kernels.kernel import kernel
 from udfs.replay.memory.buffer_pool import GRANTED, ILLEGAL, WAITING, allocate, expire, fill_buffers
 from udfs.replay.memory.event_heap import INDEX, pop, push
 from udfs.replay.memory.loop_state import ANSWER, DUE, EXPIRE, LINGER, NONE, RETURN, Loop, loop_of
@@ -14,7 +15,6 @@ from udfs.replay.memory.memory_usage import advance, begin, use
 from udfs.replay.memory.producer_memory import BufferBounds, note_wait
 from udfs.replay.memory.sender import give_back, look, on_answer
 from udfs.replay.memory.sends import Sends
-from udfs.wire.kernel import kernel
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 TOLERANCE_US = 100_000

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Record, Records, read_only
+from udfs.kernels.kernel import kernel
 from udfs.replay.histogram import BUCKETS, bucket_of
 from udfs.replay.memory.buffer_pool import (
     BUFFERS,
@@ -27,8 +29,6 @@ from udfs.replay.memory.buffer_pool import (
 )
 from udfs.replay.memory.event_heap import INDEX, Heap, kinds, pop, push
 from udfs.replay.memory.memory_usage import USAGE, Spent, advance, begin, nothing_spent, use
-from udfs.wire.arrays import Ints, Record, Records, read_only
-from udfs.wire.kernel import kernel
 
 RELEASE, EXPIRE, ALLOCATE, SEND = kinds(4)  # beside the index of a batch
 GONE = -1
@@ -152,8 +152,7 @@ def taken(sim: Buffered, lane: int, i: int) -> int:
     size: int = sim.batches.size[i]
     if sim.batches.may_grow[i] == 1:
         size = min(size, sim.bounds.poolable[0])
-    at_least: int = max(size, sim.bounds.poolable[lane])
-    return at_least
+    return max(size, sim.bounds.poolable[lane])
 
 
 @kernel

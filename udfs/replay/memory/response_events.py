@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
 from schemas.tables.table import Table
-from udfs.arrow import array_of
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of
+from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import nulls_besides, rows_of, stream_of
 from udfs.replay.fetch.closed_fidelity import UNCHECKED
 from udfs.replay.fetch.closed_reader import ClosedTotals, Ready
@@ -20,8 +22,6 @@ from udfs.replay.key_numbers import partition_of
 from udfs.replay.memory.closed_traces import MOST_RESPONSES
 from udfs.replay.memory.drained import GIVEN_UP, RESPONSE
 from udfs.replay.memory.memory_trace import CONSUMER
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints
 
 RESPONSES_A_ROW = 1 << 12
 """Most responses in a row: of one client's rows, which lie together, those of few lanes are in an Arrow batch."""

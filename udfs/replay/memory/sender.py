@@ -8,12 +8,12 @@ requests one after the other.
 
 from __future__ import annotations
 
+from udfs.kernels.kernel import kernel
 from udfs.replay.memory.buffer_pool import deallocate
 from udfs.replay.memory.event_heap import push
 from udfs.replay.memory.loop_state import ANSWER, NONE, RETURN, Loop
 from udfs.replay.memory.memory_usage import use
 from udfs.replay.splits.request_order import MAX_IN_FLIGHT
-from udfs.wire.kernel import kernel
 
 ABOUT = 16
 """Captured requests that take turns in telling how long one is served."""
@@ -51,8 +51,7 @@ def serving_time(sim: Loop, connection: int, time: int) -> int:
     among = min(ABOUT, end - first)
     which = start + lines.sent[connection] % among
     lines.sent[connection] += 1
-    service: int = requests.service[which]
-    return service
+    return requests.service[which]
 
 
 @kernel

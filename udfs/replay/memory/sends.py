@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, edges
+from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.splits.request_order import MAX_IN_FLIGHT
-from udfs.time_units import NEVER, US_PER_MS
-from udfs.wire.arrays import Ints, edges
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 MOST_PIECES, MOST_PIECES_OF_BATCH = 1 << 20, 64

@@ -25,10 +25,10 @@ import numpy as np
 
 from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUEST
 from schemas.wire.join_group import JOIN_GROUP_REQUEST
+from udfs.columns.arrays import Ints
+from udfs.columns.time_units import NEVER
 from udfs.replay.memory.drained import FETCH, UNKNOWN, Exchanges, Partitions
 from udfs.replay.memory.memory_state import NONE
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints
 
 JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT = JOIN_GROUP_REQUEST.api_key, CONSUMER_GROUP_HEARTBEAT_REQUEST.api_key
 
@@ -49,14 +49,12 @@ def lost_by(takeovers: Takeovers, exchanges: Exchanges) -> Ints:
     same_generation = (takeovers.joined != UNKNOWN) & (before >= 0) & (came > takeovers.joins)
     beats = exchanges.asked[exchanges.api_key == CONSUMER_GROUP_HEARTBEAT]
     beat = np.append(beats, UNKNOWN)[np.searchsorted(beats, takeovers.time, side="right") - 1]
-    found: Ints = np.where(same_generation, asked, np.where(beat != UNKNOWN, beat, takeovers.time))
-    return found
+    return np.where(same_generation, asked, np.where(beat != UNKNOWN, beat, takeovers.time))
 
 
 def only_taken_over(partitions: Partitions) -> Ints:
     """The partitions that were taken over and not fetched again."""
-    found: Ints = np.flatnonzero((partitions.holder != NONE) & (partitions.taken_over != UNKNOWN))
-    return found
+    return np.flatnonzero((partitions.holder != NONE) & (partitions.taken_over != UNKNOWN))
 
 
 def first_from(time: Ints, event: Ints, since: Ints) -> Ints:
@@ -64,8 +62,7 @@ def first_from(time: Ints, event: Ints, since: Ints) -> Ints:
     event follows; event: when it is.
     """
     earliest = np.append(np.minimum.accumulate(event[::-1])[::-1], NEVER)
-    found: Ints = earliest[np.searchsorted(time, since)]
-    return found
+    return earliest[np.searchsorted(time, since)]
 
 
 def after_takeovers(rows: Exchanges, partitions: Partitions) -> Exchanges:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from udfs.columns.arrays import Records
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.session_cache import GREATEST_ID, MOST_SHARDS, NOWHERE, SESSION, Cache, CacheSettings
-from udfs.wire.arrays import Records
-from udfs.wire.kernel import kernel
 
 
 def new_cache(settings: CacheSettings, seed: int) -> Cache:
@@ -56,5 +56,4 @@ def room_of(sessions: Records, settings: CacheSettings) -> int:
 @kernel
 def has_room(cache: Cache) -> bool:
     """Is there memory for one more session in every shard?"""
-    found: bool = cache.fullest[0] < cache.room[0]
-    return found
+    return cache.fullest[0] < cache.room[0]

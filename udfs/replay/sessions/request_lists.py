@@ -6,12 +6,12 @@ incremental request lists is the difference between this fetch and the client's 
 
 from __future__ import annotations
 
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.int_map import ABSENT, place_of, put
 from udfs.replay.sessions.session_entries import FORGOTTEN, LISTED, NOWHERE, Memory, Partitions, is_altered, set_request
 from udfs.replay.sessions.session_fetches import is_incremental
-from udfs.wire.arrays import Record
 from udfs.wire.fetch_sizes import FORGOTTEN_BYTES, FetchSizes, beyond_least, name_bytes, tally
-from udfs.wire.kernel import kernel
 
 
 @kernel

@@ -9,24 +9,23 @@ and after an incremental one, for which it sets -1.
 
 from __future__ import annotations
 
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.session_entries import ANSWERED, CAPTURED, NOT_TOLD, RETURNED, WANTED, Memory, Partitions
 from udfs.replay.sessions.session_fetches import is_incremental, is_told
-from udfs.wire.arrays import Record
 from udfs.wire.fetch_sizes import FetchSizes, name_bytes, record_length_bytes, tally
-from udfs.wire.kernel import kernel
 
 
 @kernel
 def must_return(entry: Record, rows: Partitions, row: int) -> bool:
     """CachedPartition.maybeUpdateResponseData: does an incremental response have the partition?"""
-    found: bool = (
+    return (
         rows.records_bytes[row] > 0
         or entry.high_watermark != rows.high_watermark[row]
         or entry.log_start_offset != rows.log_start_offset[row]
         or rows.preferred_read_replica[row] >= 0
         or rows.error[row] != 0
     )
-    return found
 
 
 @kernel

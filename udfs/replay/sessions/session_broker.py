@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Records
 from udfs.replay.sessions.cache_room import new_cache, with_room
 from udfs.replay.sessions.session_cache import INITIAL_EPOCH, MOST_SHARDS, CacheSettings
 from udfs.replay.sessions.session_clients import Clients, new_clients
@@ -26,7 +27,6 @@ from udfs.replay.sessions.session_lanes import (
 from udfs.replay.sessions.session_order import MOMENT, OVERLAP_US, UNKNOWN_PHASE
 from udfs.replay.sessions.session_spans import Spans, new_spans, roomy_spans
 from udfs.replay.sessions.session_verdicts import CODE_COUNT, METRICS
-from udfs.wire.arrays import Ints, Records
 
 BUCKET_US = 10_000_000
 
@@ -93,8 +93,7 @@ def joined(one: Records, other: Records) -> Records:
     """One behind the other; as bytes, for numpy would copy records field by field."""
     if not len(one):
         return other
-    found: Records = np.concatenate([np.ascontiguousarray(of).view(np.uint8) for of in (one, other)]).view(other.dtype)
-    return found
+    return np.concatenate([np.ascontiguousarray(of).view(np.uint8) for of in (one, other)]).view(other.dtype)
 
 
 def make_room(now: BrokerReplay, more: int) -> None:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.errors import FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
-from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.kernels.kernel import kernel
 
 NOWHERE = -1
 MOST_SHARDS = 64
@@ -80,8 +80,7 @@ def next_epoch(epoch: int) -> int:
 @kernel
 def shard_base(cache: Cache, settings: CacheSettings, lane: int, shard: int) -> int:
     """The first slot of a shard."""
-    found: int = shard * (cache.sessions.shape[1] // settings.shards[lane])
-    return found
+    return shard * (cache.sessions.shape[1] // settings.shards[lane])
 
 
 @kernel
@@ -102,8 +101,7 @@ def random_id(cache: Cache, settings: CacheSettings, lane: int, shard: int) -> i
         mixed = (mixed ^ ((mixed >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
         drawn = least + (mixed & 0x7FFFFFFFFFFFFFFF) % ((shard + 1) * id_range - least)
         if slot_of(cache, settings, lane, drawn) == NOWHERE:
-            found: int = drawn
-            return found
+            return drawn
 
 
 @kernel
@@ -169,8 +167,7 @@ def next_shard(cache: Cache, settings: CacheSettings, lane: int) -> int:
     """The shard of the next full response, whether or not a session comes of it."""
     shard = cache.placed[lane] % settings.shards[lane]
     cache.placed[lane] += 1
-    found: int = shard
-    return found
+    return shard
 
 
 @kernel
@@ -179,8 +176,7 @@ def has_free_slot(cache: Cache, settings: CacheSettings, lane: int) -> bool:
     least = cache.live[lane, 0]
     for shard in range(1, settings.shards[lane]):
         least = min(least, cache.live[lane, shard])
-    found: bool = least < settings.slots[lane]
-    return found
+    return least < settings.slots[lane]
 
 
 @kernel
@@ -199,8 +195,7 @@ def open_session(
     cache.followers[lane] += privileged
     cache.hints[lane, owner] = slot
     touch(cache, settings, lane, slot, size, now_ms)
-    found: int = slot
-    return found
+    return slot
 
 
 @kernel

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.columns.arrays import Records
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.session_fetches import NO_TIME
 from udfs.replay.sessions.session_order import steps_counter
-from udfs.wire.arrays import Records
-from udfs.wire.kernel import kernel
 
 CAPTURED_SUMS = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
 """Those that lanes have as well."""

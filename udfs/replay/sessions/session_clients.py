@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.sessions.session_cache import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from udfs.replay.sessions.session_fetches import (
@@ -27,8 +29,6 @@ from udfs.replay.sessions.session_fetches import (
     WITHOUT_SESSION,
     WRONG_EPOCH,
 )
-from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.kernel import kernel
 
 CLIENT = np.dtype(
     [
@@ -78,8 +78,7 @@ def new_client(clients: Clients) -> int:
     client = clients.state[owner]
     client.id, client.epoch, client.is_certain, client.is_lost = NO_SESSION, INITIAL_EPOCH, 0, 0
     client.answered_us = NO_TIME
-    found: int = owner
-    return found
+    return owner
 
 
 @kernel

@@ -6,6 +6,8 @@ response_lists): it is found here, once for all lanes.
 
 from __future__ import annotations
 
+from udfs.columns.arrays import Record, Records
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.request_lists import list_changes, list_partition
 from udfs.replay.sessions.response_lists import answer
 from udfs.replay.sessions.session_entries import (
@@ -24,9 +26,7 @@ from udfs.replay.sessions.session_entries import (
 )
 from udfs.replay.sessions.session_fetches import is_incremental
 from udfs.replay.sessions.wanted_entries import drop_forgotten, take_order, take_wanted
-from udfs.wire.arrays import Record, Records
 from udfs.wire.fetch_sizes import FetchSizes, tallied
-from udfs.wire.kernel import kernel
 
 
 @kernel

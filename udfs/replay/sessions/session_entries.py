@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.int_map import IntMap, new_map, roomy
-from udfs.wire.arrays import Ints, Record, Records
 from udfs.wire.fetch_sizes import TALLY
-from udfs.wire.kernel import kernel
 from udfs.wire.partition_hash import partition_hash
 
 NOWHERE = -1
@@ -122,8 +122,7 @@ def slot_for(memory: Memory, client: Record, topic: int, partition: int) -> int:
         if entry.topic == topic and entry.partition == partition:
             break
         slot = (slot + 1) & mask
-    found: int = base + slot
-    return found
+    return base + slot
 
 
 @kernel
@@ -162,9 +161,8 @@ def set_request(entry: Record, rows: Partitions, row: int) -> None:
 @kernel
 def is_altered(entry: Record, rows: Partitions, row: int) -> bool:
     """The client says something else than before."""
-    found: bool = (
+    return (
         entry.fetch_offset != rows.fetch_offset[row]
         or entry.partition_max_bytes != rows.partition_max_bytes[row]
         or entry.current_leader_epoch != rows.current_leader_epoch[row]
     )
-    return found

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import SESSION_ERRORS
+from udfs.columns.arrays import Records, edges, read_only
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.key_numbers import key_numbers
 from udfs.replay.sessions.session_entries import NOT_TOLD, NOWHERE, Partitions
 from udfs.replay.sessions.session_fetches import FETCH, NO_TIME, UNTOLD_EPOCH
-from udfs.wire.arrays import Records, edges, read_only
 
 OF_FETCH = -1  # position of a row that is a fetch
 NAME_PARTS = (SESSION_EVENTS.client_id, SESSION_EVENTS.client_address)

@@ -7,9 +7,9 @@ where age counts at the time of the comparison.
 
 from __future__ import annotations
 
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.session_cache import KIP_TEXT, NOWHERE, Cache, CacheSettings, shard_base
-from udfs.wire.arrays import Record
-from udfs.wire.kernel import kernel
 
 
 @kernel

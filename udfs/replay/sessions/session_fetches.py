@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.wire.fetch import SESSION_ERRORS
-from udfs.wire.arrays import Record
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
 from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
-from udfs.wire.kernel import kernel
 
 NO_SESSION = 0
 NO_TIME = -1

@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.time_units import US_PER_MS
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.cache_room import has_room
 from udfs.replay.sessions.session_cache import (
     GREATEST_ID,
@@ -36,9 +39,6 @@ from udfs.replay.sessions.session_fetches import (
 )
 from udfs.replay.sessions.session_order import OVERLAP_US, UNKNOWN_PHASE, issued_shard, steps_counter
 from udfs.replay.sessions.session_verdicts import AGREED, CODES, METRICS, Metric, Reason
-from udfs.time_units import US_PER_MS
-from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.kernel import kernel
 
 CLOCK_MS = 2
 """How far the packets' times may be from the broker's clock."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.session_cache import (
     NOWHERE,
     CacheSettings,
@@ -16,8 +18,6 @@ from udfs.replay.sessions.session_cache import (
 from udfs.replay.sessions.session_eviction import victim
 from udfs.replay.sessions.session_fetches import NO_SESSION, uses_topic_ids
 from udfs.replay.sessions.session_lanes import Lanes
-from udfs.wire.arrays import Record
-from udfs.wire.kernel import kernel
 
 
 @kernel
@@ -53,8 +53,7 @@ def create(lanes: Lanes, settings: CacheSettings, lane: int, fetch: Record, now_
         now_ms,
     )  # fmt: skip
     lanes.occupied[lane, shard] = max(lanes.occupied[lane, shard], cache.live[lane, shard])
-    found: int = session_id
-    return found
+    return session_id
 
 
 @kernel

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.cache_room import new_cache
 from udfs.replay.sessions.session_cache import GREATEST_ID, MOST_SHARDS, Cache, CacheSettings
 from udfs.replay.sessions.session_fetches import NO_TIME, WITHOUT_SESSION
-from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.kernel import kernel
 
 FULL, INCREMENTAL, SESSIONLESS = range(3)
 EVICTIONS_AT_ONCE = 4096

@@ -9,6 +9,9 @@ has an error for it as well, and left out where it has none.
 from __future__ import annotations
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from udfs.columns.arrays import Record, Records
+from udfs.columns.time_units import US_PER_MS
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.cache_room import has_room
 from udfs.replay.sessions.session_cache import (
     FINAL_EPOCH,
@@ -34,9 +37,6 @@ from udfs.replay.sessions.session_fetches import (
 )
 from udfs.replay.sessions.session_grants import admit, create
 from udfs.replay.sessions.session_lanes import FULL, INCREMENTAL, SESSIONLESS, Lanes, note_request, note_response
-from udfs.time_units import US_PER_MS
-from udfs.wire.arrays import Record, Records
-from udfs.wire.kernel import kernel
 
 
 @kernel
@@ -97,8 +97,7 @@ def refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
         return FETCH_SESSION_ID_NOT_FOUND
     if fetch.act == WRONG_EPOCH:
         return INVALID_FETCH_SESSION_EPOCH
-    found: int = session_error(lanes.cache.sessions[lane, slot], client.epoch, uses_topic_ids(fetch))
-    return found
+    return session_error(lanes.cache.sessions[lane, slot], client.epoch, uses_topic_ids(fetch))
 
 
 @kernel

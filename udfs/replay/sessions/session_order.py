@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.session_cache import INITIAL_EPOCH, NOWHERE, shard_of
 from udfs.replay.sessions.session_fetches import NO_TIME, UNTOLD_EPOCH
-from udfs.wire.arrays import Ints, Record, Records
-from udfs.wire.kernel import kernel
 
 OVERLAP_US = 100_000
 """Most time between the packets of two responses that may have been built in the other order.
@@ -67,17 +67,13 @@ def of_whole_requests(moments: Records, fetches: Records) -> Records:
 def in_order(moments: Records, fetches: Records) -> Records:
     """Moments in the order of their times, those of one time in that of their fetches' numbers."""
     order = np.lexsort((moments["is_response"], fetches["number"][moments["fetch"]], moments["us"]))
-    sorted_moments: Records = moments.take(order)
-    return sorted_moments
+    return moments.take(order)
 
 
 @kernel
 def steps_counter(fetch: Record, moment: Record) -> bool:
     """Is this the response to a full fetch that a broker placed?"""
-    found: bool = (
-        moment.is_response == 1 and fetch.epoch == INITIAL_EPOCH and fetch.error == 0 and fetch.is_throttled == 0
-    )
-    return found
+    return moment.is_response == 1 and fetch.epoch == INITIAL_EPOCH and fetch.error == 0 and fetch.is_throttled == 0
 
 
 @kernel

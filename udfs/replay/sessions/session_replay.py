@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.tables.table import Table
-from udfs.arrow import gathered_batches
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrow_columns import gathered_batches
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.rows_by_key import by_key, whole_fetches
 from udfs.replay.sessions.cache_room import empty
@@ -44,7 +45,6 @@ from udfs.replay.sessions.session_order import (
 )
 from udfs.replay.sessions.session_report import broker_rows
 from udfs.replay.sessions.session_spans import close_all, follow_spans
-from udfs.wire.arrays import Ints, Records
 from udfs.wire.fetch_sizes import fetch_sizes
 
 PHASE_WITHIN_US = (10_000_000, 60_000_000)

@@ -12,7 +12,9 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.table import Table
 from schemas.tables.values import CONSUMER, FOLLOWER
-from udfs.arrow import quotients, repeated
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import quotients, repeated
+from udfs.columns.time_units import US_PER_MS, US_PER_S
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.fidelity_rows import NO_REASON, Compared, compared, fidelity_rows
 from udfs.replay.key_numbers import client_of
@@ -21,8 +23,6 @@ from udfs.replay.sessions.session_captured import CAPTURED_SUMS
 from udfs.replay.sessions.session_lanes import SUMS, SessionLanes
 from udfs.replay.sessions.session_spans import slots_range
 from udfs.replay.sessions.session_verdicts import AGREED, AGREEING, CODES, UNKNOWN, Metric
-from udfs.time_units import US_PER_MS, US_PER_S
-from udfs.wire.arrays import Ints
 
 ALGORITHM = "session_cache"
 READERS = (CONSUMER, FOLLOWER)

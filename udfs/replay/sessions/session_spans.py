@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.replay.sessions.session_cache import shard_of
 from udfs.replay.sessions.session_fetches import NO_TIME
 from udfs.replay.sessions.session_order import OVERLAP_US, UNKNOWN_PHASE, steps_counter
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints, Records
-from udfs.wire.kernel import kernel
 
 SPAN = np.dtype(
     [(name, np.int64) for name in ("shard", "opened_us", "served_us", "gone_us")],
@@ -130,5 +130,4 @@ def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, i
 
 def _alive(opened: Ints, ended: Ints, at: Ints, before_us: int = 0) -> Ints:
     """How many have been opened by these times, and not ended so long before them."""
-    alive: Ints = np.searchsorted(opened, at, "right") - np.searchsorted(ended, at - before_us, "left")
-    return alive
+    return np.searchsorted(opened, at, "right") - np.searchsorted(ended, at - before_us, "left")

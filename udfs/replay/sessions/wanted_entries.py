@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
 from udfs.replay.sessions.session_entries import (
     NOT_TOLD,
     NOWHERE,
@@ -12,8 +14,6 @@ from udfs.replay.sessions.session_entries import (
     set_request,
     slot_for,
 )
-from udfs.wire.arrays import Record
-from udfs.wire.kernel import kernel
 
 
 @kernel

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from udfs.columns.arrays import Singles
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
 from udfs.replay.splits.compression_estimate import (
     DAMPED,
     SPLIT_AT_BATCH_SIZE,
@@ -62,9 +65,6 @@ from udfs.replay.splits.sender_events import (
 )  # fmt: skip
 from udfs.replay.splits.split_outcomes import MICRO, Sums, Timeline, end_span, note_span, recovered
 from udfs.replay.splits.splitting import split
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Singles
-from udfs.wire.kernel import kernel
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Bools, Ints, Singles
+from udfs.columns.time_units import NEVER
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.close_states import UNTOLD, Closes, Splits
 from udfs.replay.splits.compression_estimate import INITIAL_RATIO
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
 from udfs.replay.splits.split_fidelity import EARLY, LINGERED, NOT_CUT, Made
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Bools, Ints, Singles
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
@@ -96,8 +96,7 @@ def ratios(size: Ints, uncompressed: Ints) -> Singles:
 def last_records(sent: Sent) -> Ints:
     """int64[rows], the last record of each sending; any where it is not known which those are."""
     batch = np.maximum(sent.batch_of, 0)
-    found: Ints = np.minimum(sent.begin[batch] + sent.offset + sent.rows.records, sent.begin[batch + 1]) - 1
-    return found
+    return np.minimum(sent.begin[batch] + sent.offset + sent.rows.records, sent.begin[batch + 1]) - 1
 
 
 def closed_after(sent: Sent) -> Ints:
@@ -133,8 +132,7 @@ def splits_before(sent: Sent, refused: Ints) -> Ints:
 
 def is_part(sent: Sent) -> Bools:
     """Which sendings a split made: parts of a batch, or all of one that batch.size has room for."""
-    found: Bools = split_of(sent) != NONE
-    return found
+    return split_of(sent) != NONE
 
 
 def split_of(sent: Sent) -> Ints:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Ints
+from udfs.columns.time_units import NEVER
 from udfs.replay.splits.captured_closes import is_part
 from udfs.replay.splits.close_order import Times
 from udfs.replay.splits.producer_log import Batches, Log
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints
 
 
 def timed_log(sent: Sent, times: Times) -> Log:

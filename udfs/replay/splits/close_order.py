@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.time_units import NEVER
 from udfs.replay.splits.captured_closes import Captured, first_part
 from udfs.replay.splits.close_states import MS
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Bools, Ints
 
 APART = 1 << 40
 """Ranks of different topics and codecs are so far apart."""

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Singles
+from udfs.kernels.kernel import kernel
 from udfs.replay.splits.compression_estimate import Producers, after_split, updated
 from udfs.replay.splits.resent import NONE
-from udfs.wire.arrays import Ints, Singles
-from udfs.wire.kernel import kernel
 
 MS = 1000  # us
 UNTOLD, LOST = -1.0, -2.0

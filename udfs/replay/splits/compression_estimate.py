@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.wire.arrays import Ints, Singles
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints, Singles
+from udfs.kernels.kernel import kernel
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 MAX_RECORD_OVERHEAD = 21

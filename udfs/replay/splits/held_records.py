@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
+from udfs.columns.arrays import Bytes, Ints, read_only
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.compression_estimate import MAX_RECORD_OVERHEAD
 from udfs.replay.splits.producer_log import Log
 from udfs.replay.splits.sender_events import MODELLED
-from udfs.wire.arrays import Bytes, Ints, read_only
 from udfs.wire.compressed_sizes import compressed_size, encode_records
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 from udfs.wire.records import Budget

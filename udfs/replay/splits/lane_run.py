@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from udfs.columns.arrays import Ints, Singles, all_read_only, read_only
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
 from udfs.replay.splits.accumulator import append, handle, is_queued, probe, room, seal
 from udfs.replay.splits.compression_estimate import Producers
 from udfs.replay.splits.producer_log import Batches, Log, Sizes, Topics, codec_of
@@ -32,9 +35,6 @@ from udfs.replay.splits.sender_events import (
     push,
 )  # fmt: skip
 from udfs.replay.splits.split_outcomes import Sums, Timeline
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints, Singles, all_read_only, read_only
-from udfs.wire.kernel import kernel
 
 Measure = Callable[[int, int, int], int]
 """Bytes of a batch of the records [first, end) of the log in a codec; MODELLED where the records are not held."""

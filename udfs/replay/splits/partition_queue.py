@@ -8,6 +8,7 @@ filled further though it has lingered.
 
 from __future__ import annotations
 
+from udfs.kernels.kernel import kernel
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sender_events import (
     CLOSED,
@@ -26,7 +27,6 @@ from udfs.replay.splits.sender_events import (
     Working,
     push,
 )
-from udfs.wire.kernel import kernel
 
 NO_PART, TO_SEND, IN_FLIGHT = range(3)
 """Of O_PART: what has become of the part that left the queue last; NO_PART once it is answered."""

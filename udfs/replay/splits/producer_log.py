@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from udfs.columns.arrays import Bools, Floats, Ints
+from udfs.kernels.kernel import kernel
 from udfs.replay.splits.compression_estimate import AS_CAPTURED, Producers, record_bytes
-from udfs.wire.arrays import Bools, Floats, Ints
-from udfs.wire.kernel import kernel
 
 
 class Log(NamedTuple):

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.arrow import lists
+from udfs.columns.arrays import Floats, Ints
+from udfs.columns.arrow_columns import lists
 from udfs.replay.splits.producer_log import Sizes
-from udfs.wire.arrays import Floats, Ints
 from udfs.wire.compressed_sizes import CODEC_NAMES, COMPRESSING, PARTS, part_ends
 
 CODECS = len(CODEC_NAMES)
@@ -112,8 +112,7 @@ def share_of(inside: Ints, codec: Ints, topic: Ints, total: Floats, fit: Fit, ot
     expected = fit.fixed[topic, codec] + fit.slope[topic, codec] * total
     asked = fit.fixed[topic, other] + fit.slope[topic, other] * total
     by_fit = np.minimum(inside / np.maximum(expected, 1) * asked, 1.05 * total + 64)
-    found: Floats = np.where(codec == other, inside, np.where(codec == 0, asked, by_fit))
-    return found
+    return np.where(codec == other, inside, np.where(codec == 0, asked, by_fit))
 
 
 def uneven(even: Floats, compressed: Floats) -> Floats:
@@ -128,5 +127,4 @@ def uneven(even: Floats, compressed: Floats) -> Floats:
     steps = np.where(in_part > 0, steps, 0)
     sums = steps.sum(axis=1, keepdims=True)
     shares = np.where(sums > 0, steps / np.maximum(sums, 1e-9), in_part)
-    found: Floats = shares[:, of] * (even / np.maximum(in_part, 1e-12)[of])
-    return found
+    return shares[:, of] * (even / np.maximum(in_part, 1e-12)[of])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
+from udfs.columns.time_units import NEVER
 
 MAX_IN_FLIGHT = 5
 """max.in.flight.requests.per.connection by default, and at most with idempotence."""

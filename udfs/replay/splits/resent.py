@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from udfs.wire.arrays import Ints
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
 
 NONE = -1
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Singles
+from udfs.kernels.kernel import kernel
 from udfs.replay.splits.split_outcomes import SPAN_COLUMNS
-from udfs.wire.arrays import Ints, Singles
-from udfs.wire.kernel import kernel
 
 LINGERED, CLOSED, ANSWERED, RETRIED, TAKEN = range(5)
 """Kinds of events; ANSWERED: a batch comes back to be split, TAKEN: a part of one does not."""

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.arrow import lists
+from udfs.columns.arrays import Bools, Ints, edges, read_only
+from udfs.columns.arrow_columns import lists
+from udfs.columns.time_units import NEVER
 from udfs.replay.fetch.log_reads import numbers_of
 from udfs.replay.splits.producer_log import Log, Sizes, Topics
 from udfs.replay.splits.recompression import costs
 from udfs.replay.splits.request_order import before_requests
 from udfs.replay.splits.resent import NONE, Rows, append_order, mark_resent
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Bools, Ints, edges, read_only
 from udfs.wire.compressed_sizes import CODEC_NAMES
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -57,8 +57,7 @@ def numbered(texts: pa.Array[Any], index: dict[str, int]) -> Ints:
     """A number for each text; new ones are added to `index`."""
     keys: Any = texts.dictionary_encode()
     numbers = np.array([index.setdefault(key, len(index)) for key in keys.dictionary.to_pylist()], np.int64)
-    found: Ints = numbers[keys.indices.to_numpy()] if len(numbers) else np.zeros(0, np.int64)
-    return found
+    return numbers[keys.indices.to_numpy()] if len(numbers) else np.zeros(0, np.int64)
 
 
 def unique_numbers(*columns: Ints) -> tuple[Ints, Ints]:
@@ -95,8 +94,7 @@ def were_sent(streams: Ints, stream: Ints, rows: Rows, expected: Sequences) -> B
     ends = np.zeros(len(keys), np.int64)
     np.maximum.at(ends, stream, rows.sequence + rows.records)
     expected.update(zip(keys, np.maximum(known, ends).tolist(), strict=True))
-    found: Bools = (rows.sequence >= 0) & (rows.sequence < known[stream])
-    return found
+    return (rows.sequence >= 0) & (rows.sequence < known[stream])
 
 
 def read_sent(batch: pa.RecordBatch, index: dict[str, int], expected: Sequences) -> Sent:

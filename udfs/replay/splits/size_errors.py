@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Floats, Ints
 from udfs.replay.splits.lane_run import Measure
 from udfs.replay.splits.producer_log import Sizes
 from udfs.replay.splits.resent import NONE
 from udfs.replay.splits.sent_batches import Sent
-from udfs.wire.arrays import Floats, Ints
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 RECUT = "recut_bytes_recompressed", "recut_bytes_fitted"
@@ -35,8 +35,7 @@ class Sized(NamedTuple):
     @property
     def error(self) -> Floats:
         """How far each size is off, of what was captured."""
-        found: Floats = np.abs(self.replayed - self.captured) / np.maximum(self.captured, 1)
-        return found
+        return np.abs(self.replayed - self.captured) / np.maximum(self.captured, 1)
 
 
 class Spans(NamedTuple):

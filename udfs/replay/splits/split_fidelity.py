@@ -19,6 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, Singles, all_read_only, read_only
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
 from udfs.replay.splits.close_states import (
     LOST,
     MOST_STATES,
@@ -45,9 +48,6 @@ from udfs.replay.splits.compression_estimate import (
     upper_bound,
 )
 from udfs.replay.splits.resent import NONE
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Ints, Singles, all_read_only, read_only
-from udfs.wire.kernel import kernel
 
 
 class Reason(StrEnum):

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Floats, Ints
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Floats, Ints
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
 
 SPAN = 32
 SPAN_COLUMNS = 7

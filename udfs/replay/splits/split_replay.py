@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.arrow import concatenated
+from udfs.columns.arrays import Ints, Singles
+from udfs.columns.arrow_columns import concatenated
 from udfs.facts.arrow_tables import pack
 from udfs.replay.rows_by_key import by_key
 from udfs.replay.splits.captured_closes import groups_of
@@ -28,7 +29,6 @@ from udfs.replay.splits.split_verdicts import NearLimit, judge_sent, near_limit
 from udfs.replay.splits.told_batch_size import told_batch_size
 from udfs.replay.splits.told_limits import AnswersSeen
 from udfs.replay.splits.topic_limits import TopicLimits
-from udfs.wire.arrays import Ints, Singles
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 CLIENT = (SENT.client_id, SENT.client_address)

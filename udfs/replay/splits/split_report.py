@@ -13,15 +13,15 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Table
 from schemas.tables.values import PRODUCER
-from udfs.arrow import array_of, quotients, repeated
+from udfs.columns.arrays import Floats, Ints
+from udfs.columns.arrow_columns import array_of, quotients, repeated
+from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
 from udfs.replay.splits.compression_estimate import BY_CLIENT, DAMPED
 from udfs.replay.splits.size_errors import RECUT, STATED_ERRORS, Sized
 from udfs.replay.splits.split_fidelity import AGREED, CODES, UNKNOWN, Reason
 from udfs.replay.splits.split_outcomes import MICRO, SPAN_COLUMNS, Sums
 from udfs.replay.splits.split_verdicts import SPLITS, SPLITS_REPLAYED, replayed_verdicts
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Floats, Ints
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Ints
 from udfs.replay.splits.captured_closes import Group, groups_of
 from udfs.replay.splits.close_order import Order, no_order
 from udfs.replay.splits.compression_estimate import Producers
 from udfs.replay.splits.resent import NONE, Rows
 from udfs.replay.splits.sent_batches import Sent
 from udfs.replay.splits.split_fidelity import AGREED, CODES, Reason, in_one_order, judge
-from udfs.wire.arrays import Ints
 
 BATCHES, IN_ONE_ORDER, SPLITS, SPLITS_REPLAYED = "batches", "batches_in_one_order", "splits", "splits_replayed"
 

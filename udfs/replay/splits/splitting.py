@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from udfs.columns.arrays import Singles
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
 from udfs.replay.splits.compression_estimate import (
     KIP_TEXT,
     Producers,
@@ -28,9 +31,6 @@ from udfs.replay.splits.sender_events import (
     push,
 )
 from udfs.replay.splits.split_outcomes import Sums
-from udfs.time_units import NEVER
-from udfs.wire.arrays import Singles
-from udfs.wire.kernel import kernel
 
 
 @kernel

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from udfs.columns.arrays import Ints, all_read_only, read_only
+from udfs.kernels.kernel import kernel
 from udfs.replay.splits.captured_closes import Group
 from udfs.replay.splits.close_states import MOST_AHEAD, MS, Closes, Splits
 from udfs.replay.splits.compression_estimate import (
@@ -24,8 +26,6 @@ from udfs.replay.splits.compression_estimate import (
 from udfs.replay.splits.roundest import UNBOUNDED, roundest
 from udfs.replay.splits.sent_batches import Sent
 from udfs.replay.splits.split_fidelity import CODES, EARLY, Made, Reason, bytes_of_next, judge
-from udfs.wire.arrays import Ints, all_read_only, read_only
-from udfs.wire.kernel import kernel
 
 MOST_OUTSIDE = 0.01
 """Of the batches, those that Kafka's default may leave unexplained beside the best value."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Ints
 from udfs.replay.splits.roundest import UNBOUNDED, roundest
 from udfs.replay.splits.sent_batches import Sent
-from udfs.wire.arrays import Ints
 
 _NO_ERROR = 0
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
 
 NOT_SAID = -1
 

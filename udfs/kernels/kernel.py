@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import types
 
-from udfs.wire.kernel_files import KernelCache
+from udfs.kernels.kernel_files import KernelCache
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _njit: Any = numba.njit  # its type hints leave out _nrt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.wire.arrays import Ints
+from udfs.columns.arrays import Ints
 
 
 def behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
@@ -16,5 +16,4 @@ def behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     width = len(ranks) + 1
     known = keys * width + np.searchsorted(ranks, times, side="right")
     asked = key * width + np.searchsorted(ranks, time, side="right")
-    found: Ints = np.searchsorted(known, asked, side="right")
-    return found
+    return np.searchsorted(known, asked, side="right")

@@ -24,7 +24,7 @@ if __name__ == "__main__":
 
     from pyspark.daemon import manager
 
-    from udfs.warm_up import load
+    from udfs.kernels.warm_up import load
 
     load()
     # After each task a worker collects garbage, among all that has been loaded: a tenth of a second, unless it is set

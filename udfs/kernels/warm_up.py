@@ -5,7 +5,7 @@ take a minute of CPU time. That is done here once, before Spark's workers start,
 kernel. What one algorithm alone needs is a part of its own, compiled when the algorithm is asked for. The readers of
 messages are not numba's: a worker makes the reader of a version when it first meets one, in a fraction of a second.
 
-    python -m udfs.warm_up PART...
+    python -m udfs.kernels.warm_up PART...
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ from udfs.capture.packets import read_packets
 from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
+from udfs.columns.arrays import Ints, read_only
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.facts.build import Carried, tables_of
 from udfs.facts.held_session import new_session, resized
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
-from udfs.kernel_cache import compiled
-from udfs.one_at_a_time import one_at_a_time
+from udfs.kernels.compiled_parts import compiled
+from udfs.kernels.one_at_a_time import one_at_a_time
 from udfs.replay.fetch.client_pace import as_captured_clients
 from udfs.replay.fetch.fetch_lanes import FetchLanes
 from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
@@ -74,7 +75,6 @@ from udfs.replay.splits.compression_estimate import BY_CLIENT, TODAY, Producers,
 from udfs.replay.splits.split_replay import SplitLanes, replay_splits
 from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 from udfs.replay.splits.topic_limits import TopicLimits
-from udfs.wire.arrays import Ints, read_only
 from udfs.wire.compressed_sizes import encode_records
 from udfs.wire.message_sets import walk_messages
 from udfs.wire.records import sizes_of

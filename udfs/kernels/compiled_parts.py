@@ -1,4 +1,4 @@
-"""What of the kernels' machine code is in the cache (`udfs.warm_up` puts it there). Imports neither numba nor numpy."""
+"""Which parts of the machine code of kernels are in the cache. Imports neither numba nor numpy."""
 
 from __future__ import annotations
 

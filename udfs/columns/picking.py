@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from udfs.wire.arrays import Ints, Records, read_only
-from udfs.wire.kernel import kernel
-from udfs.wire.prefetch import ask_for
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.kernels.kernel import kernel
+from udfs.kernels.prefetch import ask_for
 
 ROWS_AT_ONCE = 64
 
@@ -54,5 +54,4 @@ def position_among(parents: Ints) -> Ints:
     """Place of each row among the neighbours that have its parent, from 0."""
     index = np.arange(len(parents))
     begins = np.append(True, parents[1:] != parents[:-1])[: len(parents)]
-    positions: Ints = index - np.maximum.accumulate(np.where(begins, index, 0))
-    return positions
+    return index - np.maximum.accumulate(np.where(begins, index, 0))

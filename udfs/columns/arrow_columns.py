@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from udfs.wire.arrays import Bools, Bytes, Ints
+from udfs.columns.arrays import Bools, Bytes, Ints
 
 compute: Any = pyarrow.compute
 
@@ -22,8 +22,7 @@ def array_of(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.
     """The values as an Arrow array, null where not `known`."""
     if known is None or values.dtype == np.bool_:  # of which Arrow has a bit each
         make: Any = pa.array
-        found: pa.Array[Any] = make(values, mask=None if known is None else ~known)
-        return found
+        return make(values, mask=None if known is None else ~known)
     return array_over(pa.from_numpy_dtype(values.dtype), len(values), values, known=known)
 
 
@@ -91,8 +90,7 @@ def lists(column: Any) -> tuple[Ints, Ints]:
 
 def flags(column: pa.Array[Any]) -> Bools:
     """A boolean column without nulls as bool[n]."""
-    found: Bools = column.to_numpy(zero_copy_only=False)
-    return found
+    return column.to_numpy(zero_copy_only=False)
 
 
 def valid(column: pa.Array[Any]) -> Bools:

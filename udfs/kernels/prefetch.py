@@ -9,8 +9,8 @@ from llvmlite import ir
 from numba.core import cgutils, config, types
 from numba.extending import intrinsic
 
-from udfs.wire.arrays import Cells
-from udfs.wire.kernel import kernel
+from udfs.columns.arrays import Cells
+from udfs.kernels.kernel import kernel
 
 LINE_BYTES = 64
 """Of the processor's cache: memory comes by so many bytes. Where lines are longer, some are asked for twice."""

@@ -1,0 +1,1 @@
+"""Columns of numbers, texts and lists: numpy arrays and Arrow arrays, and what every room does with them."""
