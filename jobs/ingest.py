@@ -36,6 +36,7 @@ from jobs.session.kernels import ready_session, start_workers
 from jobs.terminal.progress import stage
 from jobs.terminal.summary import captured_summary
 from jobs.version import decoder
+from schemas.tables import algorithms
 from schemas.tables.silver import (
     CAPTURE_QUALITY,
     CAPTURES,
@@ -51,7 +52,6 @@ from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.asked_records import sufficient
 from udfs.facts.known_names import Names
-from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 
 SOURCE = "source"
 PACKETS, LOGS = "packets", "logs"
@@ -178,7 +178,7 @@ def repeated_by_file(rows: DataFrame) -> dict[int, int]:
 
 def main(run: Run) -> None:
     """Run the job: read the captures, write the silver tables, print what was read and lost."""
-    walks_records = [] if run.records is None else [BATCH_SPLIT]
+    walks_records = [] if run.records is None else [algorithms.BATCH_SPLIT]
     spark = ready_session(run, walks_records)
     capture_id = ingest(spark, run)
     sys.stdout.write(captured_summary(run.lake, capture_id, look_up_captured(spark, run.lake, capture_id)))

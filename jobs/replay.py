@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -22,7 +22,7 @@ from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
-from jobs.replays.one_shuffle import batches_by_rows
+from jobs.replays.one_shuffle import batches_by_rows, packed_in_order, shards_of
 from jobs.run import Run
 from jobs.session.kernels import ready_session
 from jobs.terminal.progress import stage
@@ -82,11 +82,6 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     return Replayed(run_name, done, refused, to.watch.counts())
 
 
-def batches_of(source: Source, algorithm: Algorithm) -> AbstractContextManager[None]:
-    """How Spark cuts the batches for an algorithm's workers while the block runs."""
-    return batches_by_rows(source.spark) if algorithm.is_narrow(source) else nullcontext()
-
-
 def write_replays(source: Source, to: Target) -> dict[str, str]:
     """Make the replays that are asked for, one after the other, and write their tables; why the others are refused, by
     name. Raises LakeError, and CaptureError where all are.
@@ -96,9 +91,12 @@ def write_replays(source: Source, to: Target) -> dict[str, str]:
     with ExitStack() as until_written:
         for algorithm in asked(source.run.scenario):
             try:
-                of = replace(source, before=packed)
-                with stage(f"replay {algorithm.name}", spark), batches_of(of, algorithm):
-                    rows = algorithm.replayed(of).persist()
+                with stage(f"replay {algorithm.name}", spark), ExitStack() as settings:
+                    prepared = algorithm.prepare(replace(source, before=packed))
+                    if prepared.is_narrow:
+                        settings.enter_context(batches_by_rows(spark))
+                    shards = prepared.shards or shards_of(spark)
+                    rows = packed_in_order(prepared.events, shards, prepared.order, prepared.replay).persist()
                     until_written.callback(rows.unpersist)
                     write_packed(spark, rows, algorithm.tables, to)
                     packed[algorithm.name] = rows

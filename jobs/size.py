@@ -16,8 +16,9 @@ from jobs.lake.delta_tables import rows_here, rows_of, table_path
 from jobs.lake.finished_runs import RunRows, run_id, run_rows
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
-from jobs.replays.limit_answers import answer_lines
-from jobs.replays.partition_limits import PARTITION_LIMITS, limit_lanes, replayed, seed_of
+from jobs.replays.one_shuffle import packed_in_order
+from jobs.replays.partition_limits.answers import answer_lines
+from jobs.replays.partition_limits.job import PARTITION_LIMITS, limit_lanes, prepared, seed_of
 from jobs.run import Run
 from jobs.scenarios.cluster import Cluster
 from jobs.scenarios.cluster_file import read_cluster
@@ -28,8 +29,8 @@ from jobs.version import replayer
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError
-from udfs.replay.limits.asked_changes import Defaults
-from udfs.replay.limits.described_cluster import SizedTopics, described_events
+from udfs.replay.partition_limits.asked_changes import Defaults
+from udfs.replay.partition_limits.described_cluster import SizedTopics, described_events
 
 ALGORITHM = PARTITION_LIMITS.name
 
@@ -50,7 +51,8 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
     to = Target(run.lake, run_name, Watch())
     events = rows_here(spark, events_of(cluster, seed_of(cluster_id)))
     with stage("size", spark):
-        rows = replayed(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name).persist()
+        work = prepared(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name)
+        rows = packed_in_order(work.events, 1, work.order, work.replay).persist()
         write_packed(spark, rows, PARTITION_LIMITS.tables, to)
     rows.unpersist()
     to.write_here(spark, run_rows(run, RunRows(run_name, cluster_id, replayer(cluster_id)), [PARTITION_LIMITS]), RUNS)

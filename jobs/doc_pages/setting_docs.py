@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jobs.doc_pages.markdown import table_row
 from jobs.replays.algorithms import ALGORITHMS
-from jobs.replays.limit_schedule import NONE
+from jobs.scenarios.limit_schedule import NONE
 from jobs.scenarios.settings import Setting, settings
 
 PAGE = Path("docs/settings.md")

@@ -17,15 +17,15 @@ from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import has_table, rows_of
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm
-from jobs.replays.split_answers import BATCH_SIZE, MESSAGE_MAX_BYTES
+from jobs.replays.batch_split.answers import BATCH_SIZE, MESSAGE_MAX_BYTES
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario
 from jobs.version import VERSION
+from schemas.tables.algorithms import BATCH_SPLIT
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
 
 TOLD_BY_BATCHES = {
     BATCH_SIZE: f"in {BATCH_SPLIT} inferred from each producer's batches, elsewhere Kafka's default",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobs.replays.algorithm import Algorithm
-from jobs.replays.batch_split import BATCH_SPLITS
-from jobs.replays.consumer_memory import CONSUMER_MEMORY_REPLAY
-from jobs.replays.fetch_limits import FETCH_LIMITS
-from jobs.replays.partition_limits import PARTITION_LIMITS
-from jobs.replays.session_cache import SESSION_CACHE_REPLAY
+from jobs.replays.batch_split.job import BATCH_SPLIT
+from jobs.replays.consumer_memory.job import CONSUMER_MEMORY
+from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
+from jobs.replays.partition_limits.job import PARTITION_LIMITS
+from jobs.replays.session_cache.job import SESSION_CACHE
 from jobs.scenarios.scenario import Scenario
 
 ALGORITHMS: Mapping[str, Algorithm] = {
     algorithm.name: algorithm
-    for algorithm in (FETCH_LIMITS, CONSUMER_MEMORY_REPLAY, SESSION_CACHE_REPLAY, BATCH_SPLITS, PARTITION_LIMITS)
+    for algorithm in (FETCH_MAX_BYTES, CONSUMER_MEMORY, SESSION_CACHE, BATCH_SPLIT, PARTITION_LIMITS)
 }
 """By name, in the order in which they run and are shown."""
 

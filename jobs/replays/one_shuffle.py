@@ -48,6 +48,8 @@ def shard(shards: int, *keys: str | Column) -> Column:
 
 
 def packed_in_order(rows: DataFrame, shards: int, order: Sequence[str], replay: InOrder) -> DataFrame:
-    """Rows of PACKED that `replay` makes of rows with the column SHARD, which come to it in this order without it."""
-    in_order = rows.repartitionById(shards, SHARD).sortWithinPartitions(*order).drop(SHARD)
-    return in_order.mapInArrow(replay, PACKED_COLUMNS)
+    """Rows of PACKED that `replay` makes of rows with the column SHARD, which come to it in this order without it;
+    in any where no order is given."""
+    dealt = rows.repartitionById(shards, SHARD)
+    in_order = dealt.sortWithinPartitions(*order) if order else dealt
+    return in_order.drop(SHARD).mapInArrow(replay, PACKED_COLUMNS)

@@ -7,31 +7,27 @@ from dataclasses import dataclass
 
 from pyspark.sql import Row
 
-from jobs.replays.limit_answers import lanes as limit_lanes
-from jobs.replays.limit_answers import safe, safe_limits
-from jobs.replays.memory_answers import lanes as memory_lanes
-from jobs.replays.session_answers import are_possible, slots
-from jobs.replays.session_answers import lanes as session_lanes
-from jobs.replays.split_answers import is_safe, largest_safe
-from jobs.replays.split_answers import lanes as split_lanes
-from jobs.report_page.fairness import STARVING, own_in_closed_loop
-from jobs.report_page.limits import WHOSE
-from jobs.report_page.memory import but_for_larger
-from jobs.report_page.memory_pool import BOUNDED, unless_refused
-from jobs.report_page.own_lanes import Subject, can_be_set, own_lanes
+from jobs.replays.batch_split.answers import is_safe, largest_safe
+from jobs.replays.batch_split.answers import lanes as split_lanes
+from jobs.replays.consumer_memory.answers import lanes as memory_lanes
+from jobs.replays.partition_limits.answers import lanes as limit_lanes
+from jobs.replays.partition_limits.answers import safe, safe_limits
+from jobs.replays.session_cache.answers import are_possible, slots
+from jobs.replays.session_cache.answers import lanes as session_lanes
+from jobs.report_page.batch_split.splits import SAFE, batch_size, beside_size, unlike_captured
+from jobs.report_page.consumer_memory.memory_pool import BOUNDED, unless_refused
+from jobs.report_page.consumer_memory.needed_memory import but_for_larger
+from jobs.report_page.fetch_max_bytes.fairness import STARVING, own_in_closed_loop
+from jobs.report_page.lane_labels import Subject, can_be_set, own_lanes
+from jobs.report_page.partition_limits import WHOSE
 from jobs.report_page.question import Findings
-from jobs.report_page.sessions import ENOUGH, captured_refused_share
-from jobs.report_page.splits import SAFE, batch_size, beside_size, unlike_captured
+from jobs.report_page.session_cache.sessions import ENOUGH, captured_refused_share
 from jobs.report_page.wording import changed, counted, duration, lane_said, percent
 from jobs.scenarios.settings import settings
 from jobs.terminal.screen import size
+from schemas.tables import algorithms
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
-from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
-from udfs.replay.limits.limit_fidelity import ALGORITHM as LIMITS
-from udfs.replay.memory.memory_report import ALGORITHM as MEMORY
-from udfs.replay.sessions.session_report import ALGORITHM as SESSIONS
-from udfs.replay.splits.split_report import ALGORITHM as SPLITS
 
 
 @dataclass(frozen=True)
@@ -53,8 +49,12 @@ class Advice:
 def advice(found: Findings) -> list[Advice]:
     """The settings that this run says something about, in the order of the replays."""
     parts: dict[str, Callable[[Findings], Iterable[Advice]]] = {
-        FETCH_LIMITS: fetch_limits, MEMORY: pools, SESSIONS: cache_slots, SPLITS: batches, LIMITS: partition_limits,
-    }  # fmt: skip
+        algorithms.FETCH_MAX_BYTES: fetch_limits,
+        algorithms.CONSUMER_MEMORY: pools,
+        algorithms.SESSION_CACHE: cache_slots,
+        algorithms.BATCH_SPLIT: batches,
+        algorithms.PARTITION_LIMITS: partition_limits,
+    }
     return [told for name, part in parts.items() if name in found.lanes for told in part(found)]
 
 
@@ -132,7 +132,7 @@ LARGEST_REQUEST = "broker.socket.request.max.bytes"
 def pools(found: Findings) -> Iterable[Advice]:
     """The smallest pool in which nobody waits, of each side that the capture shows."""
     for side, (setting, holder, is_proposal) in POOLS.items():
-        of_side = [row for row in found.by_lane(memory_lanes, MEMORY) if row["of"] == side]
+        of_side = [row for row in found.by_lane(memory_lanes, algorithms.CONSUMER_MEMORY) if row["of"] == side]
         rows = own_lanes(found, of_side, side)
         if not rows or not rows[0]["most"]:
             continue
@@ -182,7 +182,12 @@ def said_of(row: Row) -> str:
 
 def cache_slots(found: Findings) -> Iterable[Advice]:
     """The number of slots that harms nobody, against the partitions that a broker then keeps."""
-    c, s, rows, needs = SESSION_CACHE, SESSION_SLOTS, found.by_lane(session_lanes, SESSIONS), found.of(slots)
+    c, s, rows, needs = (
+        SESSION_CACHE,
+        SESSION_SLOTS,
+        found.by_lane(session_lanes, algorithms.SESSION_CACHE),
+        found.of(slots),
+    )
     if not rows or not needs:
         return
     # Of the captured number of shards; others are nobody's to set.
@@ -207,7 +212,7 @@ def batches(found: Findings) -> Iterable[Advice]:
     """The largest batch.size with few splits, against how full its batches are; none where the replay of the captured
     settings lacks the refused batches.
     """
-    rows = [row for row in found.by_lane(split_lanes, SPLITS) if can_be_set(row)]
+    rows = [row for row in found.by_lane(split_lanes, algorithms.BATCH_SPLIT) if can_be_set(row)]
     largest = max(largest_safe(rows).values(), default=0)
     if not rows or not largest or unlike_captured(found):
         return

@@ -14,10 +14,10 @@ from jobs.report_page.advice import advice
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.markup import broken, coded, lines, paragraphs
-from jobs.report_page.most import IN_ALL
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
 from jobs.report_page.refusals import refusal_lines
+from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.semantics import semantics
 from jobs.report_page.trust import (
     agreement_bars,

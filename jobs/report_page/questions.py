@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from jobs.captures.told_by_packets import TOLD_BY_PACKETS, lacks_packets
-from jobs.report_page.batches import COMPRESSED, REFUSED
-from jobs.report_page.catch_up import CATCH_UP
-from jobs.report_page.clients import BY_VERSION, NOT_FOUND
-from jobs.report_page.fairness import STARVING
-from jobs.report_page.fetches import FOLLOWERS, SMALL_AND_MANY, THROWN_AWAY, TOO_LARGE
-from jobs.report_page.limits import HOW_MANY, WHOSE
-from jobs.report_page.memory import NEEDED
-from jobs.report_page.memory_pool import BOUNDED
+from jobs.captures.packets_needed import TOLD_BY_PACKETS, lacks_packets
+from jobs.report_page.batch_split.refused_batches import COMPRESSED, REFUSED
+from jobs.report_page.batch_split.splits import ESTIMATE, SAFE
+from jobs.report_page.consumer_memory.memory_pool import BOUNDED
+from jobs.report_page.consumer_memory.needed_memory import NEEDED
+from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
+from jobs.report_page.fetch_max_bytes.fairness import STARVING
+from jobs.report_page.fetch_max_bytes.fetches import FOLLOWERS, SMALL_AND_MANY, THROWN_AWAY, TOO_LARGE
+from jobs.report_page.partition_limits import HOW_MANY, WHOSE
 from jobs.report_page.question import Findings, Query, Question, Unanswered
-from jobs.report_page.sessions import ENOUGH, WHILE_ROOM, WHO
-from jobs.report_page.splits import ESTIMATE, SAFE
+from jobs.report_page.session_cache.clients import BY_VERSION, NOT_FOUND
+from jobs.report_page.session_cache.sessions import ENOUGH, WHILE_ROOM, WHO
 from jobs.report_page.trust import TRUSTED, is_of_logs, missing_direction, missing_traffic
 from jobs.scenarios.settings import ON_REQUEST, TRIES
 

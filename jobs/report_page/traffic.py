@@ -6,11 +6,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.report_page.most import first_rows
+from jobs.report_page.row_caps import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.values import CONSUMER, FOLLOWER, FROM_PRODUCE, FULL
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE
-from udfs.replay.fetch.client_rules import FIRST_WITH_MAX_BYTES
+from udfs.replay.fetch_max_bytes.client_rules import FIRST_WITH_MAX_BYTES
 
 FETCH = "FETCH"
 SESSIONLESS = -1

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jobs.replays.limit_schedule import NONE
+from jobs.scenarios.limit_schedule import NONE
 from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
 
 CAPTURED_LANE = "captured"

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from jobs.replays.limit_schedule import EXPECTED, NONE
+from jobs.scenarios.limit_schedule import EXPECTED, NONE
 from jobs.scenarios.located_yaml import MALFORMED, Address, Fault, LocatedYaml, Plain, Texts, read_located_yaml
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values

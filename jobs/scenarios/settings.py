@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from jobs.paths import CONF
-from jobs.replays.limit_schedule import NONE, format_schedule, parse_schedule
+from jobs.scenarios.limit_schedule import NONE, format_schedule, parse_schedule
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
 

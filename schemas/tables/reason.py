@@ -27,12 +27,29 @@ class FidelityReason(Reason):
 
 @dataclass(frozen=True)
 class FidelityReasons:
-    """The reasons that an algorithm's metrics give; all of its metrics where none are named."""
+    """The reasons that an algorithm's metrics give; all of its metrics where none are named. Each word is also an
+    attribute. The verdicts of kernels and the rows of `fidelity` derive from these declarations.
+    """
 
     title: str
     algorithm: str
     metrics: tuple[str, ...]
     words: Mapping[str, FidelityReason]
+
+    def __getattr__(self, word: str) -> str:
+        """The word itself: code says `SPLITS.near_limit` where it would otherwise repeat a literal."""
+        if word in self.__dict__.get("words", {}):
+            return word
+        raise AttributeError(f"{self.__dict__.get('title')} has no reason {word!r}")
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        """The code of each word in kernels: its place among all, from 1 on. 0 stands for agreement."""
+        return {word: code for code, word in enumerate(self.words, 1)}
+
+    def counted_as(self, counts: Counts) -> frozenset[str]:
+        """The words that are counted in one way."""
+        return frozenset(word for word, reason in self.words.items() if reason.counts == counts)
 
 
 @dataclass(frozen=True)

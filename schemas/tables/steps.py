@@ -24,7 +24,7 @@ _FETCH = {
     "min_bytes": C("int", "Least bytes to answer with before max_wait_ms", "bytes", nullable=True),
     "in_session": C("boolean", "The fetch is of a session, or opens one (KIP-227)", nullable=True),
     "opens_session": C("boolean", "The fetch names all its partitions and asks for a session", nullable=True),
-    "profile": C("tinyint", "How the client asks: see udfs.replay.fetch.client_order", nullable=True),
+    "profile": C("tinyint", "How the client asks: see udfs.replay.fetch_max_bytes.client_order", nullable=True),
     "fetch_offset": C("bigint", "Where a read begins", nullable=True),
     "told_bound": C("bigint", "High watermark or last stable offset up to which the response lets read", nullable=True),
     "session_known": C("boolean", "All partitions that the fetch wanted are known"),

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from schemas.tables import algorithms
 from schemas.tables.gold_memory import PRODUCER_MEMORY
 from tests.backtest.buffer_traffic import LITTLE, PACES, capture, named
 from tests.backtest.figures import Figures
 from tests.backtest.replays import Replayed, replayed
-from udfs.replay.memory.memory_report import ALGORITHM
 
 PAIRS = (("", LITTLE), (LITTLE, ""))
 """Settings that are predicted from one another."""
@@ -40,7 +40,7 @@ def of(work: Path, pace: str, a: str, b: str) -> Replayed:
     had, wanted = PACES[pace].settings(a), PACES[pace].settings(b)
     changes = [f"producer.buffer.memory={wanted['buffer.memory']}"]
     stated = [f"producer.{key}={value}" for key, value in had.items()] + [f"sending.threads={PACES[pace].threads}"]
-    return replayed(ALGORITHM, capture(work, pace, a), changes, stated)
+    return replayed(algorithms.CONSUMER_MEMORY, capture(work, pace, a), changes, stated)
 
 
 def predicted(replay: Replayed, name: str) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.lake.delta_tables import rows_of
-from jobs.replays.fetch_settings import fetch_lanes
-from jobs.replays.memory_fetches import replayed_responses
+from jobs.replays.consumer_memory.fetch_limits import replayed_responses
+from jobs.replays.fetch_max_bytes.settings import fetch_lanes
 from jobs.replays.one_shuffle import shards_of
+from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
@@ -23,7 +24,6 @@ from tests.backtest.figures import Figures
 from tests.backtest.follow_traffic import FOLLOWERS
 from tests.backtest.replays import Replayed, replayed
 from udfs.facts.arrow_tables import unpack_rows
-from udfs.replay.fetch.fetch_report import ALGORITHM
 
 STATED = ("consumer.max.poll.records", "broker.fetch.max.bytes")
 """Settings of a capture that packets do not show."""
@@ -113,7 +113,7 @@ def changes(a: Group, b: Group) -> tuple[str, ...]:
 @cache
 def replay_of(path: Path, changes: tuple[str, ...], stated: tuple[str, ...]) -> Replayed:
     """A capture replayed with these settings changed."""
-    return replayed(ALGORITHM, path, changes, stated)
+    return replayed(algorithms.FETCH_MAX_BYTES, path, changes, stated)
 
 
 def told(of: Replayed, group: Group, client: str, lane: int | None) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def captured_responses(of: Replayed, client: str) -> Mapping[str, Sequence[Respo
 @cache
 def all_lane_responses(of: Replayed) -> list[dict[str, Any]]:
     """Every response with records that the closed loop gives, in its order."""
-    lanes = fetch_lanes(of.run.scenario.lanes(ALGORITHM), dict(of.run.scenario.captured))
+    lanes = fetch_lanes(of.run.scenario.lanes(algorithms.FETCH_MAX_BYTES), dict(of.run.scenario.captured))
     exchanges, fetches, batches = (
         rows_of(of.spark, of.run.lake, table, of.capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
     )

@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from schemas.tables import algorithms
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from tests.backtest.figures import Figures
 from tests.backtest.quota_traffic import QUOTAS, RATE, REQUESTS, capture, client
 from tests.backtest.replays import Replayed, Rows, replayed
-from udfs.replay.limits.limit_fidelity import ALGORITHM
 
 THROTTLING_QUOTA_EXCEEDED, UNKNOWN_TOPIC_OR_PARTITION = 89, 3
 RATES = tuple(dict.fromkeys(quota.rate for quota in QUOTAS.values() if quota.rate))
@@ -46,7 +46,9 @@ def of(work: Path, name: str) -> Replayed:
     """The capture of a quota, replayed with all."""
     rates = ",".join(map(str, (*RATES, UNLIMITED)))
     stated = QUOTAS[name].rate
-    return replayed(ALGORITHM, capture(work, name), [f"{RATE}={rates}"], [f"{RATE}={stated}"] if stated else [])
+    return replayed(
+        algorithms.PARTITION_LIMITS, capture(work, name), [f"{RATE}={rates}"], [f"{RATE}={stated}"] if stated else []
+    )
 
 
 def predicted(replay: Replayed, name: str, rate: int) -> dict[str, Any]:

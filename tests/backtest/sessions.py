@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from jobs.scenarios.scenario import CAPTURED_LANE
+from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.silver import EXCHANGES
 from tests.backtest.figures import Figures
 from tests.backtest.replays import Replayed, replayed
 from tests.backtest.session_traffic import BROKERS, SLOTS, capture
-from udfs.replay.sessions.session_report import ALGORITHM
 
 NOT_FOUND = 70
 """FETCH_SESSION_ID_NOT_FOUND."""
@@ -39,7 +39,7 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 @cache
 def of(path: Path, slots: str) -> Replayed:
     """A capture of brokers with so many slots, replayed with all numbers of them."""
-    return replayed(ALGORITHM, path, [f"{SLOTS}={','.join(BROKERS)}"], [f"{SLOTS}={slots}"])
+    return replayed(algorithms.SESSION_CACHE, path, [f"{SLOTS}={','.join(BROKERS)}"], [f"{SLOTS}={slots}"])
 
 
 def predicted(replay: Replayed, lane: str) -> dict[str, Any]:

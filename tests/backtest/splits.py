@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from schemas.tables import algorithms
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from tests.backtest.figures import Figures
 from tests.backtest.replays import Replayed, replayed
 from tests.backtest.split_traffic import BASE, CHANGES, PAIRS
-from udfs.replay.splits.split_report import ALGORITHM
 
 SIZES = ("recompressed", "exact")
 """Where the replay takes the sizes of batches from that were not captured."""
@@ -45,7 +45,9 @@ def of(work: Path, a: str, b: str) -> Replayed:
     had, wanted = {**BASE, **CHANGES[a]}, {**BASE, **CHANGES[b]}
     changes = [f"{name}={wanted[key]}" for key, name in KEYS.items() if had[key] != wanted[key]]
     stated = [f"{key}={had[key]}" for key in ("batch.size", "linger.ms")]
-    return replayed(ALGORITHM, work / f"split-{a}.pcap", [*changes, f"recut.sizes={','.join(SIZES)}"], stated)
+    return replayed(
+        algorithms.BATCH_SPLIT, work / f"split-{a}.pcap", [*changes, f"recut.sizes={','.join(SIZES)}"], stated
+    )
 
 
 def predicted(replay: Replayed, client: str, sizes: str) -> dict[str, Any]:

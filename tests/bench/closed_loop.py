@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.bench.table import timed, told
 from tests.unit.replay.captured_reader import SIZE, batch_rows, catch_up, lanes_of, reads_of
-from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_replay import replay_fetches
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.fetch_replay import replay_fetches
 
 GRID = SIZE // 2, 50 * SIZE
 """fetch.max.bytes of the grid's ends: half a batch, and 50."""

@@ -16,12 +16,12 @@ from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import SLF4J, find_jars, java_command
 from udfs.columns.arrays import Ints, Records, read_only
 from udfs.columns.time_units import US_PER_MS
-from udfs.replay.sessions.session_broker import new_broker
-from udfs.replay.sessions.session_cache import GREATEST_ID, SHARDS, CacheSettings
-from udfs.replay.sessions.session_entries import Partitions
-from udfs.replay.sessions.session_fetches import FETCH
-from udfs.replay.sessions.session_lanes import SessionLanes
-from udfs.replay.sessions.session_replay import go_on, take
+from udfs.replay.session_cache.session_broker import new_broker
+from udfs.replay.session_cache.session_cache import GREATEST_ID, SHARDS, CacheSettings
+from udfs.replay.session_cache.session_entries import Partitions
+from udfs.replay.session_cache.session_fetches import FETCH
+from udfs.replay.session_cache.session_lanes import SessionLanes
+from udfs.replay.session_cache.session_replay import go_on, take
 
 KAFKA = "4.3.1"
 ARTIFACTS = (

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA
@@ -20,8 +21,7 @@ from tests.e2e.request_log import (
     returned_partitions,
     wanted_partitions,
 )
-from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_MAX_BYTES
-from udfs.replay.fetch.fidelity import UNKNOWN
+from udfs.replay.fetch_max_bytes.fidelity import UNKNOWN
 
 PRODUCE, FETCH = 0, 1
 CLOCKS_APART = timedelta(milliseconds=50)
@@ -288,7 +288,7 @@ def test_the_clients_software_is_what_the_broker_logged(lake: CapturedLake) -> N
 def open_fidelity(lake: CapturedLake) -> Rows:
     """The rows on single fetches; test_closed_loop has those on the closed loop."""
     return lake.rows(
-        FIDELITY, where=f"{FIDELITY.algorithm} = '{FETCH_MAX_BYTES}' AND {FIDELITY.metric} LIKE '%fetches%'"
+        FIDELITY, where=f"{FIDELITY.algorithm} = '{algorithms.FETCH_MAX_BYTES}' AND {FIDELITY.metric} LIKE '%fetches%'"
     )
 
 

@@ -14,11 +14,11 @@ import pytest
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
+from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE, PRODUCER_MEMORY
 from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
 from tests.e2e.conftest import RUN_AT, WHAT_IF, CapturedLake
-from udfs.replay.memory.memory_report import ALGORITHM
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_every_broker_has_its_requests(mixed: CapturedLake) -> None:
 def test_memory_alone_is_replayed_as_beside_fetches(starve: CapturedLake, tmp_path: Path) -> None:
     """Beside a replay of fetches, that one's closed loop makes the responses under other limits."""
     both, lake = resolve_scenario(None, WHAT_IF["starve"]), shutil.copytree(starve.path, tmp_path / "lake")
-    alone = replace(both, replay={ALGORITHM: both.replay[ALGORITHM]})
+    alone = replace(both, replay={algorithms.CONSUMER_MEMORY: both.replay[algorithms.CONSUMER_MEMORY]})
     done = replay(starve.spark, Run(alone, (starve.capture,), str(lake), RUN_AT), starve.capture_id)
     c, of_run = CONSUMER_MEMORY, replace(starve, path=str(lake), run_id=done.run_id, _read={})
     columns = [str(column) for column in c.columns if column != c.run_id]

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.silver import EXCHANGES
 from tests.e2e.conftest import IN_FORCE, CapturedLake
 from tests.e2e.request_log import LoggedRequest
-from udfs.replay.sessions.session_report import ALGORITHM
 
 Captured = Callable[[str], CapturedLake]
 FULL, GOING_ON = range(1), range(1, 1 << 31)
@@ -29,7 +29,7 @@ def fidelity(lake: CapturedLake) -> dict[str, tuple[int, int, int]]:
     """(checked, agreed, unknown) by metric."""
     f = FIDELITY
     sums: dict[str, Counter[str]] = {}
-    for row in lake.rows(f, where=f"{f.algorithm} = '{ALGORITHM}'"):
+    for row in lake.rows(f, where=f"{f.algorithm} = '{algorithms.SESSION_CACHE}'"):
         counts = {name: row[name] for name in (f.checked, f.agreed, f.unknown)}
         sums.setdefault(row[f.metric], Counter()).update(counts)
     return {metric: (of[f.checked], of[f.agreed], of[f.unknown]) for metric, of in sums.items()}

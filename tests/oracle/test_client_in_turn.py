@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.closed_units import Client, Part, Times, replayed
-from udfs.replay.fetch.closed_loop import Outcome
+from udfs.replay.fetch_max_bytes.closed_loop import Outcome
 
 KAFKA = "4.3.1"
 SEED, CONSUMERS = 74, 60

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.oracle.conftest import KAFKA_NEWEST, Jars, RunJava
-from udfs.replay.fetch.client_order import move_to_end
-from udfs.replay.fetch.fetch_read import read_partition
+from udfs.replay.fetch_max_bytes.client_order import move_to_end
+from udfs.replay.fetch_max_bytes.fetch_read import read_partition
 
 SEED = 5
 # What LogSegment needs of Kafka, and what Kafka needs for it.

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.replays.session_cache import PROFILES
+from jobs.replays.session_cache.job import PROFILES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS
@@ -18,13 +18,13 @@ from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_
 from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
 from udfs.columns.arrays import Records
-from udfs.replay.sessions.session_cache import CURRENT, GREATEST_ID, SHARDS, CacheSettings, next_epoch
-from udfs.replay.sessions.session_clients import larger_clients, new_clients, tell_clients
-from udfs.replay.sessions.session_contents import measure_all
-from udfs.replay.sessions.session_entries import CONTENTS, larger_memory, new_memory
-from udfs.replay.sessions.session_events import events_of
-from udfs.replay.sessions.session_lanes import SessionLanes
-from udfs.replay.sessions.session_verdicts import Metric
+from udfs.replay.session_cache.session_cache import CURRENT, GREATEST_ID, SHARDS, CacheSettings, next_epoch
+from udfs.replay.session_cache.session_clients import larger_clients, new_clients, tell_clients
+from udfs.replay.session_cache.session_contents import measure_all
+from udfs.replay.session_cache.session_entries import CONTENTS, larger_memory, new_memory
+from udfs.replay.session_cache.session_events import events_of
+from udfs.replay.session_cache.session_lanes import SessionLanes
+from udfs.replay.session_cache.session_verdicts import Metric
 from udfs.wire.fetch_sizes import fetch_sizes
 
 METRICS_JAR = "com.yammer.metrics:metrics-core:2.2.0"

@@ -11,8 +11,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.replays.limit_events import topic_events
-from jobs.replays.partition_limits import replayed
+from jobs.replays.one_shuffle import packed_in_order
+from jobs.replays.partition_limits.events import topic_events
+from jobs.replays.partition_limits.job import prepared
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
@@ -25,10 +26,10 @@ from tests.unit.capture.logged import line
 from udfs.capture.request_log import read_requests
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.build_from_log import READ_KEYS, log_facts
-from udfs.replay.limits.asked_changes import Defaults
-from udfs.replay.limits.limit_replay import LimitLane
-from udfs.replay.limits.schedule import UNLIMITED, Schedule
-from udfs.replay.limits.topic_history import BROKER, CHANGE, SIGHTING
+from udfs.replay.partition_limits.asked_changes import Defaults
+from udfs.replay.partition_limits.limit_replay import LimitLane
+from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
+from udfs.replay.partition_limits.topic_history import BROKER, CHANGE, SIGHTING
 
 Rows = list[dict[str, Any]]
 READ = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
@@ -141,7 +142,8 @@ def test_request_logs_alone_tell_what_limits_would_refuse(spark: SparkSession, t
                     {**cluster, "clusterAuthorizedOperations": -1}, time="2026-11-21 12:00:01,000")  # fmt: skip
     rows = logged(tmp_path / "log", metadata, creation(2, "small", 2), creation(3, "large", 5), creation(4, "last", 1))
     lanes = LimitLane("captured"), LimitLane("three", total=Schedule((-UNLIMITED,), (3,)))
-    packed = replayed(topic_events(*frames(spark, rows)), lanes, Defaults(1, 1), 7, "run").toArrow().to_batches()
+    work = prepared(topic_events(*frames(spark, rows)), lanes, Defaults(1, 1), 7, "run")
+    packed = packed_in_order(work.events, 1, work.order, work.replay).toArrow().to_batches()
     r = PARTITION_LIMIT_REFUSALS
     refused = [
         (row[r.topic], row[r.principal], row[r.present], row[r.asked])

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.lake.delta_tables import no_rows
-from jobs.replays.memory_answers import lanes
+from jobs.replays.consumer_memory.answers import lanes
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
 from schemas.tables.table import Column, Table
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP

@@ -6,12 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.lake.delta_tables import no_rows
-from jobs.replays.memory_events import produced_batches
-from jobs.replays.memory_releases import with_releases
+from jobs.replays.consumer_memory.events import produced_batches
+from jobs.replays.consumer_memory.request_releases import with_releases
 from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from tests.gate_rows import TIME, frame
-from udfs.replay.memory.memory_trace import BY_LOG, BY_RESPONSE
+from udfs.replay.consumer_memory.memory_trace import BY_LOG, BY_RESPONSE
 
 NAMES = {1: "apache-kafka-java", 2: "librdkafka", 3: None, 4: None}
 

@@ -7,12 +7,12 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import parse
 from jobs.replays.algorithm import Source
-from jobs.replays.consumer_memory import is_narrow
+from jobs.replays.consumer_memory.job import reads_logs
 from jobs.replays.one_shuffle import UNLIMITED, batches_by_rows
 from jobs.resolve import resolve_run
 from jobs.session.spark_properties import MOST_BATCH_BYTES
+from schemas.tables import algorithms
 from udfs.errors import CaptureError
-from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_MAX_BYTES
 
 
 def test_the_bytes_of_a_batch_are_limited_again_behind_a_replay_of_narrow_rows_even_where_it_is_refused(
@@ -33,11 +33,11 @@ LIMITED = ["--set=consumer.fetch.max.bytes=1MiB"]
 
 
 @pytest.mark.parametrize(
-    ("flags", "before", "narrow"), [([], False, True), (LIMITED, True, True), (LIMITED, False, False)]
+    ("flags", "before", "reads"), [([], False, False), (LIMITED, True, False), (LIMITED, False, True)]
 )
-def test_a_replay_of_memory_that_has_the_logs_read_again_gets_batches_of_limited_bytes(
-    spark: SparkSession, flags: list[str], before: bool, narrow: bool
+def test_a_replay_of_memory_reads_logs_again_where_no_replay_before_it_hands_on_what_consumers_receive(
+    spark: SparkSession, flags: list[str], before: bool, reads: bool
 ) -> None:
     run = resolve_run(parse(["replay", "--lake=lake", *flags]))
-    done = {FETCH_MAX_BYTES: spark.range(0)} if before else {}
-    assert is_narrow(Source(spark, run, "capture", "run", done)) == narrow
+    done = {algorithms.FETCH_MAX_BYTES: spark.range(0)} if before else {}
+    assert reads_logs(Source(spark, run, "capture", "run", done)) == reads

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import jobs.replays.producer_packets
+import jobs.replays.batch_split.producer_packets
+from jobs.replays.batch_split.producer_packets import FIRST_ID, ingested, producers_by_id
 from jobs.replays.one_shuffle import SHARD
-from jobs.replays.producer_packets import FIRST_ID, ingested, producers_by_id
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
 from tests.conftest import REPOSITORY
@@ -32,7 +32,7 @@ def captures(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     rows = spark.createDataFrame(
         told, ", ".join(f"{c} string" for c in (CAPTURES.path, CAPTURES.content_hash, CAPTURES.format))
     )
-    monkeypatch.setattr(jobs.replays.producer_packets, "rows_of", lambda *_: rows)
+    monkeypatch.setattr(jobs.replays.batch_split.producer_packets, "rows_of", lambda *_: rows)
     return files
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from jobs.lake.delta_tables import rows_here
-from jobs.report_page.limits import MOST_OF_A_LANE, OF_BROKERS, refusals
+from jobs.report_page.partition_limits import MOST_OF_A_LANE, OF_BROKERS, refusals
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS
 from udfs.facts.arrow_tables import arrow_schema
 

@@ -12,14 +12,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import jobs.replay
 from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import rows_here
 from jobs.lake.target import Target
 from jobs.replay import write_replays
-from jobs.replays.algorithm import Algorithm, Source
-from jobs.replays.fetch_limits import FETCH_LIMITS
+from jobs.replays.algorithm import Algorithm, Prepared, Source
+from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
+from jobs.replays.one_shuffle import SHARD
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FETCH_FAIRNESS, FIDELITY
@@ -64,7 +66,8 @@ def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
         yield from batches
 
     def replays(topic: str, rows: DataFrame) -> Algorithm:
-        return replace(FETCH_LIMITS, name=topic, tables=(FETCH_FAIRNESS,), replayed=lambda _: rows)
+        work = Prepared(rows.withColumn(SHARD, F.lit(0)), (), iter)
+        return replace(FETCH_MAX_BYTES, name=topic, tables=(FETCH_FAIRNESS,), prepare=lambda _: work)
 
     def write() -> dict[str, str]:
         return write_replays(Source(spark, run, "a-capture", RUN, {}), Target(str(lake), RUN, Watch()))

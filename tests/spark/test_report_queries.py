@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobs.lake.delta_tables import rows_here
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_answers import answer_lines, closed_lanes
-from jobs.replays.split_answers import lanes as split_lanes
-from jobs.replays.split_answers import refused_unlike
-from jobs.report_page.limits import cluster
+from jobs.replays.batch_split.answers import lanes as split_lanes
+from jobs.replays.batch_split.answers import refused_unlike
+from jobs.replays.fetch_max_bytes.answers import answer_lines, closed_lanes
+from jobs.report_page.partition_limits import cluster
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FIDELITY
 from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
 from schemas.tables.gold_splits import BATCH_SPLIT

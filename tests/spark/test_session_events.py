@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.replays.session_cache import check_sessions
-from jobs.replays.session_events import WITH_SESSIONS, fetch_events, later_lives
+from jobs.replays.session_cache.events import WITH_SESSIONS, fetch_events, later_lives
+from jobs.replays.session_cache.job import check_sessions
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.replays.split_events import check_topics, created_topics, sent_batches
+from jobs.replays.batch_split.events import check_topics, created_topics, sent_batches
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.table import Table
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.splits.topic_limits import TopicLimits
+from udfs.replay.batch_split.topic_limits import TopicLimits
 
 NOW_MS = 1_700_000_000_000
 LONGEST = 2**63 - 1

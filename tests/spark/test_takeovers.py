@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.replays.takeovers import BY, takeovers
+from jobs.replays.consumer_memory.takeovers import BY, takeovers
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from tests.gate_rows import TIME, frame
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-import jobs.captures.told_by_packets
-from jobs.captures.told_by_packets import check_packets
+import jobs.captures.packets_needed
+from jobs.captures.packets_needed import check_packets
 from schemas.tables.silver import CAPTURES
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
@@ -18,7 +18,7 @@ SIZES = "the sizes of messages that the replay of consumer_memory needs"
 def capture_set(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *formats: str) -> None:
     """Have the lake hold one set of files of these formats."""
     rows = spark.createDataFrame([(name,) for name in formats], f"{CAPTURES.format} string")
-    monkeypatch.setattr(jobs.captures.told_by_packets, "rows_of", lambda *_: rows)
+    monkeypatch.setattr(jobs.captures.packets_needed, "rows_of", lambda *_: rows)
 
 
 def test_logs_alone_are_refused_with_what_they_lack(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from schemas.tables import algorithms
 from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, SENT, SESSION_EVENTS, TOPIC_EVENTS
 from schemas.tables.table import Table
 from schemas.tables.values import CREATE_TOPIC
@@ -45,36 +46,32 @@ from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
 from udfs.kernels.compiled_parts import compiled
 from udfs.kernels.one_at_a_time import one_at_a_time
-from udfs.replay.fetch.client_pace import as_captured_clients
-from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch.fetch_replay import replay_fetches
-from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_MAX_BYTES
-from udfs.replay.fetch.log_reads import BATCH, READ, WITNESS, reads
-from udfs.replay.fetch.timeline import halve, new_timeline
-from udfs.replay.limits.asked_changes import Defaults
-from udfs.replay.limits.described_cluster import SizedTopics, described_events
-from udfs.replay.limits.limit_fidelity import ALGORITHM as PARTITION_LIMITS
-from udfs.replay.limits.limit_replay import LimitLane, replay_topics
-from udfs.replay.limits.topic_history import BROKER, CHANGE
-from udfs.replay.memory.memory_replay import replay_memory
-from udfs.replay.memory.memory_report import ALGORITHM as CONSUMER_MEMORY
-from udfs.replay.memory.memory_report import MemoryLanes
-from udfs.replay.memory.memory_state import Bounds
-from udfs.replay.memory.memory_trace import CONSUMER, PRODUCER
-from udfs.replay.memory.produced import Produced
-from udfs.replay.memory.producer_loop import replay_sends
-from udfs.replay.memory.producer_memory import BufferBounds
-from udfs.replay.memory.replayed_fetches import replayed_fetches
-from udfs.replay.sessions.int_map import new_map, roomy
-from udfs.replay.sessions.session_cache import CacheSettings
-from udfs.replay.sessions.session_lanes import SessionLanes
-from udfs.replay.sessions.session_replay import replay_sessions
-from udfs.replay.sessions.session_report import ALGORITHM as SESSION_CACHE
-from udfs.replay.splits.compression_estimate import BY_CLIENT, TODAY, Producers, after_split
-from udfs.replay.splits.split_replay import SplitLanes, replay_splits
-from udfs.replay.splits.split_report import ALGORITHM as BATCH_SPLIT
-from udfs.replay.splits.topic_limits import TopicLimits
+from udfs.replay.batch_split.compression_estimate import BY_CLIENT, TODAY, Producers, after_split
+from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.topic_limits import TopicLimits
+from udfs.replay.consumer_memory.memory_replay import replay_memory
+from udfs.replay.consumer_memory.memory_report import MemoryLanes
+from udfs.replay.consumer_memory.memory_state import Bounds
+from udfs.replay.consumer_memory.memory_trace import CONSUMER, PRODUCER
+from udfs.replay.consumer_memory.produced import Produced
+from udfs.replay.consumer_memory.producer_loop import replay_sends
+from udfs.replay.consumer_memory.producer_memory import BufferBounds
+from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.fetch_max_bytes.fetch_replay import replay_fetches
+from udfs.replay.fetch_max_bytes.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.fetch_max_bytes.responses_alone import replayed_fetches
+from udfs.replay.fetch_max_bytes.timeline import halve, new_timeline
+from udfs.replay.partition_limits.asked_changes import Defaults
+from udfs.replay.partition_limits.described_cluster import SizedTopics, described_events
+from udfs.replay.partition_limits.limit_replay import LimitLane, replay_topics
+from udfs.replay.partition_limits.topic_history import BROKER, CHANGE
+from udfs.replay.session_cache.session_cache import CacheSettings
+from udfs.replay.session_cache.session_lanes import SessionLanes
+from udfs.replay.session_cache.session_replay import replay_sessions
+from udfs.replay.shared.int_map import new_map, roomy
+from udfs.replay.shared.lanes import AS_CAPTURED
 from udfs.wire.compressed_sizes import encode_records
 from udfs.wire.message_sets import walk_messages
 from udfs.wire.records import sizes_of
@@ -276,11 +273,11 @@ def decode_columns(version: pa.Array[Any], request: pa.Array[Any], response: pa.
 RUNS = {
     "capture": follow_connections,
     "facts": decode,
-    FETCH_MAX_BYTES: replay_fetch_limits,
-    PARTITION_LIMITS: replay_partition_limits,
-    SESSION_CACHE: replay_fetch_sessions,
-    CONSUMER_MEMORY: replay_consumer_memory,
-    BATCH_SPLIT: replay_batch_split,
+    algorithms.FETCH_MAX_BYTES: replay_fetch_limits,
+    algorithms.PARTITION_LIMITS: replay_partition_limits,
+    algorithms.SESSION_CACHE: replay_fetch_sessions,
+    algorithms.CONSUMER_MEMORY: replay_consumer_memory,
+    algorithms.BATCH_SPLIT: replay_batch_split,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.replays.fetch_settings import fetch_lanes
+from jobs.replays.fetch_max_bytes.settings import fetch_lanes
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.replays.limit_schedule import format_schedule, parse_schedule
+from jobs.scenarios.limit_schedule import format_schedule, parse_schedule
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.errors import ScenarioError
-from udfs.replay.limits.schedule import UNLIMITED, Schedule
+from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
 
 NOON_US = 1_769_860_800_000_000
 CHANGING = "4000 until 2026-01-31T12:00:00Z then 6000"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.replays.memory_fetches import fetch_limits
+from jobs.replays.consumer_memory.fetch_limits import fetch_limits
 from jobs.scenarios.scenario_file import resolve_scenario
-from udfs.replay.fetch.fetch_read import AS_CAPTURED
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 MIB = 1 << 20
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.replays.batch_split import split_lanes
+from jobs.replays.batch_split.job import split_lanes
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import settings
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 from schemas.tables.steps import LOG_EVENTS, READS
 from tests.sort_keys import SortKeys
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.fetch.client_pace import as_captured_clients
-from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch.log_reads import BATCH, READ, reads
+from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.fetch_max_bytes.log_reads import BATCH, READ, reads
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 Rows = list[dict[str, Any]]
 MS = 1000

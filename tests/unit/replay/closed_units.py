@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch import fairness
-from udfs.replay.fetch.client_order import CLIENT, JAVA_4
-from udfs.replay.fetch.client_pace import Curves, Pace
-from udfs.replay.fetch.closed_changes import LEAVE, REOPEN
-from udfs.replay.fetch.closed_fidelity import PIECES
-from udfs.replay.fetch.closed_loop import CapturedLane, Outcome, simulate
-from udfs.replay.fetch.closed_responses import no_responses
-from udfs.replay.fetch.closed_unit import NO_BACKLOG, Course, Rules, Unit
-from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.replay.fetch.timeline import align, new_timeline
+from udfs.replay.fetch_max_bytes import fairness
+from udfs.replay.fetch_max_bytes.client_order import CLIENT, JAVA_4
+from udfs.replay.fetch_max_bytes.client_pace import Curves, Pace
+from udfs.replay.fetch_max_bytes.closed_changes import LEAVE, REOPEN
+from udfs.replay.fetch_max_bytes.closed_loop import CapturedLane, Outcome, simulate
+from udfs.replay.fetch_max_bytes.closed_responses import no_responses
+from udfs.replay.fetch_max_bytes.closed_unit import NO_BACKLOG, Course, Rules, Unit
+from udfs.replay.fetch_max_bytes.timeline import align, new_timeline
+from udfs.replay.shared.captured_pieces import PIECES
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 MOST = 2**31 - 1
 MS = 1000

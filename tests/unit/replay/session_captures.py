@@ -10,8 +10,8 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS
 from tests.unit.replay.sessions import Gold, fetch_row, partition_row, rows_of_events
-from udfs.replay.sessions.session_cache import CURRENT, CacheSettings
-from udfs.replay.sessions.session_lanes import SessionLanes
+from udfs.replay.session_cache.session_cache import CURRENT, CacheSettings
+from udfs.replay.session_cache.session_lanes import SessionLanes
 
 MINUTES_2 = 120_000
 SHARD_IDS = 268_435_455

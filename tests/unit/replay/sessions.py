@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.sessions.session_lanes import SessionLanes
-from udfs.replay.sessions.session_replay import replay_sessions
+from udfs.replay.session_cache.session_lanes import SessionLanes
+from udfs.replay.session_cache.session_replay import replay_sessions
 
 Gold = Mapping[str, list[dict[str, Any]]]
 Row = dict[str, Any]

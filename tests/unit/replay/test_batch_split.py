@@ -24,7 +24,7 @@ from tests.unit.replay.producers import (
     replayed,
 )
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.splits.compression_estimate import (
+from udfs.replay.batch_split.compression_estimate import (
     DAMPED,
     KIP_TEXT,
     SPLIT_AT_BATCH_SIZE,
@@ -36,11 +36,11 @@ from udfs.replay.splits.compression_estimate import (
     updated,
     upper_bound,
 )
-from udfs.replay.splits.lane_run import Measure
-from udfs.replay.splits.producer_log import Sizes
-from udfs.replay.splits.split_outcomes import MICRO
-from udfs.replay.splits.split_replay import SplitLanes, replay_splits
-from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
+from udfs.replay.batch_split.lane_run import Measure
+from udfs.replay.batch_split.producer_log import Sizes
+from udfs.replay.batch_split.split_outcomes import MICRO
+from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.topic_limits import NOT_SAID, TopicLimits
 
 
 def test_the_estimate_rises_at_once_and_falls_in_steps() -> None:

@@ -12,11 +12,11 @@ from schemas.tables.steps import SENT
 from tests.unit.replay.test_batch_split import sent
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.splits.captured_closes import split_of
-from udfs.replay.splits.captured_times import batches_of
-from udfs.replay.splits.close_order import Order, no_order, times_in
-from udfs.replay.splits.resent import NONE
-from udfs.replay.splits.sent_batches import Sent, read_sent
+from udfs.replay.batch_split.captured_closes import split_of
+from udfs.replay.batch_split.captured_times import batches_of
+from udfs.replay.batch_split.close_order import Order, no_order, times_in
+from udfs.replay.batch_split.sent_batches import Sent, read_sent
+from udfs.replay.shared.resent_batches import NONE
 
 LINGER = 100_000  # us
 

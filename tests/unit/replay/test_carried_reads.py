@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.replay.captured_reader import batch_rows, catch_up, reads_of
-from udfs.replay.fetch import carried_reads
-from udfs.replay.fetch.carried_reads import carried
+from udfs.replay.fetch_max_bytes import carried_reads
+from udfs.replay.fetch_max_bytes.carried_reads import carried
 
 
 @pytest.mark.parametrize("most", [1, 7, 10_000])

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.replay.fetch.client_order import begin_with, move_to_end, remove_absent, shuffle
+from udfs.replay.fetch_max_bytes.client_order import begin_with, move_to_end, remove_absent, shuffle
 
 
 def moved(order: Sequence[int], *served: int) -> list[int]:

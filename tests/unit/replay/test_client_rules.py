@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.replay.fetch.client_rules import keeps_order
+from udfs.replay.fetch_max_bytes.client_rules import keeps_order
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from schemas.tables.steps import SENT
 from tests.unit.replay.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
 from tests.unit.replay.test_batch_split import sent
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.splits.compression_estimate import estimated_bytes, has_room, ratio_of, record_bytes, updated
-from udfs.replay.splits.split_replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.compression_estimate import estimated_bytes, has_room, ratio_of, record_bytes, updated
+from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
 
 SETTINGS = Producer(1024, 1 << 20, linger=100_000)
 CONTENT = 104

@@ -30,13 +30,14 @@ from tests.unit.replay.captured_reader import (
     read_row,
     reads_of,
 )
-from udfs.replay.fetch import observed
-from udfs.replay.fetch.client_pace import Fetches, line, measured_pace, time_until
-from udfs.replay.fetch.closed_fidelity import follows
-from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.replay.fetch.fetch_replay import replay_fetches
-from udfs.replay.fetch.log_reads import BATCH, READ
+from udfs.replay.fetch_max_bytes import observed
+from udfs.replay.fetch_max_bytes.client_pace import Fetches, measured_pace, time_until
+from udfs.replay.fetch_max_bytes.closed_fidelity import follows
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.fetch_replay import replay_fetches
+from udfs.replay.fetch_max_bytes.log_reads import BATCH, READ
+from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.replay.shared.line_fit import fitted_line
 
 LOOSE = ["response_time", "max_wait_ms", "max_bytes", "min_bytes", "fetch_offset", "told_bound", "partition_max_bytes"]
 
@@ -379,10 +380,10 @@ def test_a_turn_that_does_not_come_is_another() -> None:
 
 def test_the_pace_keeps_the_times_in_all() -> None:
     amounts, times = np.array([0, 10, 0, 30, 20]), np.array([5, 30, 5, 70, 40])
-    base, each = line(amounts, times)
+    base, each = fitted_line(amounts, times)
     assert (base, base * len(times) + each * amounts.sum()) == (5.0, times.sum())
-    assert line(np.array([10, 20]), np.array([7, 5])) == (5.0, 2 / 30)
-    assert line(np.zeros(0, np.int64), np.zeros(0, np.int64)) == (0.0, 0.0)
+    assert fitted_line(np.array([10, 20]), np.array([7, 5])) == (5.0, 2 / 30)
+    assert fitted_line(np.zeros(0, np.int64), np.zeros(0, np.int64)) == (0.0, 0.0)
 
 
 def fetches(request: list[int], response: list[int], records: list[int]) -> Fetches:

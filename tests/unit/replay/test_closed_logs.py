@@ -9,8 +9,8 @@ import pytest
 
 from schemas.tables.steps import READS
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.fetch.closed_logs import requests_of, told_of
-from udfs.replay.fetch.log_reach import visible_from
+from udfs.replay.fetch_max_bytes.closed_logs import requests_of, told_of
+from udfs.replay.fetch_max_bytes.log_reach import visible_from
 
 LAST = np.array([9, 19, 29, 39])
 FETCHES = {str(READS.request_time): np.array([0, 100, 200]), str(READS.response_time): np.array([10, 180, 260])}

@@ -1,4 +1,4 @@
-"""In closed loop a client goes on from what it was given, by Kafka's own rules (udfs/replay/fetch/closed_client.py)."""
+"""In closed loop a client goes on from what it was given, by Kafka's own rules."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ from hypothesis import strategies as st
 
 from tests.unit.replay.closed_units import MOST, MS, PACE, Client, Part, replayed, turns
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch.client_order import CLIENT, FIRST_EMPTY, FIXED, FOLLOWER, JAVA_3, JAVA_4, LIBRDKAFKA, SHUFFLE
-from udfs.replay.fetch.closed_unit import NO_BACKLOG
-from udfs.replay.fetch.timeline import MOST_BUCKETS, TICKS
+from udfs.replay.fetch_max_bytes.client_order import (
+    CLIENT,
+    FIRST_EMPTY,
+    FIXED,
+    FOLLOWER,
+    JAVA_3,
+    JAVA_4,
+    LIBRDKAFKA,
+    SHUFFLE,
+)
+from udfs.replay.fetch_max_bytes.closed_unit import NO_BACKLOG
+from udfs.replay.fetch_max_bytes.timeline import MOST_BUCKETS, TICKS
 
 TWO_FIT = Client(max_bytes=200)
 FOUR = [Part([100] * 10, max_bytes=100)] * 4

@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.replay.closed_units import MS, Client, Part, replayed, turns
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
-from udfs.replay.fetch.closed_changes import GO_ON, LEAVE, Moves, Placed, Times, changes_of
+from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
+from udfs.replay.fetch_max_bytes.closed_changes import GO_ON, LEAVE, Moves, Placed, Times, changes_of
 
 TEN = Part([100] * 10, max_bytes=100)
 """Ten fetches, one every 2 ms: answered after 1 ms, and 1 ms until the next."""

@@ -12,20 +12,21 @@ from tests.unit.replay.memory_events import HEARTBEAT, Row, batches, fetch, of_g
 from tests.unit.replay.memory_traces import bounds_of, trace_of
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema, stream_of
-from udfs.replay.fetch.client_order import JAVA_3, JAVA_4
-from udfs.replay.fetch.client_pace import as_captured_clients
-from udfs.replay.fetch.closed_fidelity import PIECES
-from udfs.replay.fetch.closed_responses import Kept
-from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.memory import closed_traces
-from udfs.replay.memory.consumer_lanes import Consumed, replays_of
-from udfs.replay.memory.drained import GIVEN_UP, RESPONSE, TAKEN_OVER
-from udfs.replay.memory.given_up import LEAVE_GROUP, SYNC_GROUP
-from udfs.replay.memory.memory_fidelity import AGREED, Drift, held_alike
-from udfs.replay.memory.memory_pool import UNBOUNDED
-from udfs.replay.memory.memory_report import Unit, closed_loop_row
-from udfs.replay.memory.memory_state import NOT_GIVEN_BACK, Trace
+from udfs.replay.consumer_memory import closed_traces
+from udfs.replay.consumer_memory.consumer_lanes import Consumed, replays_of
+from udfs.replay.consumer_memory.drained import GIVEN_UP, RESPONSE, TAKEN_OVER
+from udfs.replay.consumer_memory.given_up import LEAVE_GROUP, SYNC_GROUP
+from udfs.replay.consumer_memory.memory_fidelity import AGREED, Drift, held_alike
+from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
+from udfs.replay.consumer_memory.memory_report import Unit, closed_loop_row
+from udfs.replay.consumer_memory.memory_state import NOT_GIVEN_BACK, Trace
+from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4
+from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
+from udfs.replay.fetch_max_bytes.closed_responses import Kept
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.shared.captured_pieces import PIECES
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 def limits_of(*max_bytes: int) -> FetchLanes:

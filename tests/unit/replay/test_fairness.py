@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.replay.fetch.fairness import ReaderSums, add, jain_index, no_sums
-from udfs.replay.fetch.fetch_read import Answers
-from udfs.replay.histogram import BUCKETS, bucket_of, quantile
+from udfs.replay.fetch_max_bytes.fairness import ReaderSums, add, jain_index, no_sums
+from udfs.replay.fetch_max_bytes.fetch_read import Answers
+from udfs.replay.shared.histogram import BUCKETS, bucket_of, quantile
 
 Fetch = tuple[int, list[tuple[int, int, int]]]  # time, and (partition, available, returned) of each read
 

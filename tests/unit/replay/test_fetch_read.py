@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Answers, Lanes, Reads, read_fetches
+from udfs.replay.fetch_max_bytes.fetch_read import Answers, Lanes, Reads, read_fetches
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 MOST = 2**31 - 1
 

@@ -14,11 +14,12 @@ import pytest
 from schemas.tables.steps import READS
 from tests.packed import unpack
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.fetch.client_pace import as_captured_clients
-from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch.fetch_replay import replay_fetches
-from udfs.replay.rows_by_key import whole_fetches
+from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.fetch_max_bytes.fetch_replay import replay_fetches
+from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.replay.shared.rows_by_key import whole_fetches
 
 Rows = list[dict[str, Any]]
 

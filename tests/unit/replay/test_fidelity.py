@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes, Reads
-from udfs.replay.fetch.fidelity import AGREED, CODES, NO_RECORDS_KNOWN, UNKNOWN, Known, Reason, judge
+from udfs.replay.fetch_max_bytes.fetch_read import Lanes, Reads
+from udfs.replay.fetch_max_bytes.fidelity import AGREED, CODES, NO_RECORDS_KNOWN, UNKNOWN, Known, Reason, judge
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 CAPTURED = Lanes(*(np.array([value], np.int64) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0)))
 MOST = 1 << 20

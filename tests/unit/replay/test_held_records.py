@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.unit.wire.encoding import record
-from udfs.replay.splits.held_records import Held, HeldRecords, Recompressed
-from udfs.replay.splits.producer_log import Log
-from udfs.replay.splits.sender_events import MODELLED
+from udfs.replay.batch_split.held_records import Held, HeldRecords, Recompressed
+from udfs.replay.batch_split.producer_log import Log
+from udfs.replay.batch_split.sender_events import MODELLED
 from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 from udfs.wire.records import sizes_of

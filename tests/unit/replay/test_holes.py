@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.replay.fetch.holes import begins_in_hole, slices_of
+from udfs.replay.fetch_max_bytes.holes import begins_in_hole, slices_of
 
 Batch = tuple[int, int, int, int]  # connection, exchange, first and last offset
 Read = tuple[int, int, int]  # connection, exchange, fetch offset

@@ -13,13 +13,11 @@ import pytest
 
 from tests.unit.replay.closed_units import Client, Part, Times, replayed
 from tests.unit.replay.memory_traces import bounds_of
-from udfs.replay.fetch.client_order import JAVA_3, JAVA_4
-from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.replay.memory.closed_traces import Responses, as_exchanges
-from udfs.replay.memory.drained import Exchanges
-from udfs.replay.memory.memory_channels import replay_unit
-from udfs.replay.memory.memory_pool import UNBOUNDED
-from udfs.replay.memory.memory_state import (
+from udfs.replay.consumer_memory.closed_traces import Responses, as_exchanges
+from udfs.replay.consumer_memory.drained import Exchanges
+from udfs.replay.consumer_memory.memory_channels import replay_unit
+from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
+from udfs.replay.consumer_memory.memory_state import (
     COMPLETED_AS_MAX,
     IN_FLIGHT_ESTIMATE,
     MEMORY_POOL,
@@ -27,7 +25,9 @@ from udfs.replay.memory.memory_state import (
     Sim,
     Trace,
 )
-from udfs.replay.memory.memory_trace import trace_of_responses
+from udfs.replay.consumer_memory.memory_trace import trace_of_responses
+from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 BROKERS, MESSAGES, MESSAGE = 6, 200, 100_000
 FETCH_MAX_BYTES, OF_PARTITION, POOL = 10_000_000, 5_000_000, 30_000_000

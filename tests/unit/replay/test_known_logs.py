@@ -10,8 +10,8 @@ import pytest
 
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.fetch.known_logs import READER_COLUMNS, ReadBy, log_rows, note_readers
-from udfs.replay.fetch.partition_log import build_log
+from udfs.replay.fetch_max_bytes.known_logs import READER_COLUMNS, ReadBy, log_rows, note_readers
+from udfs.replay.fetch_max_bytes.partition_log import build_log
 
 BATCHES = 10
 TIMES = np.arange(BATCHES)

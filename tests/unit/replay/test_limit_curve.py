@@ -12,12 +12,12 @@ import pytest
 from schemas.tables.steps import TOPIC_EVENTS
 from tests.unit.replay.test_partition_limits import Rows, asked, created, grown, limit, seen
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.limits.asked_changes import Defaults
-from udfs.replay.limits.limit_curve import limit_curves
-from udfs.replay.limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
-from udfs.replay.limits.limit_replay import LimitLane, replayed
-from udfs.replay.limits.limit_side_pass import NONE_FAILS
-from udfs.replay.limits.topic_history import BROKER, History, history_of
+from udfs.replay.partition_limits.asked_changes import Defaults
+from udfs.replay.partition_limits.limit_curve import limit_curves
+from udfs.replay.partition_limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
+from udfs.replay.partition_limits.limit_replay import LimitLane, replayed
+from udfs.replay.partition_limits.limit_side_pass import NONE_FAILS
+from udfs.replay.partition_limits.topic_history import BROKER, History, history_of
 
 CHANGES = 30
 NO_TIMES = np.zeros(0, np.int64)

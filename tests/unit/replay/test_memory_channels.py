@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.replay.memory_traces import Exchange, bounds_of, trace_of
-from udfs.replay.memory.memory_channels import replay_unit
-from udfs.replay.memory.memory_pool import UNBOUNDED
-from udfs.replay.memory.memory_state import (
+from udfs.replay.consumer_memory.memory_channels import replay_unit
+from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
+from udfs.replay.consumer_memory.memory_state import (
     COMPLETED_AS_MAX,
     IN_FLIGHT_ESTIMATE,
     MEMORY_POOL,

@@ -21,14 +21,15 @@ from schemas.tables.table import Table
 from tests.packed import unpack
 from tests.unit.replay.memory_events import PRODUCE, Row, batches, fetch, row
 from tests.unit.replay.memory_traces import bounds_of
-from udfs.replay.fetch.client_pace import as_captured_clients
-from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.memory.memory_pool import UNBOUNDED
-from udfs.replay.memory.memory_replay import replay_memory
-from udfs.replay.memory.memory_report import MemoryLanes
-from udfs.replay.memory.memory_state import IN_FLIGHT_ESTIMATE, Bounds
-from udfs.replay.memory.producer_memory import BufferBounds
+from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
+from udfs.replay.consumer_memory.memory_replay import replay_memory
+from udfs.replay.consumer_memory.memory_report import MemoryLanes
+from udfs.replay.consumer_memory.memory_state import IN_FLIGHT_ESTIMATE, Bounds
+from udfs.replay.consumer_memory.producer_memory import BufferBounds
+from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 UNCHANGED = Lanes(*(np.full(1, value, np.int64) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0)))
 AS_CAPTURED_FETCHES = FetchLanes(

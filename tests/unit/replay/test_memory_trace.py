@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, fetch, gathered, row
-from udfs.replay.memory import memory_trace
-from udfs.replay.memory.drained import AGREED, CODES, Reason
-from udfs.replay.memory.memory_state import NONE, NOT_GIVEN_BACK
-from udfs.replay.memory.memory_trace import (
+from udfs.replay.consumer_memory import memory_trace
+from udfs.replay.consumer_memory.drained import AGREED, CODES, Reason
+from udfs.replay.consumer_memory.memory_state import NONE, NOT_GIVEN_BACK
+from udfs.replay.consumer_memory.memory_trace import (
     BY_LOG,
     BY_REPLICATION,
     GONE_US,

@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.replay.captured_reader import lanes_of, read_row
 from tests.unit.replay.test_closed_capture import gold
-from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.replay.fetch.log_reads import BATCH
+from udfs.replay.fetch_max_bytes.log_reads import BATCH
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 def batch(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.fetch.partition_log import (
+from udfs.replay.fetch_max_bytes.partition_log import (
     NO_BOUND,
     PartitionLog,
     Readable,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from udfs.replay.splits.partition_queue import IN_FLIGHT, NO_PART, TO_SEND, enqueue, leave_queue, waits
-from udfs.replay.splits.resent import NONE
-from udfs.replay.splits.sender_events import (
+from udfs.replay.batch_split.partition_queue import IN_FLIGHT, NO_PART, TO_SEND, enqueue, leave_queue, waits
+from udfs.replay.batch_split.sender_events import (
     CLOSED,
     FIRST,
     HELD,
@@ -22,6 +21,7 @@ from udfs.replay.splits.sender_events import (
     pop,
     working_memory,
 )
+from udfs.replay.shared.resent_batches import NONE
 
 NOW = 1_000
 

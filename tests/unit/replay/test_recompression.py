@@ -8,7 +8,7 @@ import pytest
 
 from schemas.tables.steps import SENT
 from udfs.facts.arrow_tables import TYPES
-from udfs.replay.splits.recompression import costs
+from udfs.replay.batch_split.recompression import costs
 from udfs.wire.compressed_sizes import COMPRESSING, PARTS
 
 GZIP, ZSTD = 1, 4

@@ -20,10 +20,10 @@ from tests.unit.wire.test_record_batches import record_batch
 from udfs.capture.packets import PACKETS
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.exchanges import ids_of
-from udfs.replay.splits import held_records
-from udfs.replay.splits.records_in_packets import read_held
-from udfs.replay.splits.replay_with_records import IS_SENT, replay_with_records
-from udfs.replay.splits.split_replay import SplitLanes
+from udfs.replay.batch_split import held_records
+from udfs.replay.batch_split.records_in_packets import read_held
+from udfs.replay.batch_split.replay_with_records import IS_SENT, replay_with_records
+from udfs.replay.batch_split.split_replay import SplitLanes
 from udfs.wire.compressed_sizes import compressed_size
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 from udfs.wire.records import sizes_of

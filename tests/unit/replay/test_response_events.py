@@ -13,14 +13,13 @@ from schemas.tables.steps import MEMORY_EVENTS
 from tests.packed import unpack
 from tests.unit.replay.captured_reader import SIZE, batch_rows, catch_up, lanes_of, reads_of
 from udfs.facts.arrow_tables import unpack_rows
-from udfs.replay.fetch.client_order import SHUFFLE
-from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.replay.fetch.fetch_replay import Others, replay_fetches
-from udfs.replay.memory import response_events as response_events_module
-from udfs.replay.memory.memory_trace import CONSUMER
-from udfs.replay.memory.replayed_fetches import replayed_fetches
-from udfs.replay.memory.response_events import response_events, room_for
+from udfs.replay.consumer_memory.memory_trace import CONSUMER
+from udfs.replay.fetch_max_bytes import response_rows as response_events_module
+from udfs.replay.fetch_max_bytes.client_order import SHUFFLE
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.fetch_replay import replay_fetches
+from udfs.replay.fetch_max_bytes.responses_alone import replayed_fetches
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 LIMITS = lanes_of(AS_CAPTURED, SIZE, 10 * SIZE)
 
@@ -61,7 +60,7 @@ def test_they_are_the_same_beside_a_replay_of_fetches_in_other_lanes_or_the_same
 ) -> None:
     reads = reads_of(batch_rows() + catch_up(reconnects=8), most).to_batches(max_chunksize=most)
     alone = events(reads)
-    packed = replay_fetches(reads, lanes, "run", Others(LIMITS, room_for, response_events))
+    packed = replay_fetches(reads, lanes, "run", LIMITS)
     of_memory = [batch for batch in packed if batch["table"][0].as_py() == MEMORY_EVENTS.name]
     assert len({row["lane"] for row in alone}) == len(LIMITS.names)
     assert [row for batch in unpack(of_memory) for row in batch.to_pylist()] == alone

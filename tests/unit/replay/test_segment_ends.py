@@ -9,8 +9,8 @@ import pytest
 from tests.unit.replay.captured_reader import SIZE, lanes_of
 from tests.unit.replay.test_closed_capture import gold
 from tests.unit.replay.test_compacted_logs import APP, PRODUCED, read, verdicts
-from udfs.replay.fetch.fetch_read import AS_CAPTURED
-from udfs.replay.fetch.log_reads import WITNESS
+from udfs.replay.fetch_max_bytes.log_reads import WITNESS
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 WHOLE = {"partition_max_bytes": 1 << 20, "max_bytes": 1 << 20}
 

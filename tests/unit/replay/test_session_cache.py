@@ -9,9 +9,9 @@ import pytest
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from tests.unit.replay.session_captures import Fetch, captured, evictions, ids, lanes, total
 from tests.unit.replay.sessions import gold_rows
-from udfs.replay.sessions import session_replay
-from udfs.replay.sessions.session_cache import KIP_TEXT, OLDEST_CREATED, CacheSettings
-from udfs.replay.sessions.session_lanes import SessionLanes
+from udfs.replay.session_cache import session_replay
+from udfs.replay.session_cache.session_cache import KIP_TEXT, OLDEST_CREATED, CacheSettings
+from udfs.replay.session_cache.session_lanes import SessionLanes
 
 
 def test_kafkas_test_session_cache() -> None:

@@ -12,9 +12,9 @@ from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from tests.bench.capture_frames import with_defaults
 from tests.unit.wire.reference import Struct, encode
 from udfs.columns.arrays import Records
-from udfs.replay.sessions.session_contents import measure_all
-from udfs.replay.sessions.session_entries import CONTENTS, Memory, Partitions, larger_memory, new_memory
-from udfs.replay.sessions.session_fetches import FETCH
+from udfs.replay.session_cache.session_contents import measure_all
+from udfs.replay.session_cache.session_entries import CONTENTS, Memory, Partitions, larger_memory, new_memory
+from udfs.replay.session_cache.session_fetches import FETCH
 from udfs.wire.fetch_sizes import fetch_sizes
 
 

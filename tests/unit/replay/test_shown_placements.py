@@ -10,7 +10,7 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS, PARTITIONS_PER_BROKER
 from tests.unit.replay.test_partition_limits import asked, created, grown, limit, replay, seen
-from udfs.replay.limits.limit_replay import LimitLane
+from udfs.replay.partition_limits.limit_replay import LimitLane
 
 CAPTURED = LimitLane("captured")
 

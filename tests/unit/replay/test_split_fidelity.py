@@ -12,13 +12,12 @@ from tests.unit.replay.producers import Producer, content_of, lanes_of
 from tests.unit.replay.test_batch_split import sent
 from udfs.columns.arrays import Ints
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.splits.captured_times import batches_of, soonest
-from udfs.replay.splits.close_order import Order, no_order, times_in
-from udfs.replay.splits.close_states import Closes, Splits
-from udfs.replay.splits.compression_estimate import Producers, after_split, updated
-from udfs.replay.splits.request_order import before_requests
-from udfs.replay.splits.sent_batches import read_sent
-from udfs.replay.splits.split_fidelity import (
+from udfs.replay.batch_split.captured_times import batches_of, soonest
+from udfs.replay.batch_split.close_order import Order, no_order, times_in
+from udfs.replay.batch_split.close_states import Closes, Splits
+from udfs.replay.batch_split.compression_estimate import Producers, after_split, updated
+from udfs.replay.batch_split.sent_batches import read_sent
+from udfs.replay.batch_split.split_fidelity import (
     AGREED,
     CODES,
     EARLY,
@@ -30,7 +29,8 @@ from udfs.replay.splits.split_fidelity import (
     in_one_order,
     judge,
 )
-from udfs.replay.splits.split_verdicts import NearLimit, replayed_verdicts
+from udfs.replay.batch_split.split_verdicts import NearLimit, replayed_verdicts
+from udfs.replay.shared.requests_in_flight import before_requests
 
 UNKNOWN, FEWER, MORE = CODES[Reason.CLOSE_ORDER], CODES[Reason.FEWER_RECORDS], CODES[Reason.MORE_RECORDS]
 NONE = np.zeros(0, np.int64)

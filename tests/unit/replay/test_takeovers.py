@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.replay.memory_events import Row, fetch, gathered, of_group, row
-from udfs.replay.memory.drained import AGREED, CODES, TAKEN_OVER, Reason
-from udfs.replay.memory.memory_state import NOT_GIVEN_BACK
-from udfs.replay.memory.memory_trace import response_trace
-from udfs.replay.memory.takeovers import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP
+from udfs.replay.consumer_memory.drained import AGREED, CODES, TAKEN_OVER, Reason
+from udfs.replay.consumer_memory.memory_state import NOT_GIVEN_BACK
+from udfs.replay.consumer_memory.memory_trace import response_trace
+from udfs.replay.consumer_memory.takeovers import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP
 
 
 def taken_over(time: int, partition: int, joins: int | None = None, joined: int | None = None) -> Row:

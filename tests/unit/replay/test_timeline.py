@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.replay.fetch.timeline import (
+from udfs.replay.fetch_max_bytes.timeline import (
     CELLS,
     MOST_BUCKETS,
     TICKS,

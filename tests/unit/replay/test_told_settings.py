@@ -16,9 +16,9 @@ from tests.unit.replay.producers import KAFKA_LIMIT, KAFKA_SIZE, Producer, lanes
 from tests.unit.replay.test_batch_split import sent
 from tests.unit.replay.test_close_order import SETTINGS, produced
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.splits.compression_estimate import BY_CLIENT, has_room, record_bytes
-from udfs.replay.splits.split_replay import SplitLanes, replay_splits
-from udfs.replay.splits.topic_limits import NOT_SAID, TopicLimits
+from udfs.replay.batch_split.compression_estimate import BY_CLIENT, has_room, record_bytes
+from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.topic_limits import NOT_SAID, TopicLimits
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 Row = dict[str, Any]

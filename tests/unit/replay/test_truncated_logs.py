@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.replay.captured_reader import BEGIN, MS, SIZE
 from tests.unit.replay.test_compacted_logs import APP, PRODUCED, batch, read, verdicts
-from udfs.replay.fetch.truncated_logs import UNTOLD, not_truncated
+from udfs.replay.fetch_max_bytes.truncated_logs import UNTOLD, not_truncated
 
 Batch = tuple[int, int, int, int]  # base offset, last offset, size, leader epoch
 

@@ -11,11 +11,12 @@ from schemas.tables.table import Table
 from tests.packed import unpack
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.fetch.client_pace import as_captured_clients
-from udfs.replay.fetch.fetch_lanes import FetchLanes
-from udfs.replay.fetch.fetch_read import AS_CAPTURED, Lanes
-from udfs.replay.fetch.fetch_replay import replay_fetches
-from udfs.replay.fetch.fidelity import Known, lowest_available
+from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.fetch_max_bytes.fetch_replay import replay_fetches
+from udfs.replay.fetch_max_bytes.fidelity import Known, lowest_available
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 READ: dict[str, object] = {
     "topic": "orders", "partition": 0, "broker": "1", "client_address": "10.0.0.9", "client_id": "c",

@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import Row
 
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.most import IN_ALL
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import QUESTIONS, answer
+from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity, quality
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import Row
 
-from jobs.report_page.catch_up import backlog_over_time, held_curves, held_over_time, lag_curves
+from jobs.report_page.fetch_max_bytes.catch_up import backlog_over_time, held_curves, held_over_time, lag_curves
 from jobs.report_page.question import Findings, Plot, Unplotted
+from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
 from tests.unit.report.findings import findings
-from udfs.replay.fetch.fetch_report import ALGORITHM
 
 LANES = ("captured", "consumer.fetch.max.bytes=1MiB", "consumer.fetch.max.bytes=8MiB")
 
@@ -32,7 +32,7 @@ def lagging(lags: dict[str, list[int]], held: dict[str, list[int]], cut_off: Seq
         for bucket, lag in enumerate(of_lane)
     ]
     memory = [Row(**who, **{m.scenario: lane, m.held_bytes: of_lane}) for lane, of_lane in held.items()]
-    return findings({backlog_over_time: spans, held_over_time: memory}, {ALGORITHM: LANES})
+    return findings({backlog_over_time: spans, held_over_time: memory}, {algorithms.FETCH_MAX_BYTES: LANES})
 
 
 SLOW, FAST = [900, 500, 100, 0, 0], [900, 0, 0]
@@ -61,7 +61,7 @@ def test_the_curve_of_a_lane_that_is_cut_off_ends_with_what_is_not_read() -> Non
 
 def test_a_curve_is_called_by_what_concerns_consumers() -> None:
     lane = f"{LANES[1]},replica.fetch.max.bytes=2KiB"
-    found = replace(lagging({LANES[0]: SLOW, lane: FAST}, {}), lanes={ALGORITHM: (LANES[0], lane)})
+    found = replace(lagging({LANES[0]: SLOW, lane: FAST}, {}), lanes={algorithms.FETCH_MAX_BYTES: (LANES[0], lane)})
     plot = lag_curves(found)
     assert list(curves(plot)) == ["captured", "1 MiB"]
     assert plot.colour is not None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import Row
 
-from jobs.replays.limit_answers import HEAD, SPAN_FOR_A_DATE_MS, answer_row, safe
-from jobs.replays.limit_answers import lanes as limit_lanes
-from jobs.report_page.limits import brokers_over_time, cluster, nearest_limit, refusals
-from jobs.report_page.limits import headroom as limit_headroom
+from jobs.replays.partition_limits.answers import HEAD, SPAN_FOR_A_DATE_MS, answer_row, safe
+from jobs.replays.partition_limits.answers import lanes as limit_lanes
+from jobs.report_page.partition_limits import brokers_over_time, cluster, nearest_limit, refusals
+from jobs.report_page.partition_limits import headroom as limit_headroom
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import answer
 from jobs.report_page.trust import fidelity

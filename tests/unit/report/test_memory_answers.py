@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import Row
 
-from jobs.replays.memory_answers import HEAD, lanes, lanes_table
+from jobs.replays.consumer_memory.answers import HEAD, lanes, lanes_table
 from jobs.report_page.advice import advice
-from jobs.report_page.memory import hungry_consumers, needed
-from jobs.report_page.memory_pool import bounded, slowed_consumers
+from jobs.report_page.consumer_memory.memory_pool import bounded, slowed_consumers
+from jobs.report_page.consumer_memory.needed_memory import hungry_consumers, needed
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.traffic import fetching_consumers
+from schemas.tables import algorithms
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from tests.unit.report.findings import findings, row_of
-from udfs.replay.memory.memory_report import ALGORITHM
 
 LANES = ("captured", "consumer.buffer.memory=1KiB", "consumer.fetch.max.bytes=1MiB,consumer.buffer.memory=1KiB")
 
@@ -77,12 +77,12 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
         hungry_consumers: [row_of(CONSUMER_MEMORY)],
         **asked,
     }
-    told = bounded(findings(found, {ALGORITHM: LANES}))
+    told = bounded(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
     assert told.startswith(
         "As captured, nobody waits from buffer.memory of consumers (KIP-81, a proposal) of 101 B on, though the "
         "proposal's prototype accepts only a pool larger than fetch.max.bytes, here 50.0 MiB; "
     )
-    (advised,) = advice(findings(found, {ALGORITHM: LANES}))
+    (advised,) = advice(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
     assert "only a pool larger than fetch.max.bytes, here 50.0 MiB" in advised.advice
 
 
@@ -90,7 +90,7 @@ def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
     rows = [row("consumers", LANES[0]), row("consumers", LANES[1])]
     found: dict[Query, list[Row]] = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: []}
     found[fetching_consumers] = [Row(max_bytes=64)]
-    told = bounded(findings(found, {ALGORITHM: LANES}))
+    told = bounded(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
     assert told.endswith("; nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
 
 
@@ -109,33 +109,37 @@ def test_a_producer_has_neither_bound_nor_depleted_time() -> None:
 
 def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
     """queued.max.request.bytes is not below socket.request.max.bytes, 100 MiB unless stated (KafkaConfig)."""
-    (small,) = advice(findings({lanes: [row("brokers", LANES[0])]}, {ALGORITHM: LANES}))
+    (small,) = advice(findings({lanes: [row("brokers", LANES[0])]}, {algorithms.CONSUMER_MEMORY: LANES}))
     assert small.advice == "100.0 MiB, the least that Kafka accepts (socket.request.max.bytes): 101 B would do"
     assert "headroom" not in small.cost
-    (large,) = advice(findings({lanes: [row("brokers", LANES[0], smallest=200 << 20)]}, {ALGORITHM: LANES}))
+    (large,) = advice(
+        findings({lanes: [row("brokers", LANES[0], smallest=200 << 20)]}, {algorithms.CONSUMER_MEMORY: LANES})
+    )
     assert large.advice == "200.0 MiB: the smallest in which nobody waits as captured"
     assert "no headroom: what was not captured may need more" in large.cost
 
 
 def test_the_memory_of_producers_that_is_enough_is_kept() -> None:
     """Kafka's default is 32 MiB: what sufficed for a capture is no reason to go without headroom."""
-    (kept,) = advice(findings({lanes: [row("producers", LANES[0])]}, {ALGORITHM: LANES}))
+    (kept,) = advice(findings({lanes: [row("producers", LANES[0])]}, {algorithms.CONSUMER_MEMORY: LANES}))
     assert kept.advice == "Keep it: nobody waits; 101 B would do"
     assert "headroom" not in kept.cost
-    (raised,) = advice(findings({lanes: [row("producers", LANES[0], waits=1)]}, {ALGORITHM: LANES}))
+    (raised,) = advice(findings({lanes: [row("producers", LANES[0], waits=1)]}, {algorithms.CONSUMER_MEMORY: LANES}))
     assert raised.advice == "101 B: the smallest in which nobody waits as captured"
 
 
 def test_a_pool_in_which_connections_get_stuck_costs_more_than_one_in_which_somebody_waits() -> None:
     rows = [row("consumers", LANES[0]), row("consumers", LANES[1], stuck=4), row("consumers", LANES[2], waits=1)]
-    told, *_ = advice(findings({lanes: rows}, {ALGORITHM: LANES}))
+    told, *_ = advice(findings({lanes: rows}, {algorithms.CONSUMER_MEMORY: LANES}))
     assert told.cost.endswith("; with buffer.memory=1 KiB 4 connections get stuck")
 
 
 def test_waits_of_producers_are_told_with_what_makes_them_too_long() -> None:
     """Beside a live cluster busy producers waited for milliseconds where the replay has seconds (VALIDATION.md)."""
     for side, is_too_long in (("producers", True), ("brokers", False)):
-        (told,) = advice(findings({lanes: [row(side, LANES[0]), row(side, LANES[1], waits=9)]}, {ALGORITHM: LANES}))
+        (told,) = advice(
+            findings({lanes: [row(side, LANES[0]), row(side, LANES[1], waits=9)]}, {algorithms.CONSUMER_MEMORY: LANES})
+        )
         assert "somebody waits up to" in told.cost
         assert ("an overestimate if the producer is busy" in told.cost) == is_too_long
 
@@ -147,7 +151,9 @@ def one_of_client(others: int = 0, **columns: object) -> Row:
 
 def test_what_is_held_is_told_in_words_and_that_processes_are_not_told_apart() -> None:
     def told(**columns: int) -> str:
-        return needed(findings({lanes: [], hungry_consumers: [one_of_client(**columns)]}, {ALGORITHM: LANES}))
+        return needed(
+            findings({lanes: [], hungry_consumers: [one_of_client(**columns)]}, {algorithms.CONSUMER_MEMORY: LANES})
+        )
 
     assert "0 of responses at a time, nothing for 99 % of the time" in told()
     assert "100 B or less for 99 % of the time" in told(used_bytes_p99=100)
@@ -171,7 +177,7 @@ def answer(
         hungry_consumers: [one_of_client(client_id="app")],
         slowed_consumers: list(slow),
     }
-    return question(findings(found, {ALGORITHM: names}))
+    return question(findings(found, {algorithms.CONSUMER_MEMORY: names}))
 
 
 def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
@@ -210,7 +216,7 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
         most = one_of_client(
             record_bytes=100, decompressed_bytes=decompressed_bytes, unmeasured_batches=unmeasured_batches
         )
-        return needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
+        return needed(findings({lanes: [], hungry_consumers: [most]}, {algorithms.CONSUMER_MEMORY: LANES}))
 
     assert "uncompressed size of 7 compressed batches not measured" in told(
         unmeasured_batches=7, decompressed_bytes=None
@@ -222,7 +228,7 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
 @pytest.mark.parametrize(("held", "is_more"), [(2000, False), (2001, True)])
 def test_where_more_is_held_than_kip_74_bounds_what_lets_it_is_said(held: int, is_more: bool) -> None:
     most = one_of_client(record_bytes=100, used_bytes_max=held, memory_bound_bytes=2000)
-    told = needed(findings({lanes: [], hungry_consumers: [most]}, {ALGORITHM: LANES}))
+    told = needed(findings({lanes: [], hungry_consumers: [most]}, {algorithms.CONSUMER_MEMORY: LANES}))
     assert ("which first batches of responses exceed, since these come whole however large" in told) == is_more
 
 

@@ -6,17 +6,16 @@ from dataclasses import replace
 
 from pyspark.sql import Row
 
-from jobs.replays.fetch_answers import closed_lanes
-from jobs.replays.memory_answers import lanes as memory_lanes
+from jobs.replays.consumer_memory.answers import lanes as memory_lanes
+from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.report_page.advice import advice
-from jobs.report_page.memory import hungry_consumers
-from jobs.report_page.memory_pool import slowed_consumers
-from jobs.report_page.own_lanes import Subject, own_labels, own_lanes
+from jobs.report_page.consumer_memory.memory_pool import slowed_consumers
+from jobs.report_page.consumer_memory.needed_memory import hungry_consumers
+from jobs.report_page.lane_labels import Subject, own_labels, own_lanes
 from jobs.report_page.question import Findings, Query
+from schemas.tables import algorithms
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from tests.unit.report.findings import findings, row_of, sentence
-from udfs.replay.fetch.fetch_report import ALGORITHM as FETCH_LIMITS
-from udfs.replay.memory.memory_report import ALGORITHM as MEMORY
 
 POOL = "consumer.buffer.memory=1MiB"
 OF_BROKER = "broker.queued.max.request.bytes=64KiB"
@@ -79,7 +78,7 @@ def test_the_answer_on_pools_names_no_setting_of_brokers_or_producers() -> None:
         hungry_consumers: [row_of(CONSUMER_MEMORY)],
         slowed_consumers: [slow],
     }
-    found = findings(asked, {MEMORY: ("captured", lane)})
+    found = findings(asked, {algorithms.CONSUMER_MEMORY: ("captured", lane)})
     assert "; with buffer.memory=1 MiB, the pool of app, which is slowed most" in sentence(found, 12)
     (told,) = advice(found)
     assert "; with buffer.memory=1 MiB somebody waits up to" in told.cost
@@ -88,7 +87,9 @@ def test_the_answer_on_pools_names_no_setting_of_brokers_or_producers() -> None:
 def test_a_pool_without_bound_is_a_lane_like_any_other() -> None:
     lanes = ("captured", "consumer.buffer.memory=none", POOL)
     rows = [memory_row("consumers", lane) for lane in lanes]
-    found = findings({memory_lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)]}, {MEMORY: lanes})
+    found = findings(
+        {memory_lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)]}, {algorithms.CONSUMER_MEMORY: lanes}
+    )
     assert "nobody would wait in any of the replayed pools, the smallest of which is 1.0 MiB" in sentence(found, 12)
 
 
@@ -104,7 +105,7 @@ def closed(lane: str, wait: float) -> Row:
 
 def test_limits_of_followers_alone_are_no_other_lane_of_consumers() -> None:
     lanes = ("captured", "replica.fetch.max.bytes=16KiB")
-    found = findings({closed_lanes: [closed(lane, 105) for lane in lanes]}, {FETCH_LIMITS: lanes})
+    found = findings({closed_lanes: [closed(lane, 105) for lane in lanes]}, {algorithms.FETCH_MAX_BYTES: lanes})
     assert "replica" not in sentence(found, 7)
     assert "exceed; --set" in sentence(found, 6)
     assert not advice(found)

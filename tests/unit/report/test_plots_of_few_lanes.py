@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 from pyspark.sql import Row
 
-from jobs.replays.fetch_answers import closed_lanes, open_lanes
-from jobs.replays.split_answers import lanes as split_lanes
-from jobs.report_page.batches import by_codec
-from jobs.report_page.fetches import cut_by_lane, overrides_by_lane, shares_of_readers
-from jobs.report_page.limits import brokers_over_time, replicas_over_time
-from jobs.report_page.memory_pool import PROPOSED, memory_curves, memory_over_time
+from jobs.replays.batch_split.answers import lanes as split_lanes
+from jobs.replays.fetch_max_bytes.answers import closed_lanes, open_lanes
+from jobs.report_page.batch_split.refused_batches import by_codec
+from jobs.report_page.batch_split.splits import estimate_curves, estimates, rates_by_size, splitting_producers
+from jobs.report_page.consumer_memory.memory_pool import PROPOSED, memory_curves, memory_over_time
+from jobs.report_page.fetch_max_bytes.fetches import cut_by_lane, overrides_by_lane, shares_of_readers
+from jobs.report_page.partition_limits import brokers_over_time, replicas_over_time
 from jobs.report_page.question import Findings, Plot, Unplotted
-from jobs.report_page.splits import estimate_curves, estimates, rates_by_size, splitting_producers
 from jobs.report_page.traffic import produced_codecs, readers
 from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
 from schemas.tables.gold_memory import CONSUMER_MEMORY_TIMELINE

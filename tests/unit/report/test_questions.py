@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pyspark.sql import Row
 
-from jobs.replays.fetch_answers import closed_lanes
-from jobs.replays.session_answers import lanes as session_lanes
-from jobs.replays.session_answers import slots
-from jobs.replays.split_answers import HEAD, answer_row, safe_lines
-from jobs.replays.split_answers import lanes as split_lanes
+from jobs.replays.batch_split.answers import HEAD, answer_row, safe_lines
+from jobs.replays.batch_split.answers import lanes as split_lanes
+from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.replays.session_cache.answers import lanes as session_lanes
+from jobs.replays.session_cache.answers import slots
 from jobs.report_page.advice import advice
-from jobs.report_page.catch_up import NO_LAG
-from jobs.report_page.fairness import waiting_partitions
-from jobs.report_page.own_lanes import NOT_SET
+from jobs.report_page.batch_split.splits import estimates, splitting_producers
+from jobs.report_page.fetch_max_bytes.catch_up import NO_LAG
+from jobs.report_page.fetch_max_bytes.fairness import waiting_partitions
+from jobs.report_page.lane_labels import NOT_SET
 from jobs.report_page.page import part
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import QUESTIONS, answer, answers, queries_of
-from jobs.report_page.sessions import evictions
-from jobs.report_page.splits import estimates, splitting_producers
+from jobs.report_page.session_cache.sessions import evictions
 from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
 from jobs.scenarios.settings import ON_REQUEST, TRIES, settings

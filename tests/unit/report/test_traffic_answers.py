@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import Row
 
-from jobs.replays.fetch_answers import open_lanes
-from jobs.replays.session_answers import lanes
-from jobs.report_page.batches import checks_table
+from jobs.replays.fetch_max_bytes.answers import open_lanes
+from jobs.replays.session_cache.answers import lanes
+from jobs.report_page.batch_split.refused_batches import checks_table
 from jobs.report_page.questions import QUESTIONS, answer
-from jobs.report_page.sessions import shards, shards_by_broker
+from jobs.report_page.session_cache.sessions import shards, shards_by_broker
 from jobs.report_page.traffic import (
     bin_start,
     fetching_consumers,
@@ -17,10 +17,10 @@ from jobs.report_page.traffic import (
     produced_topics,
     readers,
 )
+from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from tests.unit.report.findings import findings
-from udfs.replay.fetch.fetch_report import ALGORITHM
 
 BY_NUMBER = {question.number: question for question in QUESTIONS}
 
@@ -56,7 +56,7 @@ def reader(name: str, fetches: int, sessions: int) -> Row:
 
 def test_what_is_thrown_away_is_what_the_replay_of_the_captured_limits_gives() -> None:
     rows = [Row(scenario="captured", reader="consumer", bytes=6 << 20, cut=3 << 20)]
-    told = answer(findings({open_lanes: rows}, {ALGORITHM: ("captured",)}), BY_NUMBER[17]).sentence
+    told = answer(findings({open_lanes: rows}, {algorithms.FETCH_MAX_BYTES: ("captured",)}), BY_NUMBER[17]).sentence
     assert told == (
         "Replayed with the captured limits, 3.0 MiB of the 6.0 MiB of records that consumers get, 50.0 %, "
         "are tails of cut batches, thrown away and fetched again."
@@ -136,7 +136,8 @@ def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() ->
         for lane, count in (("captured", 0), ("consumer.fetch.max.bytes=1KiB", 51))
     ]
     found = findings(
-        {open_lanes: rows, readers: [reader("consumer", 9, 1)]}, {ALGORITHM: [row.scenario for row in rows]}
+        {open_lanes: rows, readers: [reader("consumer", 9, 1)]},
+        {algorithms.FETCH_MAX_BYTES: [row.scenario for row in rows]},
     )
     assert (
         "; here no fetch got a batch larger than the captured limits, and 51 fetches would get one with "

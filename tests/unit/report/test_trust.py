@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.captures.log_agreement import REQUEST
-from jobs.captures.told_by_packets import lacks_packets
+from jobs.captures.packets_needed import lacks_packets
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.page import tiles
 from jobs.report_page.question import Findings

@@ -1,0 +1,159 @@
+"""The summary's lines on KIP-126: what each lane would split, and the largest batch.size that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, reduce
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.lane_rows import BETWEEN, row_a_lane, settings_of
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.screen import grid_lines, size
+from jobs.units import parse_bytes
+from schemas.tables import algorithms
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_splits import BATCH_SPLIT
+from udfs.replay.batch_split.split_fidelity import Reason
+from udfs.replay.batch_split.split_verdicts import SPLITS
+
+TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sent under other settings"
+MOST_SPLIT_RATE = 0.01
+"""A batch.size is called safe when no more of the batches are split, of any producer and topic."""
+NOTES = (
+    "  * of the worst producer and topic: splits / batches; P(batch > limit), of batches sent first; the longest time",
+    "    until the estimate recovered after a split; the mean error of the model's sizes of recut batches.",
+    "    resent: bytes of batches made by splits. fill: bytes of a batch / batch.size. batches under a linger.ms",
+    "    shorter than captured are uncertain: they depend on how long the client's threads are kept waiting.",
+)
+HEAD = (
+    "lane", "batches", "splits", "split rate*", "> limit*", "recovery*", "sent", "resent", "fill", "failed",
+    "size error*",
+)  # fmt: skip
+BATCH_SIZE, TOPIC_LIMIT = "producer.batch.size", "topic.max.message.bytes"
+MESSAGE_MAX_BYTES = "broker.message.max.bytes"
+TOLD_BY = {BATCH_SIZE: "the batches sent", TOPIC_LIMIT: "brokers' responses"}
+MOST_TOLD = 6
+"""Values of such settings that the summary names, the most frequent ones."""
+
+
+def lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per lane. rate: of the worst producer and topic, which have `rate_of` batches."""
+    t = BATCH_SPLIT
+    worst = F.max(F.struct(t.split_rate, t.batches))
+    fill = F.sum(F.col(t.fill) * F.col(t.batches)) / F.sum(F.when(F.col(t.fill).isNotNull(), F.col(t.batches)))
+    return own_rows(t).groupBy(t.scenario).agg(
+        F.sum(t.batches).alias("batches"), F.sum(t.splits).alias("splits"),
+        worst[t.split_rate].alias("rate"), worst[t.batches].alias("rate_of"),
+        F.max(t.over_limit_share).alias("over"), F.max(t.recovery_ms_max).alias("recovery"),
+        F.sum(t.bytes_sent).alias("sent"), F.sum(t.bytes_resent).alias("resent"), fill.alias("fill"),
+        F.sum(t.failed_batches).alias("failed"), F.max(t.size_error).alias("size_error"),
+    )  # fmt: skip
+
+
+def told_settings(own_rows: OwnRows) -> DataFrame:
+    """Settings that nobody states and the capture tells: a row a value, with the producers or topics that have it."""
+    t = BATCH_SPLIT
+    captured = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
+    settings = (
+        (BATCH_SIZE, t.batch_size, t.is_batch_size_told, t.client_id, (t.client_id, t.client_address)),
+        (TOPIC_LIMIT, t.max_message_bytes, t.is_limit_told, t.topic, (t.topic,)),
+    )
+    return reduce(DataFrame.unionAll, (
+        captured.where(F.col(is_told)).groupBy(F.lit(name).alias("setting"), F.col(value).alias("value")).agg(
+            F.count_distinct(*of).alias("count"), F.min(first).alias("first")
+        )
+        for name, value, is_told, first, of in settings
+    )).orderBy("setting", F.desc("count"), "value").limit(MOST_TOLD)  # fmt: skip
+
+
+def refused_unlike(own_rows: OwnRows) -> DataFrame:
+    """A row: the batches that brokers refused as too large and that the replay of the captured settings takes."""
+    f = FIDELITY
+    rows = own_rows(f).where((F.col(f.algorithm) == algorithms.BATCH_SPLIT) & (F.col(f.metric) == SPLITS))
+    return rows.agg(F.coalesce(F.sum(F.col(f.reasons)[Reason.SPLIT_NOT_REPLAYED]), F.lit(0)).alias("refused"))
+
+
+QUERIES = {"lanes": lanes, "told": told_settings, "unlike": refused_unlike}
+
+
+def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """The table as lines, then the largest batch.size that is safe."""
+    if not found["lanes"]:
+        yield "  no batch of a producer was captured"
+        return
+    yield from grid_lines(lanes_table(found["lanes"], lane_names))
+    yield from safe_lines(found["lanes"], sum(row["refused"] for row in found["unlike"]))
+    yield from told_lines(found["told"])
+
+
+def answer_row(row: Row) -> list[str]:
+    """One lane's cells."""
+    return [
+        row[BATCH_SPLIT.scenario].replace(",", BETWEEN), f"{row['batches']:,}", f"{row['splits']:,}",
+        share_of(row["rate"], 2), share_of(row["over"], 2),
+        "-" if row["recovery"] is None else f"{row['recovery']:,.0f} ms",
+        size(row["sent"]), size(row["resent"]), share_of(row["fill"], 0), f"{row['failed']:,}",
+        share_of(row["size_error"], 1),
+    ]  # fmt: skip
+
+
+lanes_table = partial(row_a_lane, HEAD, answer_row, NOTES)
+"""Of rows of `lanes` and the lanes' names in order, the table with a row a lane."""
+
+
+def share_of(share: float | None, digits: int) -> str:
+    """A share in percent; - where there is nothing that it would be of, as a fill of batch.size=0."""
+    return "-" if share is None else f"{100 * share:.{digits}f} %"
+
+
+def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
+    """The largest batch.size of the grid with few splits, for each combination of the other settings.
+
+    unlike: batches refused in the capture and taken by the replay of its settings. Where that splits none of them, what
+    refused them is not known, and no size is called safe.
+    """
+    if unlike and takes_all([row for row in rows if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]):
+        yield f"  no batch.size is called safe: brokers refused {unlike:,} batches that the replay of the captured"
+        yield "  settings accepts; state the batch.size, linger.ms and max.message.bytes in force with --captured"
+        return
+    for others, largest in largest_safe(rows).items():
+        told = f"{largest:,} bytes" if largest else "none of those replayed"
+        few = f"a split rate of {share_of(MOST_SPLIT_RATE, 0)} or less"
+        yield f"  largest batch.size with {few}: {told}  {others}".rstrip()
+
+
+def told_lines(rows: Sequence[Row]) -> Iterable[str]:
+    """What was taken of settings that nobody states."""
+    for setting, by in TOLD_BY.items():
+        values = [f"{row['value']:,} bytes of {first_of(row)}" for row in rows if row["setting"] == setting]
+        if values:
+            yield f"  nobody stated {setting}: inferred from {by}, it was {', '.join(values)}"
+
+
+def first_of(row: Row) -> str:
+    """One of the producers or topics that have a value, and how many others have it."""
+    return f"{row['first']} and {row['count'] - 1:,} more" if row["count"] > 1 else str(row["first"])
+
+
+def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
+    """By combination of the other settings the largest batch.size of the grid with few splits; 0 where none is."""
+    best: dict[str, int] = {}
+    for row in rows:
+        changed = settings_of(row[BATCH_SPLIT.scenario])
+        if BATCH_SIZE in changed:
+            others = BETWEEN.join(f"{key}={value}" for key, value in sorted(changed.items()) if key != BATCH_SIZE)
+            best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if is_safe(row) else 0)
+    return dict(sorted(best.items()))
+
+
+def takes_all(rows: Sequence[Row]) -> bool:
+    """Whether these lanes split no batch and fail none."""
+    return not any(row["splits"] + row["failed"] for row in rows)
+
+
+def is_safe(row: Row) -> bool:
+    """Whether a lane splits few batches and fails none."""
+    return bool((row["rate"] or 0) <= MOST_SPLIT_RATE and not row["failed"])

@@ -1,0 +1,94 @@
+"""What KIP-126's replay reads where it measures sizes: the packets of producers' connections, beside what they sent.
+
+Records are in no table: they are read from the captures once more, and the worker that replays a producer puts its
+connections together itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from jobs.captures.capture_index import index_captures
+from jobs.captures.capture_plan import CapturePlan, plan_capture
+from jobs.captures.capture_rows import packets_of, range_tasks, ranges_in
+from jobs.lake.delta_tables import rows_of
+from jobs.replays.one_shuffle import SHARD
+from schemas.tables.silver import CAPTURES, CONNECTIONS
+from schemas.tables.steps import SENT
+from udfs.capture.packets import PACKETS
+from udfs.capture.request_log_head import REQUEST_LOG, UTC
+from udfs.errors import CaptureError
+from udfs.facts.exchanges import ids_of
+from udfs.replay.batch_split.replay_with_records import IS_SENT
+
+FIRST_ID = "first_id"
+"""Of the first connection between two endpoints, which the packets of all of them share."""
+
+
+def with_packets(spark: SparkSession, lake: str, capture_id: str, sent: DataFrame, connections: DataFrame) -> DataFrame:
+    """Rows of SENT and the packets of the connections they were sent on, in the shards of SENT's rows.
+
+    Raises CaptureError where the captures are not what was ingested.
+    """
+    producers = producers_by_id(sent, connections)
+    packets = packets_with_id(spark, ingested(spark, lake, capture_id)).join(producers, FIRST_ID).drop(FIRST_ID)
+    told = sent.withColumn(IS_SENT, F.lit(True))
+    return packets.withColumn(IS_SENT, F.lit(False)).unionByName(told, allowMissingColumns=True)
+
+
+def producers_by_id(sent: DataFrame, connections: DataFrame) -> DataFrame:
+    """(id, client_id, client_address, shard): whose packets are those of a connection, by the ids of all connections
+    between the same endpoints, one of which is the first.
+    """
+    c, t = CONNECTIONS, SENT
+    ends = connections.select(c.connection_id, c.server, c.client)
+    used = sent.select(t.connection_id, t.client_id, t.client_address, SHARD).distinct()
+    producers = used.join(ends, str(c.connection_id)).drop(c.connection_id).distinct()
+    by_id = producers.join(ends.withColumnRenamed(c.connection_id, FIRST_ID), [str(c.server), str(c.client)])
+    return by_id.select(FIRST_ID, t.client_id, t.client_address, SHARD)
+
+
+def ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:
+    """The packets that a capture set was ingested from; request logs have no records, and may be gone.
+
+    Raises CaptureError that names every file which is missing, and every one which is another.
+    """
+    t = CAPTURES
+    files = rows_of(spark, lake, t, capture_id).where(F.col(t.format) != REQUEST_LOG).select(t.path, t.content_hash)
+    hashes: dict[str, str] = {row[0]: row[1] for row in files.collect()}
+    what_to_do = (
+        f"recut.sizes=exact reads the records of capture {capture_id} from its files again. Put them back as they "
+        "were, ingest what is there now, or replay with recut.sizes=recompressed, which does without."
+    )
+    try:
+        indexes = index_captures(spark, sorted(hashes), UTC)
+    except CaptureError as error:
+        raise CaptureError(f"{error}\n  {what_to_do}") from error
+    changed = [index for index in indexes if index.sha256 != hashes[index.path]]
+    if changed:
+        told = (
+            f"{of.path}: not the file that was ingested (SHA-256 {hashes[of.path]}, now {of.sha256})" for of in changed
+        )
+        raise CaptureError("\n  ".join([*told, what_to_do]))
+    return plan_capture(indexes, spark.sparkContext.defaultParallelism)
+
+
+def packets_with_id(spark: SparkSession, plan: CapturePlan) -> DataFrame:
+    """The packets of a capture set, each with the id of the first connection between its endpoints."""
+    orders = plan.orders
+
+    def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for part, file_no in ranges_in(batches):
+            for packets in packets_of(part, file_no, orders[file_no]):
+                keys: Any = packets["connection"].dictionary_encode()
+                ids = pa.array(ids_of(keys.dictionary.to_pylist()))
+                yield packets.drop_columns(["bucket"]).append_column(FIRST_ID, ids.take(keys.indices))
+
+    columns = pa.schema([*(field for field in PACKETS if field.name != "bucket"), pa.field(FIRST_ID, pa.int64())])
+    return range_tasks(spark, plan.packets).mapInArrow(read_ranges, from_arrow_schema(columns))

@@ -1,0 +1,67 @@
+"""Fetch limits in the replay of memory: which lanes share them, and the responses that consumers get under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.lake.delta_tables import spark_schema
+from jobs.replays.fetch_max_bytes.events import READER_ORDER, known_reads, with_profiles
+from jobs.replays.fetch_max_bytes.settings import BROKER_MAX_BYTES, MAX_POLL_RECORDS, PROCESSING, SETTINGS, fetch_lanes
+from jobs.replays.one_shuffle import SHARD
+from jobs.scenarios.scenario import CAPTURED_LANE, Lane, Scenario
+from jobs.scenarios.settings import Value
+from schemas.tables import algorithms
+from schemas.tables.steps import MEMORY_EVENTS, READS
+from udfs.columns.arrays import Ints
+from udfs.replay.consumer_memory.memory_trace import CONSUMER
+from udfs.replay.fetch_max_bytes.carried_reads import reads_of
+from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.responses_alone import replayed_fetches
+
+LIMITS = (*SETTINGS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
+"""Settings by which other responses come: a lane that changes one takes them from the closed loop."""
+
+
+def fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> tuple[Ints, FetchLanes]:
+    """(the number of each lane's fetch limits, int64[lanes]; the limits by number, 0 being the captured ones)."""
+    changed = [limits_of(lane) for lane in lanes]
+    names = list(dict.fromkeys([CAPTURED_LANE, *(lane.name for lane in changed)]))
+    by_name = {CAPTURED_LANE: Lane(CAPTURED_LANE, {})} | {lane.name: lane for lane in changed}
+    numbers = np.array([names.index(lane.name) for lane in changed], np.int64)
+    return numbers, fetch_lanes([by_name[name] for name in names], dict(captured))
+
+
+def limits_of_memory(scenario: Scenario) -> FetchLanes | None:
+    """The limits under which the replay of memory needs consumers' responses; None where a scenario does without."""
+    if algorithms.CONSUMER_MEMORY not in scenario.algorithms:
+        return None
+    numbers, limits = fetch_limits(scenario.lanes(algorithms.CONSUMER_MEMORY), scenario.captured)
+    return limits if numbers.any() else None
+
+
+def limits_of(lane: Lane) -> Lane:
+    """What of the lane concerns the closed loop; a pace alone does not."""
+    if not any(key in lane.settings for key in LIMITS):
+        return Lane(CAPTURED_LANE, {})
+    changed = {key: lane.settings[key] for key in (*LIMITS, PROCESSING) if key in lane.settings}
+    return Lane(",".join(f"{key}={value}" for key, value in changed.items()), changed)
+
+
+def replayed_responses(
+    exchanges: DataFrame, fetches: DataFrame, batches: DataFrame, limits: FetchLanes, shards: int
+) -> DataFrame:
+    """Rows of MEMORY_EVENTS: consumers' responses under all limits. One shuffle by partition, and one by reader."""
+
+    def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from replayed_fetches(map(reads_of, rows), limits)
+
+    found = known_reads(with_profiles(fetches, exchanges), batches, shards)
+    in_order = (
+        found.where(F.col(READS.reader) == CONSUMER).repartitionById(shards, SHARD).sortWithinPartitions(*READER_ORDER)
+    )
+    return in_order.drop(SHARD).mapInArrow(replay, spark_schema(MEMORY_EVENTS))

@@ -1,0 +1,131 @@
+"""The summary's lines on KIP-74: what each lane would do to consumers and to followers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
+from jobs.terminal.screen import Grid, grid_lines, size
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+from udfs.replay.fetch_max_bytes.fetch_report import CLOSED_LOOP, OPEN_LOOP
+from udfs.replay.fetch_max_bytes.observed import MOST_FETCHES
+
+TITLE = "fetch.max.bytes (KIP-74)"
+OPEN = "  open loop: each captured fetch answered under other limits"
+OPEN_NOTES = (
+    "  * reads that returned nothing although there were records. p99, largest: record bytes in a response, of the",
+    "    worst reader; the same for fewer than 100 responses. Jain: the worst reader's fairness index, 1 if each",
+    "    partition gets the same share of what it had. bound: the largest reader's, min(brokers x fetch.max.bytes,",
+    "    partitions x max.partition.fetch.bytes). unknown: fetches that depend on what the capture does not show.",
+    NO_ROW,
+)
+OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
+CLOSED = "  closed loop: each reader goes on from what it received, until everything that the capture shows is read"
+CLOSED_NOTES = (
+    "  * partitions that came away empty from a fetch although they had records. catch-up: until the slowest",
+    "    partition's backlog is read; not all: one is not read to its end. held: most record bytes that a reader has",
+    "    received and not yet taken.",
+    NO_ROW,
+)
+NOT_READ = "not all"
+"""In place of a time in which a backlog was read to its end."""
+CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
+
+
+def open_lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per reader and lane of the open loop."""
+    c, f = FETCH_CONSUMERS, FETCH_FAIRNESS
+    by_lane = own_rows(c).where(F.col(c.mode) == OPEN_LOOP).groupBy(c.reader, c.scenario).agg(
+        F.max(c.response_bytes_p99).alias("p99"), F.max(c.response_bytes_max).alias("largest"),
+        F.min(c.jain_index).alias("jain"), F.sum(c.empty_though_available).alias("empty"),
+        F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.memory_bound_bytes).alias("bound"),
+        F.sum(c.unknown_requests).alias("unknown"), F.sum(c.first_batch_overrides).alias("overrides"),
+        F.sum(c.bytes).alias("bytes"),
+    )  # fmt: skip
+    waits = own_rows(f).where(F.col(f.mode) == OPEN_LOOP).groupBy(f.reader, f.scenario)
+    return by_lane.join(waits.agg(F.max(f.longest_wait_ms).alias("wait")), [str(c.reader), str(c.scenario)])
+
+
+def closed_lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per reader and lane of the closed loop. own_bound: of the reader that held most."""
+    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+    by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
+        F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
+        F.max(F.col(c.catch_up_ms).isNull()).alias("never"), F.sum(c.left_out).alias("left_out"),
+        F.sum(c.given_up).alias("given_up"),
+    )  # fmt: skip
+    name = F.concat_ws("-", f.topic, f.partition).alias("partition")
+    waited = F.struct(f.longest_wait_ms, name, f.share_of_available, f.share_of_bytes, f.client_id)
+    waits = own_rows(f).where(F.col(f.mode) == CLOSED_LOOP).groupBy(f.reader, f.scenario).agg(
+        F.max(waited).alias("longest"), F.sum((F.col(f.empty_though_available) > 0).cast("int")).alias("waiting"),
+    )  # fmt: skip
+    most = F.max(F.struct(m.bytes_max, m.memory_bound_bytes))
+    held = own_rows(m).groupBy(m.reader, m.scenario).agg(
+        F.max(m.bytes_max).alias("held"), F.max(m.memory_bound_bytes).alias("bound"),
+        most[m.memory_bound_bytes].alias("own_bound"),
+    )  # fmt: skip
+    keys = [str(c.reader), str(c.scenario)]
+    return by_lane.join(waits, keys).join(held, keys)
+
+
+QUERIES = {"open": open_lanes, "closed": closed_lanes}
+
+
+def closed_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per reader and lane of the closed loop, in the order of the lanes."""
+    return Grid(CLOSED_HEAD, cells(rows, lane_names, closed_cells), ("reader", "lane", "of"), CLOSED_NOTES)
+
+
+def open_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per reader and lane of the open loop, in the order of the lanes."""
+    return Grid(OPEN_HEAD, cells(rows, lane_names, open_cells), ("reader", "lane"), OPEN_NOTES)
+
+
+def cells(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:
+    """The rows of one of the tables, without lanes that change nothing for their reader."""
+    ordered = sorted(in_lane_order(rows, lane_names), key=itemgetter("reader"))
+    return distinct_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
+
+
+def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """A line per reader and lane, in the order of the lanes, of each loop."""
+    if not any(found.values()):
+        yield "  no fetch was captured"
+        return
+    yield CLOSED
+    yield from grid_lines(closed_table(found["closed"], lane_names))
+    left_out = sum({row["reader"]: row["left_out"] for row in found["closed"]}.values())
+    if left_out:
+        yield f"  ! {left_out:,} fetches are beyond the first {MOST_FETCHES:,} of their connections, and left out"
+    for reader, given_up in {row["reader"]: row["given_up"] for row in found["closed"] if row["given_up"]}.items():
+        yield f"  ! catch-up leaves out {given_up:,} backlogs that a {reader} left before they were read"
+    yield OPEN
+    yield from grid_lines(open_table(found["open"], lane_names))
+
+
+def lane_of(row: Row) -> str:
+    """The lane's name: the reader's own settings without saying again whose they are."""
+    return row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
+
+
+def open_cells(row: Row) -> list[str]:
+    """What a lane of the open loop comes to."""
+    jain = "-" if row["jain"] is None else f"{row['jain']:.2f}"
+    return [
+        size(row["p99"]), size(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms", jain, size(row["cut"]),
+        size(row["bound"]), f"{row['unknown']:,}",
+    ]  # fmt: skip
+
+
+def closed_cells(row: Row) -> list[str]:
+    """What a lane of the closed loop comes to."""
+    waited, partition = row["longest"][:2]
+    return [
+        NOT_READ if row["never"] else f"{row['took']:,.0f} ms", f"{waited:,.0f} ms", partition if waited else "-",
+        f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),
+    ]  # fmt: skip

@@ -1,0 +1,192 @@
+"""What brokers refuse of batches, and against which bytes (KIP-126): questions 2 and 5."""
+
+from __future__ import annotations
+
+from jobs.replays.batch_split.answers import lanes
+from jobs.replays.lane_rows import BETWEEN
+from jobs.report_page.batch_split.splits import BATCHES, NO_PRODUCER, captured_limits, estimates
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.row_caps import and_more
+from jobs.report_page.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
+from jobs.report_page.wording import counted, name_of
+from jobs.terminal.screen import Grid, size
+from schemas.tables import algorithms
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+from schemas.tables.silver import RECORD_BATCHES
+
+NO_ANSWER = (
+    "The capture shows produced batches, but no response to any: capture both directions, and producers with acks "
+    "other than 0, which gets no response."
+)
+
+
+def refused(found: Findings) -> str:
+    """Question 2: how many batches were refused, whose, and what the client had estimated."""
+    b, rows = RECORD_BATCHES, found.of(produced_codecs)
+    if not rows:
+        raise Unanswered(NO_PRODUCER)
+    batches, answered, count = (sum(row[name] for row in rows) for name in ("batches", "answered", "refused"))
+    if not answered:
+        raise Unanswered(NO_ANSWER)
+    if not count:
+        largest = max((row["largest_taken"] or 0 for row in rows), default=0)
+        sent = counted(batches, "produced batch", "produced batches")
+        sent += f", {answered:,} of them answered" if answered < batches else ""
+        return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused as too large."
+    smallest = min(row["smallest_refused"] for row in rows if row["refused"])
+    worst = found.of(produced_topics)[0]
+    told = (
+        f"Brokers refused {count:,} of {batches:,} produced batches, of {size(smallest)} or more, most of them from "
+        f"{name_of(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}): the limit "
+        "counts the compressed batch, not a record"
+    )
+    return f"{told}{misjudged(found)}."
+
+
+def misjudged(found: Findings) -> str:
+    """By how much the estimate was wrong before the worst span of splits, where the replay was made."""
+    t = BATCH_SPLIT_TIMELINE
+    split = [row for row in found.of(estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]]
+    if not split:
+        return ""
+    worst = max(split, key=lambda row: row[t.observed_ratio] - row[t.estimated_ratio])
+    return (
+        f", and the client fills it by an estimate: a compression ratio of {worst[t.estimated_ratio]:.2f} where "
+        f"batches had {worst[t.observed_ratio]:.2f}"
+    )
+
+
+def size_histogram(found: Findings) -> Plot:
+    """Produced batches by size."""
+    rows = [
+        {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "batches": row["batches"],
+         "answer": "MESSAGE_TOO_LARGE" if row["refused"] else "another, or none"}
+        for row in found.of(batch_sizes)
+    ]  # fmt: skip
+    limits = [float(row[BATCH_SPLIT.max_message_bytes]) for row in found.of(captured_limits)]
+    return Plot(
+        "Produced batches by their bytes on the wire",
+        "bar", seen_in(rows, "no produced batch is whole"),
+        Axis("bytes", "bytes of a batch", "bytes", log=True), Axis("batches", "batches", "count"),
+        Axis("answer", "answer", "name"), (limits[0], "max.message.bytes") if len(limits) == 1 else None,
+    )  # fmt: skip
+
+
+def estimated_and_had(found: Findings) -> Plot:
+    """A point a span of batches: the compression that the client counted on, and what they had."""
+    t = BATCH_SPLIT_TIMELINE
+    rows = [
+        {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0]}
+        for row in found.of(estimates)
+    ]
+    why = "the estimates of producers were not replayed: --set=producer.batch.size=16KiB,64KiB does that"
+    return Plot(
+        "Compression ratio as the client estimated it and as its batches had it: above the line they turned out "
+        "larger than estimated",
+        "point", seen_in(rows, why), Axis("estimated", "estimated", "ratio"), Axis("had", "had", "ratio"),
+        Axis("batches", "batches", "name"), diagonal="as estimated",
+    )  # fmt: skip
+
+
+SPLIT = ("all taken", "some split")
+
+
+def topics_table(found: Findings) -> Grid:
+    """A row a producer and topic."""
+    b = RECORD_BATCHES
+    cells = [
+        [
+            row[b.topic], name_of(row[b.client_id]), f"{row['batches']:,}", f"{row['refused']:,}",
+            size(row["largest_taken"]), size(row["smallest_refused"]), size(row["bytes"]), size(row["uncompressed"]),
+        ]
+        for row in found.of(produced_topics)
+    ]  # fmt: skip
+    head = ("topic", "producer", "batches", "too large", "largest taken", "smallest refused", "bytes", "uncompressed")
+    notes = ("uncompressed: - if the capture was ingested without batch_split.",)
+    return Grid(head, cells, ("topic", "producer"), (*notes, *and_more(found.of(produced_topics), b)))
+
+
+CHECKS = (
+    (f"fetch.max.bytes{BETWEEN}max.partition.fetch.bytes", "broker, as it reads", "compressed, as in the log"),
+    ("max.message.bytes", "broker, as it appends", "compressed, the whole batch with its header"),
+    ("batch.size", "producer, as it fills", "compressed, as the producer estimates it"),
+    ("max.request.size", "producer, as it takes a record", "uncompressed, one record"),
+    ("max.request.size", "producer, as it fills a request", "compressed, the batches of the request"),
+    ("buffer.memory", "producer, as it fills", "at least batch.size, or the record if that is larger"),
+)
+"""Setting, who checks it when, against which bytes: Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer."""
+
+
+def compressed_or_not(found: Findings) -> str:
+    """Question 5: what the capture shows on both sides of the check of max.message.bytes."""
+    rows = found.of(produced_codecs)
+    if not rows:
+        raise Unanswered(NO_PRODUCER)
+    told = "Brokers count compressed bytes, producers' batch.size an estimate of them"
+    compressed = [row for row in rows if row[RECORD_BATCHES.codec] != "none"]
+    batches = sum(row["batches"] for row in compressed)
+    everything = counted(sum(row["batches"] for row in rows), "produced batch", "produced batches")
+    verb = "is" if 1 in (batches, sum(row["batches"] for row in rows)) else "are"
+    told += f"; {batches:,} of {everything} here {verb} compressed"
+    return f"{told}{both_sides(found)}."
+
+
+def both_sides(found: Findings) -> str:
+    """Of one topic, for each may have a limit of its own: a batch taken that uncompressed is above one refused."""
+    b, rows = RECORD_BATCHES, found.of(produced_topics)
+    for topic in dict.fromkeys(row[b.topic] for row in rows):
+        same = [row for row in rows if row[b.topic] == topic]
+        refused_from = min((row["smallest_refused"] for row in same if row["refused"]), default=None)
+        taken = max(row["largest_taken_uncompressed"] or 0 for row in same)
+        if refused_from is not None and taken > refused_from:
+            return (
+                f": of those to {topic} one with {size(taken)} uncompressed was accepted, and one of "
+                f"{size(refused_from)} on the wire was refused"
+            )
+    return ""
+
+
+def by_codec(found: Findings) -> Plot:
+    """Bytes on the wire beside those without compression, by codec."""
+    rows = [
+        {"codec": row[RECORD_BATCHES.codec] or "unknown", "bytes": count, "of": of}
+        for row in found.of(produced_codecs)
+        for of, count in (("on the wire", row["bytes"]), ("uncompressed", row["uncompressed"]))
+        if count is not None
+    ]
+    return Plot(
+        "Bytes of produced batches by codec",
+        "grouped", seen_in(rows if len(rows) != 1 else [], "only the size of one codec on the wire is known"),
+        Axis("bytes", "bytes", "bytes"), Axis("codec", "codec", "name"), Axis("of", "bytes", "name"),
+    )  # fmt: skip
+
+
+def checks_table(found: Findings) -> Grid:
+    """Which setting is checked where, with what the capture shows of it."""
+    rows = found.of(produced_codecs)
+    answered, count = (sum(row[name] for row in rows) for name in ("answered", "refused"))
+    replayed = found.by_lane(lanes, algorithms.BATCH_SPLIT)
+    shown = {
+        "max.message.bytes": f"{answered - count:,} batches within, {count:,} above",
+        "batch.size": f"{counted(replayed[0]['splits'], 'split')} in the captured lane" if replayed else "not replayed",
+    }
+    cells = [[*check, shown.get(check[0], "-")] for check in CHECKS]
+    return Grid(
+        ("setting", "checked by", "against", "in this capture"),
+        cells,
+        ("setting", "checked by", "against", "in this capture"),
+    )
+
+
+REFUSED = Question(
+    2, "Why MESSAGE_TOO_LARGE when every record is small, or when compression is on?", "KIP-126", (),
+    (produced_codecs, produced_topics, batch_sizes), refused, (size_histogram, estimated_and_had), topics_table,
+    BATCHES, {algorithms.BATCH_SPLIT: (estimates, captured_limits)},
+)  # fmt: skip
+
+
+COMPRESSED = Question(
+    5, "Does the limit apply to compressed or uncompressed bytes?", "KIP-74, KIP-126", (),
+    (produced_codecs, produced_topics), compressed_or_not, (by_codec,), checks_table, (),
+    {algorithms.BATCH_SPLIT: (lanes,)},
+)  # fmt: skip

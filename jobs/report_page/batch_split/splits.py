@@ -1,0 +1,249 @@
+"""Batches that are split, and the estimate that fills them (KIP-126): questions 4 and 13."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe, takes_all
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
+from jobs.report_page.row_caps import IN_ALL, and_more, first_rows
+from jobs.report_page.traffic import produced_codecs
+from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.screen import Grid, size
+from jobs.units import parse_bytes
+from schemas.tables import algorithms
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+
+MOST_PRODUCERS, MOST_CURVES, MOST_SPANS = 20, 4, 256
+BATCH_SIZE = "batch.size"
+BATCHES = ("batches", "splits")
+TOLD = "*"
+"""Behind a value that nobody states."""
+NO_PRODUCER = (
+    "The capture shows no batch that a producer sent: capture the broker's side of producers' connections with "
+    "`tcpdump -s 0`."
+)
+NONE_REPLAYED = (
+    "The capture shows no produce request of a Java client, and only the Java client's estimate and splits are "
+    "replayed: capture the broker's side of producers' connections with `tcpdump -s 0`."
+)
+
+
+def splitting_producers(own_rows: OwnRows) -> DataFrame:
+    """The producers and topics that would split most in any lane, in all lanes."""
+    t = BATCH_SPLIT
+    key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
+    splits, batches = F.max(t.splits).alias("worst"), F.max(t.batches).alias("sent")
+    order = (F.desc("worst"), F.desc("sent"), *map(F.col, key))
+    worst = first_rows(own_rows(t).groupBy(*key).agg(splits, batches), MOST_PRODUCERS, *order)
+    return own_rows(t).join(F.broadcast(worst), key).orderBy(*order)
+
+
+def estimates(own_rows: OwnRows) -> DataFrame:
+    """Estimate and ratio over the captured batches of the producers and topics where they are farthest apart.
+
+    However many batches there are, each producer and topic has MOST_SPANS rows at most, of as many batches each.
+    """
+    t = BATCH_SPLIT_TIMELINE
+    key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
+    rows = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
+    apart = F.sum(F.abs(F.col(t.estimated_ratio) - F.col(t.observed_ratio)) * F.col(t.batches)).alias("apart")
+    worst = rows.groupBy(*key).agg(apart, F.max(t.first_batch).alias("end")).orderBy(F.desc("apart"), *key)
+    of_worst = rows.join(F.broadcast(worst.limit(MOST_CURVES)), key)
+    span = F.floor(F.col(t.first_batch) * MOST_SPANS / (F.col("end") + 1)).alias("span")
+    means = [
+        (F.sum(F.col(ratio) * F.col(t.batches)) / F.sum(t.batches)).alias(ratio)
+        for ratio in (t.estimated_ratio, t.observed_ratio)
+    ]
+    counts = [F.min(t.first_batch).alias(t.first_batch), F.sum(t.splits).alias(t.splits)]
+    spans = of_worst.groupBy(*key, "apart", span).agg(*counts, *means)
+    return spans.orderBy(F.desc("apart"), *key, t.first_batch)
+
+
+def captured_limits(own_rows: OwnRows) -> DataFrame:
+    """max.message.bytes in the captured lane: a row where all topics have the same, else two."""
+    t = BATCH_SPLIT
+    return own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE).select(t.max_message_bytes).distinct().limit(2)
+
+
+def captured_producers(found: Findings) -> list[Row]:
+    """The worst producers and topics in the captured lane."""
+    return [row for row in found.of(splitting_producers) if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]
+
+
+def safe(found: Findings) -> str:
+    """Question 4: the largest batch.size of the grid with few splits, and what it does to batches."""
+    rows = found.by_lane(lanes, algorithms.BATCH_SPLIT)
+    if not rows:
+        raise Unanswered(NONE_REPLAYED)
+    captured, safest, unlike = rows[0], largest_safe(rows), unlike_captured(found)
+    bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
+    now = (
+        f"with the captured settings the worst producer splits {percent(captured['rate'])} of its "
+        f"{counted(captured['rate_of'], 'batch', 'batches')} to a topic{unlike}"
+    )
+    if not safest:
+        return f"{begun(now)}; --set=producer.batch.size=16KiB,64KiB replays which batch.size is safe."
+    if unlike:
+        return f"The replayed lanes show no safe batch.size: {now}."
+    largest = max(safest.values())
+    if not largest:
+        return (
+            f"None of those replayed: each splits more than {bound} of a producer's batches to a topic, or has some "
+            f"fail; {now}."
+        )
+    best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
+    return (
+        f"Of those replayed, batch.size={largest:,}{beside_size(best)} is the largest with no more than {bound} of the "
+        f"batches split ({percent(best['rate'])} of the worst producer's to a topic; batches are filled to "
+        f"{percent(best['fill'])} on average); {now}."
+    )
+
+
+def unlike_captured(found: Findings) -> str:
+    """That brokers refused batches in the capture and the replay of the captured settings splits none."""
+    refused = sum(row["refused"] for row in found.of(produced_codecs))
+    if not refused or not takes_all(found.by_lane(lanes, algorithms.BATCH_SPLIT)[:1]):
+        return ""
+    return (
+        f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state the batch.size, "
+        "linger.ms and max.message.bytes that were in force with --captured"
+    )
+
+
+def beside_size(row: Row) -> str:
+    """What a lane sets beside batch.size."""
+    others = [f"{key}={value}" for key, value in changed(row[BATCH_SPLIT.scenario]).items() if key != BATCH_SIZE]
+    return f" with {' and '.join(others)}" if others else ""
+
+
+def producer_of(row: Row) -> str:
+    """A producer and the topic it sends to, which are the same columns in all tables of the replay."""
+    t = BATCH_SPLIT
+    return f"{name_of(row[t.client_id])} to {row[t.topic]}"
+
+
+def batch_size(row: Row) -> int | None:
+    """batch.size in a lane; None as captured."""
+    text = changed(row[BATCH_SPLIT.scenario]).get(BATCH_SIZE)
+    return None if text is None else parse_bytes(text)
+
+
+def rates_by_size(found: Findings) -> Plot:
+    """Split rate over batch.size, a curve a producer and topic."""
+    t = BATCH_SPLIT
+    rates: dict[tuple[str, int], float] = {}
+    for row in found.of(splitting_producers):
+        if (size := batch_size(row)) is not None:
+            key = producer_of(row), size
+            rates[key] = max(rates.get(key, 0.0), row[t.split_rate] or 0.0)
+    most = list(dict.fromkeys(producer for producer, _ in rates))[:MOST_CURVES]
+    rows = [
+        {"size": size, "rate": rate, "producer": producer}
+        for (producer, size), rate in rates.items()
+        if producer in most
+    ]
+    sizes = told_apart(rows, "fewer than two values of batch.size were replayed", "size")
+    beside = any(beside_size(row) for row in found.by_lane(lanes, algorithms.BATCH_SPLIT))
+    return Plot(
+        "Share of a producer's batches to a topic that are split, by "
+        f"batch.size{', the highest over all other settings' if beside else ''}",
+        "line", seen_in(sizes, "no lane of batch.size splits any", "rate"), Axis("size", "batch.size", "bytes"),
+        Axis("rate", "split", "percent"), Axis("producer", "producer and topic", "name"),
+    )  # fmt: skip
+
+
+def estimate_right(found: Findings) -> str:
+    """Question 13: how far estimates are off, and how long they take to come back after a split."""
+    t, rows = BATCH_SPLIT, captured_producers(found)
+    spans = found.of(estimates)
+    if not rows or not spans:
+        raise Unanswered(NONE_REPLAYED)
+    e = BATCH_SPLIT_TIMELINE
+    worst = max(of_worst(spans), key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
+    told = (
+        f"The estimate is farthest off for {producer_of(worst)}: {worst[e.estimated_ratio]:.2f} where its batches had "
+        f"{worst[e.observed_ratio]:.2f}"
+    )
+    back = [row for row in rows if row[t.recovery_ms_max] is not None]
+    if not back:
+        return f"{told}; with the captured settings there is no split to recover from{unlike_captured(found)}."
+    slowest = max(back, key=lambda row: row[t.recovery_ms_max])
+    still = sum(row[t.is_recovering] for row in rows)
+    some = f"the {len(rows):,} that split most" if rows[0][IN_ALL] > len(rows) else f"{len(rows):,}"
+    open_end = f", and {counted(still, 'estimate')} of {some} had not recovered by the end" if still else ""
+    return (
+        f"{told}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to recover "
+        f"({producer_of(slowest)}){open_end}."
+    )
+
+
+def of_worst(spans: Sequence[Row]) -> list[Row]:
+    """The spans of the producer and topic where estimate and ratio are farthest apart in all: theirs come first."""
+    t = BATCH_SPLIT_TIMELINE
+    key = (t.client_id, t.client_address, t.topic)
+    return [row for row in spans if all(row[column] == spans[0][column] for column in key)]
+
+
+def estimate_curves(found: Findings) -> Plot:
+    """Estimate and ratio over batches, of the producer and topic where they are farthest apart."""
+    t, spans = BATCH_SPLIT_TIMELINE, seen_in(found.of(estimates), "no batch was replayed")
+    first = of_worst(spans)
+    rows = [
+        {"batch": row[t.first_batch], "ratio": ratio, "of": of}
+        for row in first
+        for of, ratio in (("estimated", row[t.estimated_ratio]), ("of the batches", row[t.observed_ratio]))
+    ]
+    few = "it sent too few batches for a curve"
+    return Plot(
+        f"Compression ratio (compressed / uncompressed) over the batches of {producer_of(first[0])}",
+        "line", told_apart(rows, few, "batch"),
+        Axis("batch", "batches sent before", "count"), Axis("ratio", "compression ratio", "ratio"),
+        Axis("of", "ratio", "name"),
+    )  # fmt: skip
+
+
+def estimates_table(found: Findings) -> Grid:
+    """A row a producer and topic, as captured."""
+    t = BATCH_SPLIT
+    cells = [
+        [
+            name_of(row[t.client_id]), row[t.topic],
+            size(row[t.batch_size]) + TOLD * row[t.is_batch_size_told],
+            size(row[t.max_message_bytes]) + TOLD * row[t.is_limit_told], f"{row[t.batches]:,}",
+            f"{row[t.splits]:,}",
+            "-" if row[t.compression_ratio] is None else f"{row[t.compression_ratio]:.2f}",
+            f"{row[t.final_estimate]:.2f}",
+            f"{row[t.recoveries]:,}", duration(row[t.recovery_ms_mean]), duration(row[t.recovery_ms_max]),
+        ]
+        for row in captured_producers(found)
+    ]  # fmt: skip
+    head = (
+        "producer", "topic", "batch.size", "limit", "batches", "splits", "ratio", "last estimate", "recoveries", "mean",
+        "longest",
+    )  # fmt: skip
+    told = (
+        f"The captured lane, which is a replay too. limit: the topic's max.message.bytes. {TOLD} not stated: inferred "
+        "from the batches and brokers' responses to them."
+    )
+    notes = (told, *and_more(captured_producers(found), t))
+    return Grid(head, cells, ("producer", "topic"), notes)
+
+
+SAFE = Question(
+    4, "What batch.size is safe for this topic's max.message.bytes?", "KIP-126", (algorithms.BATCH_SPLIT,),
+    (lanes, splitting_producers, produced_codecs), safe, (rates_by_size,),
+    lanes_of(algorithms.BATCH_SPLIT, lanes, lanes_table),
+    BATCHES,
+)  # fmt: skip
+ESTIMATE = Question(
+    13, "Is my compression estimate right when topics with different data share a producer?", "KIP-126",
+    (algorithms.BATCH_SPLIT,),
+    (lanes, splitting_producers, estimates, produced_codecs), estimate_right, (estimate_curves,), estimates_table,
+    BATCHES,
+)  # fmt: skip

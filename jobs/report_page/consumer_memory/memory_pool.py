@@ -1,0 +1,151 @@
+"""What a bound on the memory of consumers would cost (KIP-81, a proposal): question 12."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.consumer_memory.answers import lanes, lanes_table
+from jobs.replays.lane_rows import in_lane_order
+from jobs.report_page.consumer_memory.needed_memory import consumers_by_lane, hungry_consumers, pool_bytes
+from jobs.report_page.fetch_max_bytes.catch_up import distinct
+from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, captured_of
+from jobs.report_page.lane_labels import own_labels, own_lanes
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
+from jobs.report_page.traffic import fetching_consumers
+from jobs.report_page.wording import (
+    counted,
+    duration,
+    elapsed,
+    lane_heading,
+    lane_label,
+    lane_said,
+    name_of,
+    percent,
+)
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.screen import size
+from schemas.tables import algorithms
+from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
+from schemas.tables.silver import FETCH_PARTITIONS
+
+PROPOSED = "buffer.memory of consumers (KIP-81, a proposal)"
+MOST_ROWS = 20_000
+WHY_STUCK = {
+    "response_larger_than_pool": "a response is larger than the pool",
+    "buffer_below_fetch_max_bytes": "the pool is smaller than fetch.max.bytes",
+    "pinned_responses": "partitions that are not fetched again keep their responses in it",
+}
+"""The column `deadlock` in a sentence."""
+
+
+def memory_over_time(own_rows: OwnRows) -> DataFrame:
+    """What the consumer that held most would hold over time, in every lane."""
+    c, t = CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
+    key = [str(c.client_id), str(c.client_address)]
+    most = hungry_consumers(own_rows).limit(1).select(*key)
+    lanes_whole = (F.col(t.scenario) != CAPTURED_LANE, F.col(t.scenario), F.col(t.slot_start))
+    return own_rows(t).join(F.broadcast(most), key).orderBy(*lanes_whole).limit(MOST_ROWS)
+
+
+def slowed_consumers(own_rows: OwnRows) -> DataFrame:
+    """A row a lane: of the consumers that wait for memory, the one with least throughput, then the longest wait."""
+    c = CONSUMER_MEMORY
+    ratio, who = F.col(c.throughput_ratio), (F.col(c.client_id), F.col(c.client_address))
+    told = F.struct(*who, F.col(c.wait_ms_max), F.col(c.depleted_share), ratio)
+    first = F.struct(ratio.isNull().alias("unknown"), ratio, (-F.col(c.wait_ms_max)).alias("wait"), *who)
+    waits = own_rows(c).where(F.col(c.waits) > 0)
+    return waits.groupBy(c.scenario).agg(F.min_by(told, first).alias("told")).select(c.scenario, "told.*")
+
+
+def bounded(found: Findings) -> str:
+    """Question 12: the smallest pool in which nobody waits, and what the worst one replayed costs."""
+    rows = consumers_by_lane(found)
+    captured = captured_of(rows)
+    if captured is None or not found.of(hungry_consumers):
+        raise Unanswered(NO_CONSUMER)
+    told = f"As captured, nobody waits from {PROPOSED} of {size(captured['smallest'])} on{unless_refused(found)}"
+    pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
+    if not pools:
+        return f"{told}; --set=consumer.buffer.memory=16MiB,64MiB replays what a smaller pool costs."
+    stuck = max(pools, key=lambda row: row["stuck"])
+    if stuck["stuck"]:
+        return (
+            f"{told}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} "
+            f"{counted(stuck['stuck'], 'connection gets stuck', 'connections get stuck')}: "
+            f"{WHY_STUCK.get(stuck['why'], 'nothing frees memory')}."
+        )
+    c = CONSUMER_MEMORY
+    waiting = [row for row in found.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]
+    slowed = own_lanes(found, in_lane_order(waiting, found.lanes[algorithms.CONSUMER_MEMORY]), "consumers")
+    if not slowed:
+        return f"{told}; nobody would wait in any of the replayed pools, the smallest of which is {least_pool(pools)}."
+    return f"{told}; {what_it_costs(min(slowed, key=slowness))}."
+
+
+def slowness(row: Row) -> tuple[bool, float, float]:
+    """By which rows of `slowed_consumers` are the slowest first; those of unknown throughput last."""
+    c = CONSUMER_MEMORY
+    ratio = row[c.throughput_ratio]
+    return ratio is None, ratio or 0, -row[c.wait_ms_max]
+
+
+def what_it_costs(row: Row) -> str:
+    """What a lane's pool costs the consumer that it slows most."""
+    c = CONSUMER_MEMORY
+    told = (
+        f"{lane_said(row[c.scenario])}, the pool of {name_of(row[c.client_id])}, which is slowed most, is used up "
+        f"{percent(row[c.depleted_share])} of the time, and a response waits up to {duration(row[c.wait_ms_max])}"
+    )
+    ratio = row[c.throughput_ratio]
+    return told if ratio is None else f"{told}; throughput is {percent(ratio)} of the captured one"
+
+
+def unless_refused(found: Findings) -> str:
+    """That the proposal's prototype would not start with the smallest pool in which nobody waits, where that is so."""
+    captured, asked = captured_of(consumers_by_lane(found)), largest_asked(found)
+    if captured is None or captured["smallest"] > asked:
+        return ""
+    return f", though the proposal's prototype accepts only a pool larger than fetch.max.bytes, here {size(asked)}"
+
+
+def largest_asked(found: Findings) -> int:
+    """The largest fetch.max.bytes that consumers ask for, as captured."""
+    return max((row[FETCH_PARTITIONS.max_bytes] or 0 for row in found.of(fetching_consumers)), default=0)
+
+
+def least_pool(rows: list[Row]) -> str:
+    """The smallest pool replayed."""
+    return size(min(pool_bytes(row[CONSUMER_MEMORY.scenario]) or 0 for row in rows))
+
+
+def memory_curves(found: Findings) -> Plot:
+    """A curve a lane."""
+    t, names = CONSUMER_MEMORY_TIMELINE, found.lanes.get(algorithms.CONSUMER_MEMORY, ())
+    times = {lane: [row for row in found.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
+    curves = {lane: [(row[t.slot_start], row[t.used_bytes_max]) for row in rows] for lane, rows in times.items()}
+    label = own_labels(found, distinct(curves), "consumers")
+    slots = seen_in([row for lane in label for row in times[lane]], "no consumer held anything")
+    since, told = elapsed([row[t.slot_start] for row in slots])
+    rows = [
+        {"lane": lane_label(label[row[t.scenario]]), "since": at, "bytes": row[t.used_bytes_max]}
+        for at, row in zip(since, slots, strict=True)
+    ]
+    whose = name_of(found.of(memory_over_time)[0][t.client_id])
+    pools = f" under {PROPOSED}" if any(pool_bytes(lane) is not None for lane in label.values()) else ""
+    return Plot(
+        f"Bytes of responses that {whose}, the consumer that held most, holds over time{pools}",
+        "line", told_apart(rows, "it held something at one moment only", "since"),
+        Axis("since", told, "time"), Axis("bytes", "bytes held", "bytes"),
+        Axis("lane", lane_heading([*label.values()]), "name"),
+    )  # fmt: skip
+
+
+BOUNDED = Question(
+    12, "Would a bounded buffer (buffer.memory of consumers) cost throughput?", "KIP-81", (algorithms.CONSUMER_MEMORY,),
+    (lanes, hungry_consumers, slowed_consumers, memory_over_time, fetching_consumers),
+    bounded, (memory_curves,), lanes_of(algorithms.CONSUMER_MEMORY, lanes, lanes_table),
+    ("drained_partitions", "closed_loop_held"),
+    is_proposal=True,
+)  # fmt: skip

@@ -1,0 +1,183 @@
+"""Memory of consumers, and KIP-74's bound: question 1."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.consumer_memory.answers import lanes
+from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, own_in_closed_loop
+from jobs.report_page.lane_labels import own_lanes
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.row_caps import and_more, first_rows
+from jobs.report_page.wording import (
+    changed,
+    counted,
+    lane_said,
+    name_of,
+)
+from jobs.scenarios.limit_schedule import NONE
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.screen import Grid, size
+from jobs.units import parse_bytes
+from schemas.tables import algorithms
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
+from udfs.replay.consumer_memory.drained import Reason
+
+CONSUMERS = "consumers"
+MOST_CONSUMERS, MOST_CURVES = 20, 5
+BUFFER_MEMORY = "buffer.memory"
+
+
+def hungry_consumers(own_rows: OwnRows) -> DataFrame:
+    """The consumers that held most as captured, without coordinators' clients that fetched nothing.
+
+    others: how often a fetch of one went on elsewhere on another connection, as that of another process does.
+    """
+    c, t = CONSUMER_MEMORY, FIDELITY
+    rows = own_rows(c).where((F.col(c.scenario) == CAPTURED_LANE) & (F.col(c.partitions) > 0))
+    others = F.coalesce(F.element_at(t.reasons, str(Reason.ANOTHER_CONNECTION)), F.lit(0)).alias("others")
+    drained = own_rows(t).where(
+        (F.col(t.algorithm) == algorithms.CONSUMER_MEMORY) & (F.col(t.metric) == "drained_partitions")
+    )
+    told = drained.select(t.client_id, t.client_address, others)
+    joined = rows.join(told, [str(c.client_id), str(c.client_address)], "left")
+    return first_rows(joined, MOST_CONSUMERS, F.desc(c.used_bytes_max), c.client_id, c.client_address)
+
+
+def exceedance(own_rows: OwnRows) -> DataFrame:
+    """The captured curves of those that held most."""
+    c, e = CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
+    key = [str(c.client_id), str(c.client_address)]
+    most = hungry_consumers(own_rows).limit(MOST_CURVES).select(*key)
+    rows = own_rows(e).where(F.col(e.scenario) == CAPTURED_LANE)
+    return rows.join(F.broadcast(most), key).orderBy(*key, e.bytes)
+
+
+def consumers_by_lane(found: Findings) -> list[Row]:
+    """What the worst consumer comes to, in the order of the lanes: a row for all that differ in settings of others."""
+    rows = [row for row in found.by_lane(lanes, algorithms.CONSUMER_MEMORY) if row["of"] == CONSUMERS]
+    return own_lanes(found, rows, "consumers")
+
+
+def needed(found: Findings) -> str:
+    """Question 1: what was held, and would be under other fetch limits, and KIP-74's bound."""
+    c, rows = CONSUMER_MEMORY, found.of(hungry_consumers)
+    if not rows:
+        raise Unanswered(NO_CONSUMER)
+    most = rows[0]
+    told = (
+        f"{name_of(most[c.client_id])}, the consumer that held most, held up to {size(most[c.used_bytes_max])} of "
+        f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time "
+        f"({uncompressed(most)}{to_the_end(most[c.pinned_responses])}); KIP-74's bound is "
+        f"{size(most[c.memory_bound_bytes])} with {counted(most[c.brokers], 'broker')} and "
+        f"{counted(most[c.partitions], 'partition')}"
+        f"{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
+    )
+    return f"{told}{shared(most)}{under_other_limits(found)}."
+
+
+def shared(row: Row) -> str:
+    """That several processes seem to be counted as one, where fetches of one go on elsewhere than another's."""
+    return (
+        "; several processes seem to share that client.id and address, so what each held is not known"
+        if row["others"]
+        else ""
+    )
+
+
+def but_for_larger(held: int, bound: int) -> str:
+    """What lets a consumer hold more than KIP-74's bound, where it does."""
+    return "" if held <= bound else ", which first batches of responses exceed, since these come whole however large"
+
+
+def at_most(count: int) -> str:
+    """So many bytes, or less."""
+    return f"{size(count)} or less" if count else "nothing"
+
+
+def to_the_end(pinned: int) -> str:
+    """How many responses count as held from when they came to the end."""
+    return f"; {counted(pinned, 'response')} held to the end, as no fetch shows that all was taken" if pinned else ""
+
+
+def uncompressed(row: Row) -> str:
+    """How much larger records are without compression, where that was measured."""
+    c = CONSUMER_MEMORY
+    if row[c.decompressed_bytes] is None:
+        return f"on the wire; uncompressed size of {row[c.unmeasured_batches]:,} compressed batches not measured"
+    if not row[c.record_bytes]:
+        return "without records"
+    ratio = row[c.decompressed_bytes] / row[c.record_bytes]
+    return "none of it compressed" if ratio == 1 else f"on the wire; uncompressed {ratio:.1f} times as much"
+
+
+def under_other_limits(found: Findings) -> str:
+    """The most that a consumer would hold in the lane of the closed loop where that is most, and least."""
+    held = {row["scenario"]: row["held"] for row in own_in_closed_loop(found)}
+    what = "records"
+    if len(held) < 2:
+        rows = [row for row in consumers_by_lane(found) if pool_bytes(row[CONSUMER_MEMORY.scenario]) is None]
+        held, what = {row[CONSUMER_MEMORY.scenario]: row["most"] for row in rows}, "responses"
+    if len(held) < 2:
+        return ""
+    most, least = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
+    if held[most] == held[least]:
+        return f"; in closed loop a consumer holds at most {size(held[most])} of {what} in every lane"
+    return (
+        f"; in closed loop a consumer holds at most {size(held[most])} of {what} {lane_said(most)}, "
+        f"{size(held[least])} {lane_said(least)}"
+    )
+
+
+def exceedance_curves(found: Findings) -> Plot:
+    """A curve a consumer."""
+    e = CONSUMER_MEMORY_EXCEEDANCE
+    rows = [
+        {"consumer": name_of(row[e.client_id]), "bytes": row[e.bytes], "share": row[e.share_above]}
+        for row in found.of(exceedance)
+    ]
+    return Plot(
+        "Share of the time in which a consumer holds more than a number of bytes of responses, as captured",
+        "step", seen_in(rows, "no consumer held anything"),
+        Axis("bytes", "bytes held", "bytes"), Axis("share", "of the time", "percent"),
+        Axis("consumer", "consumer", "name"),
+    )  # fmt: skip
+
+
+def hungry_table(found: Findings) -> Grid:
+    """A row a consumer."""
+    c = CONSUMER_MEMORY
+    cells = [
+        [
+            name_of(row[c.client_id]), row[c.client_address], f"{row[c.brokers]:,}", f"{row[c.partitions]:,}",
+            size(row[c.used_bytes_p50]), size(row[c.used_bytes_p95]), size(row[c.used_bytes_p99]),
+            size(row[c.used_bytes_max]), size(row[c.memory_bound_bytes]), size(row[c.record_bytes]),
+            size(row[c.decompressed_bytes]),
+        ]
+        for row in found.of(hungry_consumers)
+    ]  # fmt: skip
+    head = ("consumer", "address", "brokers", "partitions", "p50 held", "p95", "p99", "most", "KIP-74 bound",
+            "record bytes", "uncompressed")  # fmt: skip
+    notes = (
+        "Percentiles are over time. uncompressed: - if a compressed batch was not decompressed; `pipeline` "
+        "decompresses them if a setting of batch_split is named as well (--set=producer.batch.size=16384).",
+    )
+    return Grid(head, cells, ("consumer", "address"), (*notes, *and_more(found.of(hungry_consumers), c)))
+
+
+def pool_bytes(lane: str) -> int | None:
+    """The consumer's buffer.memory in a lane; None where it has no bound."""
+    text = changed(lane).get(BUFFER_MEMORY)
+    return None if text in (None, NONE) else parse_bytes(text)
+
+
+NEEDED = Question(
+    1, "How much memory will my consumers need under these fetch limits?", "KIP-74, KIP-81",
+    (algorithms.CONSUMER_MEMORY,),
+    (hungry_consumers, exceedance, lanes), needed, (exceedance_curves,), hungry_table, ("drained_partitions",),
+    {algorithms.FETCH_MAX_BYTES: (closed_lanes,)},
+)  # fmt: skip

@@ -1,0 +1,181 @@
+"""What bounds memory while a backlog is read (KIP-74): question 6."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.fetch_max_bytes.answers import NOT_READ, closed_lanes
+from jobs.report_page.fetch_max_bytes.fairness import (
+    captured_with_records,
+    consumers_in_closed_loop,
+    own_in_closed_loop,
+)
+from jobs.report_page.lane_labels import own_labels
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted
+from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import TRIES
+from jobs.terminal.screen import Grid, size
+from schemas.tables import algorithms
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
+from schemas.tables.values import CONSUMER
+from udfs.replay.fetch_max_bytes.fetch_report import CLOSED_LOOP
+
+MOST_LANES, MOST_ROWS = 6, 20_000
+NO_LAG = "no consumer lagged for longer than one time bucket"
+HELD_NOTES = (
+    "Each column has the worst consumer. catch-up: from the first fetch that asks for a partition, which may be later "
+    "than its consumer's first, until its backlog is read.",
+)
+OWN_TIME = Axis("since", "time since its first fetch, long breaks left out", "ms")
+
+
+def backlog_over_time(own_rows: OwnRows) -> DataFrame:
+    """Bytes not yet read of the consumer that lags most as captured, in every lane of the closed loop, and whether that
+    read all.
+    """
+    t, c = FETCH_TIMELINE, FETCH_CONSUMERS
+    key = [str(t.client_id), str(t.client_address)]
+    rows = own_rows(t).where(F.col(t.reader) == CONSUMER).join(F.broadcast(lagging_consumer(own_rows)), key)
+    by_time = rows.groupBy(*key, t.scenario, t.bucket, t.bucket_ms).agg(F.sum(t.lag_bytes).alias("lag"))
+    in_closed_loop = own_rows(c).where((F.col(c.mode) == CLOSED_LOOP) & (F.col(c.reader) == CONSUMER))
+    read_all = in_closed_loop.select(*key, c.scenario, c.read_all)
+    lanes_whole = (F.col(t.scenario) != CAPTURED_LANE, F.col(t.scenario), F.col(t.bucket))
+    return by_time.join(read_all, [*key, str(t.scenario)]).orderBy(*lanes_whole).limit(MOST_ROWS)
+
+
+def held_over_time(own_rows: OwnRows) -> DataFrame:
+    """What that consumer holds, a row a lane: the most of each bucket."""
+    m = FETCH_MEMORY
+    key = [str(m.client_id), str(m.client_address)]
+    rows = own_rows(m).where(F.col(m.reader) == CONSUMER).join(F.broadcast(lagging_consumer(own_rows)), key)
+    return rows.select(*key, m.scenario, m.held_bytes)
+
+
+def lagging_consumer(own_rows: OwnRows) -> DataFrame:
+    """(client_id, client_address) of the consumer that lags most as captured; no row where none ever lags."""
+    t = FETCH_TIMELINE
+    key = [str(t.client_id), str(t.client_address)]
+    captured = own_rows(t).where((F.col(t.reader) == CONSUMER) & (F.col(t.scenario) == CAPTURED_LANE))
+    lags = captured.groupBy(*key, t.bucket).agg(F.sum(t.lag_bytes).alias("lag"))
+    return lags.groupBy(*key).agg(F.max("lag").alias("most")).orderBy(F.desc("most"), *key).limit(1).select(*key)
+
+
+def catch_up(found: Findings) -> str:
+    """Question 6: what bounds memory while a backlog is read."""
+    rows = own_in_closed_loop(found)
+    captured = captured_with_records(rows)
+    took = "not read to its end" if captured["never"] else f"read in {duration(captured['took'])}"
+    told = (
+        f"Replayed with the captured limits, the slowest backlog is {took}{without(captured)} while a consumer holds "
+        f"up to {size(captured['held'])} of records; its bound is {size(captured['own_bound'])}, min(brokers x "
+        "fetch.max.bytes, partitions x max.partition.fetch.bytes), which only first batches larger than the limits "
+        "exceed"
+    )
+    done = [row for row in rows if not row["never"]]
+    fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)
+    if len(rows) < 2:
+        return f"{told}; --set={TRIES[algorithms.FETCH_MAX_BYTES]} tries other limits."
+    if fastest["scenario"] == CAPTURED_LANE:
+        return f"{told}; no other replayed lane is faster."
+    return f"{told}; {lane_said(fastest['scenario'])} it takes {duration(fastest['took'])} and {size(fastest['held'])}."
+
+
+def without(row: Row) -> str:
+    """Which backlogs the time of a lane is told without."""
+    if not row["given_up"]:
+        return ""
+    return f" (without {counted(row['given_up'], 'backlog')} that a consumer left before the end)"
+
+
+def lag_curves(found: Findings) -> Plot:
+    """A curve a lane: bytes at the end of each bucket, until all is read in every lane, or the lane was cut off."""
+    t, names = FETCH_TIMELINE, list(found.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
+    spans = lagging_spans(found)
+    lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
+    whole = dict.fromkeys((row[t.scenario] for row in spans), all_read(found))
+    cut_off = {row[t.scenario]: row[t.bucket] + 1 for row in spans if row["lag"] and not row[FETCH_CONSUMERS.read_all]}
+    ends = whole | cut_off
+    # A bucket in which there was nothing to read has no row.
+    curves = {lane: [lags.get((lane, bucket), 0) for bucket in range(ends[lane])] for lane in names if lane in ends}
+    label = own_labels(found, distinct(curves), "consumers")
+    rows = over_time({label[lane]: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in label}, found)
+    return Plot(
+        f"Record bytes not yet read by {name_of(spans[0][t.client_id])}, the consumer that lags most, in closed loop",
+        "line", rows, OWN_TIME, Axis("bytes", "bytes not yet read", "bytes"),
+        Axis("lane", lane_heading([*label.values()]), "name"),
+    )  # fmt: skip
+
+
+def held_curves(found: Findings) -> Plot:
+    """A curve a lane: the most bytes held in each bucket, until what lags is read in every lane."""
+    m, names = FETCH_MEMORY, list(found.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
+    lagging_spans(found)
+    held = {row[m.scenario]: row for row in found.of(held_over_time)}
+    end = all_read(found)
+    curves = {lane: [*held[lane][m.held_bytes], *[0] * (end + 1)][: end + 1] for lane in names if lane in held}
+    label = own_labels(found, distinct(curves), "consumers")
+    rows = over_time({label[lane]: list(enumerate(curves[lane])) for lane in label}, found)
+    whose = name_of(next(iter(held.values()))[m.client_id])
+    return Plot(
+        f"Record bytes that {whose} holds meanwhile: received, not yet taken by the application",
+        "step", rows, OWN_TIME, Axis("bytes", "bytes held", "bytes"),
+        Axis("lane", lane_heading([*label.values()]), "name"),
+    )  # fmt: skip
+
+
+def lagging_spans(found: Findings) -> list[Row]:
+    """The rows of the backlog over time. Raises Unplotted where they are too few for a curve."""
+    if last_lag(found) < 1:
+        raise Unplotted(NO_LAG)
+    return found.of(backlog_over_time)
+
+
+def last_lag(found: Findings) -> int:
+    """The last bucket at whose end the consumer that lags most has something to read in any lane; -1 for none."""
+    return max((row[FETCH_TIMELINE.bucket] for row in found.of(backlog_over_time) if row["lag"]), default=-1)
+
+
+def all_read(found: Findings) -> int:
+    """After how many buckets nothing of what lags is left in any lane."""
+    return last_lag(found) + 2
+
+
+def over_time(curves: Mapping[str, Sequence[tuple[int, int]]], found: Findings) -> list[dict[str, object]]:
+    """Marks of (bucket, bytes) by lane."""
+    (bucket_ms,) = {row[FETCH_TIMELINE.bucket_ms] for row in found.of(backlog_over_time)}
+    return [
+        {"lane": lane_label(lane), "since": bucket * bucket_ms, "bytes": count}
+        for lane, curve in curves.items()
+        for bucket, count in curve
+    ]
+
+
+def distinct(curves: Mapping[str, Sequence[object]]) -> list[str]:
+    """The first lanes whose curves differ: limits that nothing reaches give the same."""
+    first = {tuple(curve): lane for lane, curve in reversed(list(curves.items()))}
+    return [lane for lane in curves if lane in first.values()][:MOST_LANES]
+
+
+def held_table(found: Findings) -> Grid:
+    """The lanes of the closed loop: how long, and with how much memory."""
+    cells = [
+        [
+            lane_label(row["scenario"]), NOT_READ if row["never"] else duration(row["took"]), size(row["held"]),
+            size(row["bound"]), f"{row['requests']:,}",
+        ]
+        for row in consumers_in_closed_loop(found)
+    ]  # fmt: skip
+    head = (lane_heading(found.lanes[algorithms.FETCH_MAX_BYTES]), "catch-up", "held", "KIP-74 bound", "fetches")
+    return Grid(head, cells, head[:1], HELD_NOTES)
+
+
+CATCH_UP = Question(
+    6, "Lag grows and memory explodes at catch-up: what bounds it?", "KIP-74", (algorithms.FETCH_MAX_BYTES,),
+    (closed_lanes, backlog_over_time, held_over_time), catch_up, (lag_curves, held_curves), held_table,
+    ("closed_loop_bytes", "closed_loop_catch_up"),
+)  # fmt: skip

@@ -1,0 +1,182 @@
+"""Fetch limits and who is served (KIP-74): question 7, and the lanes of the closed loop that others share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.report_page.lane_labels import own_lanes
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.row_caps import and_more, first_lanes, first_rows
+from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.screen import Grid
+from schemas.tables import algorithms
+from schemas.tables.gold import FETCH_FAIRNESS
+from schemas.tables.values import CONSUMER
+from udfs.replay.fetch_max_bytes.fetch_report import CLOSED_LOOP
+
+NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
+NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
+MOST_PARTITIONS, MOST_PLOTTED = 20, 14
+OF_LOOP = ("closed_loop_order", "closed_loop_catch_up")
+
+
+def waiting_partitions(own_rows: OwnRows) -> DataFrame:
+    """The partitions of consumers that wait longest in any lane of the closed loop, in all lanes."""
+    f = FETCH_FAIRNESS
+    rows = own_rows(f).where((F.col(f.mode) == CLOSED_LOOP) & (F.col(f.reader) == CONSUMER))
+    key = [str(column) for column in (f.client_id, f.client_address, f.broker, f.topic, f.partition)]
+    wait, had = F.max(f.longest_wait_ms).alias("worst"), F.max(f.available_bytes).alias("had")
+    order = (F.desc("worst"), F.desc("had"), *map(F.col, key))
+    worst = first_rows(rows.groupBy(*key).agg(wait, had), MOST_PARTITIONS, *order)
+    return rows.join(F.broadcast(worst), key).orderBy(*order, f.scenario)
+
+
+def consumers_in_closed_loop(found: Findings) -> list[Row]:
+    """A row a lane, in the order of the lanes."""
+    return [row for row in found.by_lane(closed_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == CONSUMER]
+
+
+def own_in_closed_loop(found: Findings) -> list[Row]:
+    """The same, a row for all lanes that differ in settings of others than consumers."""
+    return own_lanes(found, consumers_in_closed_loop(found), "consumers")
+
+
+def captured_with_records(rows: Iterable[Row]) -> Row:
+    """The row of the captured lane. Raises Unanswered where no consumer got or missed anything in it."""
+    captured = captured_of(rows)
+    if captured is None:
+        raise Unanswered(NO_CONSUMER)
+    if not captured["held"] + captured["waiting"]:
+        raise Unanswered(NO_RECORDS)
+    return captured
+
+
+def captured_of(rows: Iterable[Row]) -> Row | None:
+    """The row of the captured lane."""
+    return next((row for row in rows if row["scenario"] == CAPTURED_LANE), None)
+
+
+def starving(found: Findings) -> str:
+    """Question 7: how long the longest wait is, what ends it, and whether it is skew."""
+    rows = own_in_closed_loop(found)
+    captured = captured_with_records(rows)
+    f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
+    if not captured["waiting"]:
+        told = "With the captured limits, no consumer partition came away empty from a fetch while it had records"
+    else:
+        whose = name_of(captured["longest"][f.client_id])
+        told = (
+            f"With the captured limits, {counted(captured['waiting'], 'consumer partition')} came away empty from a "
+            f"fetch although there were records; {partition} of {whose} waited longest, "
+            f"{duration(waited)}{skew(captured)}"
+        )
+    return f"{told}{best_and_worst(rows, waited)}."
+
+
+def skew(captured: Row) -> str:
+    """How uneven the load of the partition that waits longest is."""
+    f, longest = FETCH_FAIRNESS, captured["longest"]
+    return (
+        f", with {percent(longest[f.share_of_available])} of the bytes available to its consumer's fetches and "
+        f"{percent(longest[f.share_of_bytes])} of the bytes they got"
+    )
+
+
+def best_and_worst(rows: list[Row], waited: float) -> str:
+    """What the other lanes do to the longest wait."""
+    if len(rows) > 1 and not any(row["waiting"] for row in rows):
+        return ", nor in any other replayed lane"
+    others = [row for row in rows if row["scenario"] != CAPTURED_LANE]
+    if not others:
+        return ""
+    best = min(others, key=lambda row: (row["longest"][0], row["waiting"]))
+    worst = max(others, key=lambda row: row["longest"][0])
+    longest = f"{lane_said(worst['scenario'])} the longest wait is {duration(worst['longest'][0])}"
+    if not any(row["waiting"] for row in rows if row["scenario"] == CAPTURED_LANE):
+        return f"; {longest}"
+    cure = "the limits are the cause: " if waited and not best["waiting"] else ""
+    least = "nobody waits" if not best["waiting"] else f"the longest wait is {duration(best['longest'][0])}"
+    told = f"; {cure}{lane_said(best['scenario'])} {least}"
+    return f"{told}, {longest}" if worst["longest"][0] > best["longest"][0] else told
+
+
+def waits_by_lane(found: Findings) -> Plot:
+    """A point a partition and lane."""
+    f, lanes = FETCH_FAIRNESS, plotted_lanes(found)
+    rows = [
+        {"lane": lane_label(lane), "wait": row[f.longest_wait_ms]}
+        for lane in lanes
+        for row in found.of(waiting_partitions)
+        if row[f.scenario] == lane
+    ]
+    return Plot(
+        f"Longest wait of consumers' partitions, a point each, by lane of the closed loop{room_for(found)}",
+        "point", seen_in(rows, "no partition of a consumer waited in any lane", "wait"),
+        Axis("wait", "longest wait", "ms"), Axis("lane", lane_heading(lanes), "name"),
+    )  # fmt: skip
+
+
+def shares(found: Findings) -> Plot:
+    """A point a partition: what there was of it, and what the consumer got, as captured."""
+    f = FETCH_FAIRNESS
+    rows = [
+        {"had": row[f.share_of_available], "got": row[f.share_of_bytes], "waited": WAITED[row[f.longest_wait_ms] > 0]}
+        for row in found.of(waiting_partitions)
+        if row[f.scenario] == CAPTURED_LANE and None not in (row[f.share_of_available], row[f.share_of_bytes])
+    ]
+    return Plot(
+        "Skew, with the captured limits: below the line a partition got less than its share; far to the right is where "
+        "the data is",
+        "point", seen_in(rows, "no partition waited in any lane", "had"),
+        Axis("had", "share of the bytes available to its consumer's fetches", "percent"),
+        Axis("got", "share of the bytes they got", "percent"), Axis("waited", "partition", "name"),
+        diagonal="in proportion",
+    )  # fmt: skip
+
+
+WAITED = ("did not wait", "waited")
+
+
+def plotted_lanes(found: Findings) -> list[str]:
+    """The lanes that a plot has room for."""
+    return list(found.lanes.get(algorithms.FETCH_MAX_BYTES, ()))[:MOST_PLOTTED]
+
+
+def room_for(found: Findings) -> str:
+    """What a plot of those says where there are more."""
+    return first_lanes(MOST_PLOTTED, len(found.lanes.get(algorithms.FETCH_MAX_BYTES, ())))
+
+
+def waits_table(found: Findings) -> Grid:
+    """The partitions that wait longest in any lane, as captured; then the lanes."""
+    f = FETCH_FAIRNESS
+    rows = [row for row in found.of(waiting_partitions) if row[f.scenario] == CAPTURED_LANE]
+    cells = [
+        [
+            name_of(row[f.client_id]), f"{row[f.topic]}-{row[f.partition]}", duration(row[f.longest_wait_ms]),
+            f"{row[f.longest_wait_requests]:,}", percent(row[f.share_of_available]), percent(row[f.share_of_bytes]),
+            duration(row[f.catch_up_ms]), duration(row["worst"]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what was available*", "of bytes got",
+            "catch-up", "longest in any lane")  # fmt: skip
+    told = "With the captured limits; those that wait longest in any lane first."
+    notes = (
+        told,
+        "* of the bytes available to each of its fetches: what waits through several fetches counts at each.",
+        *and_more(rows, f),
+    )
+    return Grid(head, cells, ("consumer", "partition"), notes)
+
+
+STARVING = Question(
+    7, "Which partitions starve, and is it my fetch limits or key skew?", "KIP-74", (algorithms.FETCH_MAX_BYTES,),
+    (closed_lanes, waiting_partitions), starving, (waits_by_lane, shares), waits_table, OF_LOOP,
+)  # fmt: skip

@@ -1,0 +1,254 @@
+"""How large fetches are, what of them is thrown away, and who sends them (KIP-74): questions 11, 16, 17 and 19."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+
+from jobs.replays.fetch_max_bytes.answers import closed_lanes, closed_table, open_lanes, open_table
+from jobs.report_page.fetch_max_bytes.fairness import (
+    MOST_PLOTTED,
+    NO_CONSUMER,
+    NO_RECORDS,
+    OF_LOOP,
+    captured_of,
+    consumers_in_closed_loop,
+    own_in_closed_loop,
+    plotted_lanes,
+    room_for,
+)
+from jobs.report_page.lane_labels import own_lanes
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
+from jobs.report_page.row_caps import and_more
+from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
+from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.terminal.screen import Grid, size
+from schemas.tables import algorithms
+from schemas.tables.silver import FETCH_PARTITIONS
+from schemas.tables.values import CONSUMER, FOLLOWER
+
+HARD_LIMIT_BEFORE = 3
+"""Fetch versions below take the limit of a partition for hard, and so never get a larger message (KIP-74)."""
+OF_RECORDS = ("fetches_with_records", "empty_fetches")
+NO_OTHER_LIMITS = "only the captured limits were replayed"
+
+
+def consumers_in_open_loop(found: Findings) -> list[Row]:
+    """A row for all lanes that differ in settings of others than consumers, in the order of the lanes."""
+    rows = [row for row in found.by_lane(open_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == CONSUMER]
+    return own_lanes(found, rows, "consumers")
+
+
+def too_large(found: Findings) -> str:
+    """Question 11: first batches above the limits are delivered, unless the request is of an old version."""
+    rows = consumers_in_open_loop(found)
+    captured = captured_of(rows)
+    of_readers = {row[FETCH_PARTITIONS.reader]: row for row in found.of(readers)}
+    if captured is None or CONSUMER not in of_readers:
+        raise Unanswered(NO_CONSUMER)
+    oldest = of_readers[CONSUMER]["oldest"]
+    told = "Delivered: KIP-74 lets the first batch of a response through; "
+    if captured["overrides"]:
+        told += (
+            f"{counted(captured['overrides'], 'fetch', 'fetches')} of consumers got a batch larger than the captured "
+            "limits"
+        )
+    else:
+        told += "here no fetch got a batch larger than the captured limits"
+    most = max(rows, key=lambda row: row["overrides"])
+    if most["overrides"] > captured["overrides"]:
+        told += f", and {counted(most['overrides'], 'fetch', 'fetches')} would get one {lane_said(most['scenario'])}"
+    if oldest < HARD_LIMIT_BEFORE:
+        return (
+            f"{told}; but some fetch with version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
+            "those get stuck."
+        )
+    return f"{told}; all fetch with version {oldest} or later, so none gets stuck."
+
+
+def overrides_by_lane(found: Findings) -> Plot:
+    """A bar a lane."""
+    lanes = plotted_lanes(found)
+    rows = [
+        {"lane": lane_label(lane), "overrides": row["overrides"]}
+        for lane in lanes
+        for row in found.of(open_lanes)
+        if row["scenario"] == lane and row["reader"] == CONSUMER
+    ]
+    seen = seen_in(rows, "no first batch is larger than a consumer's limits in any lane", "overrides")
+    return Plot(
+        f"Consumers' fetches whose first batch is larger than the limits, by lane of the open loop{room_for(found)}",
+        "bar", told_apart(seen, NO_OTHER_LIMITS, "lane"),
+        Axis("overrides", "fetches", "count"), Axis("lane", lane_heading(lanes), "name"),
+    )  # fmt: skip
+
+
+def small_and_many(found: Findings) -> str:
+    """Question 16: requests for a delivered MiB, and how small responses are."""
+    f = FETCH_PARTITIONS
+    consumers = {row[f.reader]: row for row in found.of(readers)}.get(CONSUMER)
+    if consumers is None:
+        raise Unanswered(NO_CONSUMER)
+    mib = consumers["bytes"] / (1 << 20)
+    rate = f", {consumers['fetches'] / mib:,.0f} per MiB" if mib else ""
+    told = (
+        f"Consumers got {counted(consumers['fetches'], 'fetch', 'fetches')} answered, with {size(consumers['bytes'])} "
+        f"of records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came back empty"
+    )
+    most = next(iter(found.of(fetching_consumers)), None)  # none where no fetch's partitions are known
+    if most is None or most["median"] is None:
+        return f"{told}."
+    fill = f", {percent(most['median'] / most[f.max_bytes])} of its fetch.max.bytes" if most[f.max_bytes] else ""
+    return (
+        f"{told}; for {name_of(most[f.client_id])}, which sent most, half of the responses with records have "
+        f"{size(most['median'])} or less{fill}."
+    )
+
+
+def size_histogram(found: Findings) -> Plot:
+    """Responses by size."""
+    f = FETCH_PARTITIONS
+    rows = [
+        {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "fetches": row["fetches"],
+         "reader": row[f.reader]}
+        for row in found.of(response_sizes)
+    ]  # fmt: skip
+    return Plot(
+        "Captured responses with records by their record bytes",
+        "bar", seen_in(rows, "no response had records"),
+        Axis("bytes", "record bytes in the response", "bytes", log=True),
+        Axis("fetches", "fetches", "count"), Axis("reader", "reader", "name"),
+    )  # fmt: skip
+
+
+def consumers_table(found: Findings) -> Grid:
+    """A row a consumer: what it asks for, and gets."""
+    f = FETCH_PARTITIONS
+    cells = [
+        [
+            name_of(row[f.client_id]), f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
+            size(row["bytes"]), size(row["median"]), size(row[f.max_bytes]), size(row[f.min_bytes]),
+            duration(row[f.max_wait_ms]),
+        ]
+        for row in found.of(fetching_consumers)
+    ]  # fmt: skip
+    head = ("consumer", "fetches", "empty", "record bytes", "median response*", "fetch.max.bytes", "fetch.min.bytes",
+            "fetch.max.wait.ms")  # fmt: skip
+    notes = ("* of responses with records. The limits are the largest asked for.",)
+    return Grid(head, cells, ("consumer",), (*notes, *and_more(found.of(fetching_consumers), f)))
+
+
+def thrown_away(found: Findings) -> str:
+    """Question 17: bytes of batches cut at the end."""
+    rows = consumers_in_open_loop(found)
+    captured = captured_of(rows)
+    if captured is None or not captured["bytes"]:
+        raise Unanswered(NO_RECORDS)
+    told = (
+        f"Replayed with the captured limits, {size(captured['cut'])} of the {size(captured['bytes'])} of records that "
+        f"consumers get, {percent(captured['cut'] / captured['bytes'])}, are tails of cut batches, thrown away and "
+        "fetched again"
+    )
+    loop = own_in_closed_loop(found)
+    if len(loop) < 2:
+        return f"{told}."
+    most = max(loop, key=lambda row: row["cut"])
+    least = min(loop, key=lambda row: row["cut"])
+    if most["cut"] == least["cut"]:
+        return f"{told}; no lane changes that."
+    little = size(least["cut"]) if least["cut"] else "nothing"
+    return (
+        f"{told}; reading everything would cut {little} {lane_said(least['scenario'])} and {size(most['cut'])} "
+        f"{lane_said(most['scenario'])}."
+    )
+
+
+def cut_by_lane(found: Findings) -> Plot:
+    """A bar a lane."""
+    rows = [
+        {"lane": lane_label(row["scenario"]), "cut": row["cut"]}
+        for row in consumers_in_closed_loop(found)[:MOST_PLOTTED]
+    ]
+    heading = lane_heading(found.lanes[algorithms.FETCH_MAX_BYTES])
+    seen = seen_in(rows, "no lane cuts a batch", "cut")
+    return Plot(
+        f"Bytes that consumers fetch and throw away until all is read, by lane of the closed loop{room_for(found)}",
+        "bar", told_apart(seen, NO_OTHER_LIMITS, "lane"),
+        Axis("cut", "bytes of cut batches", "bytes"), Axis("lane", heading, "name"),
+    )  # fmt: skip
+
+
+def followers(found: Findings) -> str:
+    """Question 19: what followers take of fetches, bytes and sessions."""
+    f = FETCH_PARTITIONS
+    by_reader = {row[f.reader]: row for row in found.of(readers)}
+    if FOLLOWER not in by_reader:
+        raise Unanswered("The capture shows no fetch of a follower: capture the inter-broker listener.")
+    row = by_reader[FOLLOWER]
+
+    def of_all(field: str) -> str:
+        everyone = sum(other[field] for other in by_reader.values())
+        return f"{percent(row[field] / everyone)}" if everyone else "none"
+
+    got = f"got {of_all('bytes')} of the record bytes ({size(row['bytes'])})" if row["bytes"] else "got no records"
+    return (
+        f"Followers sent {of_all('fetches')} of the answered fetches, {got} and opened {of_all('sessions')} of the "
+        f"fetch sessions ({row['sessions']:,}), whose slots a consumer can take only after they were idle for "
+        "min.incremental.fetch.session.eviction.ms."
+    )
+
+
+def shares_of_readers(found: Findings) -> Plot:
+    """Fetches, bytes and sessions by reader."""
+    rows: list[dict[str, object]] = []
+    for field, told in (("fetches", "fetches"), ("bytes", "record bytes"), ("sessions", "sessions opened")):
+        everyone = sum(row[field] for row in found.of(readers))
+        rows += [
+            {"of": told, "share": row[field] / everyone, "reader": row[FETCH_PARTITIONS.reader]}
+            for row in found.of(readers)
+            if everyone
+        ]
+    return Plot(
+        "What consumers and followers take, as captured",
+        "bar", told_apart(seen_in(rows, "nothing was fetched"), "all was fetched by one kind of reader", "reader"),
+        Axis("share", "share", "percent"), Axis("of", "", "name"), Axis("reader", "reader", "name"),
+    )  # fmt: skip
+
+
+def readers_table(found: Findings) -> Grid:
+    """A row a kind of reader."""
+    cells = [
+        [
+            row[FETCH_PARTITIONS.reader], f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
+            size(row["bytes"]), f"{row['sessions']:,}",
+        ]
+        for row in found.of(readers)
+    ]  # fmt: skip
+    return Grid(("reader", "fetches", "empty", "record bytes", "sessions opened"), cells, ("reader",))
+
+
+TOO_LARGE = Question(
+    11, "A message is larger than max.partition.fetch.bytes: stuck, skipped or delivered?", "KIP-74",
+    (algorithms.FETCH_MAX_BYTES,),
+    (open_lanes, readers), too_large, (overrides_by_lane,),
+    lanes_of(algorithms.FETCH_MAX_BYTES, open_lanes, open_table), OF_RECORDS,
+)  # fmt: skip
+
+
+SMALL_AND_MANY = Question(
+    16, "Are my fetches small and many (fetch.min.bytes, fetch.max.wait.ms)?", "KIP-74", (),
+    (readers, fetching_consumers, response_sizes), small_and_many, (size_histogram,), consumers_table,
+)  # fmt: skip
+
+
+THROWN_AWAY = Question(
+    17, "How many bytes are fetched and thrown away?", "KIP-74", (algorithms.FETCH_MAX_BYTES,),
+    (open_lanes, closed_lanes), thrown_away, (cut_by_lane,),
+    lanes_of(algorithms.FETCH_MAX_BYTES, closed_lanes, closed_table),
+    (*OF_RECORDS, *OF_LOOP),
+)  # fmt: skip
+
+
+FOLLOWERS = Question(
+    19, "How does replication by followers interact (privileged sessions, replica.fetch.*)?", "KIP-74, KIP-227", (),
+    (readers,), followers, (shares_of_readers,), readers_table,
+)  # fmt: skip

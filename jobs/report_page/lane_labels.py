@@ -1,0 +1,81 @@
+"""Lanes as the subject of an answer sees them: by the settings that concern it, each combination of those once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from pyspark.sql import Row
+
+from jobs.captures.kafka_release import KAFKA_SETTING
+from jobs.replays.lane_rows import SCENARIO, settings_of
+from jobs.report_page.question import Findings
+from jobs.report_page.wording import changed
+from jobs.scenarios.limit_schedule import NONE
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import Setting, setting_of
+
+Subject = Literal["consumers", "brokers", "producers", "anyone"]
+NOT_SET = (
+    KAFKA_SETTING, "profile", "order", "processing.us.per.record", "memory.pool", "memory.variant",
+    "broker.min.incremental.fetch.session.eviction.ms", "broker.NumFetchSessionCacheShards",
+    "compression.ratio.improving.step", "compression.ratio.deteriorate.step", "compression.ratio.estimation.factor",
+    "split.profile", "recut.sizes",
+)  # fmt: skip
+"""What lanes vary and nobody can set: semantics, constants in Kafka's code, the pace of applications, the model's."""
+_POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
+
+
+def own_lanes(found: Findings, rows: Iterable[Row], subject: Subject) -> list[Row]:
+    """The rows of a subject, one a lane, without those that differ from another in settings of others alone.
+
+    Each is called by the settings that concern the subject, `captured` where none does. Lanes that would be called the
+    same and yet come to something else keep their whole names. rows: in the order of the lanes.
+    """
+    alike: dict[str, list[Row]] = {}
+    for row in rows:
+        alike.setdefault(own_name(found, row[SCENARIO], subject), []).append(row)
+    return [row for name, same in alike.items() for row in _told_by(name, same)]
+
+
+def own_name(found: Findings, lane: str, subject: Subject = "anyone") -> str:
+    """A lane by its settings that concern the subject and change something; `captured` where none does."""
+    told = [f"{key}={value}" for key, value in settings_of(lane).items() if _is_told(found, key, value, subject)]
+    return ",".join(told) or CAPTURED_LANE
+
+
+def own_labels(found: Findings, lanes: Sequence[str], subject: Subject) -> dict[str, str]:
+    """By lane its name for a plot or table that is of the subject: its own settings, where those tell the lanes apart
+    and all change the same; else the lane's whole name.
+    """
+    own = {lane: own_name(found, lane, subject) for lane in lanes}
+    keys = {tuple(changed(name)) for lane, name in own.items() if lane != CAPTURED_LANE}
+    tells = len(set(own.values())) == len(own) and len(keys) <= 1
+    return own if tells else {lane: lane for lane in lanes}
+
+
+def can_be_set(row: Row) -> bool:
+    """Whether a lane changes nothing but what somebody can set, so that it may be advised."""
+    return settings_of(row[SCENARIO]).keys().isdisjoint(NOT_SET)
+
+
+def _is_told(found: Findings, key: str, value: str, subject: Subject) -> bool:
+    """Whether a setting of a lane concerns the subject, and lifts no bound where there was none."""
+    lifts_nothing = value == NONE and setting_of(key).is_optional and key not in found.captured
+    return subject in ("anyone", _whose(setting_of(key))) and not lifts_nothing
+
+
+def _whose(setting: Setting) -> str:
+    """Whom a setting of the replays of fetches and memory concerns."""
+    if setting.key in _POOL_OF_BROKERS:
+        return "brokers"
+    return {"producer": "producers", "replica": "followers"}.get(setting.set_on or "", "consumers")
+
+
+def _told_by(name: str, rows: list[Row]) -> Iterator[Row]:
+    """One row by this name where all come to the same, else each by its own."""
+    outcomes = [{key: value for key, value in row.asDict().items() if key != SCENARIO} for row in rows]
+    if all(outcome == outcomes[0] for outcome in outcomes):
+        yield Row(**{**rows[0].asDict(), SCENARIO: name})
+    else:
+        yield from rows

@@ -1,0 +1,175 @@
+"""Clients and the fetches they send (KIP-227): questions 8 and 18."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+
+from jobs.replays.session_cache.answers import lanes
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.row_caps import and_more
+from jobs.report_page.session_cache.sessions import DECISIONS, MOST_CLIENTS, NO_FETCH, full_share
+from jobs.report_page.traffic import fetching_clients, fetching_software
+from jobs.report_page.wording import LEAST_CASES, counted, lane_said, name_of, percent
+from jobs.terminal.screen import Grid, size
+from schemas.tables import algorithms
+from schemas.tables.gold_sessions import SESSION_CACHE
+from schemas.tables.silver import EXCHANGES
+
+
+def not_found(found: Findings) -> str:
+    """Question 8: how many sessions were not found, whose, and what full fetches cost beside enough slots."""
+    rows = found.of(fetching_clients)
+    if not rows:
+        raise Unanswered(NO_FETCH)
+    fetches, lost, full = (
+        sum(row[name] for row in found.of(fetching_software)) for name in ("fetches", "not_found", "full")
+    )
+    told = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} got FETCH_SESSION_ID_NOT_FOUND"
+    if lost:
+        told += f", most of them from {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
+    return f"{told}; {percent(full / fetches)} of all fetches were full ones{harm(found, full / fetches)}."
+
+
+def harm(found: Findings, as_captured: float) -> str:
+    """What full fetches of the captured lane cost, beside the lane that has fewest. as_captured: the share of fetches
+    that were full ones in the capture.
+    """
+    c, rows = SESSION_CACHE, found.by_lane(lanes, algorithms.SESSION_CACHE)
+    if not rows:
+        return ""
+    captured, best = rows[0], min(rows, key=full_share)
+    spared = captured[c.request_bytes] - best[c.request_bytes]
+    if not captured[c.captured_refused] + captured[c.refused] + captured[c.evicted]:
+        return ", none of them for lack of slots"
+    if captured[c.captured_refused] > captured[c.refused] and full_share(captured) < as_captured:
+        return (
+            f", {percent(full_share(captured))} in the replay of the captured settings, which does not reproduce the "
+            "captured refusals"
+        )
+    if full_share(best) == full_share(captured):
+        return ", which no replayed number of slots reduces"
+    return (
+        f", {percent(full_share(best))} {lane_said(best[c.scenario])}, which saves {size(spared)} of requests and "
+        f"re-reading {captured['reread'] - best['reread']:,} partitions"
+    )
+
+
+def full_by_client(found: Findings) -> Plot:
+    """Full and other fetches by client."""
+    rows = [
+        {"client": name_of(row[EXCHANGES.client_id]), "fetches": count, "kind": kind}
+        for row in found.of(fetching_clients)[:MOST_CLIENTS]
+        for kind, count in (("full", row["full"]), ("incremental", row["fetches"] - row["full"]))
+    ]
+    return Plot(
+        "Captured fetches that name every partition, and those that name what changed, by client",
+        "bar", seen_in(rows, "nobody fetched"), Axis("fetches", "fetches", "count"), Axis("client", "client", "name"),
+        Axis("kind", "fetch", "name"),
+    )  # fmt: skip
+
+
+def clients_table(found: Findings) -> Grid:
+    """A row a client."""
+    cells = [
+        [
+            name_of(row[EXCHANGES.client_id]), f"{row['fetches']:,}", f"{row['full']:,}",
+            percent(row["full"] / row["fetches"]), a_minute(row), f"{row['not_found']:,}", size(row["request_bytes"]),
+            size(row["response_bytes"]),
+        ]
+        for row in found.of(fetching_clients)
+    ]  # fmt: skip
+    head = ("client", "fetches", "full", "full share", "full a minute", "not found", "requests", "responses")
+    notes = ("As captured; those with most lost sessions, then most full fetches, first.",)
+    return Grid(head, cells, ("client",), (*notes, *and_more(found.of(fetching_clients), EXCHANGES)))
+
+
+def a_minute(row: Row) -> str:
+    """Full fetches by minute, from the client's first fetch to its last."""
+    minutes = (row["last"] - row["first"]).total_seconds() / 60
+    return f"{row['full'] / minutes:,.1f}" if minutes else "-"
+
+
+def software(row: Row) -> str:
+    """A client's software and version."""
+    x = EXCHANGES
+    told = f"{row[x.client_software_name] or ''} {row[x.client_software_version] or ''}".strip()
+    return told or "unknown (followers, old clients)"
+
+
+def by_version(found: Findings) -> str:
+    """Question 18: whether versions of one client differ in the capture; two clients are not compared."""
+    rows = found.of(fetching_software)
+    if not rows:
+        raise Unanswered(NO_FETCH)
+    of_name: dict[str, list[Row]] = {}
+    for row in rows:
+        of_name.setdefault(row[EXCHANGES.client_software_name] or "", []).append(row)
+    unnamed = of_name.pop("", [])
+    name, of_most = max(of_name.items(), key=lambda item: len(item[1]), default=("", unnamed))
+    if len(of_most) < 2 or not name:
+        are = ", ".join(software(row) for same in of_name.values() for row in same) or "none names its software"
+        raise Unanswered(
+            f"No client fetches with two versions here ({are}): capture before and after the upgrade, each into its "
+            "own lake, and compare the two reports."
+        )
+    enough = [row for row in of_most if row["fetches"] >= LEAST_CASES]
+    told = f"Fetches of {name} come from {len(of_most)} versions"
+    if len(enough) < len(of_most):
+        told += f", {len(of_most) - len(enough)} of them with fewer than {LEAST_CASES}"
+    if len(enough) < 2:
+        raise Unanswered(f"{told}: too few to compare. Let the capture run longer.")
+    low, high = (pick(enough, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
+    return f"{told}: of {software(low)} {sessions_of(low)}, of {software(high)} {sessions_of(high)}."
+
+
+def sessions_of(row: Row) -> str:
+    """How a version of a client fetches, in words."""
+    full, sessions = percent(row["full"] / row["fetches"]), counted(row["sessions"], "session")
+    return f"(Fetch {versions(row)}) {full} are full, in {sessions} with {row['not_found']:,} not found"
+
+
+def versions(row: Row) -> str:
+    """Versions of the Fetch request."""
+    return f"{row['oldest']}" if row["oldest"] == row["newest"] else f"{row['oldest']} to {row['newest']}"
+
+
+def full_by_version(found: Findings) -> Plot:
+    """The share of full fetches by software."""
+    rows = [
+        {"software": software(row), "share": row["full"] / row["fetches"]}
+        for row in found.of(fetching_software)[:MOST_CLIENTS]
+    ]
+    return Plot(
+        "Full fetches, of all captured fetches of a client version",
+        "bar", seen_in(rows, "nobody fetched"),
+        Axis("share", "full fetches", "percent"), Axis("software", "client", "name"),
+    )  # fmt: skip
+
+
+def versions_table(found: Findings) -> Grid:
+    """A row a version of a client."""
+    cells = [
+        [
+            software(row), versions(row), f"{row['fetches']:,}", percent(row["full"] / row["fetches"]),
+            f"{row['sessionless']:,}", f"{row['sessions']:,}", f"{row['not_found']:,}",
+            size(row["request_bytes"] // row["fetches"]), size(row["response_bytes"] // row["fetches"]),
+        ]
+        for row in found.of(fetching_software)
+    ]  # fmt: skip
+    head = (
+        "client", "Fetch versions", "fetches", "full", "want no session", "sessions", "not found", "bytes a request",
+        "bytes a response",
+    )  # fmt: skip
+    return Grid(head, cells, ("client",), and_more(found.of(fetching_software), EXCHANGES))
+
+
+NOT_FOUND = Question(
+    8, "Why FETCH_SESSION_ID_NOT_FOUND, and is it harmful?", "KIP-227", (algorithms.SESSION_CACHE,),
+    (fetching_clients, fetching_software, lanes), not_found, (full_by_client,), clients_table, DECISIONS,
+)  # fmt: skip
+
+
+BY_VERSION = Question(
+    18, "What changed after the client upgrade?", "KIP-227, KIP-74", (),
+    (fetching_software,), by_version, (full_by_version,), versions_table,
+)  # fmt: skip

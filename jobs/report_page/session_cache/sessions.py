@@ -1,0 +1,251 @@
+"""Fetch sessions (KIP-227): questions 9, 10 and 14."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.session_cache.answers import are_possible, captured_slots, lanes, lanes_table, slots
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
+from jobs.report_page.row_caps import and_more, first_lanes, first_of_each
+from jobs.report_page.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.screen import Grid
+from schemas.tables import algorithms
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
+
+MOST_BROKERS, MOST_PAIRS, MOST_CLIENTS, MOST_LANES = 20, 50, 12, 24
+DECISIONS = ("session_grants", "session_errors", "session_partitions")
+NO_FETCH = "The capture shows no fetch: capture packets of a broker that consumers or followers read from."
+
+
+def evictions(own_rows: OwnRows) -> DataFrame:
+    """(scenario, evictor, victim, evictions), over all brokers, the most frequent of each lane first."""
+    e = SESSION_EVICTIONS
+    sums = own_rows(e).groupBy(e.scenario, e.evictor, e.victim).agg(F.sum(e.evictions).alias(e.evictions))
+    return first_of_each(sums, str(e.scenario), MOST_PAIRS, F.desc(e.evictions), e.evictor, e.victim)
+
+
+def shards(own_rows: OwnRows) -> DataFrame:
+    """(broker, shard, most, per shard) of the captured lane, with what the broker refused and evicted in all shards,
+    and how much of that while another shard had a free slot.
+    """
+    c, s = SESSION_CACHE, SESSION_SLOTS
+    is_captured = F.col(c.scenario) == CAPTURED_LANE
+    room = own_rows(s).where(is_captured).select(s.broker, F.floor(F.col(s.slots) / F.col(s.shards)).alias("each"))
+    buckets = own_rows(c).where(is_captured).join(F.broadcast(room), str(c.broker))
+    counts = (c.refused, c.refused_despite_room, c.evicted, c.evicted_despite_room)
+    spread = buckets.select(c.broker, "each", *counts, F.posexplode(c.shard_sessions).alias("shard", "sessions"))
+    sums = [F.sum(count).alias(count) for count in counts]
+    of_shards = spread.groupBy(c.broker, "shard", "each").agg(F.max("sessions").alias("most"), *sums)
+    return of_shards.orderBy(F.length(c.broker), c.broker, "shard")
+
+
+def full_share(row: Row) -> float:
+    """Full fetches, of all of a lane."""
+    c = SESSION_CACHE
+    return float(row[c.full_fetches] / row[c.fetches]) if row[c.fetches] else 0.0
+
+
+def refused_share(row: Row) -> float:
+    """Full fetches that got no session, of those that wanted one."""
+    c = SESSION_CACHE
+    asked = row[c.refused] + row[c.created]
+    return float(row[c.refused] / asked) if asked else 0.0
+
+
+def captured_refused_share(row: Row) -> float:
+    """The same of what was captured, which the replay of the captured settings need not give."""
+    c = SESSION_CACHE
+    asked = row[c.captured_refused] + row[c.captured_created]
+    return float(row[c.captured_refused] / asked) if asked else 0.0
+
+
+def enough(found: Findings) -> str:
+    """Question 9: the number of slots from which on nobody is refused or evicted, and what fewer do."""
+    c, s, rows = SESSION_CACHE, SESSION_SLOTS, found.by_lane(lanes, algorithms.SESSION_CACHE)
+    needs = found.of(slots)
+    if not rows or not needs:
+        raise Unanswered(NO_FETCH)
+    enough_of = " or ".join(
+        f"{row[s.zero_harm_slots]:,} slots ({'one cache' if row[s.shards] == 1 else counted(row[s.shards], 'shard')})"
+        for row in needs
+    )
+    captured = rows[0]
+    worst = max(rows, key=refused_share)
+    told = (
+        f"From {enough_of} per broker on, nobody in the capture is refused or evicted; as captured, "
+        f"{percent(captured_refused_share(captured))} of the full fetches that want a session are refused"
+    )
+    if captured[c.captured_refused] != captured[c.refused]:
+        told += f" ({percent(refused_share(captured))} in the replay of the captured settings)"
+    told += f", and in the replay {counted(captured[c.evicted], 'session is', 'sessions are')} evicted"
+    if worst[c.scenario] != CAPTURED_LANE and refused_share(worst) != refused_share(captured):
+        told += f"; {percent(refused_share(worst))} are refused and {counted(worst[c.evicted], 'session')} evicted "
+        told += lane_said(worst[c.scenario])
+    return f"{told}{doubt(needs)}."
+
+
+def doubt(needs: list[Row]) -> str:
+    """That the capture contradicts the number of slots that was taken for the captured one, where it does."""
+    taken = (row for row in needs if row[SESSION_SLOTS.slots] is not None)
+    return next((f"; {captured_slots(row)}" for row in taken if not are_possible(row)), "")
+
+
+def slots_bars(found: Findings) -> Plot:
+    """Full and refused shares by lane."""
+    c = SESSION_CACHE
+    in_order = found.by_lane(lanes, algorithms.SESSION_CACHE)
+    rows = [
+        {"lane": lane_label(row[c.scenario]), "share": share, "of": of}
+        for row in in_order[:MOST_LANES]
+        for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
+    ]  # fmt: skip
+    return Plot(
+        f"Full fetches and refusals by slots per broker{first_lanes(MOST_LANES, len(in_order))}",
+        "grouped", seen_in(rows, "no lane has a full fetch", "share"),
+        Axis("share", "share", "percent"), Axis("lane", lane_heading(found.lanes[algorithms.SESSION_CACHE]), "name"),
+        Axis("of", "fetches", "name"),
+    )  # fmt: skip
+
+
+def slots_grid(found: Findings) -> Grid:
+    """The lanes of the replay."""
+    return lanes_table(found.of(lanes), found.of(slots), found.lanes[algorithms.SESSION_CACHE])
+
+
+def evicting_lane(found: Findings) -> str:
+    """The captured lane where somebody is evicted in it, else the lane with most evictions; else nothing."""
+    c = SESSION_CACHE
+    rows = [row for row in found.by_lane(lanes, algorithms.SESSION_CACHE) if row[c.evicted]]
+    if not rows:
+        return ""
+    is_captured = rows[0][c.scenario] == CAPTURED_LANE
+    return str((rows[0] if is_captured else max(rows, key=lambda row: row[c.evicted]))[c.scenario])
+
+
+def of_lane(found: Findings) -> list[Row]:
+    """Who evicts whom, in the lane shown."""
+    lane = evicting_lane(found)
+    return [row for row in found.of(evictions) if row[SESSION_EVICTIONS.scenario] == lane]
+
+
+def who(found: Findings) -> str:
+    """Question 10: who evicts whom most."""
+    e, rows = SESSION_EVICTIONS, of_lane(found)
+    if not found.of(lanes):
+        raise Unanswered(NO_FETCH)
+    if not rows:
+        return f"Nobody evicts anybody, in the captured lane or any other replayed one{unlike_captured(found)}."
+    lane = evicting_lane(found)
+    c = SESSION_CACHE
+    everyone = next(row[c.evicted] for row in found.of(lanes) if row[c.scenario] == lane)
+    first = rows[0]
+    itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
+    alike = sum(row[e.evictions] == first[e.evictions] for row in rows)
+    often = f"most often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,}"
+    often += f", as often as {counted(alike - 1, 'other pair')})" if alike > 1 else ")"
+    return f"{begun(lane_said(lane))}, {counted(everyone, 'session is', 'sessions are')} evicted; {often}."
+
+
+def matrix(found: Findings) -> Plot:
+    """Evictor by victim."""
+    e = SESSION_EVICTIONS
+    rows: list[dict[str, object]] = [
+        {"evictor": name_of(row[e.evictor]), "victim": name_of(row[e.victim]), "evictions": row[e.evictions]}
+        for row in of_lane(found)
+    ]
+    shown = {side: list(dict.fromkeys(row[side] for row in rows))[:MOST_CLIENTS] for side in ("evictor", "victim")}
+    rows = [row for row in rows if all(row[side] in names for side, names in shown.items())]
+    return Plot(
+        f"Who evicts whose fetch session, {lane_said(evicting_lane(found))}",
+        "heat", seen_in(rows, "nobody is evicted in any lane"),
+        Axis("victim", "loses a session", "name"), Axis("evictor", "takes it", "name"),
+        Axis("evictions", "evictions", "count"),
+    )  # fmt: skip
+
+
+def evictions_table(found: Findings) -> Grid:
+    """A row a pair."""
+    e = SESSION_EVICTIONS
+    rows, head = of_lane(found), ("takes the slot", "loses its session", "evictions")
+    cells = [[name_of(row[e.evictor]), name_of(row[e.victim]), f"{row[e.evictions]:,}"] for row in rows]
+    return Grid(head, cells, head[:2], and_more(rows, e))
+
+
+def while_room(found: Findings) -> str:
+    """Question 14: evictions and refusals in one shard while another had room."""
+    c, rows = SESSION_CACHE, found.of(shards)
+    if not rows:
+        raise Unanswered(NO_FETCH)
+    by_broker = {row[SESSION_SLOTS.broker]: row for row in rows}
+    number = len({row["shard"] for row in rows})
+    if number == 1:
+        return "Not because of shards: this version of Kafka has one cache, and evicts only when it is full."
+    refused, roomy, evicted, evicted_roomy = (
+        sum(row[name] for row in by_broker.values())
+        for name in (c.refused, c.refused_despite_room, c.evicted, c.evicted_despite_room)
+    )
+    each = ", ".join(sorted({f"{row['each']:,}" for row in by_broker.values()}))
+    told = (
+        f"A broker's slots are spread over {number} shards of {each} each, and a session stays in the shard whose turn "
+        "it was"
+    )
+    if not refused + evicted:
+        return f"{told}; with the captured settings nobody is refused or evicted{unlike_captured(found)}."
+    return (
+        f"{told}: with the captured settings, {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
+        f"{counted(evicted, 'eviction')} happen while another of the broker's shards has a free slot."
+    )
+
+
+def unlike_captured(found: Findings) -> str:
+    """That more was refused in the capture than the replay of the captured settings refuses, where that is so."""
+    c = SESSION_CACHE
+    lane = next((row for row in found.of(lanes) if row[c.scenario] == CAPTURED_LANE), None)
+    if lane is None or lane[c.captured_refused] <= lane[c.refused]:
+        return ""
+    return f", though the capture has {counted(lane[c.captured_refused], 'refusal')}"
+
+
+def shards_by_broker(found: Findings) -> Plot:
+    """The most sessions in each shard of the brokers that refused or evicted most often."""
+    c = SESSION_CACHE
+    harmed = {row[c.broker]: row[c.refused] + row[c.evicted] for row in found.of(shards)}
+    brokers = sorted(harmed, key=lambda broker: -harmed[broker])[:MOST_BROKERS]
+    rows = [
+        {"shard": f"{row['shard']}", "broker": f"broker {row[c.broker]}", "most": row["most"]}
+        for row in found.of(shards)
+        if row[c.broker] in brokers
+    ]
+    some = f", of {len(brokers)} of {len(harmed):,} brokers" if len(brokers) < len(harmed) else ""
+    return Plot(
+        f"Most fetch sessions in a shard at a time, with the captured settings{some}",
+        "heat", seen_in(rows, "no broker has sessions"),
+        Axis("shard", "shard", "name"), Axis("broker", "", "name"), Axis("most", "sessions", "count"),
+    )  # fmt: skip
+
+
+def shards_table(found: Findings) -> Grid:
+    """A row a shard."""
+    cells = [
+        [row[SESSION_SLOTS.broker], f"{row['shard']}", f"{row['most']:,}", f"{row['each']:,}"]
+        for row in found.of(shards)
+    ]
+    return Grid(("broker", "shard", "most sessions", "slots"), cells, ("broker",))
+
+
+ENOUGH = Question(
+    9, "How many fetch-session slots do I need?", "KIP-227", (algorithms.SESSION_CACHE,),
+    (lanes, slots), enough, (slots_bars,), slots_grid, DECISIONS,
+)  # fmt: skip
+WHO = Question(
+    10, "Who evicts whom?", "KIP-227", (algorithms.SESSION_CACHE,), (lanes, evictions), who, (matrix,),
+    evictions_table, DECISIONS,
+)  # fmt: skip
+WHILE_ROOM = Question(
+    14, "Why are sessions evicted while NumIncrementalFetchSessions is below the limit?", "KIP-227",
+    (algorithms.SESSION_CACHE,),
+    (shards,), while_room, (shards_by_broker,), shards_table, ("session_shards",),
+)  # fmt: skip

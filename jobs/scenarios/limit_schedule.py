@@ -1,0 +1,59 @@
+"""Limits as people write them: a number, or one that changes during the replay."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from jobs.units import parse_int
+from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
+
+NONE = "none"
+EXPECTED = "a limit such as 4000, none, or `4000 until 2026-01-31T12:00:00Z then 6000`"
+_CHANGE = re.compile(r"\s+until\s+(\S+)\s+then\s+")
+
+
+def parse_schedule(text: str) -> Schedule:
+    """The limit that `text` spells, in force from each time on. Raises ValueError that says what is wrong."""
+    words = _CHANGE.split(text.strip())
+    times = tuple(_instant(text, word) for word in words[1::2])
+    if any(later <= earlier for earlier, later in pairwise(times)):
+        raise _refused(text, "its times do not ascend")
+    return Schedule((-UNLIMITED, *times), tuple(_value(text, word) for word in words[::2]))
+
+
+def format_schedule(schedule: Schedule) -> str:
+    """The spelling that `parse_schedule` reads back, the same for the same limit."""
+    values = [NONE if value == UNLIMITED else str(value) for value in schedule.values]
+    times = (datetime.fromtimestamp(us / 1_000_000, UTC).isoformat() for us in schedule.times[1:])
+    changes = (f" until {time} then {value}" for time, value in zip(times, values[1:], strict=True))
+    return values[0] + "".join(time.replace("+00:00", "Z") for time in changes)
+
+
+def _value(text: str, word: str) -> int:
+    if word == NONE:
+        return UNLIMITED
+    try:
+        value = parse_int(word)
+    except ValueError:
+        raise ValueError(f"`{text}` is not {EXPECTED}") from None
+    if not 1 <= value < UNLIMITED:
+        raise _refused(text, f"a number is between 1 and {UNLIMITED - 1}")
+    return value
+
+
+def _instant(text: str, word: str) -> int:
+    try:
+        instant = datetime.fromisoformat(word)
+        us = round(instant.timestamp() * 1_000_000)
+        datetime.fromtimestamp(us / 1_000_000, UTC)
+    except (ValueError, OverflowError):
+        raise _refused(text, f"`{word}` is no ISO 8601 time of the years 1 to 9999") from None
+    if instant.tzinfo is None:
+        raise _refused(text, f"the time {word} has no time zone; end it with Z or an offset")
+    return us
+
+
+def _refused(text: str, why: str) -> ValueError:
+    return ValueError(f"`{text}`: {why}; expected {EXPECTED}")

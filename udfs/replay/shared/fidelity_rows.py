@@ -1,0 +1,73 @@
+"""Rows of `fidelity`: how often the replay of the captured settings gives what the capture shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.reason import FidelityReasons
+from udfs.columns.arrow_columns import repeated
+from udfs.facts.arrow_tables import TYPES, rows_of
+
+AGREED = 0
+"""The verdict on a case that agrees, in kernels; those on others are codes of declared reasons."""
+NO_REASON = ""
+"""The same among verdicts by their words."""
+
+
+class Compared(NamedTuple):
+    """The cases of a metric: those that could be checked, that agree, that could not; and how often which reason was
+    given. Whose they are is None where they are no one's.
+    """
+
+    metric: str
+    checked: int
+    agreed: int
+    unknown: int
+    reasons: Mapping[str, int]
+    broker: str | None = None
+    client_id: str | None = None
+    client_address: str | None = None
+    reader: str | None = None
+
+
+def compared(metric: str, verdicts: Mapping[str, int], reasons: FidelityReasons) -> Compared:
+    """The cases of a metric, from how often each word of its reasons was given, NO_REASON for agreement.
+
+    A word counts as its declaration says: as unknown, as an agreement, or as a disagreement.
+
+    >>> from schemas.tables.fidelity_reasons import OPEN_FETCHES
+    >>> compared("empty_fetches", {"": 5, "throttled": 2, "more_bytes": 1}, OPEN_FETCHES)[1:5]
+    (6, 5, 2, {'throttled': 2, 'more_bytes': 1})
+    """
+    unknown, agreeing = reasons.counted_as("unknown"), reasons.counted_as("equal")
+    not_checked = sum(count for reason, count in verdicts.items() if reason in unknown)
+    agreed = sum(count for reason, count in verdicts.items() if reason == NO_REASON or reason in agreeing)
+    given = {str(reason): count for reason, count in verdicts.items() if reason != NO_REASON}
+    return Compared(metric, sum(verdicts.values()) - not_checked, agreed, not_checked, given)
+
+
+def fidelity_rows(found: Sequence[Compared], algorithm: str, run_id: str) -> pa.RecordBatch:
+    """A row for the cases of each metric and of whom they are."""
+
+    def texts(column: str) -> pa.Array[Any]:
+        return pa.array([getattr(each, column) for each in found], pa.string())
+
+    def counts(column: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.array([getattr(each, column) for each in found], np.int64)
+
+    t = FIDELITY
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, len(found)),
+            t.algorithm: repeated(algorithm, len(found)),
+            **{column: texts(column) for column in (t.metric, t.broker, t.client_id, t.client_address, t.reader)},
+            **{column: counts(column) for column in (t.checked, t.agreed, t.unknown)},
+            t.reasons: pa.array([list(each.reasons.items()) for each in found], TYPES["map<string,bigint>"]),
+        },
+    )

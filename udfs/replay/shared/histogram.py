@@ -1,0 +1,45 @@
+"""Quantiles of byte counts in bounded memory: buckets whose width is at most 1/128 of their value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
+
+STEPS = 128  # buckets between a power of two and the next
+BUCKETS = 64 * STEPS
+
+
+@kernel
+def bucket_of(value: int) -> int:
+    """The bucket of a positive value; values below STEPS have one each."""
+    exponent = 0
+    while value >> exponent >= 2 * STEPS:
+        exponent += 1
+    return exponent * STEPS + (value >> exponent)
+
+
+def bucket_floor(bucket: int) -> int:
+    """The lowest value of a bucket."""
+    exponent = max(bucket // STEPS - 1, 0)
+    return (bucket - exponent * STEPS) << exponent
+
+
+def quantile(counts: Ints, share: float) -> int | None:
+    """The value that `share` of the counted values do not exceed, within 0.4 %; None when nothing was counted.
+
+    counts: int64[BUCKETS].
+    """
+    total = int(counts.sum())
+    if total == 0:
+        return None
+    bucket = int(np.searchsorted(np.cumsum(counts), max(share * total, 1)))
+    low = bucket_floor(bucket)
+    return low + (bucket_floor(bucket + 1) - low) // 2
+
+
+def quantile_within(counts: Ints, share: float, largest: int) -> int | None:
+    """The quantile, but no more than the largest value that was counted, for a bucket's middle may be above that."""
+    value = quantile(counts, share)
+    return None if value is None else min(value, largest)

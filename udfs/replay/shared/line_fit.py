@@ -1,0 +1,23 @@
+"""How long something takes at all, and how much longer for each unit of an amount."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.arrays import Ints
+
+
+def fitted_line(amounts: Ints, times: Ints) -> tuple[float, float]:
+    """(time of amount 0, time per unit) whose sum over the amounts is that of the times; (0, 0) for none.
+
+    The time of amount 0 is the median where amounts of 0 were seen, else the shortest.
+    """
+    if len(times) == 0:
+        return 0.0, 0.0
+    idle = times[amounts == 0]
+    base = float(np.median(idle) if len(idle) else times.min())
+    busy, total = times[amounts > 0], int(amounts.sum())
+    if total == 0:
+        return float(times.mean()), 0.0
+    rest = float(busy.sum()) - base * len(busy)
+    return (base, rest / total) if rest >= 0 else (float(busy.mean()), 0.0)
