@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from jobs.units import parse_int
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
+from udfs.replay.shared.lanes import NONE as NONE
 
-NONE = "none"
 EXPECTED = "a limit such as 4000, none, or `4000 until 2026-01-31T12:00:00Z then 6000`"
 _CHANGE = re.compile(r"\s+until\s+(\S+)\s+then\s+")
 

@@ -14,13 +14,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from jobs.paths import CONF
-from jobs.scenarios.limit_schedule import NONE, format_schedule, parse_schedule
+from jobs.scenarios.limit_schedule import format_schedule, parse_schedule
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
-
-Value = int | str | float
-"""A setting's value: bytes, milliseconds or a count as int, a number as float, an enum's choice, a limit's spelling or
-`none` as str."""
+from udfs.replay.shared.lanes import NONE
+from udfs.replay.shared.lanes import Value as Value
 
 _PARSERS: Mapping[str, Callable[[str], int | float]] = {
     "bytes": parse_bytes, "ms": parse_ms, "int": parse_int, "number": parse_number

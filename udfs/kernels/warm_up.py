@@ -21,9 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables import algorithms
-from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, SENT, SESSION_EVENTS, TOPIC_EVENTS
-from schemas.tables.table import Table
-from schemas.tables.values import CREATE_TOPIC
 from schemas.wire.declared import FETCH as FETCH_MESSAGES
 from udfs.capture.bare_frames import lack_sizes
 from udfs.capture.chunks import Frames, frames
@@ -38,43 +35,19 @@ from udfs.capture.packets import read_packets
 from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
-from udfs.columns.arrays import Ints, read_only
-from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.columns.arrays import read_only
 from udfs.facts.build import Carried, tables_of
 from udfs.facts.held_session import new_session, resized
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
 from udfs.kernels.compiled_parts import compiled
 from udfs.kernels.one_at_a_time import one_at_a_time
-from udfs.replay.batch_split.compression_estimate import BY_CLIENT, TODAY, Producers, after_split
-from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
-from udfs.replay.batch_split.topic_limits import TopicLimits
-from udfs.replay.consumer_memory.memory_replay import replay_memory
-from udfs.replay.consumer_memory.memory_report import MemoryLanes
-from udfs.replay.consumer_memory.memory_state import Bounds
-from udfs.replay.consumer_memory.memory_trace import CONSUMER, PRODUCER
-from udfs.replay.consumer_memory.produced import Produced
-from udfs.replay.consumer_memory.producer_loop import replay_sends
-from udfs.replay.consumer_memory.producer_memory import BufferBounds
-from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
-from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
-from udfs.replay.fetch_max_bytes.fetch_read import Lanes
-from udfs.replay.fetch_max_bytes.fetch_replay import replay_fetches
-from udfs.replay.fetch_max_bytes.log_reads import BATCH, READ, WITNESS, reads
-from udfs.replay.fetch_max_bytes.responses_alone import replayed_fetches
-from udfs.replay.fetch_max_bytes.timeline import halve, new_timeline
-from udfs.replay.partition_limits.asked_changes import Defaults
-from udfs.replay.partition_limits.described_cluster import SizedTopics, described_events
-from udfs.replay.partition_limits.limit_replay import LimitLane, replay_topics
-from udfs.replay.partition_limits.topic_history import BROKER, CHANGE
-from udfs.replay.session_cache.session_cache import CacheSettings
-from udfs.replay.session_cache.session_lanes import SessionLanes
-from udfs.replay.session_cache.session_replay import replay_sessions
-from udfs.replay.shared.int_map import new_map, roomy
-from udfs.replay.shared.lanes import AS_CAPTURED
-from udfs.wire.compressed_sizes import encode_records
+from udfs.replay.batch_split import warm_up as batch_split
+from udfs.replay.consumer_memory import warm_up as consumer_memory
+from udfs.replay.fetch_max_bytes import warm_up as fetch_max_bytes
+from udfs.replay.partition_limits import warm_up as partition_limits
+from udfs.replay.session_cache import warm_up as session_cache
 from udfs.wire.message_sets import walk_messages
-from udfs.wire.records import sizes_of
 
 FETCH, VERSION, CORRELATION_ID = FETCH_MESSAGES.request.api_key, 4, 7
 REQUEST_HEADER_BYTES = 11  # key, version, correlation id and a client id of one byte
@@ -143,96 +116,6 @@ def packets(store: PacketStore) -> Iterator[pa.RecordBatch]:
                 yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 
-def zeros(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
-    """Rows of a table that are zero, true or empty but for the columns given."""
-    values: dict[str, object] = {"string": "", "binary": b"", "boolean": True}
-    filled: dict[str, pa.Array[Any] | Ints] = {
-        str(c): pa.array([values.get(c.type, [] if "<" in c.type else 0)] * rows, TYPES[c.type])
-        for c in table.columns
-        if c not in columns
-    }
-    return rows_of(table, {**filled, **columns})
-
-
-def replay_fetch_limits() -> None:
-    """A batch, a witness and a read of one partition, in two lanes."""
-    for _ in replay_fetches(reads([log_and_read()], 1 << 20), two_fetch_lanes(), ""):
-        pass
-    halve(new_timeline(1, 1, np.zeros(1, np.int64), np.ones(1, np.int64)), 0)  # as for lanes that end at other times
-
-
-def log_and_read() -> pa.RecordBatch:
-    """A batch, a witness and a read of one partition."""
-    return zeros(LOG_EVENTS, 3, kind=np.array([BATCH, WITNESS, READ]), size_bytes=np.full(3, 100))
-
-
-def two_fetch_lanes() -> FetchLanes:
-    """The captured limits and others."""
-    limits = np.array([AS_CAPTURED, 1 << 20])
-    lanes = Lanes(limits, limits, np.full(2, 1 << 20), np.zeros(2, np.int64))
-    clients = as_captured_clients(2)
-    return FetchLanes(("captured", "other"), lanes, lanes, clients, clients)
-
-
-def replay_partition_limits() -> None:
-    """A topic that is created, in one lane and for the curves; and one of a cluster on paper."""
-    created = zeros(TOPIC_EVENTS, 2, entry=np.array([BROKER, CHANGE]), kind=pa.array([None, CREATE_TOPIC]))
-    for _ in replay_topics([created], (LimitLane("captured"),), Defaults(1, 1), 0, ""):
-        pass
-    described_events([(0, None)], [SizedTopics("t", 1, 1, how_many=1)], [], 0, 1.0, 0)
-
-
-def replay_fetch_sessions() -> None:
-    """A full fetch of one partition."""
-    events = zeros(SESSION_EVENTS, 2, position=np.array([-1, 0]))
-    one = np.ones(1, np.int64)
-    for _ in replay_sessions([events], SessionLanes(("captured",), CacheSettings(one, one, one, one)), "", ""):
-        pass
-    known = new_map()
-    roomy(known, len(known.keys))  # as for a broker with more sessions
-
-
-def replay_consumer_memory() -> None:
-    """A fetch of one partition, and a produced batch, in one lane."""
-    one, none = np.full(1, 1 << 20), np.zeros(1, np.int64)
-    bounds = Bounds(one, one, none, none, -np.ones(1, np.int64), one, none)
-    lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one, one), none, two_fetch_lanes())
-    hundred = np.full(3, 100)
-    sides = {side: pa.array([side] * 3) for side in (CONSUMER, PRODUCER)}
-    fetched = zeros(MEMORY_EVENTS, 3, kind=np.arange(3), size=hundred, returned_bytes=hundred, side=sides[CONSUMER])
-    produced = zeros(MEMORY_EVENTS, 3, size=hundred, side=sides[PRODUCER])
-    for _ in replay_memory([fetched, produced], lanes, ""):
-        pass
-    sent = Produced()
-    sent.add(produced)
-    replay_sends(sent.sent().sends, lanes.producer)
-    for _ in replayed_fetches(reads([log_and_read()], 1 << 20), two_fetch_lanes()):
-        pass
-
-
-def replay_batch_split() -> None:
-    """A batch of one record, in two lanes, and the walk over a record."""
-    two = np.ones(2, np.int64)
-    ratio = np.ones(2, np.float32)
-    of_topics = np.zeros((2, 0), np.int64)
-    lanes = SplitLanes(
-        ("captured", "other"), Producers(two * BY_CLIENT, of_topics, two, two, two, two, two, two, ratio, ratio, ratio),
-        TopicLimits(({}, {}), two, two, 1), 1,
-    )  # fmt: skip
-    sizes = {
-        SENT.record_sizes: pa.array([[100]], TYPES["array<int>"]),
-        SENT.create_times: pa.array([[0]], TYPES["array<bigint>"]),
-        SENT.recompressed_bytes: pa.array([[]], TYPES["array<int>"]),
-        SENT.codec: pa.array(["gzip"], pa.string()),
-    }
-    record = bytes([12, 0, 0, 0, 1, 1, 0])
-    ends, content = (read_only(values) for values in (sizes_of(record, 1).ends, np.full(1, 3)))
-    encode_records(read_only(np.frombuffer(record, np.uint8)), ends, content, ends, 0, np.zeros(64, np.uint8), 0)
-    for _ in replay_splits([zeros(SENT, 1, **sizes)], lanes, ""):
-        pass
-    after_split(TODAY, np.float32(1))
-
-
 def follow_connections() -> None:
     """From a capture file to frames."""
     store = PacketStore(Memory(1 << 20))
@@ -273,12 +156,13 @@ def decode_columns(version: pa.Array[Any], request: pa.Array[Any], response: pa.
 RUNS = {
     "capture": follow_connections,
     "facts": decode,
-    algorithms.FETCH_MAX_BYTES: replay_fetch_limits,
-    algorithms.PARTITION_LIMITS: replay_partition_limits,
-    algorithms.SESSION_CACHE: replay_fetch_sessions,
-    algorithms.CONSUMER_MEMORY: replay_consumer_memory,
-    algorithms.BATCH_SPLIT: replay_batch_split,
+    algorithms.FETCH_MAX_BYTES: fetch_max_bytes.warm_up,
+    algorithms.CONSUMER_MEMORY: consumer_memory.warm_up,
+    algorithms.SESSION_CACHE: session_cache.warm_up,
+    algorithms.BATCH_SPLIT: batch_split.warm_up,
+    algorithms.PARTITION_LIMITS: partition_limits.warm_up,
 }
+"""By part what compiles it; a replay has its part in its own package."""
 
 
 def compile_part(part: str) -> None:

@@ -1,0 +1,18 @@
+"""A scenario's lanes as a replay takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jobs.scenarios.scenario import Scenario
+from jobs.scenarios.settings import settings
+from udfs.replay.shared.lanes import LaneSettings, Value
+
+
+def lane_settings(scenario: Scenario, algorithm: str, in_force: Mapping[str, Value]) -> LaneSettings:
+    """The lanes of one algorithm, with what was in force, and Kafka's default for what `in_force` lacks."""
+    lanes = scenario.lanes(algorithm)
+    defaults = {key: value for key, setting in settings().items() if (value := setting.default_value) is not None}
+    return LaneSettings(
+        tuple(lane.name for lane in lanes), tuple(lane.settings for lane in lanes), {**defaults, **in_force}
+    )

@@ -1,0 +1,22 @@
+"""Rows of a table without content, on which a kernel is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.tables.table import Table
+from udfs.columns.arrays import Ints
+from udfs.facts.arrow_tables import TYPES, rows_of
+
+
+def blank_rows(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
+    """Rows of a table that are zero, true or empty but for the columns given."""
+    values: dict[str, object] = {"string": "", "binary": b"", "boolean": True}
+    filled: dict[str, pa.Array[Any] | Ints] = {
+        str(c): pa.array([values.get(c.type, [] if "<" in c.type else 0)] * rows, TYPES[c.type])
+        for c in table.columns
+        if c not in columns
+    }
+    return rows_of(table, {**filled, **columns})

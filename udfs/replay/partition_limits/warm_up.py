@@ -1,0 +1,24 @@
+"""Have every kernel of this replay compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.event_kinds import TopicEvent
+from schemas.tables.steps import TOPIC_EVENTS
+from schemas.tables.values import CREATE_TOPIC
+from udfs.kernels.blank_rows import blank_rows
+from udfs.replay.partition_limits.asked_changes import Defaults
+from udfs.replay.partition_limits.described_cluster import SizedTopics, described_events
+from udfs.replay.partition_limits.limit_replay import LimitLane, replay_topics
+
+
+def warm_up() -> None:
+    """A topic that is created, in one lane and for the curves; and one of a cluster on paper."""
+    created = blank_rows(
+        TOPIC_EVENTS, 2, entry=np.array([TopicEvent.BROKER, TopicEvent.CHANGE]), kind=pa.array([None, CREATE_TOPIC])
+    )
+    for _ in replay_topics([created], (LimitLane("captured"),), Defaults(1, 1), 0, ""):
+        pass
+    described_events([(0, None)], [SizedTopics("t", 1, 1, how_many=1)], [], 0, 1.0, 0)
