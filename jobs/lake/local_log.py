@@ -71,8 +71,12 @@ class LocalTable:
         """The files that are the table's rows, or the partition's; None where they are many, so that Delta had better
         read them, which passes over some of them by statistics.
         """
-        paths = self._paths(partition)
-        return None if len(paths) > FEW_FILES else tuple(f"{self.path}/{path}" for path in paths)
+        paths = self.all_files(partition)
+        return None if len(paths) > FEW_FILES else paths
+
+    def all_files(self, partition: Partition | None = None) -> tuple[str, ...]:
+        """The files that are the table's rows, or the partition's, however many there are."""
+        return tuple(f"{self.path}/{path}" for path in self._paths(partition))
 
     def replace(self, schema: StructType, partition: Partition, files: Sequence[DataFile]) -> None:
         """Put the files in the place of those that have the partition's value in its column.

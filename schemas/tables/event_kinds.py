@@ -16,6 +16,7 @@ class LogEvent(IntEnum):
 class MemoryEvent(IntEnum):
     """Of MEMORY_EVENTS.kind."""
 
+    FETCHED = -1
     EXCHANGE = 0
     PARTITION = 1
     BATCH = 2

@@ -204,9 +204,39 @@ SESSION_EVENTS = table(
     preferred_read_replica=C("int", "As in fetch_partitions", nullable=True),
 )  # fmt: skip
 
+GROUP_FETCHES = table(
+    "group_fetches", "silver",
+    "The partitions that members of a consumer group fetch, of groups that several processes are members of.",
+    ("group_id", "topic", "partition", "time", "connection_id", "exchange_no"), "group_id",
+    group_id=C("string", "The group"),
+    topic=C("string", "As in fetch_partitions", nullable=True),
+    partition=C("int", "As in fetch_partitions"),
+    time=C("bigint", "When the request had come", "us since 1970"),
+    connection_id=C("bigint", "As in fetch_partitions"),
+    exchange_no=C("bigint", "As in fetch_partitions"),
+    client_id=C("string", "As in fetch_partitions; empty for none"),
+    client_address=C("string", "As in fetch_partitions"),
+)  # fmt: skip
+
+LOG_BATCHES = table(
+    "log_batches", "silver",
+    "The batches that produce requests with acks=all brought to a partition's log, and those that fetches returned.",
+    ("broker", "topic", "partition", "base_offset", "is_produced", "connection_id", "exchange_no"), "broker",
+    broker=C("string", "As in record_batches"),
+    topic=C("string", "As in record_batches", nullable=True),
+    partition=C("int", "As in record_batches"),
+    base_offset=C("bigint", "As in record_batches", nullable=True),
+    is_produced=C("boolean", "A produce request brought it"),
+    connection_id=C("bigint", "As in record_batches"),
+    exchange_no=C("bigint", "As in record_batches"),
+    request_time=C("bigint", "When the request had come", "us since 1970", nullable=True),
+    response_time=C("bigint", "When the response had come", "us since 1970", nullable=True),
+)  # fmt: skip
+
 MEMORY_EVENTS = table(
     "memory_events", "silver",
-    "What held memory of a consumer, a broker or a producer: exchanges (kind 0), and of a consumer's fetches the "
+    "What held memory of a consumer, a broker or a producer: exchanges (kind 0), for a broker's produce requests when "
+    "a fetch returned each of their batches (kind -1), and of a consumer's fetches the "
     "partitions (kind 1) and batches (kind 2), what it would get under other fetch limits (kind 3), the partitions "
     "that another member of its group fetched next (kind 4, as of that fetch), and what of a response of kind 3 is "
     "given up before it is taken (kind 5); a producer has batches alone. A row of kind 3 has many responses of a lane.",
@@ -218,8 +248,8 @@ MEMORY_EVENTS = table(
     time=C("bigint", "When the request had come, or a producer's first record was appended", "us since 1970"),
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
-    kind=C("tinyint", "0 an exchange, 1 a partition, 2 a batch, 3 responses of the closed loop, 4 a partition that "
-                      "was taken over, 5 one that is given up"),
+    kind=C("tinyint", "-1 a batch that a request brought, 0 an exchange, 1 a partition, 2 a batch, 3 responses of the "
+                      "closed loop, 4 a partition that was taken over, 5 one that is given up"),
     started=C("bigint", "When the first byte of that message was there, null where it is not known; a produced batch "
                         "was sent; who took a partition over had last asked to join the group, null for never; "
                         "the capture last asked for a partition that is given up",

@@ -13,7 +13,8 @@ from udfs.columns.arrays import Ints
 
 def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
     """A number for each row's key, whose parts these are; new keys, joined by NUL, are added to `index`."""
-    joined: pa.StringArray = pc.call_function("binary_join_element_wise", [*parts, pa.scalar("\0")])
+    plain = [part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part for part in parts]
+    joined: pa.StringArray = pc.call_function("binary_join_element_wise", [*plain, pa.scalar("\0")])
     keys = joined.dictionary_encode()
     distinct: list[Any] = keys.dictionary.to_pylist()
     numbers = np.array([index.setdefault(key, len(index)) for key in distinct], np.int64)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from schemas.tables.steps import READS
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import concatenated
+from udfs.replay.shared.columns import codes_of
 
 FETCH = (READS.connection_id, READS.exchange_no)
 """What tells fetches apart in READS, and in other tables of what fetches ask for."""
@@ -25,9 +26,7 @@ def boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
     """Where a row differs from the one before in any of the columns; 0 and the number of rows at the ends."""
     changed = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
     for name in columns:
-        values = batch[name]
-        codes = values.dictionary_encode().indices if pa.types.is_string(values.type) else values
-        changed |= np.diff(codes.to_numpy(zero_copy_only=False)) != 0
+        changed |= np.diff(codes_of(batch[name])[0]) != 0
     inner: Ints = np.flatnonzero(changed) + 1
     return np.concatenate([np.zeros(1, np.int64), inner, np.full(1, batch.num_rows)])
 

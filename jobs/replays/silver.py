@@ -1,0 +1,116 @@
+"""How replays read silver tables: workers that see the lake read columns themselves, others are sent them by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from jobs.captures.capture_plan import pack_shards
+from jobs.lake.delta_tables import rows_here, rows_of, table_to_read
+from jobs.replays.algorithm import Source
+from schemas.tables.silver import CONNECTIONS
+from schemas.tables.table import Table
+from udfs.replay.shared.dealing import with_texts_once
+from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts
+
+PART_BYTES = 4 << 20
+"""Bytes of a file that a task reads at least: rows for about a second of work."""
+Mapped = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_WORK: list[pa.Field[Any]] = [
+    pa.field("task", pa.int32()),
+    pa.field("read", pa.int32()),
+    pa.field("path", pa.string()),
+    pa.field("groups", pa.list_(pa.int32())),
+]
+
+
+class Read(NamedTuple):
+    """Columns of a silver table, and what a task makes of some of its rows, however many it is given."""
+
+    table: Table
+    columns: tuple[str, ...]
+    mapped: Mapped
+
+
+def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> DataFrame:
+    """What tasks make of the rows of silver tables that the run replays: rows of the schema, in no order.
+
+    Where only the connections of one cluster are replayed, `columns` must have the connection.
+    """
+    parts = [parts_of(source, read.table) for read in reads]
+    connections = connections_of_cluster(source)
+    mapped = [partial(kept_rows, read.mapped, connections) for read in reads]
+    if any(of_table is None for of_table in parts):
+        sent = (
+            rows_of(source.spark, source.run.lake, read.table, source.capture_id).select(*read.columns)
+            for read in reads
+        )
+        frames = [rows.mapInArrow(of, from_arrow_schema(schema)) for rows, of in zip(sent, mapped, strict=True)]
+        return reduce(DataFrame.unionByName, frames)
+    work = [(number, part) for number, of_table in enumerate(parts) for part in of_table or ()]
+    read_parts = partial(rows_of_work, [(read.table, read.columns) for read in reads], mapped)
+    return dealt_work(source, work).mapInArrow(read_parts, from_arrow_schema(schema))
+
+
+def parts_of(source: Source, table: Table) -> list[FilePart] | None:
+    """The parts of a table's files with the capture set's rows; None where workers do not see the files."""
+    local = table_to_read(source.spark, source.run.lake, table)
+    if local is None:
+        return None
+    paths = local.all_files((str(table.replaced_by), source.capture_id))
+    return [part for path in paths for part in file_parts(path, PART_BYTES)]
+
+
+def dealt_work(source: Source, work: Sequence[tuple[int, FilePart]]) -> DataFrame:
+    """A row for each part to be read, with the number of its read, in the task that reads it."""
+    spark = source.spark
+    tasks = max(1, min(len(work), 2 * spark.sparkContext.defaultParallelism))
+    task = pack_shards(np.array([part.size for _, part in work], np.int64), tasks)
+    rows = [
+        {"task": of, "read": number, "path": part.path, "groups": list(part.groups)}
+        for of, (number, part) in zip(task.tolist(), work, strict=True)
+    ]
+    frame = rows_here(spark, pa.Table.from_pylist(rows, schema=pa.schema(_WORK)))
+    return frame.repartitionById(tasks, "task")
+
+
+def rows_of_work(
+    tables: Sequence[tuple[Table, tuple[str, ...]]], mapped: Sequence[Mapped], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What a task makes of the parts that it reads, one table after the other."""
+    rows = sorted((row for batch in batches for row in batch.to_pylist()), key=itemgetter("read", "path", "groups"))
+    for number, of_read in groupby(rows, itemgetter("read")):
+        table, columns = tables[number]
+        parts = (FilePart(row["path"], tuple(row["groups"]), 0) for row in of_read)
+        yield from mapped[number](chain.from_iterable(columns_in(part, table, columns) for part in parts))
+
+
+def kept_rows(
+    mapped: Mapped, connections: pa.Array[pa.Int64Scalar] | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What is made of the rows of these connections, or of all rows where none are given."""
+    if connections is None:
+        yield from mapped(map(with_texts_once, batches))
+        return
+    c = CONNECTIONS.connection_id
+    yield from mapped(
+        batch.filter(pc.is_in(batch[c], value_set=connections)) if c in batch.schema.names else batch
+        for batch in map(with_texts_once, batches)
+    )
+
+
+def connections_of_cluster(source: Source) -> pa.Array[pa.Int64Scalar] | None:
+    """The ids of the connections of the cluster that is replayed; None where all are."""
+    if source.run.cluster_id is None:
+        return None
+    c = CONNECTIONS
+    return source.rows(c).select(c.connection_id).toArrow()[c.connection_id].combine_chunks()

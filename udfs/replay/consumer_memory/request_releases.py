@@ -1,0 +1,121 @@
+"""When a broker is done with a request whose memory it holds while it handles it (RequestChannel.Request, Kafka 4.4).
+
+The memory comes back when the handler is done, which packets do not show. A request log tells it. Else a produce
+request with acks=all is handled when its batches are in the log, which the first fetch shows that returns all of them:
+the response comes later, when the replicas have them. Where neither tells, it is the response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.silver import RECORD_BATCHES
+from schemas.tables.steps import LOG_BATCHES, MEMORY_EVENTS
+from schemas.tables.values import BROKER, FROM_FETCH, FROM_PRODUCE
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import NEVER
+from udfs.replay.consumer_memory.memory_trace import BY_REPLICATION, BY_RESPONSE
+from udfs.replay.consumer_memory.silver_events import kind
+from udfs.replay.shared.columns import int_column
+from udfs.replay.shared.dealing import FIRST_OF_ALL, Step
+from udfs.replay.shared.rows_by_key import FETCH, boundaries, whole_fetches
+from udfs.replay.shared.silver_columns import event_rows, is_known, is_text, micros, rows_where, same, the_text
+
+_L, _B = LOG_BATCHES, RECORD_BATCHES
+PARTITIONS = Step(_L, (_L.broker, _L.topic, _L.partition), (_L.base_offset, _L.is_produced))
+COLUMNS = (
+    _B.connection_id, _B.exchange_no, _B.source, _B.broker, _B.topic, _B.partition, _B.base_offset, _B.acks,
+    _B.request_time, _B.response_time,
+)  # fmt: skip
+ACKS_ALL = -1
+
+
+def log_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of LOG_BATCHES from rows of RECORD_BATCHES."""
+    b, t = RECORD_BATCHES, LOG_BATCHES
+    for batch in batches:
+        is_produced = pc.and_(is_text(batch[b.source], FROM_PRODUCE), pc.equal(batch[b.acks], ACKS_ALL))
+        is_in_log = pc.and_(is_known(batch[b.base_offset]), is_known(batch[b.topic]))
+        is_fetched = pc.and_(is_text(batch[b.source], FROM_FETCH), pc.and_(is_in_log, is_known(batch[b.response_time])))
+        is_produced = pc.and_(pc.fill_null(is_produced, False), is_known(batch[b.request_time]))
+        columns = {
+            **same((t.broker, t.topic, t.partition, t.base_offset, t.connection_id, t.exchange_no), batch),
+            t.is_produced: is_produced,
+            t.request_time: micros(batch[b.request_time]),
+            t.response_time: micros(batch[b.response_time]),
+        }
+        yield rows_where(event_rows(columns), pc.or_(is_produced, is_fetched))
+
+
+def fetched_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of MEMORY_EVENTS of the kind FETCHED from rows of LOG_BATCHES in order: one for each batch that a produce
+    request brought, with when a fetch first returned it, null for never.
+    """
+    t, e = LOG_BATCHES, MEMORY_EVENTS
+    last: tuple[object, ...] = ()
+    last_fetched = NEVER
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        begins = boundaries(batch, (*PARTITIONS.unit, t.base_offset))
+        is_produced = int_column(batch, t.is_produced, 0) == 1
+        fetched = np.where(is_produced, NEVER, int_column(batch, t.response_time, NEVER))
+        first_fetch = np.minimum.reduceat(fetched, begins[:-1])
+        if offset_of(batch, 0) == last:
+            first_fetch[0] = min(int(first_fetch[0]), last_fetched)
+        last, last_fetched = offset_of(batch, batch.num_rows - 1), int(first_fetch[-1])
+        of_row = np.repeat(first_fetch, np.diff(begins))[is_produced]
+        rows = batch.filter(pa.array(is_produced))
+        yield event_rows(
+            {
+                e.side: the_text(BROKER, rows),
+                e.unit: rows[t.broker],
+                e.unit_address: the_text("", rows),
+                **same((e.connection_id, e.exchange_no), rows),
+                e.time: rows[t.request_time],
+                e.kind: kind(MemoryEvent.FETCHED, rows),
+                e.released: array_of(of_row, of_row != NEVER),
+            }
+        )
+
+
+def offset_of(batch: pa.RecordBatch, row: int) -> tuple[object, ...]:
+    """The partition and offset that a row is of."""
+    return tuple(batch[column][row].as_py() for column in (*PARTITIONS.unit, LOG_BATCHES.base_offset))
+
+
+def with_releases(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of MEMORY_EVENTS in order, without those of the kind FETCHED: what these tell is in their requests."""
+    for batch in whole_fetches(batches):
+        kinds = int_column(batch, MEMORY_EVENTS.kind, 0)
+        yield batch if (kinds != MemoryEvent.FETCHED).all() else released_earlier(batch, kinds)
+
+
+def released_earlier(batch: pa.RecordBatch, kinds: Ints) -> pa.RecordBatch:
+    """Whole exchanges, whose requests were handled when a fetch had returned all that they brought, if not before."""
+    t = MEMORY_EVENTS
+    begins = boundaries(batch, FETCH)
+    is_fetched = kinds == MemoryEvent.FETCHED
+    when_fetched = np.where(is_fetched, int_column(batch, t.released, NEVER), FIRST_OF_ALL)
+    of_row = np.repeat(np.maximum.reduceat(when_fetched, begins[:-1]), np.diff(begins))
+    released = int_column(batch, t.released, NEVER)
+    may_be_earlier = int_column(batch, t.released_by, BY_RESPONSE) == BY_RESPONSE
+    is_shown = (of_row != FIRST_OF_ALL) & (of_row != NEVER) & may_be_earlier & (kinds == MemoryEvent.EXCHANGE)
+    is_earlier = is_shown & (of_row < released) & (released != NEVER)
+    released = np.where(is_shown, np.minimum(of_row, released), released)
+    by = np.where(is_earlier, BY_REPLICATION, int_column(batch, t.released_by, BY_RESPONSE))
+    names = batch.schema.names
+    changed = {
+        str(t.released): array_of(released, released != NEVER),
+        str(t.released_by): array_of(
+            by.astype(np.int8), batch[t.released_by].is_valid().to_numpy(zero_copy_only=False)
+        ),
+    }
+    rows = pa.RecordBatch.from_arrays([changed.get(name, batch[name]) for name in names], names=names)
+    return rows.filter(pa.array(~is_fetched))

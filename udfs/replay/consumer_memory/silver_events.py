@@ -1,0 +1,253 @@
+"""What the replay of memory takes from silver tables: messages, their sizes and times, by whose memory it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.values import ANSWERED, BROKER, CONSUMER, FROM_FETCH, FROM_PRODUCE, PRODUCER
+from udfs.capture.framing import SIZE_BYTES
+from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import US_PER_MS
+from udfs.replay.consumer_memory.memory_trace import BY_LOG, BY_RESPONSE
+from udfs.replay.shared.columns import int_column
+from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.silver_columns import (
+    ByConnection,
+    Column,
+    added,
+    event_rows,
+    is_known,
+    is_text,
+    micros,
+    number_of_all,
+    repeated,
+    rows_where,
+    same,
+    text_number,
+    text_or_empty,
+    the_text,
+    where,
+)
+from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD
+
+_T, _X, _F, _B = MEMORY_EVENTS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+UNITS = Step(
+    _T,
+    (_T.side, _T.unit, _T.unit_address),
+    (
+        _T.time, _T.connection_id, _T.exchange_no, _T.kind, _T.lane, _T.partition_key, _T.end_offset,
+        _T.cut_end_offset, _T.size, _T.held,
+    ),
+)  # fmt: skip
+EXCHANGE_COLUMNS = (
+    _X.connection_id, _X.exchange_no, _X.broker, _X.client_id, _X.client_address, _X.api_key, _X.status,
+    _X.request_time, _X.request_first_time, _X.response_time, _X.response_first_time, _X.request_bytes,
+    _X.response_bytes, _X.fetch_max_bytes, _X.fetch_session_id, _X.fetch_session_epoch, _X.request_queue_time_ms,
+    _X.local_time_ms,
+)  # fmt: skip
+PARTITION_COLUMNS = (
+    _F.connection_id, _F.exchange_no, _F.broker, _F.client_id, _F.client_address, _F.reader, _F.request_time,
+    _F.topic, _F.partition, _F.read_position, _F.fetch_offset, _F.partition_max_bytes, _F.returned_bytes,
+)  # fmt: skip
+BATCH_COLUMNS = (
+    _B.connection_id, _B.exchange_no, _B.source, _B.client_id, _B.client_address, _B.request_time, _B.response_time,
+    _B.topic, _B.partition, _B.base_offset, _B.last_offset_delta, _B.size_bytes, _B.available_bytes, _B.is_cut,
+    _B.codec, _B.magic, _B.record_count, _B.uncompressed_bytes, _B.timestamp_type, _B.base_timestamp,
+    _B.max_timestamp, _B.producer_id, _B.producer_epoch, _B.base_sequence, _B.error_code,
+)  # fmt: skip
+FINAL_EPOCH = -1
+"""The epoch of a fetch that closes its session (FetchMetadata)."""
+NO_SEQUENCE = -1
+DELIVERY_TIMEOUT_MS = 120_000
+"""delivery.timeout.ms by default: no batch waits longer between its first record and its request."""
+
+
+def unit_of_client(rows: pa.RecordBatch, side: str) -> dict[str, Column]:
+    """The unit of a client's rows, and the exchange that each is of."""
+    t, x = MEMORY_EVENTS, EXCHANGES
+    return {
+        t.side: the_text(side, rows),
+        t.unit: text_or_empty(rows[x.client_id]),
+        t.unit_address: rows[x.client_address],
+        t.connection_id: rows[x.connection_id],
+        t.exchange_no: rows[x.exchange_no],
+    }
+
+
+def kind(event: MemoryEvent, rows: pa.RecordBatch) -> Column:
+    """The kind of the rows."""
+    return repeated(event, rows, pa.int8())
+
+
+def exchange_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """From rows of EXCHANGES: what each response took of its client, and each request of its broker."""
+    for batch in batches:
+        rows = rows_where(batch, is_known(batch[EXCHANGES.request_time]))
+        yield response_events(rows)
+        yield request_events(rows)
+
+
+def response_events(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Every client's exchanges: what its responses took."""
+    t, x = MEMORY_EVENTS, EXCHANGES
+    closes = pc.and_(pc.equal(rows[x.fetch_session_epoch], FINAL_EPOCH), pc.not_equal(rows[x.fetch_session_id], 0))
+    return event_rows(
+        {
+            **unit_of_client(rows, CONSUMER),
+            t.kind: kind(MemoryEvent.EXCHANGE, rows),
+            t.time: micros(rows[x.request_time]),
+            t.started: micros(rows[x.response_first_time]),
+            t.came: where(is_text(rows[x.status], ANSWERED), micros(rows[x.response_time])),
+            t.size: pc.subtract(rows[x.response_bytes], SIZE_BYTES),
+            t.max_bytes: rows[x.fetch_max_bytes].cast(pa.int64()),
+            t.api_key: rows[x.api_key],
+            t.closes_session: closes,
+        }
+    )
+
+
+def request_events(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Every broker's requests, with when each was handled where a request log tells that."""
+    t, x = MEMORY_EVENTS, EXCHANGES
+    requested, answered = micros(rows[x.request_time]), micros(rows[x.response_time])
+    handled_ms = pc.add(rows[x.request_queue_time_ms], rows[x.local_time_ms])
+    handled = pc.round(pc.multiply(handled_ms, float(US_PER_MS)), round_mode="half_towards_infinity")
+    by_log = added(requested, whole_number(handled))  # a log may say anything
+    return event_rows(
+        {
+            t.side: the_text(BROKER, rows),
+            t.unit: rows[x.broker],
+            t.unit_address: the_text("", rows),
+            **same((t.connection_id, t.exchange_no, t.api_key), rows),
+            t.kind: kind(MemoryEvent.EXCHANGE, rows),
+            t.time: requested,
+            t.started: micros(rows[x.request_first_time]),
+            t.came: requested,
+            t.size: pc.subtract(rows[x.request_bytes], SIZE_BYTES),
+            t.held: pc.if_else(is_text(rows[x.status], ANSWERED), pc.subtract(answered, requested), 0),
+            t.released: pc.min_element_wise(pc.coalesce(by_log, answered), answered),
+            t.released_by: pc.if_else(is_known(by_log), BY_LOG, BY_RESPONSE).cast(pa.int8()),
+        }
+    )
+
+
+def whole_number(column: Column) -> Column:
+    """Floats as int64, null where they are none."""
+    values = column.to_numpy(zero_copy_only=False)
+    fits = np.isfinite(values) & (np.abs(values) < float(1 << 62))
+    return array_of(np.where(fits, values, 0).astype(np.int64), fits)
+
+
+def partition_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The partitions of consumers' fetches, from rows of FETCH_PARTITIONS."""
+    t, f = MEMORY_EVENTS, FETCH_PARTITIONS
+    for batch in batches:
+        rows = rows_where(batch, pc.and_(is_text(batch[f.reader], CONSUMER), is_known(batch[f.request_time])))
+        yield event_rows(
+            {
+                **unit_of_client(rows, CONSUMER),
+                t.kind: kind(MemoryEvent.PARTITION, rows),
+                t.time: micros(rows[f.request_time]),
+                t.broker_key: text_number(rows[f.broker]),
+                t.partition_key: partition_key(rows),
+                t.fetch_offset: where(is_known(rows[f.read_position]), rows[f.fetch_offset]),
+                t.partition_max_bytes: rows[f.partition_max_bytes].cast(pa.int64()),
+                t.returned_bytes: rows[f.returned_bytes],
+            }
+        )
+
+
+def partition_key(rows: pa.RecordBatch) -> Column:
+    """A number for a partition of a topic."""
+    f = FETCH_PARTITIONS
+    return number_of_all(text_number(rows[f.topic]), rows[f.partition])
+
+
+def batch_events(batches: Iterable[pa.RecordBatch], java: ByConnection) -> Iterator[pa.RecordBatch]:
+    """From rows of RECORD_BATCHES: what consumers fetched, and what producers sent.
+
+    java: 1 for connections of clients that may be Kafka's own, 0 for those of others.
+    """
+    b = RECORD_BATCHES
+    for batch in batches:
+        rows = rows_where(batch, is_known(batch[b.request_time]))
+        yield fetched_batches(rows_where(rows, is_text(rows[b.source], FROM_FETCH)))
+        yield produced_batches(rows_where(rows, is_text(rows[b.source], FROM_PRODUCE)), java)
+
+
+def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The batches in fetch responses; of one that is cut only how much of it came counts."""
+    t, b = MEMORY_EVENTS, RECORD_BATCHES
+    is_whole = pc.invert(rows[b.is_cut])
+    is_compressed = pc.and_(is_whole, pc.invert(is_text(rows[b.codec], "none")))
+    # In wrappers of the formats before, every message has a header of its own.
+    is_new = pc.fill_null(pc.equal(rows[b.magic], MAGIC_VALUE_V2), False)
+    header = pc.if_else(is_new, pa.scalar(RECORD_BATCH_OVERHEAD, pa.int64()), pa.scalar(0, pa.int64()))
+    behind = added(rows[b.base_offset], pc.add(rows[b.last_offset_delta].cast(pa.int64()), 1))
+    return event_rows(
+        {
+            **unit_of_client(rows, CONSUMER),
+            t.kind: kind(MemoryEvent.BATCH, rows),
+            t.time: micros(rows[b.request_time]),
+            t.size: rows[b.available_bytes],
+            t.partition_key: partition_key(rows),
+            t.end_offset: where(is_whole, behind),
+            t.cut_end_offset: where(pc.invert(is_whole), behind),
+            t.records: where(is_whole, rows[b.record_count]).cast(pa.int64()),
+            t.uncompressed: where(is_compressed, pc.add(rows[b.uncompressed_bytes], header)),
+            t.compressed: is_compressed,
+        }
+    )
+
+
+def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch:
+    """The batches of produce requests, from their first record on where its time can be that of the append."""
+    t, b = MEMORY_EVENTS, RECORD_BATCHES
+    requested = micros(rows[b.request_time])
+    key = number_of_all(text_number(rows[b.topic]), rows[b.partition], rows[b.producer_id], rows[b.producer_epoch])
+    return event_rows(
+        {
+            **unit_of_client(rows, PRODUCER),
+            t.kind: kind(MemoryEvent.BATCH, rows),
+            t.time: pc.coalesce(appended(rows), requested),
+            t.started: requested,
+            t.came: micros(rows[b.response_time]),
+            t.size: pc.coalesce(rows[b.size_bytes], rows[b.available_bytes]),
+            t.partition_key: key,
+            t.sequence: sequence(rows),
+            t.records: rows[b.record_count].cast(pa.int64()),
+            t.compressed: pc.invert(is_text(rows[b.codec], "none")),
+            t.error_code: rows[b.error_code],
+            t.first_timestamp: rows[b.base_timestamp],
+            t.last_timestamp: rows[b.max_timestamp],
+            t.is_java: pc.equal(java.of(rows[b.connection_id], 1), 1),
+        }
+    )
+
+
+def appended(rows: pa.RecordBatch) -> Column:
+    """When the first record of each produced batch was appended (us), null where its timestamp cannot be that time."""
+    b = RECORD_BATCHES
+    first_ms = int_column(rows, b.base_timestamp, 0)
+    waited_ms = int_column(rows, b.request_time, 0) / US_PER_MS - first_ms
+    is_append = (waited_ms >= 0) & (waited_ms <= DELIVERY_TIMEOUT_MS)
+    by_client = pc.and_(is_text(rows[b.timestamp_type], "CreateTime"), is_known(rows[b.base_timestamp]))
+    is_append &= pc.fill_null(by_client, False).to_numpy(zero_copy_only=False)
+    return array_of(np.where(is_append, first_ms, 0) * US_PER_MS, is_append)
+
+
+def sequence(rows: pa.RecordBatch) -> Column:
+    """Each batch's base_sequence, or NO_SEQUENCE without a producer id.
+
+    Only with one is it a number (DefaultRecordBatch.hasProducerId): aiokafka writes 0 into every batch without.
+    """
+    b = RECORD_BATCHES
+    is_idempotent = pc.fill_null(pc.greater_equal(rows[b.producer_id], 0), False)
+    return pc.if_else(is_idempotent, rows[b.base_sequence], pa.scalar(NO_SEQUENCE, pa.int32())).cast(pa.int64())

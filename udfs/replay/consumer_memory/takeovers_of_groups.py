@@ -1,0 +1,210 @@
+"""Partitions that pass from one member of a consumer group to another, as the fetches of both show.
+
+No two members of a group have a partition at the same time: what one fetched and another fetches next was taken away
+from the first, or given up by it. Which group a process is a member of, its requests to the coordinator tell. One that
+names several groups has several consumers, of which the fetches do not tell which is which; one that names none assigns
+its partitions itself. Of both nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.steps import GROUP_FETCHES, MEMORY_EVENTS
+from schemas.tables.values import ANSWERED, CONSUMER
+from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUEST
+from schemas.wire.join_group import JOIN_GROUP_REQUEST
+from schemas.wire.sync_group import SYNC_GROUP_REQUEST
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import array_of, concatenated
+from udfs.columns.arrow_columns import compute as pc
+from udfs.replay.consumer_memory.silver_events import kind, partition_key
+from udfs.replay.shared.columns import codes_of, int_column
+from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.silver_columns import (
+    event_rows,
+    is_known,
+    is_text,
+    micros,
+    rows_where,
+    same,
+    text_or_empty,
+    the_text,
+)
+
+JOIN_GROUP = JOIN_GROUP_REQUEST.api_key
+MEMBERSHIP_APIS = (JOIN_GROUP, SYNC_GROUP_REQUEST.api_key, CONSUMER_GROUP_HEARTBEAT_REQUEST.api_key)
+"""Those of consumer groups; a ShareFetch is of a share group, whose members share partitions."""
+_G, _X, _F = GROUP_FETCHES, EXCHANGES, FETCH_PARTITIONS
+GROUPS = Step(_G, (_G.group_id, _G.topic, _G.partition), (_G.time, _G.connection_id, _G.exchange_no))
+MEMBER_COLUMNS = (
+    _X.client_id, _X.client_address, _X.api_key, _X.group_id, _X.status, _X.request_time, _X.response_time
+)  # fmt: skip
+FETCH_COLUMNS = (
+    _F.connection_id, _F.exchange_no, _F.client_id, _F.client_address, _F.reader, _F.request_time, _F.read_position,
+    _F.topic, _F.partition,
+)  # fmt: skip
+_MEMBERS: list[pa.Field[Any]] = [
+    pa.field("client_id", pa.string()),
+    pa.field("client_address", pa.string()),
+    pa.field("group_id", pa.string()),
+    pa.field("joins", pa.int64()),
+    pa.field("joined", pa.int64()),
+]
+MEMBERS = pa.schema(_MEMBERS)
+"""A process and a group that it names, each once for some rows; and each JoinGroup that was answered: when it was asked
+for and answered (us), null for the others."""
+Process = tuple[str, str]
+"""A client id, empty for none, and an address."""
+
+
+def member_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of MEMBERS from rows of EXCHANGES."""
+    x = EXCHANGES
+    for batch in batches:
+        of_group = pc.is_in(batch[x.api_key], value_set=pa.array(MEMBERSHIP_APIS, pa.int16()))
+        rows = rows_where(batch, of_group)
+        if not rows.num_rows:
+            continue
+        client, clients = codes_of(text_or_empty(rows[x.client_id]))
+        address, addresses = codes_of(rows[x.client_address])
+        group, _ = codes_of(rows[x.group_id])
+        _, first = np.unique((group * addresses + address) * clients + client, return_index=True)
+        joined = pc.and_(pc.equal(rows[x.api_key], JOIN_GROUP), is_text(rows[x.status], ANSWERED))
+        joined = pc.and_(joined, pc.and_(is_known(rows[x.request_time]), is_known(rows[x.response_time])))
+        yield _members(rows.take(first), with_times=False)
+        yield _members(rows_where(rows, joined), with_times=True)
+
+
+def _members(rows: pa.RecordBatch, *, with_times: bool) -> pa.RecordBatch:
+    x = EXCHANGES
+    texts = (text_or_empty(rows[x.client_id]), rows[x.client_address], rows[x.group_id])
+    nulls: Any = pa.nulls
+    times = [
+        micros(rows[t]) if with_times else nulls(rows.num_rows, pa.int64()) for t in (x.request_time, x.response_time)
+    ]
+    return pa.RecordBatch.from_arrays([*(text.dictionary_decode() for text in texts), *times], schema=MEMBERS)
+
+
+class Joins(NamedTuple):
+    """The JoinGroup requests of a process that were answered, in the order of their answers: int64[joins] each (us)."""
+
+    joins: Ints
+    joined: Ints
+
+
+def groups_of(members: pa.Table) -> dict[Process, str]:
+    """The group of each process, of groups that several processes are members of. members: rows of MEMBERS."""
+    groups: dict[Process, set[str]] = {}
+    for row in members.to_pylist():
+        if row["group_id"] is not None:
+            groups.setdefault((row["client_id"], row["client_address"]), set()).add(row["group_id"])
+    of_one = {process: next(iter(named)) for process, named in groups.items() if len(named) == 1}
+    processes = Counter(of_one.values())
+    return {process: group for process, group in of_one.items() if processes[group] > 1}
+
+
+def joins_of(members: pa.Table) -> dict[Process, Joins]:
+    """The joins of each process. members: rows of MEMBERS."""
+    times: dict[Process, list[tuple[int, int]]] = {}
+    for row in members.to_pylist():
+        if row["joined"] is not None:
+            times.setdefault((row["client_id"], row["client_address"]), []).append((row["joined"], row["joins"]))
+    return {process: Joins(*np.array(sorted(of_process), np.int64).T[::-1]) for process, of_process in times.items()}
+
+
+def group_fetches(batches: Iterable[pa.RecordBatch], groups: Mapping[Process, str]) -> Iterator[pa.RecordBatch]:
+    """Rows of GROUP_FETCHES from rows of FETCH_PARTITIONS. groups: of processes."""
+    g, f = GROUP_FETCHES, FETCH_PARTITIONS
+    names = sorted(set(groups.values()))
+    number = {name: place for place, name in enumerate(names)}
+    for batch in batches:
+        is_wanted = pc.and_(is_known(batch[f.request_time]), is_known(batch[f.read_position]))
+        rows = rows_where(batch, pc.and_(is_text(batch[f.reader], CONSUMER), is_wanted))
+        process, processes = processes_of(rows)
+        of_process = np.array([number.get(groups.get(name, ""), -1) for name in processes], np.int64)
+        group = of_process[process] if len(process) else process
+        kept = group >= 0
+        members = rows.filter(pa.array(kept))
+        yield event_rows(
+            {
+                **same((g.topic, g.partition, g.connection_id, g.exchange_no, g.client_address), members),
+                g.group_id: pa.DictionaryArray.from_arrays(group[kept].astype(np.int32), pa.array(names, pa.string())),
+                g.time: micros(members[f.request_time]),
+                g.client_id: text_or_empty(members[f.client_id]),
+            }
+        )
+
+
+def processes_of(rows: pa.RecordBatch) -> tuple[Ints, list[Process]]:
+    """(the number of each row's process, int64[rows]; the processes by number)."""
+    f = FETCH_PARTITIONS
+    clients, addresses = text_or_empty(rows[f.client_id]), rows[f.client_address]
+    client, width = codes_of(clients)
+    address, _ = codes_of(addresses)
+    _, first, number = np.unique(address * width + client, return_index=True, return_inverse=True)
+    names: list[Any] = [texts.take(pa.array(first, pa.int64())).to_pylist() for texts in (clients, addresses)]
+    return number.astype(np.int64), list(zip(*names, strict=True))
+
+
+def takeovers(batches: Iterable[pa.RecordBatch], joins: Mapping[Process, Joins]) -> Iterator[pa.RecordBatch]:
+    """Rows of MEMORY_EVENTS from rows of GROUP_FETCHES in order: a partition's last fetch before another member fetches
+    it, each time, as of that fetch.
+    """
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        rows = batch if held is None else concatenated([held, batch])
+        process, processes = processes_of(rows)
+        passes = is_same_partition(rows) & (process[1:] != process[:-1])
+        if passes.any():
+            yield takeover_events(rows, np.flatnonzero(passes), [processes[of] for of in process[1:][passes]], joins)
+        held = rows.slice(rows.num_rows - 1) if rows.num_rows else held
+
+
+def is_same_partition(rows: pa.RecordBatch) -> Bools:
+    """Whether each row is of the same partition as the one before it: bool[rows - 1]."""
+    return np.logical_and.reduce([np.diff(codes_of(rows[column])[0]) == 0 for column in GROUPS.unit])
+
+
+def takeover_events(
+    rows: pa.RecordBatch, places: Ints, by: list[Process], joins: Mapping[Process, Joins]
+) -> pa.RecordBatch:
+    """Rows of MEMORY_EVENTS for the fetches at these places, whose partition the row behind each fetches next.
+
+    by: the process that does.
+    """
+    t, g = MEMORY_EVENTS, GROUP_FETCHES
+    before, after = rows.take(places), rows.take(places + 1)
+    last_joins, last_joined, has_joined = joins_before(int_column(after, g.time, 0), by, joins)
+    return event_rows(
+        {
+            t.side: the_text(CONSUMER, before),
+            t.unit: before[g.client_id],
+            t.unit_address: before[g.client_address],
+            **same((t.connection_id, t.exchange_no, t.time), after),
+            t.kind: kind(MemoryEvent.TAKEN_OVER, before),
+            t.started: array_of(last_joins, has_joined),
+            t.came: array_of(last_joined, has_joined),
+            t.partition_key: partition_key(before),
+        }
+    )
+
+
+def joins_before(times: Ints, processes: list[Process], joins: Mapping[Process, Joins]) -> tuple[Ints, Ints, Bools]:
+    """(when each process had last asked to join its group by then, when that was answered, whether it was at all)."""
+    last_joins, last_joined = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
+    has_joined = np.zeros(len(times), np.bool_)
+    for process in set(processes) & joins.keys():
+        rows = np.flatnonzero([of == process for of in processes])
+        place = np.searchsorted(joins[process].joined, times[rows], side="right") - 1
+        rows, place = rows[place >= 0], place[place >= 0]
+        has_joined[rows] = True
+        last_joins[rows], last_joined[rows] = joins[process].joins[place], joins[process].joined[place]
+    return last_joins, last_joined, has_joined

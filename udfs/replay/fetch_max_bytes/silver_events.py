@@ -1,0 +1,176 @@
+"""What the replay of fetches takes from silver tables: each partition's batches, and the reads of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from schemas.tables.event_kinds import LogEvent
+from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.steps import LOG_EVENTS, READS
+from schemas.tables.values import FOLLOWER, FROM_PRODUCE, FULL
+from udfs.columns.arrow_columns import compute as pc
+from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
+from udfs.replay.shared.client_software import JAVA, Software, numbers_by_connection
+from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.silver_columns import (
+    ByConnection,
+    Column,
+    added,
+    event_rows,
+    first_text,
+    is_known,
+    is_text,
+    micros,
+    repeated,
+    rows_where,
+    same,
+    text_or_empty,
+    where,
+)
+from udfs.wire.record_batches import MAGIC_VALUE_V2
+
+_T, _B, _F, _R = LOG_EVENTS, RECORD_BATCHES, FETCH_PARTITIONS, READS
+LOGS = Step(_T, (_T.topic_key, _T.partition), (_T.kind, _T.position, _T.connection_id, _T.exchange_no))
+READERS = Step(
+    _R,
+    (_R.client_id, _R.client_address, _R.reader),
+    (_R.request_time, _R.connection_id, _R.exchange_no, _R.read_position),
+)
+BATCH_COLUMNS = (
+    _B.topic, _B.topic_id, _B.partition, _B.connection_id, _B.exchange_no, _B.api_version, _B.source, _B.base_offset,
+    _B.last_offset_delta, _B.size_bytes, _B.magic, _B.record_count, _B.partition_leader_epoch, _B.error_code,
+    _B.request_time, _B.response_time,
+)  # fmt: skip
+AS_READ = (
+    _T.partition, _T.fetch_offset, _T.broker, _T.client_address, _T.reader, _T.connection_id, _T.exchange_no,
+    _T.api_version, _T.max_wait_ms, _T.min_bytes, _T.max_bytes, _T.session_known, _T.read_position,
+    _T.partition_max_bytes, _T.returned_bytes, _T.response_record_bytes,
+)  # fmt: skip
+READ_COLUMNS = (
+    *AS_READ, _F.topic, _F.topic_id, _F.client_id, _F.request_time, _F.response_time, _F.error_code,
+    _F.preferred_read_replica, _F.isolation_level, _F.last_stable_offset, _F.high_watermark, _F.response_error_code,
+    _F.throttle_time_ms, _F.response_session_id, _F.session_id, _F.kind,
+)  # fmt: skip
+AS_WITNESS = (
+    _T.topic, _T.topic_key, _T.partition, _T.position, _T.connection_id, _T.exchange_no, _T.request_time,
+    _T.fetch_offset, _T.returned_bytes, _T.partition_max_bytes, _T.max_bytes, _T.response_record_bytes, _T.bound_low,
+    _T.reader,
+)  # fmt: skip
+"""What matters of a read as a witness of the log end and of segments' ends."""
+MOST_BATCH_BYTES = (1 << 31) - 1
+"""Kafka's sizes are an INT; bytes that say more are no batch of a log."""
+_MAJOR = re.compile(r"\d+")
+
+
+def profiles_of(software: Mapping[int, Software]) -> ByConnection:
+    """The rules that each connection's client follows (client_order), of the clients that are known."""
+    profiles = {connection: _profile(of) for connection, of in software.items()}
+    return numbers_by_connection({connection: number for connection, number in profiles.items() if number is not None})
+
+
+def _profile(software: Software) -> int | None:
+    name, version = software.name or "", software.version or ""
+    if name == JAVA:
+        major = _MAJOR.match(version)
+        return JAVA_3 if major and int(major[0]) < 4 else JAVA_4
+    # Bindings say it in their version: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
+    return LIBRDKAFKA if "librdkafka" in name or "rdkafka" in version else None
+
+
+def batch_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches that are in a log, from rows of RECORD_BATCHES: those with known offsets that were produced without
+    error, or fetched.
+    """
+    b, t = RECORD_BATCHES, LOG_EVENTS
+    for batch in batches:
+        delta = batch[b.last_offset_delta].cast(pa.int64())
+        last = added(batch[b.base_offset], delta)  # null of a header that is cut or cannot be
+        is_produced = is_text(batch[b.source], FROM_PRODUCE)
+        in_log = pc.and_(pc.less_equal(batch[b.size_bytes], MOST_BATCH_BYTES), is_known(last))
+        appended = pc.or_(pc.invert(is_produced), pc.equal(pc.fill_null(batch[b.error_code], 0), 0))
+        # A producer leaves out no offset of a batch. The log cleaner keeps a batch's offsets and not all its records.
+        is_sparse = pc.and_(
+            pc.greater_equal(batch[b.magic], MAGIC_VALUE_V2),
+            pc.less_equal(batch[b.record_count].cast(pa.int64()), delta),
+        )
+        columns = {
+            **same((t.topic, t.partition, t.connection_id, t.exchange_no, t.api_version, t.size_bytes), batch),
+            t.topic_key: first_text(batch[b.topic_id], batch[b.topic]),
+            t.kind: repeated(LogEvent.BATCH, batch, pa.int8()),
+            t.position: batch[b.base_offset],
+            t.last_offset: last,
+            t.is_old_format: pc.less(batch[b.magic], MAGIC_VALUE_V2),
+            t.is_sparse: is_sparse,
+            t.leader_epoch: where(pc.invert(is_produced), batch[b.partition_leader_epoch]),
+            t.append_after: where(is_produced, micros(batch[b.request_time])),
+            t.append_before: micros(batch[b.response_time]),
+        }
+        yield rows_where(event_rows(columns), pc.and_(in_log, appended))
+
+
+def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> Iterator[pa.RecordBatch]:
+    """The partitions that brokers read for a fetch, from rows of FETCH_PARTITIONS, with the bound of the reader
+    (FetchIsolation.of, Kafka 4.3); those that tell of the log's end, or of a segment's, a second time as witnesses.
+    """
+    t, f = LOG_EVENTS, FETCH_PARTITIONS
+    for batch in batches:
+        rows = rows_where(batch, pc.and_(is_known(batch[f.read_position]), is_known(batch[f.fetch_offset])))
+        is_follower = is_text(rows[f.reader], FOLLOWER)
+        stopped = pc.or_(
+            pc.not_equal(pc.fill_null(rows[f.error_code], 0), 0),
+            pc.greater_equal(pc.fill_null(rows[f.preferred_read_replica], -1), 0),
+        )
+        bound, bound_of_log = bounds(rows, is_follower, stopped)
+        columns = {
+            **same(AS_READ, rows),
+            t.topic: rows[f.topic],
+            t.topic_key: first_text(rows[f.topic_id], rows[f.topic]),
+            t.kind: repeated(LogEvent.READ, rows, pa.int8()),
+            t.position: micros(rows[f.request_time]),
+            t.bound_low: bound,
+            t.bound_high: bound,
+            t.bound_known: pc.or_(pc.or_(stopped, is_follower), is_known(bound_of_log)),
+            t.redirected: stopped,
+            t.client_id: text_or_empty(rows[f.client_id]),
+            t.request_time: micros(rows[f.request_time]),
+            t.response_time: micros(rows[f.response_time]),
+            t.refused: pc.not_equal(pc.fill_null(rows[f.response_error_code], 0), 0),
+            t.throttled: pc.greater(pc.fill_null(rows[f.throttle_time_ms], 0), 0),
+            t.told_bound: where(pc.invert(stopped), bound_of_log),
+            t.in_session: pc.greater(pc.coalesce(rows[f.response_session_id], rows[f.session_id]), 0),
+            t.opens_session: is_text(rows[f.kind], FULL),
+            t.profile: profiles.of(rows[f.connection_id], None),
+        }
+        events = event_rows(columns)
+        yield events
+        yield witness_events(events, is_follower)
+
+
+def bounds(rows: pa.RecordBatch, is_follower: Column, stopped: Column) -> tuple[Column, Column]:
+    """(up to which offset each read could go, null where only appends tell that; the high watermark or last stable
+    offset that the response shows).
+
+    An incremental response leaves a partition out while its high watermark stands still and it has no records
+    (FetchSession.CachedPartition.maybeUpdateResponseData). Then the last stable offset stands still, too: it moves when
+    the high watermark or the log start does (UnifiedLog.maybeIncrementFirstUnstableOffset).
+    """
+    f = FETCH_PARTITIONS
+    is_committed = pc.fill_null(pc.equal(rows[f.isolation_level], 1), False)
+    of_log = pc.coalesce(where(is_committed, rows[f.last_stable_offset]), rows[f.high_watermark])
+    of_consumer = where(pc.invert(is_follower), pc.coalesce(of_log, rows[f.fetch_offset]))
+    return pc.if_else(stopped, rows[f.fetch_offset], of_consumer), of_log
+
+
+def witness_events(reads: pa.RecordBatch, is_follower: Column) -> pa.RecordBatch:
+    """The reads that show where a log or a segment ended: sound ones of followers, and of consumers with records."""
+    t = LOG_EVENTS
+    has_records = pc.greater(reads[t.returned_bytes], 0)
+    shows = pc.or_(is_follower, pc.and_(reads[t.bound_known], pc.fill_null(has_records, False)))
+    disturbed = pc.or_(pc.or_(reads[t.refused], reads[t.throttled]), reads[t.redirected])
+    is_sound = pc.and_(pc.invert(disturbed), is_known(reads[t.returned_bytes]))
+    kind = reads.schema.names.index(t.kind)
+    witnesses = reads.set_column(kind, str(t.kind), repeated(LogEvent.WITNESS, reads, pa.int8()))
+    return rows_where(witnesses.select([t.kind, *AS_WITNESS]), pc.and_(shows, is_sound))

@@ -1,0 +1,140 @@
+"""What the replay of fetch sessions takes from silver tables: each fetch, and behind it each partition of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.steps import SESSION_EVENTS
+from schemas.wire.fetch import FETCH_REQUEST
+from udfs.columns.arrays import edges
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import ALWAYS as NEVER_OPEN
+from udfs.replay.session_cache.session_events import OF_FETCH
+from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.silver_columns import (
+    ByConnection,
+    event_rows,
+    first_text,
+    is_known,
+    micros,
+    rows_where,
+    text_bytes,
+    text_number,
+    text_or_empty,
+)
+
+_T, _X, _F = SESSION_EVENTS, EXCHANGES, FETCH_PARTITIONS
+STEP = Step(
+    _T,
+    (_T.broker,),
+    (_T.request_time, _T.connection_id, _T.exchange_no, _T.position, _T.topic_key, _T.partition),
+)
+FIRST_WITH_SESSIONS = 7
+"""The version of Fetch that KIP-227 brought."""
+LAST = (1 << 31) - 1
+"""The position of partitions that the broker does not read for a fetch."""
+EXCHANGE_COLUMNS = (
+    _X.connection_id, _X.exchange_no, _X.broker, _X.client_address, _X.client_id, _X.api_key, _X.api_version,
+    _X.request_time, _X.response_time, _X.response_first_time, _X.request_bytes, _X.response_bytes, _X.missing_bytes,
+    _X.unsent_bytes, _X.error_code, _X.throttle_time_ms, _X.fetch_session_id, _X.fetch_session_epoch,
+    _X.fetch_replica_id,
+)  # fmt: skip
+PARTITION_COLUMNS = (
+    _F.connection_id, _F.exchange_no, _F.broker, _F.request_time, _F.read_position, _F.request_position,
+    _F.response_position, _F.topic, _F.topic_id, _F.partition, _F.max_wait_ms, _F.session_known,
+    _F.response_session_id, _F.fetch_offset, _F.partition_max_bytes, _F.current_leader_epoch, _F.returned_bytes,
+    _F.high_watermark, _F.log_start_offset, _F.error_code, _F.preferred_read_replica,
+)  # fmt: skip
+
+
+def fetch_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iterator[pa.RecordBatch]:
+    """A row a Fetch request, from rows of EXCHANGES. One that is cut, or could not be decoded, is there if its version
+    has sessions.
+
+    lives: of the connections that were opened after all before them to their broker had ended, how often that was so.
+    """
+    t, x = SESSION_EVENTS, EXCHANGES
+    for batch in batches:
+        may_have_session = pc.or_(
+            is_known(batch[x.fetch_session_epoch]),
+            pc.fill_null(pc.greater_equal(batch[x.api_version], FIRST_WITH_SESSIONS), False),
+        )
+        is_fetch = pc.and_(pc.equal(batch[x.api_key], FETCH_REQUEST.api_key), is_known(batch[x.request_time]))
+        rows = rows_where(batch, pc.and_(is_fetch, may_have_session))
+        is_whole = pc.equal(pc.add(rows[x.missing_bytes], rows[x.unsent_bytes]), 0)
+        # Of a response that is cut nothing is known, its session neither; of one to a request without epoch, when it
+        # came.
+        is_decoded = pc.or_(is_known(rows[x.error_code]), pc.invert(is_known(rows[x.fetch_session_epoch])))
+        answered = pc.coalesce(rows[x.response_first_time], rows[x.response_time])
+        null = pa.scalar(None, pa.int64())
+        columns = {
+            **{c: rows[c] for c in (t.broker, t.connection_id, t.exchange_no, t.client_address, t.api_version)},
+            t.throttle_time_ms: rows[x.throttle_time_ms],
+            t.life: lives.of(rows[x.connection_id], 0),
+            t.request_time: micros(rows[x.request_time]),
+            t.position: pa.repeat(pa.scalar(OF_FETCH, pa.int64()), rows.num_rows),
+            t.client_id: text_or_empty(rows[x.client_id]),
+            t.response_time: pc.if_else(is_decoded, micros(answered), null),
+            t.session_id: rows[x.fetch_session_id],
+            t.session_epoch: rows[x.fetch_session_epoch],
+            t.is_cut: pc.invert(is_known(rows[x.fetch_replica_id])),
+            t.fetch_error: rows[x.error_code],
+            t.is_follower: pc.greater_equal(rows[x.fetch_replica_id], 0),
+            **{
+                c: pc.if_else(pc.and_(is_whole, pc.greater(rows[c], 0)), rows[c], null)
+                for c in (t.request_bytes, t.response_bytes)
+            },
+        }
+        yield event_rows(columns)
+
+
+def partition_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iterator[pa.RecordBatch]:
+    """A row a partition of a fetch, from rows of FETCH_PARTITIONS. lives: as of `fetch_events`."""
+    t, f = SESSION_EVENTS, FETCH_PARTITIONS
+    as_they_are = (
+        t.broker, t.connection_id, t.exchange_no, t.max_wait_ms, t.session_known, t.response_session_id, t.partition,
+        t.fetch_offset, t.partition_max_bytes, t.current_leader_epoch, t.returned_bytes, t.high_watermark,
+        t.log_start_offset, t.error_code, t.preferred_read_replica,
+    )  # fmt: skip
+    for batch in batches:
+        rows = rows_where(batch, is_known(batch[f.request_time]))
+        columns = {
+            **{c: rows[c] for c in as_they_are},
+            t.life: lives.of(rows[f.connection_id], 0),
+            t.request_time: micros(rows[f.request_time]),
+            t.position: pc.fill_null(rows[f.read_position], LAST).cast(pa.int64()),
+            t.topic_key: text_number(first_text(rows[f.topic_id], rows[f.topic])),
+            t.name_length: text_bytes(rows[f.topic]),
+            t.is_wanted: is_known(rows[f.read_position]),
+            t.is_listed: is_known(rows[f.request_position]),
+            t.is_returned: is_known(rows[f.response_position]),
+        }
+        yield event_rows(columns)
+
+
+def lives_of(connections: pa.Table) -> ByConnection:
+    """How often before each connection was opened all connections to its broker had ended, where that is above 0.
+
+    A broker that is started again has no session from before. connections: broker, connection_id, first_time and
+    last_time of CONNECTIONS.
+    """
+    c = CONNECTIONS
+    rows = connections.filter(pc.is_valid(connections[c.broker]))
+    broker = rows[c.broker].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    ids, first, last = (
+        rows[name].cast(pa.int64()).combine_chunks().to_numpy() for name in (c.connection_id, c.first_time, c.last_time)
+    )
+    order = np.lexsort((ids, first, broker))
+    life = np.zeros(len(order), np.int64)
+    for begin, end in pairwise(edges(np.bincount(broker)).tolist()):
+        of_broker = order[begin:end]
+        open_until = np.maximum.accumulate(np.append(NEVER_OPEN, last[of_broker][:-1]))[: end - begin]
+        life[of_broker] = np.cumsum((first[of_broker] > open_until) & (np.arange(end - begin) > 0))
+    later = np.flatnonzero(life > 0)
+    later = later[np.argsort(ids[later])]
+    return ByConnection(ids[later], life[later])

@@ -1,0 +1,126 @@
+"""What clients say and show of their software, by connection: whether it is Kafka's own, and of which release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.silver import EXCHANGES
+from schemas.wire.apis import API_KEYS
+from udfs.columns.arrays import Ints
+from udfs.replay.shared.columns import codes_of, int_column
+from udfs.replay.shared.silver_columns import ByConnection
+
+JAVA = "apache-kafka-java"
+"""client_software_name of Kafka's own client."""
+API_VERSIONS, PRODUCE = API_KEYS["API_VERSIONS"], API_KEYS["PRODUCE"]
+NAMES_ITSELF_FROM = {API_VERSIONS: 3, PRODUCE: 8}
+"""Versions that came with Kafka 2.4, whose client names itself in the first (KIP-511)."""
+COLUMNS = (
+    EXCHANGES.connection_id, EXCHANGES.api_key, EXCHANGES.api_version, EXCHANGES.client_software_name,
+    EXCHANGES.client_software_version,
+)  # fmt: skip
+_SOFTWARE: list[pa.Field[Any]] = [
+    pa.field("connection_id", pa.int64()),
+    pa.field("api_key", pa.int16()),
+    pa.field("api_version", pa.int16()),
+    pa.field("name", pa.string()),
+    pa.field("version", pa.string()),
+]
+SOFTWARE = pa.schema(_SOFTWARE)
+"""A name and version that some requests of a connection go with, and the newest version of their API."""
+NONE = -1
+
+
+def software_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of SOFTWARE from rows of EXCHANGES: few, however many exchanges there are."""
+    x = EXCHANGES
+    for batch in batches:
+        api = int_column(batch, x.api_key, NONE)
+        api = np.where(np.isin(api, list(NAMES_ITSELF_FROM)), api, NONE)
+        of_connection = np.unique(int_column(batch, x.connection_id, 0), return_inverse=True)[1]
+        name, names = codes_of(batch[x.client_software_name])
+        version, versions = codes_of(batch[x.client_software_version])
+        group = ((of_connection.astype(np.int64) * names + name) * versions + version) * (1 << 16) + api - NONE
+        _, first, of_row = np.unique(group, return_index=True, return_inverse=True)
+        newest = np.full(len(first), NONE)
+        np.maximum.at(newest, of_row, int_column(batch, x.api_version, NONE))
+        rows = batch.take(first)
+        texts: list[Any] = [rows[column] for column in (x.client_software_name, x.client_software_version)]
+        numbers = [rows[x.connection_id], pa.array(api[first], pa.int16()), pa.array(newest, pa.int16())]
+        columns = [*numbers, *(text.dictionary_decode() for text in texts)]
+        yield pa.RecordBatch.from_arrays(columns, schema=SOFTWARE)
+
+
+@dataclass(frozen=True)
+class Software:
+    """What a connection's requests go with, None where that is nothing; of several names or versions the greatest.
+
+    name_to_start: the name of requests for the versions of APIs and of produce requests. newest: by API the newest
+    version of these requests.
+    """
+
+    name: str | None
+    version: str | None
+    name_to_start: str | None
+    newest: dict[int, int]
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether it is another client than Kafka's own: one that asks for the versions of APIs without its name, but
+        produces as only releases do that name themselves.
+        """
+        asks, produces = self.newest.get(API_VERSIONS), self.newest.get(PRODUCE)
+        if asks is None or produces is None:
+            return False
+        return asks < NAMES_ITSELF_FROM[API_VERSIONS] and produces >= NAMES_ITSELF_FROM[PRODUCE]
+
+
+def may_be_java(name: str | None, is_nameless: bool) -> bool:
+    """Whether a client of this name may be Kafka's own."""
+    return not is_nameless if name is None else name == JAVA
+
+
+def software_by_connection(rows: pa.Table) -> dict[int, Software]:
+    """The software of each connection, from all rows of SOFTWARE."""
+    by_connection: dict[int, list[dict[str, Any]]] = {}
+    for row in rows.to_pylist():
+        by_connection.setdefault(row["connection_id"], []).append(row)
+    return {connection: _software(of_connection) for connection, of_connection in by_connection.items()}
+
+
+def _software(rows: list[dict[str, Any]]) -> Software:
+    named = [row for row in rows if row["name"] is not None]
+    newest: dict[int, int] = {}
+    for row in rows:
+        if row["api_key"] != NONE and row["api_version"] != NONE:
+            newest[row["api_key"]] = max(newest.get(row["api_key"], NONE), row["api_version"])
+    return Software(
+        name=max((row["name"] for row in named), default=None),
+        version=max((row["version"] for row in named if row["version"] is not None), default=None),
+        name_to_start=max((row["name"] for row in named if row["api_key"] != NONE), default=None),
+        newest=newest,
+    )
+
+
+def numbers_by_connection(numbers: dict[int, int]) -> ByConnection:
+    """Numbers by connection, as rows look them up."""
+    ids: Ints = np.array(sorted(numbers), np.int64)
+    return ByConnection(ids, np.array([numbers[connection] for connection in ids.tolist()], np.int64))
+
+
+def java_clients(software: dict[int, Software]) -> ByConnection:
+    """1 for connections of clients that may be Kafka's own, 0 for those of others; of those that produce, or ask for
+    the versions of APIs.
+    """
+    return numbers_by_connection(
+        {
+            connection: int(may_be_java(of.name_to_start, of.is_nameless))
+            for connection, of in software.items()
+            if of.newest
+        }
+    )

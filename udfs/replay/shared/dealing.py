@@ -1,0 +1,242 @@
+"""How the rows of units come to the tasks that replay them: as columns all the way, never one by one.
+
+A task that deals rows sorts them by shard, unit and time, and cuts them into parts, each an Arrow IPC stream in a row
+of DEALT. Spark moves the parts of a shard to one task and sorts them by their first unit and time. That task merges
+parts that overlap. However much a shard has, the task holds no more than one part of each run that overlaps others.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.table import Table
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import concatenated
+from udfs.facts.arrow_tables import TYPES, stream_of
+from udfs.replay.shared.columns import codes_of, int_column
+
+_DEALT: list[pa.Field[Any]] = [
+    pa.field("shard", pa.int32()),
+    pa.field("unit", pa.string()),
+    pa.field("first", pa.int64()),
+    pa.field("rows", pa.binary()),
+]
+DEALT = pa.schema(_DEALT)
+"""A part of a shard's rows: the task that takes it, the unit of its first row, and what orders that row in its unit."""
+PART_ROWS = 8192
+"""Most rows of a part, so that many parts can be held at a time."""
+SORTED_BYTES = 48 << 20
+"""Bytes of rows that a task sorts at a time. The more, the fewer parts overlap where they are merged."""
+FIRST_OF_ALL = np.iinfo(np.int64).min
+"""In place of null where rows are ordered: nulls come first."""
+TEXT = pa.dictionary(pa.int32(), pa.string())
+"""Texts that are dealt: each is kept once in a part."""
+
+
+class Step(NamedTuple):
+    """The rows of a step table, on their way to the tasks that replay them.
+
+    unit: the columns whose values tell units apart; all rows of a unit come to one task. order: the columns, numbers
+    all, by which a unit's rows are ordered. Where `order` is empty there is one unit, whose rows come in any order.
+    """
+
+    table: Table
+    unit: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+def deal(batches: Iterable[pa.RecordBatch], step: Step, shards: int) -> Iterator[pa.RecordBatch]:
+    """Rows of DEALT from rows of the step's table in any order. Columns that they lack are null."""
+    held: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
+    held_bytes = Counter[tuple[str, ...]]()
+    for batch in map(with_texts_once, batches):
+        columns = tuple(batch.schema.names)
+        held.setdefault(columns, []).append(batch)
+        held_bytes[columns] += batch.get_total_buffer_size()
+        if held_bytes[columns] >= SORTED_BYTES:
+            yield dealt(concatenated(held.pop(columns)), step, shards)
+            held_bytes[columns] = 0
+    for rows in held.values():
+        yield dealt(concatenated(rows), step, shards)
+
+
+def deal_events(
+    events: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    step: Step,
+    shards: int,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Rows of DEALT from the events that are made of some rows."""
+    yield from deal(events(batches), step, shards)
+
+
+def replay_dealt(
+    replay: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    step: Step,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """What a replay makes of a shard's rows in order, from rows of DEALT that are sorted by `unit` and `first`."""
+    yield from replay(in_order(batches, step))
+
+
+def dealt(rows: pa.RecordBatch, step: Step, shards: int) -> pa.RecordBatch:
+    """The parts that some rows make, as rows of DEALT."""
+    number, names = unit_numbers(rows, step.unit)
+    shard_of_unit = np.array([zlib.crc32(name.encode()) % shards for name in names], np.int64)
+    in_turn = np.array(sorted(range(len(names)), key=lambda unit: (shard_of_unit[unit], names[unit])), np.int64)
+    place = np.zeros(len(names), np.int64)
+    place[in_turn] = np.arange(len(names))
+    order = order_of(rows, step)
+    sorting = np.lexsort([*order[::-1], place[number]])
+    in_order = rows.take(sorting)
+    shard = shard_of_unit[number[sorting]]
+    cuts = [0, *(np.flatnonzero(np.diff(shard)) + 1).tolist(), len(shard)]
+    firsts = [at for begin, end in pairwise(cuts) for at in range(begin, end, PART_ROWS)]
+    lengths = np.diff([*firsts, len(shard)])
+    columns: list[pa.Array[Any]] = [
+        pa.array(shard[firsts], pa.int32()),
+        pa.array([names[unit] for unit in number[sorting][firsts].tolist()], pa.string()),
+        pa.array(order[0][sorting][firsts] if order else np.zeros(len(firsts), np.int64), pa.int64()),
+        pa.array(
+            [stream_of(in_order.slice(at, n)) for at, n in zip(firsts, lengths.tolist(), strict=True)], pa.binary()
+        ),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=DEALT)
+
+
+def order_of(rows: pa.RecordBatch, step: Step) -> list[Ints]:
+    """The numbers that order the rows of a unit: int64[rows] a column. A column that the rows lack is null."""
+    there = set(rows.schema.names)
+    none = np.full(rows.num_rows, FIRST_OF_ALL)
+    return [int_column(rows, column, FIRST_OF_ALL) if column in there else none for column in step.order]
+
+
+def unit_numbers(rows: pa.RecordBatch, unit: Sequence[str]) -> tuple[Ints, list[str]]:
+    """(the number of each row's unit, int64[rows]; the name of each unit by its number)."""
+    code, width = np.zeros(rows.num_rows, np.int64), 1
+    for column in unit:
+        codes, count = codes_of(rows[column])
+        code, width = code * count + codes, width * count
+        if width > 1 << 40:  # so that the next column cannot overflow
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+            width = int(code.max(initial=0)) + 1
+    _, first, number = np.unique(code, return_index=True, return_inverse=True)
+    return number.astype(np.int64), unit_names(rows, unit, first)
+
+
+def unit_names(rows: pa.RecordBatch, unit: Sequence[str], places: Ints) -> list[str]:
+    """The names of the units of the rows at these places: one text that no two units share."""
+    chosen = [rows[column].take(pa.array(places, pa.int64())).to_pylist() for column in unit]
+    return ["\0".join(map(_escaped, values)) for values in zip(*chosen, strict=True)] if unit else [""] * len(places)
+
+
+def _escaped(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text.replace("\1", "\1\1").replace("\0", "\1\2") if "\0" in text or "\1" in text else text
+
+
+def with_texts_once(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, each text column as a dictionary column."""
+    columns = [c.dictionary_encode() if pa.types.is_string(c.type) else c for c in rows.columns]
+    return pa.RecordBatch.from_arrays([_narrow(c) for c in columns], names=rows.schema.names)
+
+
+def _narrow(column: Any) -> pa.Array[Any]:
+    return of_type(column, TEXT) if pa.types.is_dictionary(column.type) else column
+
+
+def of_type(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
+    """The column as one of this type."""
+    return column if column.type == kind else column.cast(kind)
+
+
+@dataclass
+class Part:
+    """Rows that are in order, as far as they are not handed out yet.
+
+    begins: where each unit begins, and the end: int64[units + 1]. units: their names. first: int64[rows], what orders
+    the rows of a unit first.
+    """
+
+    rows: pa.RecordBatch
+    begins: Ints
+    units: list[str]
+    first: Ints
+    done: int = field(default=0)
+
+    def rows_before(self, unit: str, first: int) -> int:
+        """How many of the part's rows come before a unit's row that is ordered first by this value."""
+        before = sum(name < unit for name in self.units)
+        if before == len(self.units) or self.units[before] != unit:
+            return int(self.begins[before])
+        begin, end = self.begins[before : before + 2]
+        return int(begin + np.searchsorted(self.first[begin:end], first))
+
+
+def part_of(rows: pa.RecordBatch, step: Step) -> Part:
+    """The rows of one part."""
+    changed = np.zeros(max(rows.num_rows - 1, 0), np.bool_)
+    for column in step.unit:
+        changed |= np.diff(codes_of(rows[column])[0]) != 0
+    begins = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(changed) + 1, np.full(1, rows.num_rows)])
+    first = int_column(rows, step.order[0], FIRST_OF_ALL) if step.order else np.zeros(rows.num_rows, np.int64)
+    return Part(rows, begins, unit_names(rows, step.unit, begins[:-1]), first)
+
+
+def in_order(batches: Iterable[pa.RecordBatch], step: Step) -> Iterator[pa.RecordBatch]:
+    """A shard's rows of the step's table in order, from rows of DEALT that are sorted by `unit` and `first`."""
+    held: list[Part] = []
+    for batch in batches:
+        units: Any = batch["unit"].to_pylist()
+        firsts: Any = batch["first"].to_pylist()
+        for unit, first, stream in zip(units, firsts, batch["rows"], strict=True):
+            rows = whole_rows(pa.ipc.open_stream(stream.as_buffer()).read_next_batch(), step.table)
+            if not step.order:
+                yield rows
+                continue
+            yield from merged_before(held, step, (unit, first))
+            held.append(part_of(rows, step))
+    yield from merged_before(held, step, None)
+
+
+def whole_rows(rows: pa.RecordBatch, table: Table) -> pa.RecordBatch:
+    """The rows with all of the table's columns, null where they have none; texts as dictionary columns."""
+    there = set(rows.schema.names)
+    kinds = {str(column): TEXT if column.type == "string" else TYPES[column.type] for column in table.columns}
+    nulls: Any = pa.nulls
+    columns = [
+        of_type(rows[name], kind) if name in there else nulls(rows.num_rows, kind) for name, kind in kinds.items()
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=list(kinds))
+
+
+def merged_before(held: list[Part], step: Step, until: tuple[str, int] | None) -> Iterator[pa.RecordBatch]:
+    """Hand out the rows of the parts that come before the unit and value, all where there is none, in order."""
+    pieces = []
+    for part in held:
+        end = part.rows.num_rows if until is None else part.rows_before(*until)
+        if end > part.done:
+            pieces.append(part.rows.slice(part.done, end - part.done))
+            part.done = end
+    held[:] = [part for part in held if part.done < part.rows.num_rows]
+    if len(pieces) == 1:
+        yield pieces[0]
+    elif pieces:
+        yield sorted_rows(concatenated(pieces), step)
+
+
+def sorted_rows(rows: pa.RecordBatch, step: Step) -> pa.RecordBatch:
+    """The rows by unit and order."""
+    number, names = unit_numbers(rows, step.unit)
+    rank = np.zeros(len(names), np.int64)
+    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    order = order_of(rows, step)
+    return rows.take(np.lexsort([*order[::-1], rank[number]]))

@@ -1,0 +1,129 @@
+"""Columns of silver rows as columns of events; texts come as dictionary columns, and stay such."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import array_of, compute
+
+Column = Any
+"""An Arrow array."""
+NO_NUMBER = np.iinfo(np.int64).min
+"""In place of null in `number_of_all`."""
+
+
+def event_rows(columns: Mapping[Any, Column]) -> pa.RecordBatch:
+    """Rows of a step table from some of its columns."""
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(map(str, columns)))
+
+
+def same(columns: Iterable[str], rows: pa.RecordBatch) -> dict[str, Column]:
+    """These columns as the rows have them."""
+    return {column: rows[column] for column in columns}
+
+
+def repeated(value: int | bool, rows: pa.RecordBatch, kind: pa.DataType) -> Column:
+    """The same value in each row."""
+    make: Any = pa.repeat
+    return make(pa.scalar(value, kind), rows.num_rows)
+
+
+def where(condition: Column, column: Column) -> Column:
+    """The column where a condition holds, else null."""
+    return compute.if_else(condition, column, pa.scalar(None, column.type))
+
+
+def rows_where(rows: pa.RecordBatch, condition: Column) -> pa.RecordBatch:
+    """The rows that a condition holds for; null is no."""
+    return rows if compute.all(compute.fill_null(condition, False)).as_py() else rows.filter(condition)
+
+
+def micros(column: Column) -> Column:
+    """A column of times as microseconds since 1970."""
+    return column.cast(pa.int64())
+
+
+def is_known(column: Column) -> Column:
+    """Where the column is not null."""
+    return column.is_valid()
+
+
+def is_text(column: Column, *texts: str) -> Column:
+    """Where a text is one of these; null where there is none."""
+    chosen = [text in texts for text in column.dictionary.to_pylist()]
+    return compute.take(pa.array(chosen, pa.bool_()), column.indices)
+
+
+def text_or_empty(column: Column) -> Column:
+    """The texts, empty where there is none."""
+    return first_text(column, pa.DictionaryArray.from_arrays(np.zeros(len(column), np.int32), pa.array([""])))
+
+
+def first_text(one: Column, other: Column) -> Column:
+    """Each row's text of one column, or of the other where that has none."""
+    if one.null_count == 0:
+        return one
+    shift = len(one.dictionary)
+    dictionary = pa.concat_arrays([one.dictionary, other.dictionary])
+    indices = compute.coalesce(one.indices, compute.add(other.indices, pa.scalar(shift, pa.int32())))
+    return pa.DictionaryArray.from_arrays(indices, dictionary)
+
+
+def text_number(column: Column) -> Column:
+    """A number for each text, the same wherever the text comes: 64 bits of BLAKE2b."""
+    numbers = [
+        int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+        for text in column.dictionary.to_pylist()
+    ]
+    return compute.take(pa.array(numbers, pa.int64()), column.indices)
+
+
+def added(one: Column, other: Column) -> Column:
+    """The sums of two columns of int64, null where they overflow."""
+    total = compute.add(one, other)  # wraps around
+    is_too_large = compute.and_(compute.greater_equal(other, 0), compute.less(total, one))
+    is_too_small = compute.and_(compute.less(other, 0), compute.greater(total, one))
+    overflows = compute.or_(is_too_large, is_too_small)
+    return where(compute.invert(overflows), total)
+
+
+def the_text(text: str, rows: pa.RecordBatch) -> Column:
+    """The same text in each row."""
+    return pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), pa.array([text], pa.string()))
+
+
+def number_of_all(*columns: Column) -> Column:
+    """A number for what the rows have in several columns of numbers, the same wherever the same comes together."""
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        values = column.cast(pa.int64()).fill_null(NO_NUMBER).to_numpy(zero_copy_only=False).view(np.uint64)
+        mixed = (mixed ^ values) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(32)
+    return pa.array(mixed.view(np.int64))
+
+
+def text_bytes(column: Column) -> Column:
+    """How many bytes each text has in UTF-8."""
+    return compute.take(compute.binary_length(column.dictionary), column.indices)
+
+
+class ByConnection(NamedTuple):
+    """A number for some connections, int64[connections] both; the ids rise."""
+
+    connection_id: Ints
+    number: Ints
+
+    def of(self, connections: Column, unlisted: int | None) -> Column:
+        """The number of each row's connection; of one that is not listed this one, or null."""
+        ids = connections.to_numpy(zero_copy_only=False)
+        place = np.minimum(np.searchsorted(self.connection_id, ids), max(len(self.connection_id) - 1, 0))
+        listed: Bools = self.connection_id[place] == ids if len(self.connection_id) else np.zeros(len(ids), np.bool_)
+        number = self.number[place] if len(self.number) else np.zeros(len(ids), np.int64)
+        return array_of(number, listed) if unlisted is None else array_of(np.where(listed, number, unlisted))

@@ -1,0 +1,43 @@
+"""Columns of silver tables, read by the task that needs them from the files of the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.tables.table import Table
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """Some row groups of a Parquet file of a table, and the bytes that they take there."""
+
+    path: str
+    groups: tuple[int, ...]
+    size: int
+
+
+def file_parts(path: str, most_bytes: int) -> Iterator[FilePart]:
+    """A file's row groups in parts of so many bytes, or of one row group."""
+    footer = pq.read_metadata(path)
+    groups: list[int] = []
+    size = 0
+    for group in range(footer.num_row_groups):
+        groups.append(group)
+        size += sum(footer.row_group(group).column(c).total_compressed_size for c in range(footer.num_columns))
+        if size >= most_bytes:
+            yield FilePart(path, tuple(groups), size)
+            groups, size = [], 0
+    if groups:
+        yield FilePart(path, tuple(groups), size)
+
+
+def columns_in(part: FilePart, table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """These columns of a part's rows; texts as dictionary columns."""
+    texts = [column for column in columns if getattr(table, column).type == "string"]
+    with pq.ParquetFile(part.path, read_dictionary=texts) as file:
+        for group in part.groups:
+            yield from file.read_row_group(group, columns=list(columns), use_threads=False).to_batches()
