@@ -19,7 +19,8 @@ from jobs.lake.delta_tables import rows_here, rows_of, table_to_read
 from jobs.replays.algorithm import Source
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.table import Table
-from udfs.replay.shared.dealing import with_texts_once
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.shared.dealing import DEALT, Step, deal_events, with_texts_once
 from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts
 
 PART_BYTES = 4 << 20
@@ -41,6 +42,17 @@ class Read(NamedTuple):
     mapped: Mapped
 
 
+def small_table(source: Source, table: Table, columns: Sequence[str]) -> pa.Table:
+    """These columns of a silver table that is small however long the capture is, of the rows that the run replays."""
+    parts = parts_of(source, table)
+    if parts is None or source.run.cluster_id is not None:
+        return source.rows(table).select(*columns).toArrow()
+    kinds = arrow_schema(table)
+    batches = [batch for part in parts for batch in columns_in(part, table, columns)]
+    schema = pa.schema([kinds.field(column) for column in columns])
+    return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+
+
 def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> DataFrame:
     """What tasks make of the rows of silver tables that the run replays: rows of the schema, in no order.
 
@@ -59,6 +71,12 @@ def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> D
     work = [(number, part) for number, of_table in enumerate(parts) for part in of_table or ()]
     read_parts = partial(rows_of_work, [(read.table, read.columns) for read in reads], mapped)
     return dealt_work(source, work).mapInArrow(read_parts, from_arrow_schema(schema))
+
+
+def dealt_silver(source: Source, step: Step, reads: Sequence[Read], shards: int) -> DataFrame:
+    """Rows of DEALT for the step, from what tasks make of the rows of silver tables: rows of the step's table."""
+    dealing = [read._replace(mapped=partial(deal_events, read.mapped, step, shards)) for read in reads]
+    return mapped_silver(source, dealing, DEALT)
 
 
 def parts_of(source: Source, table: Table) -> list[FilePart] | None:

@@ -31,3 +31,5 @@ class TopicEvent(IntEnum):
     BROKER = 0
     SIGHTING = 1
     CHANGE = 2
+    REQUEST = 3
+    USES = 4

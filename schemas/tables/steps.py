@@ -138,6 +138,15 @@ TOPIC_EVENTS = table(
     answered_replication_factor=C("smallint", "As in topic_changes", nullable=True),
 )  # fmt: skip
 
+TOPIC_USES = table(
+    "topic_uses", "silver", "The requests that use a topic after a change of it and before the next one.",
+    ("change", "api_key", "connection_id", "exchange_no"), "change",
+    change=C("bigint", "The change, by its place among all"),
+    api_key=C("smallint", "Kafka's API key"),
+    connection_id=C("bigint", "As in exchanges"),
+    exchange_no=C("bigint", "As in exchanges"),
+)  # fmt: skip
+
 REPEATED_LINES = table(
     "repeated_lines", "silver", "Lines of a request log that an earlier file has too, a part of them per row.",
     ("file_no",), "file_no",

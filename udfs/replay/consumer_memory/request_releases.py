@@ -17,7 +17,7 @@ from schemas.tables.silver import RECORD_BATCHES
 from schemas.tables.steps import LOG_BATCHES, MEMORY_EVENTS
 from schemas.tables.values import BROKER, FROM_FETCH, FROM_PRODUCE
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import array_of, valid
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.memory_trace import BY_REPLICATION, BY_RESPONSE
@@ -113,9 +113,7 @@ def released_earlier(batch: pa.RecordBatch, kinds: Ints) -> pa.RecordBatch:
     names = batch.schema.names
     changed = {
         str(t.released): array_of(released, released != NEVER),
-        str(t.released_by): array_of(
-            by.astype(np.int8), batch[t.released_by].is_valid().to_numpy(zero_copy_only=False)
-        ),
+        str(t.released_by): array_of(by.astype(np.int8), valid(batch[t.released_by])),
     }
     rows = pa.RecordBatch.from_arrays([changed.get(name, batch[name]) for name in names], names=names)
     return rows.filter(pa.array(~is_fetched))

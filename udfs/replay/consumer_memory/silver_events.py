@@ -30,6 +30,7 @@ from udfs.replay.shared.silver_columns import (
     repeated,
     rows_where,
     same,
+    sequence,
     text_number,
     text_or_empty,
     the_text,
@@ -64,7 +65,6 @@ BATCH_COLUMNS = (
 )  # fmt: skip
 FINAL_EPOCH = -1
 """The epoch of a fetch that closes its session (FetchMetadata)."""
-NO_SEQUENCE = -1
 DELIVERY_TIMEOUT_MS = 120_000
 """delivery.timeout.ms by default: no batch waits longer between its first record and its request."""
 
@@ -221,7 +221,7 @@ def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch
             t.came: micros(rows[b.response_time]),
             t.size: pc.coalesce(rows[b.size_bytes], rows[b.available_bytes]),
             t.partition_key: key,
-            t.sequence: sequence(rows),
+            t.sequence: sequence(rows).cast(pa.int64()),
             t.records: rows[b.record_count].cast(pa.int64()),
             t.compressed: pc.invert(is_text(rows[b.codec], "none")),
             t.error_code: rows[b.error_code],
@@ -241,13 +241,3 @@ def appended(rows: pa.RecordBatch) -> Column:
     by_client = pc.and_(is_text(rows[b.timestamp_type], "CreateTime"), is_known(rows[b.base_timestamp]))
     is_append &= pc.fill_null(by_client, False).to_numpy(zero_copy_only=False)
     return array_of(np.where(is_append, first_ms, 0) * US_PER_MS, is_append)
-
-
-def sequence(rows: pa.RecordBatch) -> Column:
-    """Each batch's base_sequence, or NO_SEQUENCE without a producer id.
-
-    Only with one is it a number (DefaultRecordBatch.hasProducerId): aiokafka writes 0 into every batch without.
-    """
-    b = RECORD_BATCHES
-    is_idempotent = pc.fill_null(pc.greater_equal(rows[b.producer_id], 0), False)
-    return pc.if_else(is_idempotent, rows[b.base_sequence], pa.scalar(NO_SEQUENCE, pa.int32())).cast(pa.int64())

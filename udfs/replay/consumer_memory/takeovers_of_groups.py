@@ -37,6 +37,7 @@ from udfs.replay.shared.silver_columns import (
     same,
     text_or_empty,
     the_text,
+    where,
 )
 
 JOIN_GROUP = JOIN_GROUP_REQUEST.api_key
@@ -85,11 +86,10 @@ def member_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _members(rows: pa.RecordBatch, *, with_times: bool) -> pa.RecordBatch:
     x = EXCHANGES
-    texts = (text_or_empty(rows[x.client_id]), rows[x.client_address], rows[x.group_id])
-    nulls: Any = pa.nulls
-    times = [
-        micros(rows[t]) if with_times else nulls(rows.num_rows, pa.int64()) for t in (x.request_time, x.response_time)
-    ]
+    texts: list[Any] = [text_or_empty(rows[x.client_id]), rows[x.client_address], rows[x.group_id]]
+    times = [micros(rows[time]) for time in (x.request_time, x.response_time)]
+    if not with_times:
+        times = [where(pa.repeat(False, rows.num_rows), time) for time in times]
     return pa.RecordBatch.from_arrays([*(text.dictionary_decode() for text in texts), *times], schema=MEMBERS)
 
 

@@ -33,6 +33,8 @@ DEALT = pa.schema(_DEALT)
 """A part of a shard's rows: the task that takes it, the unit of its first row, and what orders that row in its unit."""
 PART_ROWS = 8192
 """Most rows of a part, so that many parts can be held at a time."""
+PART_BYTES = 4 << 20
+"""Most bytes of a part, as far as its rows are of about one size."""
 SORTED_BYTES = 48 << 20
 """Bytes of rows that a task sorts at a time. The more, the fewer parts overlap where they are merged."""
 FIRST_OF_ALL = np.iinfo(np.int64).min
@@ -99,7 +101,9 @@ def dealt(rows: pa.RecordBatch, step: Step, shards: int) -> pa.RecordBatch:
     in_order = rows.take(sorting)
     shard = shard_of_unit[number[sorting]]
     cuts = [0, *(np.flatnonzero(np.diff(shard)) + 1).tolist(), len(shard)]
-    firsts = [at for begin, end in pairwise(cuts) for at in range(begin, end, PART_ROWS)]
+    size = rows.get_total_buffer_size() // max(rows.num_rows, 1) + 1
+    most = max(1, min(PART_ROWS, PART_BYTES // size))
+    firsts = [at for begin, end in pairwise(cuts) for at in range(begin, end, most)]
     lengths = np.diff([*firsts, len(shard)])
     columns: list[pa.Array[Any]] = [
         pa.array(shard[firsts], pa.int32()),

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from schemas.tables.silver import RECORD_BATCHES
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import array_of, compute
 
 Column = Any
 """An Arrow array."""
+NO_SEQUENCE = -1
 NO_NUMBER = np.iinfo(np.int64).min
 """In place of null in `number_of_all`."""
 
@@ -112,6 +114,21 @@ def number_of_all(*columns: Column) -> Column:
 def text_bytes(column: Column) -> Column:
     """How many bytes each text has in UTF-8."""
     return compute.take(compute.binary_length(column.dictionary), column.indices)
+
+
+def list_or_empty(column: Column) -> Column:
+    """The lists of a column, empty where there is none."""
+    return pa.ListArray.from_arrays(column.offsets, column.values) if column.null_count else column
+
+
+def sequence(rows: pa.RecordBatch) -> Column:
+    """The base_sequence of each row of RECORD_BATCHES, int32, or NO_SEQUENCE without a producer id.
+
+    Only with one is it a number (DefaultRecordBatch.hasProducerId): aiokafka writes 0 into every batch without.
+    """
+    b = RECORD_BATCHES
+    is_idempotent = compute.fill_null(compute.greater_equal(rows[b.producer_id], 0), False)
+    return compute.if_else(is_idempotent, rows[b.base_sequence], pa.scalar(NO_SEQUENCE, pa.int32()))
 
 
 class ByConnection(NamedTuple):

@@ -1,0 +1,155 @@
+"""What the replay of batches takes from silver tables: the batches that each client sent, and what its software is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import TOPIC_CHANGES
+from schemas.tables.steps import SENT
+from schemas.tables.values import CREATE_TOPIC, FROM_PRODUCE
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import US_PER_MS
+from udfs.replay.shared.client_software import Software, may_be_java, numbers_by_connection
+from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.silver_columns import (
+    ByConnection,
+    Column,
+    event_rows,
+    is_known,
+    is_text,
+    list_or_empty,
+    micros,
+    rows_where,
+    same,
+    sequence,
+    text_or_empty,
+    the_text,
+    where,
+)
+from udfs.wire.record_batches import MAGIC_VALUE_V2
+
+_S, _B, _C = SENT, RECORD_BATCHES, CONNECTIONS
+PRODUCERS = Step(
+    _S,
+    (_S.client_id, _S.client_address),
+    (_S.append_from, _S.request_time, _S.connection_id, _S.exchange_no, _S.position),
+)
+LISTS = (_S.record_sizes, _S.create_times, _S.recompressed_bytes)
+AS_SENT = (
+    _S.client_address, _S.topic, _S.partition, _S.connection_id, _S.exchange_no, _S.position, _S.size_bytes, _S.codec,
+    _S.producer_id, _S.producer_epoch, _S.error_code, _S.uncompressed_bytes, _S.keyless_records,
+)  # fmt: skip
+BATCH_COLUMNS = (
+    *AS_SENT, *LISTS, _B.source, _B.magic, _B.client_id, _B.base_timestamp, _B.base_sequence, _B.request_time,
+    _B.response_time,
+)  # fmt: skip
+CONNECTION_COLUMNS = (
+    _C.connection_id, _C.client_software_name, _C.client_software_version, _C.began_before_capture
+)  # fmt: skip
+CHANGE_COLUMNS = (
+    TOPIC_CHANGES.topic, TOPIC_CHANGES.kind, TOPIC_CHANGES.error_code, TOPIC_CHANGES.validate_only,
+    TOPIC_CHANGES.max_message_bytes, TOPIC_CHANGES.request_time, TOPIC_CHANGES.connection_id,
+    TOPIC_CHANGES.exchange_no, TOPIC_CHANGES.position,
+)  # fmt: skip
+OLDEST_APPEND_MS = 120_000
+"""delivery.timeout.ms by default: an older timestamp is not that of the append, but brought along."""
+HALVES_SINCE = 4, 2
+"""The first release that splits a batch which came of a split in halves."""
+
+
+class Producers(NamedTuple):
+    """What is known of the clients that produce, by connection: 1 for yes, 0 for no.
+
+    is_java: it may be Kafka's own client. halves: it may be, and of HALVES_SINCE or later. began_before: the capture
+    does not show the connection being opened.
+    """
+
+    is_java: ByConnection
+    halves: ByConnection
+    began_before: ByConnection
+
+
+def producers_of(connections: pa.Table, software: Mapping[int, Software]) -> Producers:
+    """From rows of CONNECTIONS and what their requests show."""
+    c = CONNECTIONS
+    java, halves, began = dict[int, int](), dict[int, int](), dict[int, int]()
+    for row in connections.to_pylist():
+        connection, name, version = (row[column] for column in CONNECTION_COLUMNS[:3])
+        is_nameless = connection in software and software[connection].is_nameless
+        java[connection] = int(may_be_java(name, is_nameless))
+        halves[connection] = java[connection] and int(halves_again(version))
+        began[connection] = int(row[c.began_before_capture])
+    return Producers(*map(numbers_by_connection, (java, halves, began)))
+
+
+def halves_again(version: str | None) -> bool:
+    """Whether a release splits a batch which came of a split in halves; one that does not say what it is may."""
+    parts = (version or "").split(".")
+    if len(parts) < 2 or not all(part.strip().lstrip("+-").isdecimal() for part in parts[:2]):
+        return True
+    return (int(parts[0]), int(parts[1])) >= HALVES_SINCE
+
+
+def created_limits(changes: pa.Table) -> dict[str, int]:
+    """max.message.bytes of topics that a request creates with one of their own: of the last such request that was not
+    refused. changes: rows of TOPIC_CHANGES.
+    """
+    c = TOPIC_CHANGES
+    limits: dict[str, int | None] = {}
+    order = (c.request_time, c.connection_id, c.exchange_no, c.position)
+    made = [
+        row
+        for row in changes.to_pylist()
+        if row[c.kind] == CREATE_TOPIC and row[c.error_code] == 0 and row[c.validate_only] is False
+    ]
+    for row in sorted(made, key=lambda row: tuple((row[column] is not None, row[column]) for column in order)):
+        limits[row[c.topic]] = row[c.max_message_bytes]
+    return {topic: limit for topic, limit in limits.items() if limit is not None}
+
+
+def sent_batches(
+    batches: Iterable[pa.RecordBatch], producers: Producers, created: Mapping[str, int], by_host: bool
+) -> Iterator[pa.RecordBatch]:
+    """Rows of SENT from rows of RECORD_BATCHES. created: as `created_limits` has it. by_host: all clients of an address
+    are one process.
+    """
+    t, b = SENT, RECORD_BATCHES
+    for batch in batches:
+        is_produced = pc.and_(is_text(batch[b.source], FROM_PRODUCE), is_known(batch[b.size_bytes]))
+        rows = rows_where(batch, pc.and_(is_produced, pc.equal(batch[b.magic], MAGIC_VALUE_V2)))
+        is_java = producers.is_java.of(rows[b.connection_id], None)
+        columns = {
+            **same(AS_SENT, rows),
+            t.client_id: the_text("", rows) if by_host else text_or_empty(rows[b.client_id]),
+            t.append_from: append_times(rows),
+            t.base_sequence: sequence(rows),
+            t.request_time: micros(rows[b.request_time]),
+            t.response_time: micros(rows[b.response_time]),
+            **{column: list_or_empty(rows[column]) for column in LISTS},
+            t.is_java: pc.equal(is_java, 1),
+            t.halves: pc.equal(producers.halves.of(rows[b.connection_id], None), 1),
+            t.began_before: pc.equal(producers.began_before.of(rows[b.connection_id], None), 1),
+            t.max_message_bytes: limits_of(rows[b.topic], created),
+        }
+        yield rows_where(event_rows(columns), is_known(is_java))
+
+
+def append_times(rows: pa.RecordBatch) -> Column:
+    """When the first record of each batch was appended (us): its timestamp where that can be the client's clock."""
+    b = RECORD_BATCHES
+    requested, first_ms = micros(rows[b.request_time]), rows[b.base_timestamp]
+    is_time = pc.less(pc.abs(first_ms), (1 << 62) // US_PER_MS)  # a client writes what it likes there
+    made = pc.multiply(where(is_time, first_ms), US_PER_MS)
+    age = pc.subtract(requested, made)
+    is_append = pc.and_(pc.greater_equal(age, 0), pc.less_equal(age, OLDEST_APPEND_MS * US_PER_MS))
+    return pc.if_else(pc.fill_null(is_append, False), made, requested)
+
+
+def limits_of(topics: Column, created: Mapping[str, int]) -> Column:
+    """max.message.bytes of each topic, null where it is not created with one."""
+    limits = [created.get(topic) for topic in topics.dictionary.to_pylist()]
+    return pc.take(pa.array(limits, pa.int64()), topics.indices)
