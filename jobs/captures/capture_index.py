@@ -13,8 +13,8 @@ from pyspark.sql import Row, SparkSession
 
 from jobs.lake.delta_tables import rows_here
 from jobs.terminal.screen import printable, with_rest
+from udfs.capture.file_index import CaptureIndex, Parsed, index_stored_capture, unread_index
 from udfs.capture.frame_dump import index_frames, stored_dump_format
-from udfs.capture.index import CaptureIndex, Parsed, index_stored_capture, unread_index
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.capture.request_log_head import UTC
 from udfs.capture.request_log_index import index_stored_log

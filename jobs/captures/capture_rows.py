@@ -16,11 +16,11 @@ from jobs.captures.capture_plan import CapturePlan, Work
 from jobs.lake.delta_tables import rows_here
 from jobs.replays.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
+from udfs.capture.capture_points import FileOrder
 from udfs.capture.frame_dump import MAGICS, read_frames
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packet_runs import PACKET_RUNS, packets_in, runs_of
 from udfs.capture.packets import read_packets
-from udfs.capture.points import FileOrder
-from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.asked_records import Asked

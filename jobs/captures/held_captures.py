@@ -20,12 +20,12 @@ from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.names import learn_names
 from jobs.terminal.screen import with_rest
 from schemas.tables.table import Table
+from udfs.capture.capture_points import ALONE
 from udfs.capture.compression import unpacked_bytes
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.frame_dump import MAGICS
-from udfs.capture.held_packets import HeldPackets, held
-from udfs.capture.index import CaptureIndex
 from udfs.capture.packet_store import Content, Memory, PacketStore
-from udfs.capture.points import ALONE
+from udfs.capture.packets_by_connection import HeldPackets, held
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema, plain_rows

@@ -14,10 +14,10 @@ from schemas.wire.apis import API_KEYS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.message import Message
 from tests.unit.wire.reference import Struct, default, encode, lay_in_arena
-from udfs.capture.chunks import Frames
-from udfs.capture.held_packets import held
-from udfs.capture.index import index_capture
+from udfs.capture.file_index import index_capture
+from udfs.capture.packet_chunks import Frames
 from udfs.capture.packet_store import Memory, PacketStore
+from udfs.capture.packets_by_connection import held
 from udfs.columns.arrays import Bytes, Ints, Shorts
 from udfs.facts.bodies import Bodies, find_response_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, exchanges_of

@@ -17,8 +17,8 @@ import zstandard
 
 from schemas.wire.fetch import FETCH_RESPONSE
 from schemas.wire.produce import PRODUCE_REQUEST
-from udfs.capture.chunks import Frames, frames
-from udfs.capture.index import index_capture
+from udfs.capture.file_index import index_capture
+from udfs.capture.packet_chunks import Frames, frames
 from udfs.capture.packets import read_packets
 from udfs.facts.bodies import request_bodies, response_bodies
 from udfs.facts.exchanges import exchanges_of

@@ -15,10 +15,10 @@ from tests.packed import unpack
 from tests.request_logs import index_request_log
 from tests.unit.capture.conversations import batch, cut
 from tests.unit.facts.brokers import counts_by_connection, tables_held, tables_of
-from udfs.capture.held_packets import held
-from udfs.capture.index import index_capture
+from udfs.capture.file_index import index_capture
 from udfs.capture.packet_store import Memory, PacketStore
 from udfs.capture.packets import read_packets
+from udfs.capture.packets_by_connection import held
 from udfs.capture.request_log import read_requests
 from udfs.errors import CaptureError
 from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts

@@ -23,8 +23,8 @@ from tests.oracle.conftest import KAFKA_NEWEST, Jars, RunJava
 from tests.oracle.test_message_declarations import snake_case
 from tests.sort_keys import SortKeys
 from tests.unit.wire.reference import SPANS, default, within
-from udfs.capture.chunks import frames
-from udfs.capture.index import index_capture
+from udfs.capture.file_index import index_capture
+from udfs.capture.packet_chunks import frames
 from udfs.capture.packets import PACKETS, read_packets
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.messages import decode_both

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.found import REQUESTS, RESPONSES, Found, blank_frame, close_requests, is_full, report_loss
+from udfs.capture.chunk_output import REQUESTS, RESPONSES, Found, blank_frame, close_requests, is_full, report_loss
+from udfs.capture.frame_search import (
+    ENOUGH_OF_HEADER,
+    MOST_OF_HEADER,
+    find_request,
+    find_response,
+    lose_sync,
+    skip_to,
+)
 from udfs.capture.framing import (
     COMPLETE,
     CUT,
@@ -29,14 +37,6 @@ from udfs.capture.framing import (
 from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.sasl import begins_tokens, pass_broker_token, pass_client_token
 from udfs.capture.segments import BEHIND_ALL, UNKNOWN
-from udfs.capture.sync import (
-    ENOUGH_OF_HEADER,
-    MOST_OF_HEADER,
-    find_request,
-    find_response,
-    lose_sync,
-    skip_to,
-)
 from udfs.columns.arrays import Bytes, Record, Records, Shorts
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault

@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from udfs.capture.bare_frames import lack_sizes, requests_in
+from udfs.capture.capture_points import ALONE, FileOrder
 from udfs.capture.faults import CaptureFault, FaultReason
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.fingerprints import NO_SAMPLE
-from udfs.capture.frame_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, packet_rows
-from udfs.capture.index import CaptureIndex
-from udfs.capture.points import ALONE, FileOrder
-from udfs.capture.ranges import PacketRange
+from udfs.capture.frame_dump_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, packet_rows
+from udfs.capture.missing_sizes import lack_sizes, requests_in
+from udfs.capture.packet_counts import PacketCounts
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.storage import open_seekable, open_stored
-from udfs.capture.tally import PacketCounts
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import binary_bytes
 from udfs.errors import AlienError, CaptureError

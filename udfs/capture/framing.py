@@ -2,7 +2,7 @@
 
 A frame is a 4-byte size and that many bytes. Framing goes from size to size. A hole inside a frame
 costs that frame only, for its size says where the next one begins. Where a size itself is missing, or what follows it
-cannot be Kafka's, `udfs.capture.sync` looks for the next place where a frame begins.
+cannot be Kafka's, `udfs.capture.frame_search` looks for the next place where a frame begins.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.capture.found import Found, close_requests
+from udfs.capture.chunk_output import Found, close_requests
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN, in_order
 from udfs.columns.arrays import Ints, Record, Records

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from udfs.capture.capture_points import LAST_NS, FileOrder
 from udfs.capture.digests import digest_on, mixed
 from udfs.capture.packet_walk import PacketWalk
-from udfs.capture.points import LAST_NS, FileOrder
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET
 from udfs.columns.arrays import Bytes, Ints, Records, read_only
 from udfs.columns.arrow_columns import binary_bytes, unwritten
@@ -219,7 +219,7 @@ class PacketStore:
         )  # fmt: skip
 
     def add(self, walk: PacketWalk, tcp_packets: Records, connections: Bytes) -> None:
-        """Add what was parsed of a step of a walk (`udfs.capture.index.Parsed`)."""
+        """Add what was parsed of a step of a walk (`udfs.capture.file_index.Parsed`)."""
         first = walk.packet_no - len(walk.packets)
         self._add(walk.window.chunk, tcp_packets, connections, walk.packets["ts_ns"], first)
 
@@ -240,7 +240,7 @@ class PacketStore:
             added[name] = batch[column].to_numpy()
 
     def place(self, order: FileOrder) -> None:
-        """Date and order the packets as those of a file that is among others (`udfs.capture.points`)."""
+        """Date and order the packets as those of a file that is among others (`udfs.capture.capture_points`)."""
         packets = self.content.packets
         packets["point"] = order.point
         packets["sort_time"] = order.ordered(packets["sort_time"])

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from udfs.capture.capture_points import ALONE, FileOrder
 from udfs.capture.compression import Compression, open_stream
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packet_walk import CaptureFormat, PacketWalk
-from udfs.capture.points import ALONE, FileOrder
-from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import ByteStream, StreamWindow, open_stored
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpTable
 from udfs.columns.arrays import Ints
@@ -42,7 +42,7 @@ bucket:        of the connection, by a digest of its 36 bytes
 connection:    36 bytes: the lower endpoint, then the higher; an endpoint is 16 bytes of address (IPv4 as
                ::ffff:a.b.c.d) and the port, big endian; lower in byte order
 direction:     0 = sent by the lower endpoint, 1 = by the higher
-sort_ns:       orders the packets of several files and never goes back within one (`udfs.capture.points`)
+sort_ns:       orders the packets of several files and never goes back within one (`udfs.capture.capture_points`)
 point:         capture point
 packet_no:     of all the file's packets, from 0
 ts_ns:         ns since 1970-01-01 UTC on the clock of the first point; 0 where the capture holds no time

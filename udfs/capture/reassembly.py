@@ -1,17 +1,18 @@
 """Packets in, frames out: the kernel that takes a chunk of packets through every connection in it.
 
-The chunk's packets are sorted by connection and, inside one, by their place (`udfs.capture.points`). The last
+The chunk's packets are sorted by connection and, inside one, by their place (`udfs.capture.capture_points`). The last
 connection of a chunk may go on in the next; its state, the bytes not framed yet and its open requests are carried over
-(`udfs.capture.chunks`).
+(`udfs.capture.packet_chunks`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.connection_ends import IS_FRAME, connection_end, new_connection, note_end, sent_bytes
+from udfs.capture.chunk_output import REQUESTS, Found, close_requests, is_full, report_loss, with_room
+from udfs.capture.connection_boundaries import IS_FRAME, connection_end, new_connection, note_end, sent_bytes
 from udfs.capture.conversation import CUT_AT_END, KAFKA, UNDECIDED, frame_requests, frame_responses, recognise
-from udfs.capture.found import REQUESTS, Found, close_requests, is_full, report_loss, with_room
+from udfs.capture.frame_search import skip_to
 from udfs.capture.framing import MAX_FRAME_BYTES, Stream, bytes_between, extent_holding, piece_holding, stream_end
 from udfs.capture.open_requests import forget_oldest, open_requests
 from udfs.capture.segments import (
@@ -27,7 +28,6 @@ from udfs.capture.segments import (
     settled_extents,
     start_direction,
 )
-from udfs.capture.sync import skip_to
 from udfs.capture.tcp_headers import SYN
 from udfs.columns.arrays import Bools, Ints, Record, Records, Shorts
 from udfs.kernels.kernel import allocating_kernel, kernel

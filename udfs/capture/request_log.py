@@ -12,8 +12,8 @@ from udfs.capture.endpoints import logged_connection
 from udfs.capture.json_lines import parsed
 from udfs.capture.line_blocks import LineBlock, line_blocks
 from udfs.capture.log_lines import FINE, NO_JSON, lines_of
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packets import open_range
-from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import UTC
 from udfs.capture.storage import open_stored
 from udfs.columns.arrays import Bools, Ints

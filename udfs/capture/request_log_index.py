@@ -8,15 +8,15 @@ import numpy as np
 
 from udfs.capture.compression import Compression, open_stream, stored_compression
 from udfs.capture.faults import CaptureFault
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.fingerprints import NO_SAMPLE
-from udfs.capture.index import CaptureIndex
 from udfs.capture.line_blocks import line_blocks
 from udfs.capture.log_lines import FINE, lines_of
 from udfs.capture.magics import begins_capture
-from udfs.capture.ranges import PacketRange
+from udfs.capture.packet_counts import PacketCounts
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.request_log_head import FREE_TEXT, JSON, READ_BYTES, REQUEST_LOG, UTC, head_of
 from udfs.capture.storage import HashedFile
-from udfs.capture.tally import PacketCounts
 from udfs.errors import CaptureError
 
 BLOCK_BYTES = 8 << 20

@@ -8,6 +8,7 @@ at only as far as it takes to tell where requests and responses go on.
 from __future__ import annotations
 
 from schemas.wire.apis import API_KEYS
+from udfs.capture.frame_search import header_state, skip_to
 from udfs.capture.framing import (
     COMPLETE,
     HOLE,
@@ -24,7 +25,6 @@ from udfs.capture.framing import (
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.segments import UNKNOWN
-from udfs.capture.sync import header_state, skip_to
 from udfs.columns.arrays import Record, Shorts
 from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import signed

@@ -13,7 +13,7 @@ from schemas.tables.steps import EXCHANGE_COUNTS
 from schemas.tables.table import Table
 from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.declared import API_VERSIONS, FETCH, METADATA, PRODUCE
-from udfs.capture.chunks import Frames, frames
+from udfs.capture.packet_chunks import Frames, frames
 from udfs.facts.arrow_tables import pack
 from udfs.facts.asked_records import Asked
 from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
@@ -55,7 +55,7 @@ def facts(
 
     pseudonyms: what to call topics, clients and hosts; None leaves them their names.
     records: what to learn of the records in batches; None for nothing.
-    chunk_size: `rows` and `payload_bytes` of `udfs.capture.chunks.frames`; the rows do not depend on them.
+    chunk_size: `rows` and `payload_bytes` of `udfs.capture.packet_chunks.frames`; the rows do not depend on them.
     """
     carried = Carried(records=records)
     for chunk in frames(batches, **chunk_size):

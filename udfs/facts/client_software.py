@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.api_versions import API_VERSIONS_REQUEST
-from udfs.capture.chunks import Frames
+from udfs.capture.packet_chunks import Frames
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.facts.bodies import Bodies

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.silver import EXCHANGES
-from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
+from udfs.capture.packet_chunks import Frames
 from udfs.capture.segments import UNKNOWN
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import Ints, read_only

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.capture.chunks import Frames, packet_number, runs_of
+from udfs.capture.chunk_output import LOSS
 from udfs.capture.conversation import CONNECTION, KAFKA
 from udfs.capture.endpoints import logged_connection
-from udfs.capture.found import LOSS
 from udfs.capture.framing import FRAME
+from udfs.capture.packet_chunks import Frames, packet_number, runs_of
 from udfs.capture.request_log import LOGGED_REQUESTS
 from udfs.capture.segments import DIRECTION, UNKNOWN
 from udfs.columns.arrays import Bytes, Ints, Records

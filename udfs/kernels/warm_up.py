@@ -22,16 +22,16 @@ import pyarrow as pa
 
 from schemas.tables import algorithms
 from schemas.wire.declared import FETCH as FETCH_MESSAGES
-from udfs.capture.bare_frames import lack_sizes
-from udfs.capture.chunks import Frames, frames
+from udfs.capture.chunk_output import LOSS
 from udfs.capture.conversation import CONNECTION
-from udfs.capture.found import LOSS
-from udfs.capture.frame_rows import dumped_connection
+from udfs.capture.file_index import index_capture
+from udfs.capture.frame_dump_rows import dumped_connection
 from udfs.capture.framing import FRAME, SIZE_BYTES
-from udfs.capture.held_packets import held
-from udfs.capture.index import index_capture
+from udfs.capture.missing_sizes import lack_sizes
+from udfs.capture.packet_chunks import Frames, frames
 from udfs.capture.packet_store import Memory, PacketStore
 from udfs.capture.packets import read_packets
+from udfs.capture.packets_by_connection import held
 from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES

@@ -15,9 +15,9 @@ from schemas.tables.silver import CAPTURES, SILVER
 from tests.packed import unpack
 from tests.sort_keys import SortKeys
 from tests.unit.capture.packet_builders import Packet, pcap
-from udfs.capture.index import index_capture
+from udfs.capture.capture_points import file_orders, in_time_order
+from udfs.capture.file_index import index_capture
 from udfs.capture.packets import read_packets
-from udfs.capture.points import file_orders, in_time_order
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.build import facts
 

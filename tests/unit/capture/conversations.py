@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from tests.unit.capture.packet_builders import ACK, BROKER, CLIENT, SYN
-from udfs.capture.chunks import frames
 from udfs.capture.conversation import BEFORE_FIRST_FRAME, BEHIND_GAP, CUT_AT_END, IMPLAUSIBLE_HEADER
+from udfs.capture.packet_chunks import frames
 from udfs.capture.packets import PACKETS
 from udfs.capture.sasl import SASL_TOKENS
 

@@ -21,8 +21,8 @@ from tests.unit.capture.capture_files import (
     without,
 )
 from tests.unit.capture.packet_builders import Packet, ethernet, ipv4, tcp
-from udfs.capture.index import index_capture
-from udfs.capture.points import FileOrder, file_orders, in_time_order
+from udfs.capture.capture_points import FileOrder, file_orders, in_time_order
+from udfs.capture.file_index import index_capture
 
 Capture = tuple[int, list[Packet]]
 ALL_EQUAL = ("exchanges", "fetch_partitions", "record_batches", "cluster_metadata", "quarantine")

@@ -37,7 +37,7 @@ from tests.unit.capture.conversations import (
 )
 from tests.unit.capture.packet_builders import FIN, RST, SYN
 from udfs.capture.conversation import PROBE_BYTES
-from udfs.capture.index import index_capture
+from udfs.capture.file_index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.capture.segments import REORDER_BYTES
 

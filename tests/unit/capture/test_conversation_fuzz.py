@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.capture.conversations import Connection, accounted, batch, cut, frame, request, response, understand
-from udfs.capture.connection_ends import ANSWERED, ASKED
+from udfs.capture.connection_boundaries import ANSWERED, ASKED
 from udfs.capture.sasl import SASL_HANDSHAKE
 from udfs.capture.tcp_headers import ACK, RST, SYN
 

@@ -16,10 +16,10 @@ from tests.unit.capture.conversations import answers, asks, batch, packets, requ
 from tests.unit.capture.packet_builders import Packet, ethernet, ipv4, pcap, tcp
 from tests.unit.facts.brokers import tables_held, tables_of
 from udfs.capture import packet_store
-from udfs.capture.held_packets import held
-from udfs.capture.index import index_capture
+from udfs.capture.capture_points import FileOrder
+from udfs.capture.file_index import index_capture
 from udfs.capture.packet_store import BYTES, PACKETS, Content, Memory, PacketStore
-from udfs.capture.points import FileOrder
+from udfs.capture.packets_by_connection import held
 from udfs.errors import CaptureError
 
 ROOMY = 1 << 30

@@ -19,8 +19,8 @@ from tests.unit.capture.conversations import (
     request,
     response,
 )
-from udfs.capture.chunks import frames
 from udfs.capture.open_requests import MOST_OPEN_BYTES, MOST_OPEN_REQUESTS
+from udfs.capture.packet_chunks import frames
 
 ROWS = [1, 7, 10_000]
 TOGETHER = 2000

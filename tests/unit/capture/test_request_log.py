@@ -14,7 +14,7 @@ import udfs.capture.line_blocks
 from tests.request_logs import index_request_log
 from tests.unit.capture.logged import CONNECTION, heartbeat, line
 from udfs.capture.endpoints import connection_endpoints, logged_connection
-from udfs.capture.index import CaptureIndex
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.line_blocks import line_blocks
 from udfs.capture.log_lines import FINE, NO_JSON, NO_REQUEST, NO_TIME
 from udfs.capture.request_log import read_requests

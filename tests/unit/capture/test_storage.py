@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.unit.capture.packet_builders import index, packets_of, pcap, store
 from udfs.capture.compression import unpacked_bytes
-from udfs.capture.index import WINDOW_BYTES
+from udfs.capture.file_index import WINDOW_BYTES
 from udfs.capture.storage import FIRST_READ_BYTES, HashedFile, RemoteFile, StreamWindow
 
 CONTENT = np.random.default_rng(7).bytes(FIRST_READ_BYTES * 5)

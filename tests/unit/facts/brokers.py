@@ -12,7 +12,7 @@ from schemas.wire.message import Field, Message
 from tests.packed import unpack
 from tests.unit.capture.conversations import OPENING, Connection, Segment, answers, asks, batch, cut, frame, packets
 from tests.unit.wire.reference import default, encode, within
-from udfs.capture.held_packets import HeldPackets
+from udfs.capture.packets_by_connection import HeldPackets
 from udfs.facts.asked_records import Asked
 from udfs.facts.build import Carried, facts
 from udfs.facts.build import tables_of as decoded_tables

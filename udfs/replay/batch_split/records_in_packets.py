@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.wire.produce import PRODUCE_REQUEST
-from udfs.capture.chunks import Frames, frames
+from udfs.capture.packet_chunks import Frames, frames
 from udfs.facts.batches import produced_fields
 from udfs.facts.exchanges import exchanges_of
 from udfs.facts.names import Names

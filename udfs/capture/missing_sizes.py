@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from udfs.capture.connection_ends import ASKED
+from udfs.capture.connection_boundaries import ASKED
 from udfs.capture.framing import SIZE_BYTES
 from udfs.columns.arrays import Bytes, Ints, Shorts, read_only
 from udfs.columns.arrow_columns import binary_bytes

@@ -13,10 +13,10 @@ from udfs.capture.compression import Compression, open_stream, stored_compressio
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.file_header import HEAD_BYTES, read_file_header
 from udfs.capture.fingerprints import NO_SAMPLE, PacketSample
+from udfs.capture.packet_counts import PacketCounts, Tally
+from udfs.capture.packet_ranges import PacketRange, cut_ranges
 from udfs.capture.packet_walk import TO_THE_END, CaptureFormat, PacketWalk
-from udfs.capture.ranges import PacketRange, cut_ranges
 from udfs.capture.storage import ByteStream, HashedFile, StreamWindow, open_stored
-from udfs.capture.tally import PacketCounts, Tally
 
 READ_BYTES = 1 << 16
 WINDOW_BYTES = 4 << 20

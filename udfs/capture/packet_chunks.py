@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from udfs.capture.connection_ends import IS_FRAME
+from udfs.capture.chunk_output import LOSSES, REQUESTS, RESPONSES, found_before
+from udfs.capture.connection_boundaries import IS_FRAME
 from udfs.capture.conversation import CONNECTION
-from udfs.capture.found import LOSSES, REQUESTS, RESPONSES, found_before
 from udfs.capture.framing import FRAME
 from udfs.capture.reassembly import converse
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets

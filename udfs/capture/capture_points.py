@@ -16,7 +16,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from udfs.capture.index import CaptureIndex
+from udfs.capture.file_index import CaptureIndex
 from udfs.columns.arrays import Ints
 
 # A file may begin so long before the last packet of the one it follows: processors hand packets over side by side.

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from udfs.capture.connection_ends import ANSWERED, ASKED
+from udfs.capture.capture_points import LAST_NS
+from udfs.capture.connection_boundaries import ANSWERED, ASKED
 from udfs.capture.endpoints import endpoint_bytes
 from udfs.capture.faults import FaultReason
 from udfs.capture.framing import MAX_FRAME_BYTES, MIN_FRAME_BYTES, SIZE_BYTES
 from udfs.capture.packets import PACKETS
-from udfs.capture.points import LAST_NS
 from udfs.capture.tcp_headers import bucket_of
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import binary_bytes

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from udfs.capture.chunks import Carried, Frames, packet_number, run_chunk
+from udfs.capture.packet_chunks import Carried, Frames, packet_number, run_chunk
 from udfs.capture.packet_store import HELD_PACKET, PACKETS, Content
 from udfs.capture.segments import UNKNOWN, Packets
 from udfs.capture.tcp_headers import CONNECTION_BYTES
