@@ -50,8 +50,8 @@ from schemas.tables.silver import (
 from schemas.tables.steps import EXCHANGE_COUNTS, REPEATED_LINES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.asked_records import sufficient
-from udfs.facts.known_names import Names
+from udfs.facts.cluster_names import Names
+from udfs.facts.record_sampling import sufficient
 
 SOURCE = "source"
 PACKETS, LOGS = "packets", "logs"

@@ -24,7 +24,7 @@ from jobs.session.kernels import compiling
 from jobs.version import decoder
 from schemas.tables.silver import DECODED
 from udfs.errors import ArgumentError
-from udfs.facts.asked_records import Asked
+from udfs.facts.record_sampling import Asked
 
 TABLES = {table.name: table for table in DECODED}
 MOST_BYTES = 1 << 30

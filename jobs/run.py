@@ -13,8 +13,8 @@ from jobs.gates.rules import Gate, Gates
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import ON_REQUEST, Value
 from udfs.capture.request_log_head import UTC
-from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sampling import Asked
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from importlib.resources import files
 
 from udfs import CODE, code_digest
 from udfs.capture.request_log_head import UTC
-from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import KEY, Pseudonyms
+from udfs.facts.record_sampling import Asked
 
 VERSION = "0.1.0"
 

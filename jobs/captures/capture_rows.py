@@ -23,9 +23,9 @@ from udfs.capture.packet_runs import PACKET_RUNS, packets_in, runs_of
 from udfs.capture.packets import read_packets
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.asked_records import Asked
-from udfs.facts.build import facts
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sampling import Asked
+from udfs.facts.rows_from_packets import facts
 
 BATCH_BYTES = 8 << 20
 

@@ -29,11 +29,11 @@ from udfs.capture.packets_by_connection import HeldPackets, held
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema, plain_rows
-from udfs.facts.asked_records import Asked
-from udfs.facts.build import Carried, tables_of
-from udfs.facts.known_names import Names, with_names
+from udfs.facts.captured_names import TOLD, TOLD_BY, told_names
+from udfs.facts.cluster_names import Names, with_names
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.told_names import TOLD, TOLD_BY, told_names
+from udfs.facts.record_sampling import Asked
+from udfs.facts.rows_from_packets import Carried, tables_of
 
 PART_BYTES = 128 << 20
 """Most packets that a thread works on at a time; what it makes of them takes several times as much."""

@@ -15,9 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.captures.cluster_names import Advertised, name_clusters
 from jobs.captures.topic_ids import ids_in_force
 from jobs.lake.packed_tables import of_tables
-from udfs.facts.known_names import Names, has_several, topic_of_cluster
+from udfs.facts.captured_names import BROKER, CHANGE, CLUSTER, SERVER, SHOWN_ID, TOLD, TOLD_BY, distinct, told_names
+from udfs.facts.cluster_names import Names, has_several, topic_of_cluster
 from udfs.facts.table_files import unpacked_rows
-from udfs.facts.told_names import BROKER, CHANGE, CLUSTER, SERVER, SHOWN_ID, TOLD, TOLD_BY, distinct, told_names
 
 
 def names_in(packed: DataFrame) -> Names:

@@ -13,8 +13,8 @@ from jobs.captures.capture_plan import CapturePlan
 from jobs.captures.capture_rows import BATCH_BYTES, range_tasks, ranges_in
 from jobs.replays.one_shuffle import SHARD, packed_in_order, shard
 from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
-from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.rows_from_log import LINE_ORDER, READ_KEYS, log_facts
 
 
 def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.facts.known_names import InForce
+from udfs.facts.cluster_names import InForce
 
 
 def ids_in_force(

@@ -14,7 +14,7 @@ from jobs.lake.delta_tables import rows_in, side_by_side, spark_schema, table_to
 from jobs.lake.local_log import LocalTable
 from jobs.lake.target import FILE_COLUMNS, Target, files_by_table, keep_files
 from schemas.tables.table import Table
-from udfs.facts.known_names import Names
+from udfs.facts.cluster_names import Names
 from udfs.facts.table_files import unpacked_rows, write_files
 
 PACKED_TABLE, PACKED_ROWS = "table", "rows"

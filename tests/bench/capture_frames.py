@@ -19,9 +19,9 @@ from udfs.capture.packet_chunks import Frames
 from udfs.capture.packet_store import Memory, PacketStore
 from udfs.capture.packets_by_connection import held
 from udfs.columns.arrays import Bytes, Ints, Shorts
-from udfs.facts.bodies import Bodies, find_response_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, exchanges_of
-from udfs.facts.names import Names
+from udfs.facts.hashed_names import Names
+from udfs.facts.message_bodies import Bodies, find_response_bodies, response_bodies
 from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE, request_header
 from udfs.wire.layout import is_in

@@ -20,9 +20,9 @@ from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.file_index import index_capture
 from udfs.capture.packet_chunks import Frames, frames
 from udfs.capture.packets import read_packets
-from udfs.facts.bodies import request_bodies, response_bodies
 from udfs.facts.exchanges import exchanges_of
-from udfs.facts.names import Names
+from udfs.facts.hashed_names import Names
+from udfs.facts.message_bodies import request_bodies, response_bodies
 from udfs.wire.checksums import CRC32C, checksum
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import walk

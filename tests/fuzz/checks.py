@@ -21,7 +21,7 @@ from udfs.capture.packets import read_packets
 from udfs.capture.packets_by_connection import held
 from udfs.capture.request_log import read_requests
 from udfs.errors import CaptureError
-from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts
+from udfs.facts.rows_from_log import LINE_ORDER, READ_KEYS, log_facts
 
 Tables = Mapping[str, list[dict[str, Any]]]
 PACKET_ORDER = ("connection", "sort_ns", "file_no", "packet_no")

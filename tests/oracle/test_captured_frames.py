@@ -26,9 +26,9 @@ from tests.unit.wire.reference import SPANS, default, within
 from udfs.capture.file_index import index_capture
 from udfs.capture.packet_chunks import frames
 from udfs.capture.packets import PACKETS, read_packets
+from udfs.facts.exchange_messages import decode_both
 from udfs.facts.exchanges import Exchanges, exchanges_of
-from udfs.facts.messages import decode_both
-from udfs.facts.names import Names, topic_id_text
+from udfs.facts.hashed_names import Names, topic_id_text
 from udfs.wire.faults import DecodeFault
 from udfs.wire.messages import Decoded
 

@@ -25,7 +25,7 @@ from tests.spark.test_split_events import row_of
 from tests.unit.capture.logged import line
 from udfs.capture.request_log import read_requests
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.build_from_log import READ_KEYS, log_facts
+from udfs.facts.rows_from_log import READ_KEYS, log_facts
 from udfs.replay.partition_limits.asked_changes import Defaults
 from udfs.replay.partition_limits.limit_replay import LimitLane
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule

@@ -45,7 +45,7 @@ from udfs.wire.primitives import signed
 from udfs.wire.produce_start import expects_response
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
-# Why bytes are in no frame, beside SASL_TOKENS; `udfs.facts.reasons` has the words.
+# Why bytes are in no frame, beside SASL_TOKENS; `udfs.facts.quarantine_reasons` has the words.
 BEFORE_FIRST_FRAME, BEHIND_GAP, IMPLAUSIBLE_HEADER, CUT_AT_END = 0, 1, 2, 3
 # A first request is looked for in this much of a direction before the connection is called not Kafka.
 PROBE_BYTES = 1 << 20

@@ -1,6 +1,6 @@
 """A digest of bytes, eight at a step: what spreads connections over buckets and knows packets again.
 
-Not for tables: it may change with the code. Names there have FNV-1a (`udfs.facts.names`).
+Not for tables: it may change with the code. Names there have FNV-1a (`udfs.facts.hashed_names`).
 """
 
 from __future__ import annotations

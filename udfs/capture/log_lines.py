@@ -27,7 +27,7 @@ PREFIX = (
     r'.*?Completed request:\{(?P<forwarded>"isForwarded":true)?'
 )
 NEWLINE, CARRIAGE_RETURN, BRACE, SPACE = b"\n\r}\x20"
-# What is wrong with a line; `udfs.facts.reasons` has the words.
+# What is wrong with a line; `udfs.facts.quarantine_reasons` has the words.
 FINE, NO_REQUEST, NO_TIME, NO_JSON = range(4)
 
 

@@ -11,9 +11,9 @@ from schemas.wire.api_versions import API_VERSIONS_REQUEST
 from udfs.capture.packet_chunks import Frames
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
-from udfs.facts.bodies import Bodies
 from udfs.facts.exchanges import Exchanges
-from udfs.facts.names import ABSENT
+from udfs.facts.hashed_names import ABSENT
+from udfs.facts.message_bodies import Bodies
 from udfs.kernels.kernel import kernel
 from udfs.wire.messages import decode
 

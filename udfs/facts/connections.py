@@ -16,7 +16,7 @@ from udfs.facts.arrow_tables import micros, rows_of
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.not_refused import not_refused
-from udfs.facts.reasons import OF_LOSS, Reason
+from udfs.facts.quarantine_reasons import OF_LOSS, Reason
 
 PROTOCOLS = pa.array(["unknown", "kafka", "tls", "other"])
 COUNTED = (

@@ -6,8 +6,8 @@ import numpy as np
 
 from schemas.wire.fetch import FETCH_REQUEST_START
 from udfs.columns.arrays import Ints
-from udfs.facts.bodies import request_body_starts
 from udfs.facts.exchanges import Exchanges
+from udfs.facts.message_bodies import request_body_starts
 from udfs.wire.encoding import least_bytes
 from udfs.wire.layout import newest_version
 from udfs.wire.messages import decode

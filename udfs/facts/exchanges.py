@@ -21,7 +21,7 @@ from udfs.columns.arrays import Ints, read_only
 from udfs.columns.arrow_columns import coded, repeated
 from udfs.columns.picking import columns_of
 from udfs.facts.arrow_tables import Values, micros
-from udfs.facts.names import Names, hash_spans
+from udfs.facts.hashed_names import Names, hash_spans
 from udfs.facts.number_columns import Picked
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)

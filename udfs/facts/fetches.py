@@ -17,13 +17,13 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import coded
 from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import Values, rows_of
-from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.cut_fetches import note_cut_sessions
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Returned, Rows, Wanted
-from udfs.facts.fetch_sessions import follow
-from udfs.facts.held_session import NOWHERE, Session, new_session, resized
+from udfs.facts.fetch_session import NOWHERE, Session, new_session, resized
+from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.number_columns import Picked
+from udfs.facts.session_follower import follow
 from udfs.wire.messages import Decoded, decode
 
 ROWS_AT_A_TIME = 200_000

@@ -20,8 +20,8 @@ from udfs.columns.arrays import Bytes, Ints, Records
 from udfs.columns.arrow_columns import array_of, flags, gathered_batches
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.picking import position_among
+from udfs.facts.hashed_names import hash_spans
 from udfs.facts.logged_bodies import Texts
-from udfs.facts.names import hash_spans
 from udfs.facts.repeated_lines import KeptLine, repeated
 
 

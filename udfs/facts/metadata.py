@@ -15,9 +15,9 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import repeated
 from udfs.columns.picking import position_among
 from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
+from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.messages import Messages
-from udfs.facts.names import ABSENT
+from udfs.facts.hashed_names import ABSENT
 from udfs.wire.level import Level
 from udfs.wire.messages import Decoded
 

@@ -16,7 +16,7 @@ from schemas.tables.values import FROM_FETCH
 from udfs.columns.arrays import Bools, Bytes
 from udfs.columns.arrow_columns import array_of, compute
 from udfs.facts.arrow_tables import TYPES, nulls_besides
-from udfs.facts.asked_records import Asked
+from udfs.facts.record_sampling import Asked
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD, UNKNOWN, RecordBatches

@@ -9,8 +9,8 @@ from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.values import RELEASE
 from schemas.wire.releases import BROKERS_ONLY, MARKS
 from udfs.columns.arrays import Ints
+from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges
-from udfs.facts.messages import Messages
 from udfs.facts.metadata import entry_rows
 from udfs.wire.messages import Decoded
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, unpack_rows
-from udfs.facts.known_names import Names, with_names
+from udfs.facts.cluster_names import Names, with_names
 
 _FILES: list[pa.Field[Any]] = [
     pa.field("table", pa.string()),

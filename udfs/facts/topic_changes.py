@@ -18,10 +18,10 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import array_of, repeated
 from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.facts.batches import key_of, match
+from udfs.facts.exchange_messages import Messages, MessagesOf, decode_both
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.messages import Messages, MessagesOf, decode_both
-from udfs.facts.names import ABSENT
+from udfs.facts.hashed_names import ABSENT
+from udfs.facts.record_batch_rows import key_of, match
 from udfs.facts.topic_configs import max_message_bytes
 from udfs.wire.level import Level
 from udfs.wire.messages import Decoded

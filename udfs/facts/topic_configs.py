@@ -10,7 +10,7 @@ import pyarrow as pa
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_of, compute, flags
 from udfs.facts.exchanges import Exchanges
-from udfs.facts.names import hash_of, hash_spans
+from udfs.facts.hashed_names import hash_of, hash_spans
 from udfs.wire.level import Level
 
 MOST_DIGITS = 10

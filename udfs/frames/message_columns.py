@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.wire.message import Field
 from udfs.columns.arrays import Bytes, Ints, edges
 from udfs.columns.arrow_columns import array_of, array_over
-from udfs.facts.names import topic_id_text
+from udfs.facts.hashed_names import topic_id_text
 from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
 from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.layout import element_fields, element_path, is_array, is_nullable_struct

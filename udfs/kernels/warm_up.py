@@ -36,8 +36,8 @@ from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import read_only
-from udfs.facts.build import Carried, tables_of
-from udfs.facts.held_session import new_session, resized
+from udfs.facts.fetch_session import new_session, resized
+from udfs.facts.rows_from_packets import Carried, tables_of
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
 from udfs.kernels.compiled_parts import compiled

@@ -19,7 +19,7 @@ from udfs.capture.capture_points import file_orders, in_time_order
 from udfs.capture.file_index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.build import facts
+from udfs.facts.rows_from_packets import facts
 
 RECORD = struct.Struct("<IIII")
 FILE_HEADER_BYTES, LINK_TYPE_AT = 24, 20

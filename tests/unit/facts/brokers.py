@@ -13,9 +13,9 @@ from tests.packed import unpack
 from tests.unit.capture.conversations import OPENING, Connection, Segment, answers, asks, batch, cut, frame, packets
 from tests.unit.wire.reference import default, encode, within
 from udfs.capture.packets_by_connection import HeldPackets
-from udfs.facts.asked_records import Asked
-from udfs.facts.build import Carried, facts
-from udfs.facts.build import tables_of as decoded_tables
+from udfs.facts.record_sampling import Asked
+from udfs.facts.rows_from_packets import Carried, facts
+from udfs.facts.rows_from_packets import tables_of as decoded_tables
 
 TOPIC_ID = bytes(range(16))
 API_VERSIONS = 18  # its response header never has tags

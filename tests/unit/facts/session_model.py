@@ -13,8 +13,8 @@ import numpy as np
 
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
 from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Returned, Wanted
-from udfs.facts.fetch_sessions import follow
-from udfs.facts.held_session import NOWHERE, new_session, resized
+from udfs.facts.fetch_session import NOWHERE, new_session, resized
+from udfs.facts.session_follower import follow
 
 Partition = tuple[int, int]  # topic, partition
 

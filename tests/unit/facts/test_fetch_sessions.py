@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.facts.session_model import Fetch, Got, Partition, Row, Want, followed, modelled
-from udfs.facts.held_session import GENERATION, new_session
+from udfs.facts.fetch_session import GENERATION, new_session
 
 A, B, C, D = (1, 0), (1, 1), (2, 0), (2, 1)
 OPENED = Fetch((0, 0), (Want(A), Want(B), Want(C)), answer=(9, 0), gets=(Got(A), Got(B), Got(C)))

@@ -14,8 +14,8 @@ from tests.unit.facts.brokers import asked, tables, turns
 from tests.unit.facts.test_fact_rows import fetched, returned, wanted
 from tests.unit.wire.encoding import record
 from tests.unit.wire.test_record_batches import message, record_batch
-from udfs.facts import batches, record_sizes
-from udfs.facts.asked_records import Asked
+from udfs.facts import record_batch_rows, record_sizes
+from udfs.facts.record_sampling import Asked
 from udfs.wire.records import Budget
 
 GZIP, CONTENT = 1, b"a" * 500
@@ -45,7 +45,7 @@ def test_nothing_is_measured_unasked_nor_what_a_follower_fetched(records: Asked 
 def test_how_much_is_decompressed_is_counted_by_message_wherever_chunks_end(
     monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    monkeypatch.setattr(batches, "Budget", partial(Budget, 3 * len(CONTENT)))
+    monkeypatch.setattr(record_batch_rows, "Budget", partial(Budget, 3 * len(CONTENT)))
     answer = [returned(b"t", (0, 2 * COMPRESSED))], [returned(b"t", (0, 4 * COMPRESSED))]
     frames = [fetched([wanted(b"t", 0)], topics, correlation_id=i) for i, topics in enumerate((*answer, *answer))]
     found = tables(*turns(*(part for pair in frames for part in pair)), rows=rows, records=Asked())["record_batches"]

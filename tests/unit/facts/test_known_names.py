@@ -12,7 +12,7 @@ from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.known_names import InForce, Names, with_names
+from udfs.facts.cluster_names import InForce, Names, with_names
 
 KNOWN = Names({"id-orders": "orders"}, {"orders": [InForce("id-orders")]}, {"10.0.0.1:9092": "1"})
 Row = dict[str, object]

@@ -16,7 +16,7 @@ from tests.sort_keys import SortKeys
 from tests.unit.capture.logged import PARTITION, TOPIC_ID, answered, fetch, heartbeat, line, topics
 from tests.unit.facts.brokers import counts_by_connection
 from udfs.capture.request_log import read_requests
-from udfs.facts.build_from_log import READ_KEYS, log_facts
+from udfs.facts.rows_from_log import READ_KEYS, log_facts
 
 Tables = dict[str, list[dict[str, Any]]]
 OTHER = "10.0.0.1:9092-10.0.0.2:5-7"

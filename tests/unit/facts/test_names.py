@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.facts.names import ABSENT, ZERO_ID, hash_of, hash_spans
+from udfs.facts.hashed_names import ABSENT, ZERO_ID, hash_of, hash_spans
 
 
 # Vectors of the authors of FNV-1a, 64 bits (http://www.isthe.com/chongo/src/fnv/test_fnv.c).

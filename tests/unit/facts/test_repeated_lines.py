@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from udfs.capture.request_log import LOGGED_REQUESTS
-from udfs.facts.build_from_log import LINE_ORDER
 from udfs.facts.repeated_lines import KeptLine, repeated, repeated_rows
+from udfs.facts.rows_from_log import LINE_ORDER
 
 Line = tuple[str, int, int, int]
 """Connection, time, correlation id, file."""

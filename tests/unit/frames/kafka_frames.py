@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas.wire.message import Field, Message
 from tests.unit.wire.reference import Struct, encode, expected, within
-from udfs.facts.names import topic_id_text
+from udfs.facts.hashed_names import topic_id_text
 
 API_VERSIONS = 18
 CORRELATION_ID = 7

@@ -17,8 +17,8 @@ from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.version import decoder
 from schemas.tables.silver import CAPTURE_QUALITY
-from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sampling import Asked
 
 RULES = default_gates().quarantine_id
 

@@ -13,8 +13,8 @@ from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.known_names import InForce, Names
-from udfs.facts.told_names import told_names
+from udfs.facts.captured_names import told_names
+from udfs.facts.cluster_names import InForce, Names
 
 KNOWN = Names({"id-orders": "orders"}, {"orders": [InForce("id-orders")]}, {"10.0.0.1:9092": "1"})
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.packet_chunks import Frames, frames
-from udfs.facts.batches import produced_fields
 from udfs.facts.exchanges import exchanges_of
-from udfs.facts.names import Names
+from udfs.facts.hashed_names import Names
+from udfs.facts.record_batch_rows import produced_fields
 from udfs.facts.record_sizes import read_records
 from udfs.replay.batch_split.held_records import HeldRecords
 from udfs.wire.record_batches import walk

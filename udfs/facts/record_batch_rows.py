@@ -18,11 +18,11 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import array_of, coded, repeated
 from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
-from udfs.facts.asked_records import Asked
-from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, of_consumers
+from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.number_columns import Picked
+from udfs.facts.record_sampling import Asked
 from udfs.facts.record_sizes import COLUMNS, record_columns
 from udfs.wire.message_sets import Unwrapped, unwrapped
 from udfs.wire.messages import decode

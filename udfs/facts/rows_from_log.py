@@ -28,22 +28,22 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_of, repeated
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import micros, pack, rows_of
-from udfs.facts.build import Carried
 from udfs.facts.client_software import software_by_connection
 from udfs.facts.connections import connection_rows
 from udfs.facts.exchange_counts import count_rows
+from udfs.facts.exchange_messages import Messages, response_errors
 from udfs.facts.exchange_rows import OF_LOG, exchange_rows
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
 from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
 from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, ints, line_numbers, log_chunks
-from udfs.facts.messages import Messages, response_errors
 from udfs.facts.metadata import metadata_rows
 from udfs.facts.not_refused import not_refused
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.reasons import OF_LINE, Reason
+from udfs.facts.quarantine_reasons import OF_LINE, Reason
 from udfs.facts.releases import release_rows
 from udfs.facts.repeated_lines import IDENTITY, repeated_rows
+from udfs.facts.rows_from_packets import Carried
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 from udfs.wire.faults import DecodeFault
 

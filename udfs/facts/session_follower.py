@@ -11,7 +11,7 @@ from __future__ import annotations
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
 from udfs.columns.arrays import Ints, Record, Records
 from udfs.facts.fetch_lists import Forgotten, Lists, Returned, Rows, Wanted, unwritten_rows
-from udfs.facts.held_session import (
+from udfs.facts.fetch_session import (
     GENERATION,
     IS_KNOWN,
     NEXT_EPOCH,

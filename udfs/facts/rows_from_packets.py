@@ -15,18 +15,18 @@ from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.declared import API_VERSIONS, FETCH, METADATA, PRODUCE
 from udfs.capture.packet_chunks import Frames, frames
 from udfs.facts.arrow_tables import pack
-from udfs.facts.asked_records import Asked
-from udfs.facts.batches import batch_rows, fetched_fields, produced_fields
 from udfs.facts.client_software import ClientSoftware, learn_software
 from udfs.facts.connections import connection_rows, quarantine_rows
 from udfs.facts.exchange_counts import count_rows
+from udfs.facts.exchange_messages import decode_both, note_answers
 from udfs.facts.exchange_rows import exchange_rows
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
-from udfs.facts.messages import decode_both, note_answers
+from udfs.facts.hashed_names import Names
 from udfs.facts.metadata import metadata_rows
-from udfs.facts.names import Names
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_batch_rows import batch_rows, fetched_fields, produced_fields
+from udfs.facts.record_sampling import Asked
 from udfs.facts.releases import release_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 

@@ -17,8 +17,8 @@ from schemas.wire.declared import (
     Declared,
 )
 from udfs.columns.arrays import Ints
-from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges
+from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.wire.messages import Decoded, decode
 
 WITHOUT_ROWS = (LIST_OFFSETS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH)
