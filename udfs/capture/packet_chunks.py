@@ -19,8 +19,8 @@ from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
 from udfs.columns.arrays import Bytes, Ints, Records, edges, read_only
 from udfs.columns.arrow_columns import binary_bytes, gathered_batches
 from udfs.kernels.kernel import kernel
+from udfs.wire.byte_spans import gathered
 from udfs.wire.header import API_TABLE
-from udfs.wire.spans import gathered
 
 K = TypeVar("K")
 FILE_BITS = 40  # packets of one file fit in so many bits; the file's number is above them

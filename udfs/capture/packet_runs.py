@@ -16,7 +16,7 @@ import pyarrow as pa
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import Bytes, Ints, edges
 from udfs.columns.arrow_columns import array_of, array_over, binaries_of, binary_bytes
-from udfs.wire.spans import gathered
+from udfs.wire.byte_spans import gathered
 
 OF_RUN: Mapping[str, pa.DataType] = {
     "shard": pa.int32(),

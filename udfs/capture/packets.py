@@ -19,7 +19,7 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_over, binaries_of
 from udfs.errors import CaptureError
 from udfs.kernels.kernel import kernel
-from udfs.wire.spans import gathered
+from udfs.wire.byte_spans import gathered
 
 COLUMNS: list[tuple[str, pa.DataType]] = [
     ("bucket", pa.int32()),

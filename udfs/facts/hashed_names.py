@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from udfs.columns.arrays import Bytes, Ints, read_only
 from udfs.kernels.kernel import kernel
-from udfs.wire.level import Level
+from udfs.wire.decoded_level import Level
 
 ABSENT = 0  # the hash of nothing
 FNV_OFFSET, FNV_PRIME = -3750763034362895579, 1099511628211  # FNV-1a, 64 bits, as int64

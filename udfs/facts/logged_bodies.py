@@ -19,9 +19,9 @@ from udfs.capture.json_lines import parsed
 from udfs.columns.arrays import Bools, Bytes, Ints
 from udfs.columns.arrow_columns import array_of, binary_bytes, valid
 from udfs.columns.arrow_columns import compute as pc
+from udfs.wire.decoded_level import Level
 from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.layout import INT_WIDTHS, PARENT, default_value, element_fields, element_path, is_array, is_span
-from udfs.wire.level import Level
 from udfs.wire.messages import Decoded
 
 NULL, UNREADABLE_ID = -1, -2

@@ -18,7 +18,7 @@ from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.hashed_names import ABSENT
-from udfs.wire.level import Level
+from udfs.wire.decoded_level import Level
 from udfs.wire.messages import Decoded
 
 SHARED = (

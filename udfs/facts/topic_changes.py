@@ -23,7 +23,7 @@ from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.hashed_names import ABSENT
 from udfs.facts.record_batch_rows import key_of, match
 from udfs.facts.topic_configs import max_message_bytes
-from udfs.wire.level import Level
+from udfs.wire.decoded_level import Level
 from udfs.wire.messages import Decoded
 
 NO_COUNT = -1  # Kafka's default of counts in a CreateTopics response

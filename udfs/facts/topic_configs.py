@@ -11,7 +11,7 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_of, compute, flags
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.hashed_names import hash_of, hash_spans
-from udfs.wire.level import Level
+from udfs.wire.decoded_level import Level
 
 MOST_DIGITS = 10
 """Of a Kafka INT."""

@@ -13,10 +13,10 @@ from udfs.columns.arrays import Bytes, Ints, edges
 from udfs.columns.arrow_columns import array_of, array_over
 from udfs.facts.hashed_names import topic_id_text
 from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
+from udfs.wire.byte_spans import gathered
+from udfs.wire.decoded_level import Level
 from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.layout import element_fields, element_path, is_array, is_nullable_struct
-from udfs.wire.level import Level
-from udfs.wire.spans import gathered
 
 ZERO_UUID = bytes(UUID_BYTES)
 """Kafka's Uuid.ZERO_UUID, which stands for no id."""

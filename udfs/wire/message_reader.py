@@ -11,7 +11,6 @@ from typing import Any
 from llvmlite import ir
 
 from schemas.wire.message import Field, Message
-from udfs.wire.columns_set import first_column_set
 from udfs.wire.encoding import UUID_BYTES, least_bytes, prefix_of, tag_of, untagged
 from udfs.wire.faults import DecodeFault
 from udfs.wire.layout import (
@@ -28,6 +27,7 @@ from udfs.wire.layout import (
 )
 from udfs.wire.machine_code import address_of
 from udfs.wire.reader_code import ReaderCode, number
+from udfs.wire.version_columns import first_column_set
 
 _LEAST_TAG_BYTES = 2  # its number and its size
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from schemas.wire.message import Message
 from udfs.columns.arrays import Bytes, Codes, Ints, Shorts, int64s, read_only
+from udfs.wire.column_buffer import output_for
+from udfs.wire.decoded_level import Level
+from udfs.wire.decoding_plan import program_for
 from udfs.wire.frame_loop import read_frames, versions_asked
-from udfs.wire.level import Level
-from udfs.wire.output import output_for
-from udfs.wire.program import program_for
 from udfs.wire.reader_code import DONE, FULL, LACKING
 
 

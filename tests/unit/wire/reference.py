@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
 from udfs.columns.arrays import read_only
-from udfs.wire import output
+from udfs.wire import column_buffer as output
 from udfs.wire.messages import Decoded, decode
 
 MESSAGES = tuple(message for declared in DECLARED for message in declared)

@@ -11,10 +11,10 @@ from schemas.wire.message import Field, Message
 from schemas.wire.metadata import METADATA_REQUEST
 from schemas.wire.produce import PRODUCE_REQUEST
 from tests.unit.wire.reference import MESSAGES, be, decode_frames, junk_in_memory, lay_in_arena
+from udfs.wire.decoding_plan import compile_message
 from udfs.wire.faults import DecodeFault
 from udfs.wire.layout import PARENT, lay_out
 from udfs.wire.messages import decode
-from udfs.wire.program import compile_message
 
 TOPIC_ID = bytes(range(16))
 # Metadata v1: an array of names. Fetch v4 up to its topics; v12 likewise, with a session.

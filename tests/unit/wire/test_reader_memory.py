@@ -17,10 +17,10 @@ from tests.unit.wire.forbidden_pages import arenas, page_between_forbidden_ones,
 from tests.unit.wire.reference import JUNK, MESSAGES, encode, filled_struct, message_values, within
 from tests.unit.wire.test_hostile_frames import hostile_cases, newest
 from udfs.columns.arrays import read_only
+from udfs.wire.column_buffer import allocate
+from udfs.wire.decoding_plan import compile_message
 from udfs.wire.frame_loop import read_frames
 from udfs.wire.messages import decode
-from udfs.wire.output import allocate
-from udfs.wire.program import compile_message
 from udfs.wire.reader_code import DONE, FULL
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.arrays import edges
-from udfs.wire.spans import gathered
+from udfs.wire.byte_spans import gathered
 
 
 def test_spans_come_in_the_order_given_and_an_empty_one_may_begin_anywhere() -> None:

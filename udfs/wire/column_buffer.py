@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from udfs.columns.arrays import Bools, Ints
 from udfs.kernels.kernel import kernel
-from udfs.wire.level import NOWHERE, Cells, Level
-from udfs.wire.program import Program
+from udfs.wire.decoded_level import NOWHERE, Cells, Level
+from udfs.wire.decoding_plan import Program
 from udfs.wire.reader_code import CAPACITY, CELL_BYTES, LEVEL_WIDTH, USED
 
 _LEAST_ROWS = 1024

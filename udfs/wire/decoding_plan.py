@@ -12,9 +12,9 @@ import numpy as np
 
 from schemas.wire.message import Message
 from udfs.columns.arrays import Bools, Ints
-from udfs.wire.columns_set import ALL_ROWS, IF_TAGGED, NO_ROWS, columns_set
 from udfs.wire.layout import Layout, is_in, lay_out, newest_version
 from udfs.wire.message_reader import reader
+from udfs.wire.version_columns import ALL_ROWS, IF_TAGGED, NO_ROWS, columns_set
 
 TOP_PARENT = 0
 """The number of the top level's PARENT."""
