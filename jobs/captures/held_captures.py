@@ -24,8 +24,8 @@ from udfs.capture.capture_points import ALONE
 from udfs.capture.compression import unpacked_bytes
 from udfs.capture.file_index import CaptureIndex
 from udfs.capture.frame_dump import MAGICS
-from udfs.capture.packet_store import Content, Memory, PacketStore
-from udfs.capture.packets_by_connection import HeldPackets, held
+from udfs.capture.packet_store import Content, MemoryBudget, PacketStore
+from udfs.capture.packets_by_connection import PacketsByConnection, packets_by_connection
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema, plain_rows
@@ -65,7 +65,7 @@ class HeldCaptures:
     """
 
     plan: CapturePlan
-    packets: HeldPackets
+    packets: PacketsByConnection
     pseudonyms: Pseudonyms | None
     records: Asked | None
     threads: int
@@ -103,7 +103,7 @@ def hold_captures(
     most_bytes: of memory that packets may take; the other arguments are those of HeldCaptures. Raises CaptureError that
     names every file that cannot be read or is a request log, and where the packets take more, or more than there is.
     """
-    memory = Memory(most_bytes)
+    memory = MemoryBudget(most_bytes)
     with ThreadPoolExecutor(threads) as pool:
         try:
             files = list(pool.map(partial(_read, memory), map(str, captures)))
@@ -127,10 +127,10 @@ def hold_captures(
         )
     packets = {file.index.path: file.packets for file in files if file.index is not None}
     placed = [_placed(plan, file_no, packets[index.path]) for file_no, index in enumerate(plan.indexes)]
-    return HeldCaptures(plan, held(placed, in_order=plan.in_order), pseudonyms, records, threads)
+    return HeldCaptures(plan, packets_by_connection(placed, in_order=plan.in_order), pseudonyms, records, threads)
 
 
-def _read(memory: Memory, path: str) -> ReadFile:
+def _read(memory: MemoryBudget, path: str) -> ReadFile:
     packets = PacketStore(memory, unpacked_bytes(path))
     return ReadFile(packets, *index_or_fault(path, parsed=packets.add))
 

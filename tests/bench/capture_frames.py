@@ -16,8 +16,8 @@ from schemas.wire.message import Message
 from tests.unit.wire.reference import Struct, default, encode, lay_in_arena
 from udfs.capture.file_index import index_capture
 from udfs.capture.packet_chunks import Frames
-from udfs.capture.packet_store import Memory, PacketStore
-from udfs.capture.packets_by_connection import held
+from udfs.capture.packet_store import MemoryBudget, PacketStore
+from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.columns.arrays import Bytes, Ints, Shorts
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.hashed_names import Names
@@ -90,9 +90,9 @@ def find_request_bodies(arena: Bytes, starts: Ints, ends: Ints, apis: Shorts, bo
 
 def frames_of(capture: Path) -> Frames:
     """All frames of a capture."""
-    store = PacketStore(Memory(EVERYTHING))
+    store = PacketStore(MemoryBudget(EVERYTHING))
     index_capture(str(capture), range_bytes=EVERYTHING, buckets=1, parsed=store.add)
-    packets = held([store.content], in_order=True)
+    packets = packets_by_connection([store.content], in_order=True)
     return packets.frames(range(len(packets.content.endpoints)))
 
 

@@ -1,4 +1,4 @@
-"""What has been made out of a chunk of packets: requests, responses, and ranges of bytes that were given up."""
+"""What a chunk of packets is turned into: requests, responses, and ranges of bytes that belong to no frame."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ REQUESTS, RESPONSES, LOSSES = range(3)
 FEWEST_ROWS = 64
 
 
-class Found(NamedTuple):
-    """Rows by kind; those behind the count of their kind are room for more."""
+class ChunkOutput(NamedTuple):
+    """Requests, responses and losses of a chunk. Rows behind the count of their kind are free for more."""
 
     requests: Records  # FRAME
     responses: Records  # FRAME
@@ -29,28 +29,36 @@ class Found(NamedTuple):
     blank: Records  # FRAME[1], zeros
 
 
-def found_before(requests: Records, packets: int) -> Found:
-    """Nothing but the requests, FRAME[n], that earlier chunks left open; with room for a frame a packet."""
-    room = np.empty(len(requests) + packets, FRAME)
-    room[: len(requests)] = requests
-    counts = np.array([len(requests), 0, 0], np.int64)
-    return Found(room, np.empty(packets, FRAME), np.zeros(FEWEST_ROWS, LOSS), counts, np.zeros(1, FRAME))
+def new_output(requests: Records, packets: int) -> ChunkOutput:
+    """The output of a chunk before it is read: the requests that earlier chunks left open, FRAME[n].
+
+    packets: of the chunk; there is room for one request and one response per packet.
+    """
+    all_requests = np.empty(len(requests) + packets, FRAME)
+    all_requests[: len(requests)] = requests
+    return ChunkOutput(
+        requests=all_requests,
+        responses=np.empty(packets, FRAME),
+        losses=np.zeros(FEWEST_ROWS, LOSS),
+        counts=np.array([len(requests), 0, 0], np.int64),
+        blank=np.zeros(1, FRAME),
+    )
 
 
 @kernel
-def is_full(found: Found) -> bool:
-    """Whether there is no room for one more of each kind."""
-    counts = found.counts
+def is_full(output: ChunkOutput) -> bool:
+    """Whether any kind has no free row left."""
+    counts = output.counts
     return bool(
-        counts[REQUESTS] == len(found.requests)
-        or counts[RESPONSES] == len(found.responses)
-        or counts[LOSSES] == len(found.losses)
+        counts[REQUESTS] == len(output.requests)
+        or counts[RESPONSES] == len(output.responses)
+        or counts[LOSSES] == len(output.losses)
     )
 
 
 @allocating_kernel
 def grown(rows: Records, used: int) -> Records:
-    """`rows` if there is room for one more behind the `used` ones, else a copy that has."""
+    """The rows with at least one free row behind those in use: the same array, or a larger copy of it."""
     if used < len(rows):
         return rows
     larger = np.zeros(max(2 * used, FEWEST_ROWS), rows.dtype)
@@ -60,39 +68,39 @@ def grown(rows: Records, used: int) -> Records:
 
 
 @allocating_kernel
-def with_room(found: Found) -> Found:
-    """The same with room for one more of each kind."""
-    return Found(
-        grown(found.requests, found.counts[REQUESTS]),
-        grown(found.responses, found.counts[RESPONSES]),
-        grown(found.losses, found.counts[LOSSES]),
-        found.counts,
-        found.blank,
+def with_room(output: ChunkOutput) -> ChunkOutput:
+    """The output with at least one free row of each kind; rows move to larger arrays where there was none."""
+    return ChunkOutput(
+        grown(output.requests, output.counts[REQUESTS]),
+        grown(output.responses, output.counts[RESPONSES]),
+        grown(output.losses, output.counts[LOSSES]),
+        output.counts,
+        output.blank,
     )
 
 
 @kernel
-def blank_frame(found: Found, frames: Records, kind: int) -> Record:
-    """The row behind those of this kind, REQUESTS or RESPONSES, for which there must be room: all zero."""
-    frames[found.counts[kind]] = found.blank[0]
-    return frames[found.counts[kind]]
+def blank_frame(output: ChunkOutput, frames: Records, kind: int) -> Record:
+    """The next free row of `frames`, set to zeros; the caller has checked that there is one. kind: of these frames."""
+    frames[output.counts[kind]] = output.blank[0]
+    return frames[output.counts[kind]]
 
 
 @kernel
-def close_requests(found: Found, first: int, end: int) -> None:
-    """Let the requests [first, end) wait for no answer any more."""
+def close_requests(output: ChunkOutput, first: int, end: int) -> None:
+    """Mark the requests [first, end) as waiting for no response any more."""
     for i in range(first, end):
-        found.requests[i].is_open = 0
+        output.requests[i].is_open = 0
 
 
 @kernel
-def report_loss(found: Found, conn: Record, side: int, direction: Record) -> None:
-    """Write the range that was skipped, if any, as one loss, for which there must be room."""
+def report_loss(output: ChunkOutput, conn: Record, side: int, direction: Record) -> None:
+    """Write the range that a side has skipped, if any, as one loss. The caller has checked that there is a free row."""
     if direction.lost_from == UNKNOWN:
         return
-    loss = found.losses[found.counts[LOSSES]]
+    loss = output.losses[output.counts[LOSSES]]
     loss.connection, loss.direction, loss.stream_offset = conn.index, side, direction.lost_from
     loss.bytes, loss.reason = direction.lost_bytes, direction.lost_reason
     loss.time, loss.packet = direction.lost_time, direction.lost_packet
     direction.lost_from = UNKNOWN
-    found.counts[LOSSES] += 1
+    output.counts[LOSSES] += 1

@@ -1,4 +1,4 @@
-"""Which packets are of one connection, and where it ends: what each side sent, and where the endpoints open another."""
+"""Where one connection of two endpoints ends and their next one begins, and how much each side had sent by then."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from udfs.capture.tcp_headers import ACK, FIN, RST, SYN
 from udfs.columns.arrays import Record, Records
 from udfs.kernels.kernel import kernel
 
-# Flags beyond those of a TCP header: the row is a frame, a request or a response, and `sequence` names its connection.
-ASKED, ANSWERED = 0x1000, 0x2000
-IS_FRAME = ASKED | ANSWERED
-# A SYN that comes this far before the lowest sequence number seen is taken for the one that opened the connection.
+# Flags beyond those of a TCP header mark rows that are frames of a dump; `sequence` then names their connection.
+IS_REQUEST, IS_RESPONSE = 0x1000, 0x2000
+IS_FRAME = IS_REQUEST | IS_RESPONSE
+# A SYN whose number is at most this far below the lowest captured one is taken for the SYN that opened the connection.
 FIRST_FLIGHT = 65_536
 
 
 @kernel
 def new_connection(connections: Records, directions: Records, index: int, run: int, requests: int) -> None:
-    """Set the state of a connection of which nothing is known yet; requests: how many others had before."""
+    """Set the state of a connection of which no packet was read yet.
+
+    run: its run of packets. requests: how many requests the connections before it have.
+    """
     conn = connections[index]
     repeats = index > 0 and connections[index - 1].run == run
     conn.incarnation = connections[index - 1].incarnation + 1 if repeats else 0
@@ -34,7 +37,7 @@ def new_connection(connections: Records, directions: Records, index: int, run: i
 
 @kernel
 def note_sequence(conn: Record, side: int, sequence: int) -> None:
-    """Keep the lowest sequence number that a side was seen to send."""
+    """Keep the lowest sequence number that the capture has of a side."""
     lowest = conn.lowest_0 if side == 0 else conn.lowest_1
     if lowest != UNKNOWN and signed_distance(sequence, lowest) >= 0:
         return
@@ -45,11 +48,11 @@ def note_sequence(conn: Record, side: int, sequence: int) -> None:
 
 
 @kernel
-def opened(packets: Packets, conn: Record, row: int) -> bool:
-    """Whether the client's SYN in `row` opened the connection whose packets already stand before it.
+def is_opening_syn(packets: Packets, conn: Record, row: int) -> bool:
+    """Whether the client's SYN in `row` is the one that opened a connection of which packets were read before it.
 
-    That is so where one capture point lost the SYN and another, whose packets are put a little later, has it. Then all
-    that the client was seen to send follows the SYN's sequence number, or the client was seen to send nothing and its
+    This happens where one capture point lost the SYN and another has it, whose packets are ordered a little later. Then
+    all that the capture has of the client follows the SYN's sequence number; or it has nothing of the client, and the
     SYN was answered. When the same endpoints connect again, the new number is ahead of what was sent (RFC 6528).
     """
     lowest = conn.lowest_0 if packets.direction[row] == 0 else conn.lowest_1
@@ -59,20 +62,20 @@ def opened(packets: Packets, conn: Record, row: int) -> bool:
 
 
 @kernel
-def introduce(packets: Packets, conn: Record, row: int) -> None:
-    """Note what a connection's first frame tells: its name, that it is Kafka's, and who is the client."""
-    is_request = packets.flags[row] & ASKED != 0
+def note_first_frame(packets: Packets, conn: Record, row: int) -> None:
+    """Take from a dump's first frame of a connection its name, its protocol, and which side is the client."""
+    is_request = packets.flags[row] & IS_REQUEST != 0
     conn.name, conn.protocol = packets.sequence[row], KAFKA
     conn.client = packets.direction[row] if is_request else 1 - packets.direction[row]
 
 
 @kernel
 def connection_end(packets: Packets, conn: Record, first: int) -> int:
-    """Index behind the last packet, from `first` on, of one connection.
+    """Index behind the last of one connection's packets, which begin at `first`.
 
-    It ends with its run of packets or where the same endpoints open another one: a client's SYN with another sequence
-    number. Frames of another name are of another one, and so are frames behind packets and packets behind frames, for
-    nothing tells their order. Keeps count of packets, times and the SYN in `conn`.
+    A connection ends with its run of packets, or where the same endpoints open another: a client's SYN with another
+    sequence number. Frames with another name belong to another connection. So do frames that follow packets and packets
+    that follow frames, since their order cannot be known. Counts packets, times and the SYN in `conn`.
     """
     row = first
     while row < len(packets.run) and packets.run[row] == conn.run:
@@ -80,9 +83,10 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
         if conn.packets > 0 and not is_carried and conn.name != (packets.sequence[row] if is_frame else UNKNOWN):
             break
         if is_frame and conn.packets == 0:
-            introduce(packets, conn, row)
+            note_first_frame(packets, conn, row)
         opens = packets.flags[row] & SYN != 0 and packets.flags[row] & ACK == 0
-        if opens and conn.packets > 0 and conn.syn_sequence != packets.sequence[row] and not opened(packets, conn, row):
+        is_other_syn = opens and conn.packets > 0 and conn.syn_sequence != packets.sequence[row]
+        if is_other_syn and not is_opening_syn(packets, conn, row):
             break
         if opens and conn.packets == 0:
             conn.client = packets.direction[row]
@@ -100,13 +104,13 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
 
 @kernel
 def farther(sequence: int, known: int) -> int:
-    """Of two sequence numbers, the second of which may be UNKNOWN, the one that is ahead."""
+    """The one of two sequence numbers that is ahead; `known` may be UNKNOWN."""
     return sequence if known == UNKNOWN or signed_distance(sequence, known) > 0 else known
 
 
 @kernel
 def note_end(direction: Record, flags: int, sequence: int, wire_bytes: int) -> None:
-    """Keep where a side's packet says that its stream ends; sequence: of the packet's first payload byte."""
+    """Keep where the FIN or RST of a packet ends its side's stream; sequence: of the packet's first payload byte."""
     if flags & FIN != 0:
         direction.fin = farther((sequence + wire_bytes) & 0xFFFFFFFF, direction.fin)
     if flags & RST != 0:
@@ -115,7 +119,7 @@ def note_end(direction: Record, flags: int, sequence: int, wire_bytes: int) -> N
 
 @kernel
 def ahead_of_stream(direction: Record, sequence: int) -> int:
-    """How far a sequence number is behind the last byte seen of a side, or UNKNOWN where that is too far to be its."""
+    """Distance from the last captured byte of a side to a sequence number; UNKNOWN if too far to be this stream's."""
     if sequence == UNKNOWN or direction.is_started == 0:
         return UNKNOWN
     ahead: int = direction.offset + signed_distance(sequence, direction.sequence) - direction.highest
@@ -124,10 +128,10 @@ def ahead_of_stream(direction: Record, sequence: int) -> int:
 
 @kernel
 def sent_bytes(direction: Record) -> int:
-    """Stream offset behind all that a side sent before it ended its stream, or BEHIND_ALL where no packet tells.
+    """Stream offset behind all that a side sent before it ended its stream; BEHIND_ALL where no packet shows the end.
 
-    Nothing lies behind a FIN (RFC 9293, 3.6): one before bytes that were captured is not this stream's. An RST may
-    bear the number that the other side had acknowledged (3.5.2), so that one before them ends the stream as well.
+    Nothing follows a FIN (RFC 9293, 3.6): a FIN before captured bytes belongs to another stream. An RST may have the
+    number that the other side had acknowledged (3.5.2), so that an RST before captured bytes ends this stream too.
     """
     fin, rst = ahead_of_stream(direction, direction.fin), ahead_of_stream(direction, direction.rst)
     if fin >= 0:

@@ -13,7 +13,7 @@ from udfs.capture.compression import Compression, open_stream, stored_compressio
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.file_header import HEAD_BYTES, read_file_header
 from udfs.capture.fingerprints import NO_SAMPLE, PacketSample
-from udfs.capture.packet_counts import PacketCounts, Tally
+from udfs.capture.packet_counts import PacketCounter, PacketCounts
 from udfs.capture.packet_ranges import PacketRange, cut_ranges
 from udfs.capture.packet_walk import TO_THE_END, CaptureFormat, PacketWalk
 from udfs.capture.storage import ByteStream, HashedFile, StreamWindow, open_stored
@@ -100,7 +100,7 @@ def unread_index(path: str, *, buckets: int) -> CaptureIndex:
     with open_stored(path) as stored:
         digest = hashlib.file_digest(stored, "sha256").hexdigest()
         size_bytes = stored.tell()
-    tally = Tally(buckets)
+    tally = PacketCounter(buckets)
     return CaptureIndex(
         path=path, sha256=digest, size_bytes=size_bytes, format=CaptureFormat.NONE.value, compression="none",
         link_types=(), snaplen=0, first_ts_ns=None, last_ts_ns=None, counts=tally.counts, tcp_payload_captured=0,
@@ -121,7 +121,7 @@ def _index(
     walk = PacketWalk(
         window, header.format, big_endian=header.big_endian, interfaces=header.interfaces, at=header.first_byte
     )
-    tally = Tally(buckets)
+    tally = PacketCounter(buckets)
 
     def visit(walk: PacketWalk) -> None:
         found = tally.add(walk.window.chunk, walk.packets)

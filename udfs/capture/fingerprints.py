@@ -45,7 +45,7 @@ def fingerprint(chunk: Bytes, header: int, options_end: int, direction: int, con
 
 
 @kernel
-def know_again(
+def count_doubled(
     chunk: Bytes,
     packets: Records,
     tcp_packets: Records,
@@ -93,7 +93,7 @@ class Fingerprints:
     def add(self, chunk: Bytes, packets: Records, tcp_packets: Records, connections: Bytes) -> None:
         """Take in `packets` (PACKET[n], n <= PACKETS_PER_TABLE) of `chunk`, with what TcpTable.parse made of them."""
         digests, times = self._digests[: len(packets)], self._times[: len(packets)]
-        doubled, chosen = know_again(
+        doubled, chosen = count_doubled(
             chunk, packets, tcp_packets, connections, self._recent, self._limit, digests, times
         )
         self.doubled_packets += doubled

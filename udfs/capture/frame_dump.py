@@ -22,7 +22,7 @@ from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.file_index import CaptureIndex
 from udfs.capture.fingerprints import NO_SAMPLE
 from udfs.capture.frame_dump_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, packet_rows
-from udfs.capture.missing_sizes import lack_sizes, requests_in
+from udfs.capture.missing_sizes import requests_in, sizes_are_missing
 from udfs.capture.packet_counts import PacketCounts
 from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.storage import open_seekable, open_stored
@@ -173,7 +173,7 @@ class Indexed:
         requests = None if self._has_sizes else requests_in(packets)
         if requests is None or not len(requests):
             return
-        if lack_sizes(requests):
+        if sizes_are_missing(requests):
             raise refused(self._path, [NO_SIZES])
         self._has_sizes = True
 

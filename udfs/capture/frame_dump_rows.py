@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from udfs.capture.capture_points import LAST_NS
-from udfs.capture.connection_boundaries import ANSWERED, ASKED
+from udfs.capture.connection_boundaries import IS_REQUEST, IS_RESPONSE
 from udfs.capture.endpoints import endpoint_bytes
 from udfs.capture.faults import FaultReason
 from udfs.capture.framing import MAX_FRAME_BYTES, MIN_FRAME_BYTES, SIZE_BYTES
@@ -89,7 +89,7 @@ def packet_rows(batch: pa.RecordBatch, *, file_no: int, first_row: int, buckets:
         "packet_no": numbers + first_row,
         "ts_ns": times,
         "seq": np.array([c.name for c in connections], np.int64)[of_row],
-        "flags": np.where(asked, ASKED, ANSWERED),
+        "flags": np.where(asked, IS_REQUEST, IS_RESPONSE),
         "payload_bytes": declared_bytes(frames),
         "payload": frames,
     }

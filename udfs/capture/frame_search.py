@@ -1,4 +1,4 @@
-"""Where a frame begins when sizes cannot tell: at the start of a capture, behind a gap, behind foreign bytes.
+"""Looks for where a frame begins when no size leads to it: at the start of a capture, behind a gap or foreign bytes.
 
 Kafka is recognised by evidence, never by port. A request is known by a header that makes sense; a response only by the
 request it answers. Every byte is a candidate, so that coalesced segments do not hide a start, but a single plausible
@@ -33,28 +33,29 @@ from udfs.wire.produce_start import begins_produce
 # How far a chain of frames is followed when it decides whether a place is the start of a frame.
 CHAIN_BYTES = 1 << 20
 CHAIN_LENGTH = 3
-# A header with a long client id fits in this much; a shorter start of a frame is no ground to judge it.
+# A header with a long client id fits in this many bytes; fewer bytes of a frame are not enough to judge it.
 ENOUGH_OF_HEADER = 512
-# No header is longer, with the longest client id that there can be: what is behind this much is not looked at.
+# No header is longer, even with the longest client id that there can be: bytes behind this many are not looked at.
 MOST_OF_HEADER = 1 << 16
 
 
 @kernel
 def begins_piece(stream: Stream, offset: int) -> bool:
-    """Whether a segment brought this byte first: applications write whole frames."""
+    """Whether a segment begins with this byte, which is evidence of a frame: applications write whole frames."""
     return offset != stream.split and stream.pieces[piece_holding(stream, offset), 0] == offset
 
 
 @kernel
 def may_grow(stream: Stream, extent: int) -> bool:
-    """Whether more may come right behind an extent."""
+    """Whether later packets may continue an extent."""
     return extent == len(stream.extents) - 1 and not stream.is_final
 
 
 @kernel
 def header_state(stream: Stream, extent: int, offset: int, size: int, apis: Shorts) -> int:
-    """COMPLETE when the bytes behind the size at `offset` can be the request header of a frame of that size, WAIT when
-    they can be the beginning of one and more may come, else IMPLAUSIBLE.
+    """Whether the bytes behind the size at `offset` can be the header of a request of that size.
+
+    COMPLETE if they can; WAIT if they can be the beginning of one and more may come; else IMPLAUSIBLE.
     """
     begin, end, start = extent_at(stream, extent)
     first = start + offset - begin + SIZE_BYTES
@@ -70,8 +71,9 @@ def header_state(stream: Stream, extent: int, offset: int, size: int, apis: Shor
 def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> int:
     """COMPLETE when a request begins at `offset`, WAIT when that cannot be known yet, else IMPLAUSIBLE.
 
-    Needs a plausible header and one more sign: the start of a segment, its end right behind the frame, or another
-    plausible header there. The latter two only count for frames up to CHAIN_BYTES: their end has to be waited for.
+    A request needs a plausible header and one more sign: a segment begins with it, or a segment ends right behind it,
+    or another plausible header follows. The last two count only for frames up to CHAIN_BYTES, since they have to wait
+    for the end of the frame.
     """
     size, in_hand, grows = size_at(stream, extent, offset), stream.extents[extent, 1], may_grow(stream, extent)
     if grows and in_hand - offset < SIZE_BYTES:
@@ -96,8 +98,9 @@ def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
 
 @kernel
 def produce_state(arena: Bytes, body: int, end: int, version: int, goes_on: bool, may_come: bool) -> int:
-    """Whether a body can be that of a Produce request; as `header_state`. goes_on: it does behind `end`; may_come: more
-    of its beginning.
+    """Whether arena[body:end] can begin the body of a Produce request: COMPLETE, WAIT or IMPLAUSIBLE.
+
+    goes_on: whether the body goes on behind `end`. may_come: whether its next bytes may still be captured.
     """
     if begins_produce(arena, body, end, version, False):
         return COMPLETE
@@ -108,10 +111,11 @@ def produce_state(arena: Bytes, body: int, end: int, version: int, goes_on: bool
 
 @kernel
 def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> int:
-    """Whether the request that begins at `offset` shows that this side is the client; as `request_begins`.
+    """Whether the request that begins at `offset` shows that this side is the client: COMPLETE, WAIT or IMPLAUSIBLE.
 
-    A response to one of a connection's first requests can pass for a Produce request, so one must begin as such. And
-    the client must have given an id, or this be the first of CHAIN_LENGTH plausible ones with rising correlation ids.
+    A response to one of a connection's first requests looks like the header of a Produce request, so that the body of
+    a Produce request is checked, too. Besides, the request must have a client id, or be the first of CHAIN_LENGTH
+    plausible requests with rising correlation ids.
     """
     begin, in_hand, start = extent_at(stream, extent)
     grows = may_grow(stream, extent)
@@ -143,9 +147,9 @@ def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
 
 @kernel
 def find_request(stream: Stream, offset: int, limit: int, apis: Shorts, is_client: bool) -> tuple[int, int]:
-    """Look for a request from `offset` on, before `limit`: (COMPLETE or WAIT, where) or (HOLE, how far was looked).
+    """Look for a request in [offset, limit): (COMPLETE or WAIT, its offset) or (HOLE, where the search ended).
 
-    is_client: it is known that this side sends the requests. Else only what begins a segment is evidence enough.
+    is_client: whether it is known that this side sends the requests; if not, a request must begin a segment.
     """
     for extent in range(extent_holding(stream, offset), len(stream.extents)):
         begin, end, start = extent_at(stream, extent)
@@ -166,8 +170,8 @@ def find_request(stream: Stream, offset: int, limit: int, apis: Shorts, is_clien
 def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenRequests) -> int:
     """COMPLETE when a response begins at `offset`: a request waits for it, or sizes lead from it to such a response.
 
-    The latter is how an answer to a request from before the capture is known; it must begin a segment.
-    WAIT when the chain of sizes leads out of what is in hand, or to where requests are not framed yet.
+    A response to a request from before the capture is recognised by the sizes, and must begin a segment. WAIT when the
+    sizes lead to bytes that may still come, or to where requests are not framed yet. Else IMPLAUSIBLE.
     """
     begin, in_hand, start = stream.extents[extent]
     may_chain = begins_piece(stream, offset)
@@ -191,7 +195,7 @@ def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenReque
 
 @kernel
 def find_response(stream: Stream, offset: int, waiting: OpenRequests) -> tuple[int, int]:
-    """Look for a response from `offset` on: (COMPLETE or WAIT, where) or (HOLE, how far was looked)."""
+    """Look for a response from `offset` on: (COMPLETE or WAIT, its offset) or (HOLE, where the search ended)."""
     for extent in range(extent_holding(stream, offset), len(stream.extents)):
         begin, extent_end, start = extent_at(stream, extent)
         offset = max(offset, begin)
@@ -208,7 +212,7 @@ def find_response(stream: Stream, offset: int, waiting: OpenRequests) -> tuple[i
 
 @kernel
 def skip_to(stream: Stream, direction: Record, offset: int, reason: int) -> None:
-    """Give up what is in hand between the direction's position and `offset`, for the reason given."""
+    """Move the direction's position to `offset` and count the bytes between as unframed, for the reason given."""
     lost = bytes_between(stream, direction.position, offset)
     if lost > 0 and direction.lost_from == UNKNOWN:
         extent = extent_holding(stream, direction.position)
@@ -225,7 +229,7 @@ def skip_to(stream: Stream, direction: Record, offset: int, reason: int) -> None
 
 @kernel
 def lose_sync(stream: Stream, direction: Record, reason: int) -> None:
-    """Step over the byte where framing failed, or over the gap it stands before."""
+    """Skip the byte where framing failed, or the gap before which it stopped; what follows is searched for a frame."""
     extent = extent_holding(stream, direction.position)
     behind = direction.position + 1
     if extent == len(stream.extents):

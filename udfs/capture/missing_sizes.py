@@ -1,4 +1,4 @@
-"""Whether a frame dump has its frames without their sizes, so that nothing in it would be decoded as what it is."""
+"""Whether the frames of a dump lack their 4-byte sizes, without which they cannot be decoded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from udfs.capture.connection_boundaries import ASKED
+from udfs.capture.connection_boundaries import IS_REQUEST
 from udfs.capture.framing import SIZE_BYTES
 from udfs.columns.arrays import Bytes, Ints, Shorts, read_only
 from udfs.columns.arrow_columns import binary_bytes
@@ -16,19 +16,22 @@ from udfs.wire.primitives import signed
 
 
 def requests_in(packets: pa.RecordBatch) -> pa.Array[Any]:
-    """The frames of a batch of PACKETS that are requests."""
-    return packets["payload"].filter(pa.array(packets["flags"].to_numpy() & ASKED != 0))
+    """The frames of the requests in a batch of PACKETS."""
+    return packets["payload"].filter(pa.array(packets["flags"].to_numpy() & IS_REQUEST != 0))
 
 
-def lack_sizes(requests: pa.Array[Any]) -> bool:
-    """Whether every one of these requests begins with its header: a plausible one, where none is behind a size."""
+def sizes_are_missing(requests: pa.Array[Any]) -> bool:
+    """Whether every request begins with a plausible header, and none has a size before its header."""
     starts, data = binary_bytes(requests)
-    return bool(are_bare(read_only(starts), read_only(data), API_TABLE))
+    return bool(begin_with_headers(read_only(starts), read_only(data), API_TABLE))
 
 
 @kernel
-def are_bare(starts: Ints, data: Bytes, apis: Shorts) -> bool:
-    """`lack_sizes` of frames at `starts`, int64[n + 1]; False where no frame is long enough to tell."""
+def begin_with_headers(starts: Ints, data: Bytes, apis: Shorts) -> bool:
+    """Whether frames begin with a plausible header and not with a size; False if no frame is long enough to know.
+
+    starts: int64[n + 1], where each frame begins in `data`, and the end of the last.
+    """
     bare = 0
     for i in range(len(starts) - 1):
         first, end = starts[i], starts[i + 1]

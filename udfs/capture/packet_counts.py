@@ -52,7 +52,7 @@ class PacketCounts:
 
 
 @kernel
-def tally_packets(
+def count_packets(
     packets: np.ndarray,
     tcp_packets: np.ndarray,
     verdicts: np.ndarray,
@@ -80,7 +80,7 @@ def tally_packets(
             bucket_payload_bytes[tcp["bucket"]] += tcp["payload_captured"]
 
 
-class Tally:
+class PacketCounter:
     """Running counts of a capture.
 
     bucket_payload_bytes: int64[buckets], captured TCP payload by bucket of the connection
@@ -99,7 +99,7 @@ class Tally:
         """Count `packets` (PACKET[n]), which lie in `chunk`; returns what TcpTable.parse made of them."""
         tcp_packets, connections = self._headers.parse(chunk, packets)
         self.fingerprints.add(chunk, packets, tcp_packets, connections)
-        tally_packets(packets, tcp_packets, self._verdicts, self.bucket_payload_bytes, self._link_types, self._totals)
+        count_packets(packets, tcp_packets, self._verdicts, self.bucket_payload_bytes, self._link_types, self._totals)
         return tcp_packets, connections
 
     @property

@@ -165,7 +165,7 @@ def store_packets(
     return latest_ns
 
 
-class Memory:
+class MemoryBudget:
     """Bytes that the packets of a set may take, whatever files they are in."""
 
     def __init__(self, most_bytes: int) -> None:
@@ -192,7 +192,7 @@ class Memory:
 class PacketStore:
     """The packets of one file, in its order."""
 
-    def __init__(self, memory: Memory, file_bytes: int = 0) -> None:
+    def __init__(self, memory: MemoryBudget, file_bytes: int = 0) -> None:
         """file_bytes: size of the file, by which room is made for what it may hold; more is made as needed."""
         self._memory = memory
         room = min(file_bytes, memory.most_bytes)

@@ -1,4 +1,4 @@
-"""The packets of a capture set held in memory, and the frames of any of its connections: reading without a shuffle."""
+"""All packets of a capture set in memory, grouped by connection, so that any connection's frames can be read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from udfs.capture.packet_chunks import Carried, Frames, packet_number, run_chunk
+from udfs.capture.packet_chunks import Frames, UnfinishedConnection, packet_number, run_chunk
 from udfs.capture.packet_store import HELD_PACKET, PACKETS, Content
 from udfs.capture.segments import UNKNOWN, Packets
 from udfs.capture.tcp_headers import CONNECTION_BYTES
@@ -17,17 +17,17 @@ from udfs.columns.picking import columns_of
 from udfs.kernels.kernel import kernel
 
 PACKET_COST_BYTES = 256
-"""A packet takes about as long as so many bytes of payload do."""
+"""Reading a packet takes about as long as reading so many bytes of payload."""
 _FIELDS = dict.fromkeys((name for name in HELD_PACKET.names or () if name != "sort_time"), 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeldPackets:
-    """Packets, and which of them are each connection's.
+class PacketsByConnection:
+    """Packets, and which of them belong to each connection.
 
-    content: the packets' numbers are as of `packet_number`
-    rows:    packets by connection, those of one in the order in which they are followed; int64[packets]
-    ends:    where the packets of each connection begin in `rows`, and the last end; int64[connections + 1]
+    content: the packets, numbered by `packet_number`
+    rows:    int64[packets], rows of the packets by connection, and inside one in the order in which they are read
+    ends:    int64[connections + 1], where each connection begins in `rows`, and the end of the last
     """
 
     content: Content
@@ -36,18 +36,18 @@ class HeldPackets:
 
     @property
     def cost(self) -> int:
-        """About how long all take: in bytes of payload that take as long."""
+        """About how long reading all packets takes, as the number of payload bytes that take as long."""
         return self.content.payload.size + PACKET_COST_BYTES * self.rows.size
 
     def parts(self, most: int) -> list[range]:
-        """Neighbouring connections that take about as long as others, in at most so many parts."""
+        """Ranges of connections that take about the same time each; at most so many of them."""
         cost = np.cumsum(self.content.amounts @ np.array([PACKET_COST_BYTES, 1]))
         cuts = np.searchsorted(cost, np.arange(1, most) * (self.cost / most)) + 1
         bounds = np.unique(np.minimum([0, *cuts, len(cost)], len(cost))).tolist()
         return [range(first, end) for first, end in pairwise(bounds)]
 
     def frames(self, connections: range) -> Frames:
-        """The frames of neighbouring connections, each followed to its end."""
+        """The frames of a range of connections, each read to its end."""
         rows = self.rows[self.ends[connections.start] : self.ends[connections.stop]]
         column = columns_of(self.content.packets, _FIELDS, rows)
         packets = Packets(
@@ -58,26 +58,26 @@ class HeldPackets:
             **column,
         )
         endpoints = [ends.tobytes() for ends in self.content.endpoints[connections.start : connections.stop]]
-        return run_chunk(packets, endpoints, Carried(), is_last=True)[0]
+        return run_chunk(packets, endpoints, UnfinishedConnection(), is_last=True)[0]
 
 
-def held(files: Sequence[Content], *, in_order: bool) -> HeldPackets:
-    """The packets of placed files, in the order of their numbers.
+def packets_by_connection(files: Sequence[Content], *, in_order: bool) -> PacketsByConnection:
+    """Group the packets of files by connection; each file has its place among the others (`PacketStore.place`).
 
-    in_order: those of each connection come in the order in which they are followed
+    in_order: whether the packets of each connection already come in the order in which they are read
     """
     content = files[0] if len(files) == 1 else joined(files)
     packets = content.packets
     ends = edges(content.amounts[:, PACKETS])
     rows = np.empty(len(packets), np.int64)
-    put_together(read_only(packets), ends[:-1].copy(), rows)
+    group_by_connection(read_only(packets), ends[:-1].copy(), rows)
     if not in_order:
         rows = np.lexsort((packets["number"], packets["sort_time"], packets["connection"]))
-    return HeldPackets(content, rows, ends)
+    return PacketsByConnection(content, rows, ends)
 
 
 def joined(files: Sequence[Content]) -> Content:
-    """All files as one; their packets change."""
+    """The content of all files as one. The packets of `files` are changed by it."""
     known: dict[bytes, int] = {}
     numbers = [
         np.array([known.setdefault(ends.tobytes(), len(known)) for ends in file.endpoints], np.int64) for file in files
@@ -98,10 +98,10 @@ def joined(files: Sequence[Content]) -> Content:
 
 
 @kernel
-def put_together(packets: Records, places: Ints, rows: Ints) -> None:
-    """Write the rows of HELD_PACKET[n] by their connections, those of one in their order.
+def group_by_connection(packets: Records, places: Ints, rows: Ints) -> None:
+    """Write to `rows` the row numbers of packets, HELD_PACKET[n], by connection; inside one they keep their order.
 
-    places: int64, where the rows of each connection begin; changes
+    places: int64[connections], where each connection's begin in `rows`; overwritten.
     """
     for row in range(len(packets)):
         connection = packets[row]["connection"]

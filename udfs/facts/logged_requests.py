@@ -13,7 +13,7 @@ from udfs.capture.chunk_output import LOSS
 from udfs.capture.conversation import CONNECTION, KAFKA
 from udfs.capture.endpoints import logged_connection
 from udfs.capture.framing import FRAME
-from udfs.capture.packet_chunks import Frames, packet_number, runs_of
+from udfs.capture.packet_chunks import Frames, number_runs, packet_number
 from udfs.capture.request_log import LOGGED_REQUESTS
 from udfs.capture.segments import DIRECTION, UNKNOWN
 from udfs.columns.arrays import Bytes, Ints, Records
@@ -71,13 +71,13 @@ def line_numbers(lines: pa.RecordBatch) -> Ints:
 
 
 def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]]:
-    """`runs_of` lines by the name of their connection."""
+    """`number_runs` lines by the name of their connection."""
     changes = np.zeros(0, np.int64)
     if len(names) > 1:
         changes = np.flatnonzero(flags(pc.not_equal(names[1:], names[:-1]))) + 1
     starts = np.append(np.zeros(min(len(names), 1), np.int64), changes)
     found = [str(name) for name in names.take(array_of(starts)).to_pylist()]
-    return runs_of(changes, found, len(names), carried or None)
+    return number_runs(changes, found, len(names), carried or None)
 
 
 def frames_of(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frames:

@@ -27,11 +27,11 @@ from udfs.capture.conversation import CONNECTION
 from udfs.capture.file_index import index_capture
 from udfs.capture.frame_dump_rows import dumped_connection
 from udfs.capture.framing import FRAME, SIZE_BYTES
-from udfs.capture.missing_sizes import lack_sizes
+from udfs.capture.missing_sizes import sizes_are_missing
 from udfs.capture.packet_chunks import Frames, frames
-from udfs.capture.packet_store import Memory, PacketStore
+from udfs.capture.packet_store import MemoryBudget, PacketStore
 from udfs.capture.packets import read_packets
-from udfs.capture.packets_by_connection import held
+from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
@@ -118,12 +118,12 @@ def packets(store: PacketStore) -> Iterator[pa.RecordBatch]:
 
 def follow_connections() -> None:
     """From a capture file to frames."""
-    store = PacketStore(Memory(1 << 20))
+    store = PacketStore(MemoryBudget(1 << 20))
     for _ in frames(packets(store)):
         pass
-    held([store.content], in_order=True).frames(range(1))
+    packets_by_connection([store.content], in_order=True).frames(range(1))
     dumped_connection(b"", None, None, 1)
-    lack_sizes(pa.array([fetch_request()]))
+    sizes_are_missing(pa.array([fetch_request()]))
 
 
 def decode() -> None:

@@ -12,7 +12,7 @@ from schemas.wire.message import Field, Message
 from tests.packed import unpack
 from tests.unit.capture.conversations import OPENING, Connection, Segment, answers, asks, batch, cut, frame, packets
 from tests.unit.wire.reference import default, encode, within
-from udfs.capture.packets_by_connection import HeldPackets
+from udfs.capture.packets_by_connection import PacketsByConnection
 from udfs.facts.record_sampling import Asked
 from udfs.facts.rows_from_packets import Carried, facts
 from udfs.facts.rows_from_packets import tables_of as decoded_tables
@@ -76,7 +76,7 @@ def tables_of(
     return found
 
 
-def tables_held(packets: HeldPackets, parts: int) -> dict[str, list[dict[str, Any]]]:
+def tables_held(packets: PacketsByConnection, parts: int) -> dict[str, list[dict[str, Any]]]:
     """As `tables_of`, of packets held in memory that are decoded in so many parts."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for part in packets.parts(parts):

@@ -18,15 +18,15 @@ from tests.unit.facts.brokers import tables_held, tables_of
 from udfs.capture import packet_store
 from udfs.capture.capture_points import FileOrder
 from udfs.capture.file_index import index_capture
-from udfs.capture.packet_store import BYTES, PACKETS, Content, Memory, PacketStore
-from udfs.capture.packets_by_connection import held
+from udfs.capture.packet_store import BYTES, PACKETS, Content, MemoryBudget, PacketStore
+from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.errors import CaptureError
 
 ROOMY = 1 << 30
 
 
 def stored(path: Path, *, file_bytes: int = 0) -> PacketStore:
-    packets = PacketStore(Memory(ROOMY), file_bytes)
+    packets = PacketStore(MemoryBudget(ROOMY), file_bytes)
     index_capture(str(path), range_bytes=ROOMY, buckets=1, parsed=packets.add)
     return packets
 
@@ -44,7 +44,7 @@ def test_a_capture_in_memory_gives_the_rows_of_the_capture_in_any_number_of_part
 ) -> None:
     path = store(tmp_path / "capture.pcap", *sample_capture(repository, name))
     whole = tables_of([rows_in_order([path])], rows=ROOMY, payload_bytes=ROOMY)
-    found = tables_held(held([stored(path).content], in_order=True), parts)
+    found = tables_held(packets_by_connection([stored(path).content], in_order=True), parts)
     assert comparable(found) == comparable(whole)
 
 
@@ -63,7 +63,7 @@ def test_rows_do_not_depend_on_what_memory_held_before(
 
         monkeypatch.setattr(np, "empty", filled)
         monkeypatch.setattr(packet_store, "unwritten", filled)
-        packets = held([stored(path).content], in_order=True)
+        packets = packets_by_connection([stored(path).content], in_order=True)
         frames = packets.frames(range(len(packets.content.endpoints)))
         of_frames = [rows.tolist() for rows in (frames.requests, frames.responses, frames.losses)]
         found.append((of_frames, comparable(tables_held(packets, 3))))
@@ -71,7 +71,7 @@ def test_rows_do_not_depend_on_what_memory_held_before(
 
 
 def test_parts_are_all_connections_each_once_and_cost_about_the_same(tmp_path: Path) -> None:
-    packets = held([stored(many_connections(tmp_path, 1000)).content], in_order=True)
+    packets = packets_by_connection([stored(many_connections(tmp_path, 1000)).content], in_order=True)
     for most in (1, 2, 3, 7):
         parts = packets.parts(most)
         assert (parts[0].start, parts[-1].stop, len(parts)) == (0, 1000, most)
@@ -104,16 +104,16 @@ def test_a_connection_in_several_files_is_one(repository: Path, tmp_path: Path) 
     whole = tables_of([rows_in_order(files)], rows=ROOMY, payload_bytes=ROOMY)
     for in_order in (True, False):
         contents: list[Content] = [stored(path).content for path in files]
-        assert tables_held(held(contents, in_order=in_order), 2)["exchanges"] == whole["exchanges"]
+        assert tables_held(packets_by_connection(contents, in_order=in_order), 2)["exchanges"] == whole["exchanges"]
 
 
 def test_packets_of_batches_are_held_as_those_of_files(tmp_path: Path) -> None:
     turns = [segment for n in range(20) for segment in (asks(request(n)), answers(response(n)))]
     rows = batch(packets(turns))
-    by_batches = PacketStore(Memory(ROOMY))
+    by_batches = PacketStore(MemoryBudget(ROOMY))
     for at in range(0, rows.num_rows, 7):
         by_batches.add_batch(rows.slice(at, 7))
-    found = tables_held(held([by_batches.content], in_order=True), 1)
+    found = tables_held(packets_by_connection([by_batches.content], in_order=True), 1)
     assert found["exchanges"] == tables_of([rows])["exchanges"]
 
 
@@ -132,6 +132,6 @@ def test_a_file_among_others_is_dated_and_ordered_as_its_place_asks(tmp_path: Pa
 
 def test_more_packets_than_memory_may_hold_are_refused(tmp_path: Path) -> None:
     path = many_connections(tmp_path, 1000)
-    packets = PacketStore(Memory(10_000))
+    packets = PacketStore(MemoryBudget(10_000))
     with pytest.raises(CaptureError, match=r"more than 10,000 bytes of memory.* `\./spark-submit\.sh ingest`"):
         index_capture(str(path), range_bytes=ROOMY, buckets=1, parsed=packets.add)
