@@ -132,7 +132,7 @@ def hold_captures(
 
 def _read(memory: MemoryBudget, path: str) -> ReadFile:
     packets = PacketStore(memory, unpacked_bytes(path))
-    return ReadFile(packets, *index_or_fault(path, parsed=packets.add))
+    return ReadFile(packets, *index_or_fault(path, on_packets=packets.add))
 
 
 def _placed(plan: CapturePlan, file_no: int, packets: PacketStore) -> Content:

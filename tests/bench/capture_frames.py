@@ -91,7 +91,7 @@ def find_request_bodies(arena: Bytes, starts: Ints, ends: Ints, apis: Shorts, bo
 def frames_of(capture: Path) -> Frames:
     """All frames of a capture."""
     store = PacketStore(MemoryBudget(EVERYTHING))
-    index_capture(str(capture), range_bytes=EVERYTHING, buckets=1, parsed=store.add)
+    index_capture(str(capture), range_bytes=EVERYTHING, buckets=1, on_packets=store.add)
     packets = packets_by_connection([store.content], in_order=True)
     return packets.frames(range(len(packets.content.endpoints)))
 

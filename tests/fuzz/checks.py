@@ -50,7 +50,7 @@ def check_file(chance: random.Random, folder: Path, content: bytes) -> int:
     whole = tables_of(packets.to_batches())
     assert sum(row["payload_bytes"] for row in whole["connections"]) == index.tcp_payload_captured
     store = PacketStore(MemoryBudget(1 << 30))
-    index_capture(str(path), range_bytes=1 << 30, buckets=4, parsed=store.add)
+    index_capture(str(path), range_bytes=1 << 30, buckets=4, on_packets=store.add)
     in_memory = packets_by_connection([store.content], in_order=chance.choice([True, False]))
     assert_same(whole, tables_held(in_memory, chance.choice([1, 5])))
     most = chance.choice([1, 2, 7, 50])

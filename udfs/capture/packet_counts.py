@@ -1,4 +1,4 @@
-"""Counts over a capture's packets."""
+"""Counts the packets of a capture by what they are."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from udfs.capture.packet_table import (
     UNREADABLE,
     VERDICTS,
 )
-from udfs.capture.tcp_headers import TcpTable
+from udfs.capture.tcp_headers import TcpPackets, TcpTable
 from udfs.kernels.kernel import kernel
 
 LINK_TYPES = 1 << 16
-# Slots of a tally's totals, int64.
+# Slots of a PacketCounter's totals, int64.
 CAPTURED, ON_WIRE, WITHOUT_TIME, EARLIEST, LATEST = range(5)
 INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
 class PacketCounts:
-    """Packets by what they are; `packets` is the sum of all others but `without_time`.
+    """Packets by what they are; `packets` is the sum of all others except `without_time`.
 
-    tcp:               TCP headers that were read whole, those in envelopes (`udfs.capture.envelopes`) too
-    not_ip, not_tcp:   other protocols, envelopes that cannot be followed among them
+    tcp:               whole TCP headers, including those in envelopes (`udfs.capture.envelopes`)
+    not_ip, not_tcp:   other protocols, including envelopes that cannot be opened
     fragments:         pieces of fragmented TCP packets, first ones included
     malformed:         headers that contradict themselves or the packet's length
     headers_cut:       headers cut off by the snaplen
@@ -54,18 +54,18 @@ class PacketCounts:
 @kernel
 def count_packets(
     packets: np.ndarray,
-    tcp_packets: np.ndarray,
+    tcp_rows: np.ndarray,
     verdicts: np.ndarray,
     bucket_payload_bytes: np.ndarray,
     link_types: np.ndarray,
     totals: np.ndarray,
 ) -> None:
-    """Add a table of packets (PACKET[n], TCP_PACKET[n]) to the counts; they change in place.
+    """Add a table of packets (PACKET[n], TCP_PACKET[n]) to the counts, in place.
 
     verdicts: int64[VERDICTS]; bucket_payload_bytes: int64[buckets]; link_types: bool[LINK_TYPES]; totals: int64[5]
     """
     for i in range(len(packets)):
-        packet, tcp = packets[i], tcp_packets[i]
+        packet, tcp = packets[i], tcp_rows[i]
         verdicts[tcp["verdict"]] += 1
         if packet["link_type"] != UNREADABLE:
             link_types[packet["link_type"]] = True
@@ -84,7 +84,7 @@ class PacketCounter:
     """Running counts of a capture.
 
     bucket_payload_bytes: int64[buckets], captured TCP payload by bucket of the connection
-    fingerprints:         by which packets are known again
+    fingerprints:         a sample of the packets, and how many of them the capture has twice
     """
 
     def __init__(self, buckets: int) -> None:
@@ -95,16 +95,16 @@ class PacketCounter:
         self._link_types = np.zeros(LINK_TYPES, np.bool_)
         self._totals = np.array([0, 0, 0, INT64.max, INT64.min], np.int64)
 
-    def add(self, chunk: np.ndarray, packets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Count `packets` (PACKET[n]), which lie in `chunk`; returns what TcpTable.parse made of them."""
-        tcp_packets, connections = self._headers.parse(chunk, packets)
-        self.fingerprints.add(chunk, packets, tcp_packets, connections)
-        count_packets(packets, tcp_packets, self._verdicts, self.bucket_payload_bytes, self._link_types, self._totals)
-        return tcp_packets, connections
+    def add(self, chunk: np.ndarray, packets: np.ndarray) -> TcpPackets:
+        """Count packets, PACKET[n], which lie in the chunk; returns their headers, valid until the next call."""
+        tcp = self._headers.parse(chunk, packets)
+        self.fingerprints.add(chunk, packets, tcp)
+        count_packets(packets, tcp.rows, self._verdicts, self.bucket_payload_bytes, self._link_types, self._totals)
+        return tcp
 
     @property
     def counts(self) -> PacketCounts:
-        """The packets so far."""
+        """How many packets of each kind were added."""
         return PacketCounts(
             packets=int(self._verdicts.sum()),
             tcp=int(self._verdicts[TCP_SEGMENT]),
@@ -119,16 +119,16 @@ class PacketCounter:
 
     @property
     def payload_bytes(self) -> tuple[int, int]:
-        """TCP payload bytes captured, and on the wire."""
+        """(TCP payload bytes as captured, TCP payload bytes on the wire)."""
         return int(self._totals[CAPTURED]), int(self._totals[ON_WIRE])
 
     @property
     def link_types(self) -> tuple[int, ...]:
-        """Link types of the packets so far, ascending."""
+        """Link types of the packets that were added, ascending."""
         return tuple(np.flatnonzero(self._link_types).tolist())
 
     @property
     def span(self) -> tuple[int, int] | tuple[None, None]:
-        """Earliest and latest time in ns; None where no packet has one."""
+        """Earliest and latest time in ns; None if no packet has a time."""
         earliest, latest = int(self._totals[EARLIEST]), int(self._totals[LATEST])
         return (None, None) if earliest > latest else (earliest, latest)

@@ -112,7 +112,7 @@ def packets(store: PacketStore) -> Iterator[pa.RecordBatch]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "warm-up"
             path.write_bytes(content)
-            for part in index_capture(str(path), range_bytes=1 << 20, buckets=1, parsed=store.add).ranges:
+            for part in index_capture(str(path), range_bytes=1 << 20, buckets=1, on_packets=store.add).ranges:
                 yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 

@@ -27,7 +27,7 @@ ROOMY = 1 << 30
 
 def stored(path: Path, *, file_bytes: int = 0) -> PacketStore:
     packets = PacketStore(MemoryBudget(ROOMY), file_bytes)
-    index_capture(str(path), range_bytes=ROOMY, buckets=1, parsed=packets.add)
+    index_capture(str(path), range_bytes=ROOMY, buckets=1, on_packets=packets.add)
     return packets
 
 
@@ -134,4 +134,4 @@ def test_more_packets_than_memory_may_hold_are_refused(tmp_path: Path) -> None:
     path = many_connections(tmp_path, 1000)
     packets = PacketStore(MemoryBudget(10_000))
     with pytest.raises(CaptureError, match=r"more than 10,000 bytes of memory.* `\./spark-submit\.sh ingest`"):
-        index_capture(str(path), range_bytes=ROOMY, buckets=1, parsed=packets.add)
+        index_capture(str(path), range_bytes=ROOMY, buckets=1, on_packets=packets.add)
