@@ -1,11 +1,11 @@
-"""Several capture files as one capture: which continue each other, which saw the same packets, and whose clock counts.
+"""Several capture files as one capture: which continue each other, which share packets, and whose clock counts.
 
-A *capture point* is a place that packets were captured at. Its files (`tcpdump -C`, `-G`) follow one another. Two
-points see the packets between them both, by clocks that differ. Which packets two files share is told by their samples
-(`udfs.capture.fingerprints`); how far clocks are apart, by the times of those.
+A *capture point* is a place at which packets were captured. Its files (`tcpdump -C`, `-G`) follow one another. Packets
+that pass two points are captured at both, by clocks that differ. The samples of two files show which packets they share
+(`udfs.capture.fingerprints`), and the times of these packets show how far their clocks are apart.
 
-The files' packets are put in one order in which those of a point keep theirs. Of two points that share packets, those
-of the second come a little later: where both have a byte, the first tells when it was there, and the second fills gaps.
+The packets of all files are put in one order, in which those of a point keep theirs. If two points share packets, those
+of the second come a little later: a byte that both have gets its time from the first, and the second fills gaps.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ import numpy as np
 from udfs.capture.file_index import CaptureIndex
 from udfs.columns.arrays import Ints
 
-# A file may begin so long before the last packet of the one it follows: processors hand packets over side by side.
+# A file may begin so long before the last packet of the file that it follows: processors deliver packets in parallel.
 OVERLAP_NS = 10_000_000
-# Files share packets where so many of the smaller sample, and so large a part of it, are in both at a steady distance.
+# Files share packets if so many of the smaller sample, and so large a part of it, are in both at a steady distance.
 LEAST_SHARED, LEAST_PART = 4, 0.005
 STEADY_NS = 100_000_000
-# How far behind the first point's packets those of the next are put, beside half of what their distance varies by: no
-# further, or a request that the first point lost would come behind its response.
+# How far behind the first point's packets those of the next are put, in addition to half of what their distance varies
+# by. It is short, or a request that the first point lost would come behind its response.
 BEHIND_NS = 20_000
-# A packet in more files than this is no ground to compare them by.
+# A packet that is in more files than this is not used to compare them.
 MOST_COPIES = 8
 FARTHEST_NS = 1 << 61
 LAST_NS = 1 << 62
-"""The latest time of a packet: later ones (beyond the year 2116) are taken for it, so that times can be added to."""
+"""The latest time that a packet can have; later ones (beyond the year 2116) become this time, so that sums fit."""
 
 
 @dataclass(frozen=True)
 class FileOrder:
-    """How the packets of a file are dated and ordered among those of the others.
+    """How the packets of a file are dated and ordered among those of other files.
 
-    point: number of the capture point, from 0; offset_ns: added to the file's times, puts them on the clock of the
-    first point that it shares packets with; after_ns: no packet is ordered before this time; delay_ns: they are ordered
-    so much later than they are dated.
+    point: number of the capture point, from 0. offset_ns: what has to be added to the file's times to have them on the
+    clock of the first point that it shares packets with. after_ns: no packet is ordered before this time. delay_ns: how
+    much later than its time a packet is ordered.
     """
 
     point: int = 0
@@ -49,16 +49,19 @@ class FileOrder:
     delay_ns: int = 0
 
     def dated(self, times: Ints) -> Ints:
-        """The file's times, int64[n] ns, on the clock of the first point; 0, which is no time, stays."""
+        """The file's times, int64[n] ns, on the clock of the first point; 0, which stands for no time, stays 0."""
         return np.where(times == 0, 0, _shifted(times, self.offset_ns)) if self.offset_ns else times
 
     def ordered(self, latest: Ints) -> Ints:
-        """What orders packets among those of other files, by the latest time of the file up to each; int64[n], ns."""
+        """The times by which packets are ordered among those of other files, int64[n] ns.
+
+        latest: int64[n] ns, the latest time in the file up to each packet.
+        """
         return np.maximum(_shifted(latest, self.offset_ns), self.after_ns) + self.delay_ns
 
 
 def _shifted(times: Ints, by: int) -> Ints:
-    """The times later by so many ns, those beyond LAST_NS taken for it: they leave room for the sum."""
+    """The times, none later than LAST_NS, plus so many ns."""
     return np.minimum(times, LAST_NS) + by
 
 
@@ -67,19 +70,19 @@ ALONE = FileOrder()
 
 @dataclass(frozen=True)
 class Shared:
-    """Packets that two files have, int64[n] each: the files, first < second, and the ns between their times."""
+    """Pairs of equal packets in two files, int64[n] each: the files, first < second, and the ns between the times."""
 
     first: Ints
     second: Ints
     apart: Ints
 
     def where(self, chosen: np.ndarray) -> Shared:
-        """Those chosen by bool[n]."""
+        """The pairs that are chosen; chosen: bool[n]."""
         return Shared(self.first[chosen], self.second[chosen], self.apart[chosen])
 
 
 def in_time_order(indexes: Sequence[CaptureIndex]) -> tuple[CaptureIndex, ...]:
-    """The files by the time of their first packet, whatever their names; files without times come last."""
+    """The files in the order of their first packets' times, whatever their names; files without times come last."""
 
     def key(index: CaptureIndex) -> tuple[bool, int, int, str]:
         return index.first_ts_ns is None, index.first_ts_ns or 0, index.last_ts_ns or 0, index.sha256
@@ -88,7 +91,7 @@ def in_time_order(indexes: Sequence[CaptureIndex]) -> tuple[CaptureIndex, ...]:
 
 
 def file_orders(indexes: Sequence[CaptureIndex]) -> tuple[FileOrder, ...]:
-    """The order of each file's packets among those of all, which come `in_time_order`."""
+    """How each file's packets are ordered among those of all files; indexes: as by `in_time_order`."""
     shared = steady(shared_packets(indexes), [len(index.sample.digests) for index in indexes])
     points = points_of(indexes, set(zip(shared.first.tolist(), shared.second.tolist(), strict=True)))
     clocks = clocks_of(points, shared)
@@ -102,7 +105,7 @@ def file_orders(indexes: Sequence[CaptureIndex]) -> tuple[FileOrder, ...]:
 
 
 def shared_packets(indexes: Sequence[CaptureIndex]) -> Shared:
-    """All pairs of equal packets in the samples."""
+    """All pairs of equal packets in the samples of the files."""
     sizes = [len(index.sample.digests) for index in indexes]
     digests = np.concatenate([index.sample.digests for index in indexes])
     times = np.concatenate([index.sample.times for index in indexes])
@@ -118,9 +121,10 @@ def shared_packets(indexes: Sequence[CaptureIndex]) -> Shared:
 
 
 def steady(shared: Shared, sizes: Sequence[int]) -> Shared:
-    """The pairs of those files that truly share packets, with those that are as far apart as most of theirs.
+    """The pairs whose distance in time is that of most pairs of their two files, if these files truly share packets.
 
-    A retransmission without time stamps, which another file of the same point has, is no such pair.
+    That leaves out retransmissions without time stamps, which another file of the same point may have.
+    sizes: of each file's sample.
     """
     keep = np.zeros(len(shared.first), np.bool_)
     keys = shared.first * len(sizes) + shared.second
@@ -139,11 +143,12 @@ def steady(shared: Shared, sizes: Sequence[int]) -> Shared:
 def points_of(indexes: Sequence[CaptureIndex], sharing: set[tuple[int, int]]) -> list[int]:
     """The capture point of each file.
 
-    A file goes on where another one ended, if the point's files share no packet with it; of several such points to the
-    one whose name is most like its own, then to the one that ended last.
+    A file belongs to the point whose last file ended where it begins, if it shares no packet with the point's files. If
+    there are several such points, it is the one with the most similar name, and then the one that ended last.
+    sharing: the pairs of files that share packets.
     """
     points: list[list[int]] = []
-    found = []
+    point_of: list[int] = []
     for number, index in enumerate(indexes):
         fitting = [
             (likeness(index, last := indexes[files[-1]]), last.last_ts_ns or 0, -point)
@@ -154,27 +159,27 @@ def points_of(indexes: Sequence[CaptureIndex], sharing: set[tuple[int, int]]) ->
         if point == len(points):
             points.append([])
         points[point].append(number)
-        found.append(point)
-    return found
+        point_of.append(point)
+    return point_of
 
 
 def likeness(index: CaptureIndex, other: CaptureIndex) -> int:
-    """How many characters the paths of two files have in common at their beginning."""
+    """How many characters at the beginning of two files' paths are the same."""
     pairs = zip(index.path, other.path, strict=False)
     return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def follows(index: CaptureIndex, before: CaptureIndex) -> bool:
-    """Whether a file begins where another one ended, as far as their times tell."""
+    """Whether a file begins where another one ended; true if one of them has no times."""
     if index.first_ts_ns is None or before.last_ts_ns is None:
         return True
     return before.last_ts_ns <= index.first_ts_ns + OVERLAP_NS
 
 
 def clocks_of(points: Sequence[int], shared: Shared) -> list[tuple[int, int]]:
-    """(offset_ns, delay_ns) of each point.
+    """(offset_ns, delay_ns) of each point; points: of each file.
 
-    Packets go both ways, so half the way between the extremes of their times' distance is what clocks are apart.
+    Packets go both ways, so that the clocks are apart by the middle between the extremes of the packets' distances.
     """
     point_of = np.array(points, np.int64)
     first, second = point_of[shared.first], point_of[shared.second]

@@ -1,4 +1,7 @@
-"""Rows of a frame dump as rows of PACKETS (docs/frames.md): vectorised, but for what differs between connections."""
+"""Turns the rows of a frame dump into rows of PACKETS (docs/frames.md).
+
+All of it is vectorised, except what is done once for each connection.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,13 @@ EXPECTED: Mapping[str, tuple[str, ...]] = {
     "client_address": (TEXT,),
     "broker": (TEXT,),
 }
-"""The columns of a dump and what each may be."""
+"""The columns of a dump and the types that each may have."""
 OPTIONAL = ("client_address", "broker")
 NEEDED = tuple(name for name in EXPECTED if name not in OPTIONAL)
 NS_PER_UNIT = {"s": NS_PER_S, "ms": NS_PER_MS, "us": NS_PER_US, "ns": 1}
 FIRST_NS = 946_684_800 * NS_PER_S
-"""2000-01-01: Kafka is younger, so that an earlier time is one in another unit, such as ms in an int64."""
-# Stands for an address that a dump does not tell: packets to it are thrown away (RFC 6666).
+"""2000-01-01: Kafka is younger, so that an earlier time must be in another unit, such as ms in an int64."""
+# Stands for an address that a dump does not have: the address whose packets are discarded (RFC 6666).
 NOWHERE = IPv6Address("100::").packed
 
 RowFaults = dict[FaultReason, tuple[int, int, int]]
@@ -47,9 +50,9 @@ RowFaults = dict[FaultReason, tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class FrameRows:
-    """A batch of a dump as PACKETS, and the rows that are not among them.
+    """A batch of a dump as PACKETS, and the rows that are wrong and therefore not among them.
 
-    faults: (number of the first row in the batch, rows, bytes of their frames) by reason
+    faults: by reason (number in the batch of the first such row, how many rows, bytes of their frames)
     """
 
     packets: pa.RecordBatch
@@ -57,7 +60,7 @@ class FrameRows:
 
 
 def kind_of(kind: pa.DataType) -> str:
-    """What of EXPECTED a type is, else its own name."""
+    """The name that EXPECTED has for a type, or else the type's own name."""
     if isinstance(kind, pa.DictionaryType):
         return kind_of(kind.value_type)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -68,37 +71,40 @@ def kind_of(kind: pa.DataType) -> str:
 
 
 def packet_rows(batch: pa.RecordBatch, *, file_no: int, first_row: int, buckets: int, point: int) -> FrameRows:
-    """The rows of a dump, whose columns are as EXPECTED, as rows of PACKETS; first_row: number of the batch's first."""
+    """A batch of a dump, whose columns were checked, as rows of PACKETS.
+
+    file_no, point: of the dump. first_row: number in the dump of the batch's first row.
+    """
     batch = plain_columns(batch)
     wrong = wrong_rows(batch)
     is_good = ~np.any(list(wrong.values()), axis=0)
     numbers = np.flatnonzero(is_good)
     good = batch.filter(pa.array(is_good))
     frames = octets(good["frame"])
-    asked = to_numpy(pc.equal(octets(good["direction"]), pa.scalar(b"request")))
+    is_request = to_numpy(pc.equal(octets(good["direction"]), pa.scalar(b"request")))
     connections, of_row = connections_of(good, buckets)
     client_is_higher = np.array([c.client_is_higher for c in connections], np.bool_)[of_row]
     times = nanoseconds(good["timestamp"])
     columns: dict[str, Any] = {
         "bucket": np.array([c.bucket for c in connections], np.int64)[of_row],
         "connection": pa.array([c.key for c in connections], pa.binary()).take(of_row),
-        "direction": (asked == client_is_higher).astype(np.int8),
+        "direction": (is_request == client_is_higher).astype(np.int8),
         "sort_ns": times,
         "point": np.full(len(numbers), point),
         "file_no": np.full(len(numbers), file_no),
         "packet_no": numbers + first_row,
         "ts_ns": times,
         "seq": np.array([c.name for c in connections], np.int64)[of_row],
-        "flags": np.where(asked, IS_REQUEST, IS_RESPONSE),
+        "flags": np.where(is_request, IS_REQUEST, IS_RESPONSE),
         "payload_bytes": declared_bytes(frames),
         "payload": frames,
     }
     arrays = [pa.array(columns[field.name]).cast(field.type) for field in PACKETS]
-    return FrameRows(pa.RecordBatch.from_arrays(arrays, schema=PACKETS), told(batch, wrong))
+    return FrameRows(pa.RecordBatch.from_arrays(arrays, schema=PACKETS), row_faults(batch, wrong))
 
 
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns that count, without views, which Arrow's functions do not take."""
+    """The columns in EXPECTED, with views turned into plain columns: Arrow's functions take no views."""
     columns = {name: batch[name] for name in batch.schema.names if name in EXPECTED}
     kinds = {name: column.type for name, column in columns.items()}
     views = [name for name, kind in kinds.items() if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)]
@@ -106,44 +112,44 @@ def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def octets(column: pa.Array[Any]) -> pa.Array[Any]:
-    """Text or bytes as bytes, which hostile text need not be more than."""
+    """A column of text or bytes as bytes, since text in a dump may be no valid UTF-8."""
     values = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     return values.cast(pa.binary())
 
 
 def to_numpy(values: Any, null: object = None) -> Any:
-    """The values of an Arrow array, `null` where they are null."""
+    """The values of an Arrow array as numpy's, with `null` in place of nulls."""
     filled = values if null is None else pc.fill_null(values, null)
     return filled.to_numpy(zero_copy_only=False)
 
 
 def nanoseconds(column: pa.Array[Any]) -> Ints:
-    """Timestamps as ns since 1970, those further away than an int64 holds as the next that it does; null is 0."""
+    """Timestamps as ns since 1970. Null and times before 1970 are 0; times beyond LAST_NS are the first one beyond."""
     per_unit = NS_PER_UNIT[column.type.unit] if isinstance(column.type, pa.TimestampType) else 1
     values = to_numpy(column.cast(pa.int64()), 0)
     return np.clip(values, 0, LAST_NS // per_unit + 1) * per_unit
 
 
 def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
-    """bool[n] by reason, a row that is wrong under one of them alone."""
+    """Which rows are wrong, bool[n] by reason. A row that is wrong in several ways has the first reason only."""
     is_null = np.any([to_numpy(batch[name].is_null()) for name in NEEDED], axis=0)
     is_known = pc.is_in(octets(batch["direction"]), pa.array([b"request", b"response"]))
     times = nanoseconds(batch["timestamp"])
-    found = {
+    wrong = {
         FaultReason.ROW_WITHOUT_VALUE: is_null,
         FaultReason.DIRECTION_UNKNOWN: ~to_numpy(is_known),
         FaultReason.TIMESTAMP_IMPLAUSIBLE: (times < FIRST_NS) | (times > LAST_NS),
         FaultReason.ADDRESS_MALFORMED: np.any([is_no_address(batch, name) for name in OPTIONAL], axis=0),
     }
     before = np.zeros(batch.num_rows, np.bool_)
-    for reason, rows in found.items():
-        found[reason] = rows & ~before
+    for reason, rows in wrong.items():
+        wrong[reason] = rows & ~before
         before |= rows
-    return found
+    return wrong
 
 
 def is_no_address(batch: pa.RecordBatch, name: str) -> Bools:
-    """Which rows have a value there that is no address and port; bool[n]."""
+    """Which rows have a value in the column `name` that is no address and port: bool[n]."""
     if name not in batch.schema.names:
         return np.zeros(batch.num_rows, np.bool_)
     texts = octets(batch[name]).dictionary_encode()
@@ -151,8 +157,8 @@ def is_no_address(batch: pa.RecordBatch, name: str) -> Bools:
     return np.isin(to_numpy(texts.indices, -1), bad)
 
 
-def told(batch: pa.RecordBatch, wrong: Mapping[FaultReason, Bools]) -> RowFaults:
-    """`FrameRows.faults`."""
+def row_faults(batch: pa.RecordBatch, wrong: Mapping[FaultReason, Bools]) -> RowFaults:
+    """The faults of a batch, as FrameRows has them; wrong: the wrong rows, bool[n] by reason."""
     sizes = np.diff(binary_bytes(octets(batch["frame"]))[0])
     return {
         reason: (int(np.argmax(rows)), int(rows.sum()), int(sizes[rows].sum()))
@@ -162,9 +168,10 @@ def told(batch: pa.RecordBatch, wrong: Mapping[FaultReason, Bools]) -> RowFaults
 
 
 def declared_bytes(frames: pa.Array[Any]) -> Ints:
-    """Bytes of each frame as its own size says, where that can be one, but no fewer than there are; int64[n].
+    """The bytes that each frame had on the wire: int64[n].
 
-    A frame that is too short for its size counts as SIZE_BYTES.
+    That is what the frame's own size says if it is plausible, but never less than what the dump has of the frame. A
+    frame that is too short to have a size counts as SIZE_BYTES.
     """
     starts, data = binary_bytes(frames)
     there = np.diff(starts)
@@ -178,7 +185,11 @@ def declared_bytes(frames: pa.Array[Any]) -> Ints:
 
 @dataclass(frozen=True)
 class DumpedConnection:
-    """What a dump tells of a connection, as PACKETS has it."""
+    """A connection of a dump, in the form that PACKETS has it.
+
+    key: its 36 bytes. client_is_higher: whether the higher endpoint is the client. name: its number, in place of a
+    sequence number.
+    """
 
     key: bytes
     client_is_higher: bool
@@ -187,7 +198,7 @@ class DumpedConnection:
 
 
 def connections_of(batch: pa.RecordBatch, buckets: int) -> tuple[list[DumpedConnection], Ints]:
-    """The distinct connections of the rows, and which is each row's; int64[n]."""
+    """(the distinct connections of the rows, int64[n] which of them each row has)."""
     columns = [
         octets(batch[name]) if name in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
         for name in ("connection", *OPTIONAL)
@@ -196,16 +207,16 @@ def connections_of(batch: pa.RecordBatch, buckets: int) -> tuple[list[DumpedConn
     codes = np.stack([to_numpy(column.indices, -1) for column in encoded])
     distinct, of_row = np.unique(codes, axis=1, return_inverse=True)
     texts = [column.dictionary.to_pylist() for column in encoded]
-    found = [
+    connections = [
         dumped_connection(*(text[code] if code >= 0 else None for text, code in zip(texts, row, strict=True)), buckets)
         for row in distinct.T.tolist()
     ]
-    return found, of_row.reshape(-1)
+    return connections, of_row.reshape(-1)
 
 
 @lru_cache(maxsize=65_536)
 def dumped_connection(connection: bytes, client: bytes | None, broker: bytes | None, buckets: int) -> DumpedConnection:
-    """A connection by its name and the addresses that are known."""
+    """A connection by its name in the dump and its addresses, None where the dump has none."""
     digest = hashlib.blake2b(connection, digest_size=8).digest()
     client_end = endpoint(client) if client else None
     broker_end = endpoint(broker) if broker else None
@@ -217,7 +228,7 @@ def dumped_connection(connection: bytes, client: bytes | None, broker: bytes | N
 
 @lru_cache(maxsize=65_536)
 def endpoint(text: bytes | None) -> bytes | None:
-    """`10.0.0.1:9092` or `[2001:db8::1]:9092` as 18 bytes, as in PACKETS; None for anything else."""
+    """`10.0.0.1:9092` or `[2001:db8::1]:9092` as the 18 bytes that PACKETS has; None for any other text."""
     host, _, port = (text or b"").decode("ascii", "replace").rpartition(":")
     try:
         address = ip_address(host[1:-1] if host.startswith("[") and host.endswith("]") else host)

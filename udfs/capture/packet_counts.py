@@ -51,6 +51,9 @@ class PacketCounts:
     without_time: int
 
 
+NO_PACKETS = PacketCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
 @kernel
 def count_packets(
     packets: np.ndarray,

@@ -1,4 +1,4 @@
-"""Runs of whole packet records that tasks can read alone."""
+"""Cuts a capture into ranges of whole packet records, each of which a task can read alone."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from udfs.capture.packet_walk import PacketWalk
 
 @dataclass(frozen=True)
 class PacketRange:
-    """A run of packet records of one capture, with all that reading it takes; plain values only.
+    """A range of packet records of one capture, and all that is needed to read it; plain values only.
 
     first_byte, length: in the uncompressed stream
     first_packet:       number in the file of the first packet
-    latest_ns:          latest time of a packet of the file before those of the range; 0 where there is none
-    interfaces:         little endian int64[n, 4] (packet_table) of the section in force at `first_byte`
+    latest_ns:          latest time of a packet of the file before the range; 0 if there is none
+    interfaces:         little endian int64[n, 4] (`packet_table`) of the section in force at `first_byte`
     """
 
     path: str
@@ -45,7 +45,7 @@ def cut_ranges(
     compression: Compression,
     range_bytes: int,
 ) -> list[PacketRange]:
-    """Walk to the end, let `visit` see each of its steps, and return the ranges that cover the way.
+    """Walk to the end, call `visit` after each step, and return the ranges, which together cover all that was walked.
 
     A range ends before the first record that begins `range_bytes` or more behind its first byte.
     """
