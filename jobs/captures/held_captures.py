@@ -29,11 +29,11 @@ from udfs.capture.packets_by_connection import PacketsByConnection, packets_by_c
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema, plain_rows
-from udfs.facts.captured_names import TOLD, TOLD_BY, told_names
-from udfs.facts.cluster_names import Names, with_names
+from udfs.facts.captured_names import CAPTURED_NAMES, NAMING_TABLES, captured_names
+from udfs.facts.cluster_names import ClusterNames, with_names
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.record_sampling import Asked
-from udfs.facts.rows_from_packets import Carried, tables_of
+from udfs.facts.record_sampling import RecordSampling
+from udfs.facts.rows_from_packets import EarlierChunks, tables_of
 
 PART_BYTES = 128 << 20
 """Most packets that a thread works on at a time; what it makes of them takes several times as much."""
@@ -49,7 +49,7 @@ class ReadFile:
 
 
 class Part(NamedTuple):
-    """Rows by table that some connections give, and what they tell of names: TOLD."""
+    """Rows by table that some connections give, and what they tell of names: CAPTURED_NAMES."""
 
     rows: Mapping[Table, Sequence[pa.RecordBatch]]
     told: pa.Table
@@ -67,36 +67,40 @@ class HeldCaptures:
     plan: CapturePlan
     packets: PacketsByConnection
     pseudonyms: Pseudonyms | None
-    records: Asked | None
+    records: RecordSampling | None
     threads: int
 
     def rows(self, tables: Collection[Table]) -> dict[Table, pa.Table]:
         """All rows of some of the tables DECODED, in no order, as `ingest` writes them where no gate takes rows out."""
-        make = partial(self._part, {*tables, *TOLD_BY})
+        make = partial(self._part, {*tables, *NAMING_TABLES})
         rounds = -(-self.packets.cost // (self.threads * PART_BYTES))
         with ThreadPoolExecutor(self.threads) as threads:
             parts = list(threads.map(make, self.packets.parts(self.threads * max(rounds, 1))))
-            names = learn_names(pa.concat_tables([TOLD.empty_table(), *(part.told for part in parts)]))
+            names = learn_names(pa.concat_tables([CAPTURED_NAMES.empty_table(), *(part.told for part in parts)]))
             return {table: _named(threads, table, parts, names) for table in tables}
 
     def _part(self, wanted: Collection[Table], connections: range) -> Part:
         rows: dict[Table, list[pa.RecordBatch]] = defaultdict(list)
-        carried = Carried(records=self.records)
+        carried = EarlierChunks(records=self.records)
         for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
             if batch.num_rows and table in wanted:
-                called = batch if self.pseudonyms is None else self.pseudonyms.of_rows(table, batch)
+                called = batch if self.pseudonyms is None else self.pseudonyms.applied_to(table, batch)
                 rows[table] += plain_rows(called)
-        return Part(rows, told_names((table, batch) for table in TOLD_BY for batch in rows.get(table, ())))
+        return Part(rows, captured_names((table, batch) for table in NAMING_TABLES for batch in rows.get(table, ())))
 
 
-def _named(threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: Names) -> pa.Table:
+def _named(threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: ClusterNames) -> pa.Table:
     batches = chain.from_iterable(part.rows.get(table, ()) for part in parts)
     named = threads.map(lambda batch: with_names(batch, table, names), batches)
     return pa.Table.from_batches(named, arrow_schema(table))
 
 
 def hold_captures(
-    captures: Sequence[Path | str], pseudonyms: Pseudonyms | None, records: Asked | None, threads: int, most_bytes: int
+    captures: Sequence[Path | str],
+    pseudonyms: Pseudonyms | None,
+    records: RecordSampling | None,
+    threads: int,
+    most_bytes: int,
 ) -> HeldCaptures:
     """Read captures and frame dumps, each once. stderr names the files that are neither, of which nothing is read.
 

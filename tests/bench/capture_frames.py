@@ -20,7 +20,7 @@ from udfs.capture.packet_store import MemoryBudget, PacketStore
 from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.columns.arrays import Bytes, Ints, Shorts
 from udfs.facts.exchanges import Exchanges, exchanges_of
-from udfs.facts.hashed_names import Names
+from udfs.facts.hashed_names import HashedNames
 from udfs.facts.message_bodies import Bodies, find_response_bodies, response_bodies
 from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE, request_header
@@ -125,11 +125,11 @@ def with_defaults(message: Message, path: str = "") -> Struct:
 def fetches(capture: Path) -> list[FetchFrames]:
     """A capture's Fetch requests that were answered whole, and those answers."""
     chunk = frames_of(capture)
-    exchanges: Exchanges = exchanges_of(chunk, "", Names())
+    exchanges: Exchanges = exchanges_of(chunk, "", HashedNames())
     which, _ = response_bodies(exchanges, exchanges.of_api(FETCH))
     asked, answered = (
         (start, start + of["size"][which])
-        for of in (exchanges.of_request, exchanges.of_response)
+        for of in (exchanges.request_fields, exchanges.response_fields)
         for start in (of["start"][which],)
     )
     return [

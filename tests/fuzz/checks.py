@@ -21,7 +21,7 @@ from udfs.capture.packets import read_packets
 from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.capture.request_log import read_requests
 from udfs.errors import CaptureError
-from udfs.facts.rows_from_log import LINE_ORDER, READ_KEYS, log_facts
+from udfs.facts.rows_from_log import LINE_ORDER, READ_KEYS, rows_from_log
 
 Tables = Mapping[str, list[dict[str, Any]]]
 PACKET_ORDER = ("connection", "sort_ns", "file_no", "packet_no")
@@ -89,7 +89,7 @@ def in_order(batches: list[pa.RecordBatch], columns: tuple[str, ...]) -> pa.Tabl
 def log_tables(lines: pa.Table, most: int) -> Tables:
     """Rows by table; lines that were there before are summed up."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for packed in log_facts(lines.to_batches(max_chunksize=most), "capture", rows=most):
+    for packed in rows_from_log(lines.to_batches(max_chunksize=most), "capture", rows=most):
         for content in unpack([packed]):
             found[packed["table"][0].as_py()] += content.to_pylist()
     repeated: dict[str, int] = defaultdict(int)

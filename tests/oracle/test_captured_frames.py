@@ -28,7 +28,7 @@ from udfs.capture.packet_chunks import frames
 from udfs.capture.packets import PACKETS, read_packets
 from udfs.facts.exchange_messages import decode_both
 from udfs.facts.exchanges import Exchanges, exchanges_of
-from udfs.facts.hashed_names import Names, topic_id_text
+from udfs.facts.hashed_names import HashedNames, topic_id_text
 from udfs.wire.faults import DecodeFault
 from udfs.wire.messages import Decoded
 
@@ -49,7 +49,7 @@ def exchanges_in(capture: Path) -> Iterator[Exchanges]:
     by_connection: SortKeys = [("connection", "ascending"), ("file_no", "ascending"), ("packet_no", "ascending")]
     packets = pa.Table.from_batches(batches, PACKETS).sort_by(by_connection)
     for chunk in frames(packets.to_batches()):
-        yield exchanges_of(chunk, "capture", Names())
+        yield exchanges_of(chunk, "capture", HashedNames())
 
 
 class Told:
@@ -137,7 +137,7 @@ def tagged_default(field: Field, version: int) -> Any:
 
 
 def hex_of(exchanges: Exchanges, which: int, side: str) -> str:
-    fields = exchanges.of_request if side == "request" else exchanges.of_response
+    fields = exchanges.request_fields if side == "request" else exchanges.response_fields
     start, size = (int(fields[name][which]) for name in ("start", "size"))
     return exchanges.frames.arena[start : start + size].tobytes().hex()
 

@@ -17,7 +17,7 @@ from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
 from udfs.columns.arrow_columns import compute
 
 SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", "cluster"
-TOLD_BY = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)
+NAMING_TABLES = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)
 _COLUMNS: list[pa.Field[Any]] = [
     pa.field("what", pa.string()),
     pa.field("server", pa.string()),
@@ -26,7 +26,7 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("first", pa.int64()),
     pa.field("last", pa.int64()),
 ]
-TOLD = pa.schema(_COLUMNS)
+CAPTURED_NAMES = pa.schema(_COLUMNS)
 """Each by the server, address:port, that says so. SHOWN_ID: a topic, its id, when it was first told and last asked for;
 CHANGE: a topic, CREATE_TOPIC or DELETE_TOPIC, when that was asked for; BROKER: a host, its port, the node id; CLUSTER:
 the cluster's id; SERVER: its own address:port, of one that says nothing, too. Times in us since 1970.
@@ -35,9 +35,9 @@ WAITING_ROWS = 100_000
 """Rows that may tell what others do, kept until all are made distinct together."""
 
 
-def told_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
-    """Distinct rows of TOLD, from rows of TOLD_BY."""
-    held, waiting = TOLD.empty_table(), list[pa.Table]()
+def captured_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
+    """Distinct rows of CAPTURED_NAMES, from rows of NAMING_TABLES."""
+    held, waiting = CAPTURED_NAMES.empty_table(), list[pa.Table]()
     for table, batch in rows:
         waiting += _told(table, pa.Table.from_batches([batch]))
         if sum(part.num_rows for part in waiting) >= WAITING_ROWS:
@@ -75,7 +75,7 @@ def _us(times: Any) -> Any:
 
 
 def _rows(what: str, server: Any, name: Any, told: Any = None, first: Any = None, last: Any = None) -> pa.Table:
-    """Rows of TOLD; what is not given is empty, and of no time."""
+    """Rows of CAPTURED_NAMES; what is not given is empty, and of no time."""
     n = len(name)
     columns = [
         pa.repeat(what, n),
@@ -85,7 +85,7 @@ def _rows(what: str, server: Any, name: Any, told: Any = None, first: Any = None
         pa.nulls(n, pa.int64()) if first is None else first,
         pa.nulls(n, pa.int64()) if last is None else last,
     ]
-    return pa.table(columns, schema=TOLD)
+    return pa.table(columns, schema=CAPTURED_NAMES)
 
 
 def distinct(rows: pa.Table) -> pa.Table:
@@ -93,6 +93,6 @@ def distinct(rows: pa.Table) -> pa.Table:
     whole = rows.filter(compute.and_(compute.is_valid(rows["name"]), compute.is_valid(rows["told"])))
     is_id = compute.equal(whole["what"], SHOWN_ID)
     ids = whole.filter(is_id).group_by(["what", "server", "name", "told"], use_threads=False)
-    told = ids.aggregate([("first", "min"), ("last", "max")]).rename_columns(TOLD.names)
-    others = whole.filter(compute.invert(is_id)).group_by(TOLD.names, use_threads=False).aggregate([])
-    return pa.concat_tables([told, others.select(TOLD.names)]).cast(TOLD)
+    told = ids.aggregate([("first", "min"), ("last", "max")]).rename_columns(CAPTURED_NAMES.names)
+    others = whole.filter(compute.invert(is_id)).group_by(CAPTURED_NAMES.names, use_threads=False).aggregate([])
+    return pa.concat_tables([told, others.select(CAPTURED_NAMES.names)]).cast(CAPTURED_NAMES)

@@ -28,12 +28,12 @@ def topic_of_cluster(cluster_id: str, topic: str) -> str:
     return f"{cluster_id}{OF_CLUSTER}{topic}"
 
 
-def has_several(cluster_of: Mapping[str, str]) -> bool:
+def names_several_clusters(cluster_of: Mapping[str, str]) -> bool:
     """Whether servers are of more than one cluster, so that a topic's name may stand for two topics."""
     return len(set(cluster_of.values())) > 1
 
 
-class InForce(NamedTuple):
+class IdInForce(NamedTuple):
     """A topic id, and from when to when its name stands for it, both included, us since 1970."""
 
     topic_id: str
@@ -42,20 +42,20 @@ class InForce(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Names:
+class ClusterNames:
     """topic_of: name by topic id; ids_of: by topic name the ids it stands for, in the order of time, by
     `topic_of_cluster` where there are several clusters; broker_of: node id by server; cluster_of: cluster id by server.
     """
 
     topic_of: Mapping[str, str] = field(default_factory=dict)
-    ids_of: Mapping[str, Sequence[InForce]] = field(default_factory=dict)
+    ids_of: Mapping[str, Sequence[IdInForce]] = field(default_factory=dict)
     broker_of: Mapping[str, str] = field(default_factory=dict)
     cluster_of: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def has_several_clusters(self) -> bool:
-        """As `has_several` says of the capture set."""
-        return has_several(self.cluster_of)
+        """As `names_several_clusters` says of the capture set."""
+        return names_several_clusters(self.cluster_of)
 
     @cached_property
     def _in_force(self) -> tuple[pa.Array[Any], Ints, pa.Array[Any]]:
@@ -81,7 +81,7 @@ class Names:
         return ids.take(array_of(place, known))
 
 
-def with_names(rows: pa.RecordBatch, table: Table, names: Names) -> pa.RecordBatch:
+def with_names(rows: pa.RecordBatch, table: Table, names: ClusterNames) -> pa.RecordBatch:
     """The table's rows with brokers, their clusters and topics called by name where it is known; a topic without one by
     its id.
     """

@@ -16,7 +16,7 @@ from udfs.facts.arrow_tables import micros, rows_of
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.not_refused import not_refused
-from udfs.facts.quarantine_reasons import OF_LOSS, Reason
+from udfs.facts.quarantine_reasons import BY_LOSS, Reason
 
 PROTOCOLS = pa.array(["unknown", "kafka", "tls", "other"])
 COUNTED = (
@@ -71,7 +71,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
     losses = exchanges.frames.losses
     client = exchanges.frames.connections["client"][losses["connection"]]
     side = np.where(client < 0, 2, (losses["direction"] != client).astype(np.int64))
-    reasons = pa.array([OF_LOSS[code].value for code in sorted(OF_LOSS)])
+    reasons = pa.array([BY_LOSS[code].value for code in sorted(BY_LOSS)])
     t = QUARANTINE
     return rows_of(
         t,
@@ -94,7 +94,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
 def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
     """A row a frame whose bytes are in an exchange but could not be decoded, with the first reason that it has."""
     is_request = side == "request"
-    of = exchanges.of_request if is_request else exchanges.of_response
+    of = exchanges.request_fields if is_request else exchanges.response_fields
     is_there, missing = of["size"] != UNKNOWN, of["missing"]
     reasons = {
         Reason.CUT_FRAME: missing > 0,

@@ -20,7 +20,7 @@ from udfs.facts.exchanges import LACKING, Exchanges, shared_columns
 from udfs.facts.number_columns import Picked
 from udfs.wire.faults import DecodeFault
 
-OF_LOG = (
+LOG_COLUMNS = (
     EXCHANGES.listener, EXCHANGES.security_protocol, EXCHANGES.principal, EXCHANGES.request_queue_time_ms,
     EXCHANGES.local_time_ms, EXCHANGES.remote_time_ms, EXCHANGES.api_throttle_time_ms,
     EXCHANGES.response_queue_time_ms, EXCHANGES.send_time_ms, EXCHANGES.total_time_ms, EXCHANGES.log_line,
@@ -41,29 +41,30 @@ def present_bytes(of: Mapping[str, Ints]) -> Ints:
     return np.where(size == UNKNOWN, 0, size + SIZE_BYTES - of[LACKING])
 
 
-def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:
-    """The rows of the table `exchanges`; of_log: the columns OF_LOG, which are null without it."""
-    if of_log is None:
-        of_log = nulls_besides(EXCHANGES, set(EXCHANGES.columns) - set(OF_LOG), len(exchanges))
+def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:
+    """The rows of the table `exchanges`; log_columns: the columns LOG_COLUMNS, which are null without it."""
+    if log_columns is None:
+        log_columns = nulls_besides(EXCHANGES, set(EXCHANGES.columns) - set(LOG_COLUMNS), len(exchanges))
     keys, versions = exchanges.api_key, exchanges.api_version
     is_request = exchanges.request != UNKNOWN
-    correlation = np.where(is_request, exchanges.of_request["correlation_id"], exchanges.of_response["correlation_id"])
+    in_request, in_response = exchanges.request_fields["correlation_id"], exchanges.response_fields["correlation_id"]
+    correlation = np.where(is_request, in_request, in_response)
     return rows_of(
         EXCHANGES,
         shared_columns(exchanges)
         | {
-            EXCHANGES.request_first_time: micros(exchanges.of_request["first_time"]),
-            EXCHANGES.response_first_time: micros(exchanges.of_response["first_time"]),
+            EXCHANGES.request_first_time: micros(exchanges.request_fields["first_time"]),
+            EXCHANGES.response_first_time: micros(exchanges.response_fields["first_time"]),
             EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
             EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
             EXCHANGES.api_key: Picked(keys, known=is_request),
             EXCHANGES.api_name: coded(API_NAMES, api_codes(keys)),
             EXCHANGES.api_version: Picked(versions, known=is_request),
             EXCHANGES.correlation_id: correlation,
-            EXCHANGES.request_packet: exchanges.of_request["last_packet"],
-            EXCHANGES.response_packet: exchanges.of_response["last_packet"],
-            EXCHANGES.request_bytes: present_bytes(exchanges.of_request),
-            EXCHANGES.response_bytes: present_bytes(exchanges.of_response),
+            EXCHANGES.request_packet: exchanges.request_fields["last_packet"],
+            EXCHANGES.response_packet: exchanges.response_fields["last_packet"],
+            EXCHANGES.request_bytes: present_bytes(exchanges.request_fields),
+            EXCHANGES.response_bytes: present_bytes(exchanges.response_fields),
             EXCHANGES.missing_bytes: exchanges.missing_bytes,
             EXCHANGES.unsent_bytes: exchanges.unsent_bytes,
             EXCHANGES.status: coded(STATUSES, exchanges.status),
@@ -77,7 +78,7 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
             EXCHANGES.member_id: exchanges.names.texts_of(exchanges.member[1]),
             EXCHANGES.decode_fault: coded(FAULT_NAMES, exchanges.fault),
         }
-        | dict(of_log),
+        | dict(log_columns),
     )
 
 

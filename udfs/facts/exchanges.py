@@ -21,7 +21,7 @@ from udfs.columns.arrays import Ints, read_only
 from udfs.columns.arrow_columns import coded, repeated
 from udfs.columns.picking import columns_of
 from udfs.facts.arrow_tables import Values, micros
-from udfs.facts.hashed_names import Names, hash_spans
+from udfs.facts.hashed_names import HashedNames, hash_spans
 from udfs.facts.number_columns import Picked
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
@@ -48,7 +48,7 @@ class Exchanges:
     """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] where it is not said.
 
     `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame, and
-    `of_request` and `of_response` what rows are made of in these frames, with LACKING. `server`,
+    `request_fields` and `response_fields` what rows are made of in these frames, with LACKING. `server`,
     `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
     Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
@@ -59,11 +59,11 @@ class Exchanges:
 
     frames: Frames
     capture_id: str
-    names: Names
+    names: HashedNames
     request: Ints
     response: Ints
-    of_request: Mapping[str, Ints]
-    of_response: Mapping[str, Ints]
+    request_fields: Mapping[str, Ints]
+    response_fields: Mapping[str, Ints]
     connection: Ints
     number: Ints
     connection_ids: Ints
@@ -95,29 +95,29 @@ class Exchanges:
     @cached_property
     def status(self) -> Ints:
         """How each exchange ended: ANSWERED, NO_RESPONSE, UNANSWERED or ORPHAN_RESPONSE, int64[n]."""
-        awaits = self.of_request["awaits_response"]
+        awaits = self.request_fields["awaits_response"]
         ends = [self.request == UNKNOWN, self.response != UNKNOWN, awaits == 0]
         return np.select(ends, [ORPHAN_RESPONSE, ANSWERED, NO_RESPONSE], default=UNANSWERED)
 
     @cached_property
     def request_us(self) -> Ints:
         """When each request was there whole, us since 1970, UNKNOWN where there is none: int64[n]."""
-        return micros(self.of_request["last_time"])
+        return micros(self.request_fields["last_time"])
 
     @cached_property
     def response_us(self) -> Ints:
         """When each response was there whole, as `request_us`."""
-        return micros(self.of_response["last_time"])
+        return micros(self.response_fields["last_time"])
 
     @cached_property
     def missing_bytes(self) -> Ints:
         """Bytes of both frames that the capture does not have, int64[n]."""
-        return self.of_request["missing"] + self.of_response["missing"]
+        return self.request_fields["missing"] + self.response_fields["missing"]
 
     @cached_property
     def unsent_bytes(self) -> Ints:
         """Bytes of both frames that were never sent, int64[n]."""
-        return self.of_request["unsent"] + self.of_response["unsent"]
+        return self.request_fields["unsent"] + self.response_fields["unsent"]
 
 
 def with_lacking(fields: dict[str, Ints]) -> dict[str, Ints]:
@@ -126,7 +126,7 @@ def with_lacking(fields: dict[str, Ints]) -> dict[str, Ints]:
     return {name: read_only(column) for name, column in every.items()}
 
 
-def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
+def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchanges:
     """The exchanges that a chunk made complete, orphaned responses behind the requests of their connection."""
     closed = np.flatnonzero(frames.requests["is_open"] == 0)
     orphans = np.flatnonzero(frames.responses["partner"] == UNKNOWN)
@@ -135,24 +135,24 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     connection = np.concatenate([frames.requests["connection"][closed], frames.responses["connection"][orphans]])
     order = np.argsort(connection, kind="stable")
     request, response, connection = request[order], response[order], connection[order]
-    of_request, of_response = (
+    request_fields, response_fields = (
         with_lacking(columns_of(frames.requests, REQUEST_FIELDS, request)),
         with_lacking(columns_of(frames.responses, RESPONSE_FIELDS, response)),
     )
-    number = np.where(request != UNKNOWN, of_request["number"], of_response["number"])
+    number = np.where(request != UNKNOWN, request_fields["number"], response_fields["number"])
     # A hash of its endpoints and incarnation, the same in every run over the same capture.
-    ids = ids_of(frames.endpoints, frames.connections["incarnation"])
+    ids = connection_ids_of(frames.endpoints, frames.connections["incarnation"])
     server, client = endpoint_texts(frames)
-    client_ids = names.learn(frames.arena, of_request["client_id_start"], of_request["client_id_length"])
+    client_ids = names.learn(frames.arena, request_fields["client_id_start"], request_fields["client_id_length"])
     n = len(request)
     return Exchanges(
         frames=frames, capture_id=capture_id, names=names,
-        request=request, response=response, of_request=of_request, of_response=of_response,
+        request=request, response=response, request_fields=request_fields, response_fields=response_fields,
         connection=connection, number=number,
         connection_ids=ids, connection_id=ids[connection],
         server=server, client=client, client_address=addresses(client),
         client_id=names.texts_of(client_ids),
-        api_key=of_request["api_key"], api_version=of_request["api_version"],
+        api_key=request_fields["api_key"], api_version=request_fields["api_version"],
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
         fetch_replica_id=np.full(n, UNKNOWN), fetch_session_id=np.full(n, UNKNOWN),
         fetch_session_epoch=np.full(n, UNKNOWN), session_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
@@ -161,7 +161,7 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     )  # fmt: skip
 
 
-def ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
+def connection_ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
     """Ids of connections between endpoints, of the first between them where no incarnations are given: int64[n]."""
     rows = len(endpoints)
     numbers = (np.zeros(rows) if incarnations is None else incarnations).astype(">i8").view(np.uint8)

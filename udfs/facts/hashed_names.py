@@ -55,7 +55,7 @@ def topic_id_text(raw: bytes) -> str:
 
 
 @dataclass
-class Names:
+class HashedNames:
     """Texts by the hash of their bytes; grows with the number of different names a worker meets, not with traffic."""
 
     texts: dict[int, str] = field(default_factory=dict)

@@ -24,9 +24,9 @@ class Bodies(NamedTuple):
 
 def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     """Of the exchanges `which`, those whose request is whole, and where its body is."""
-    start, size = exchanges.of_request["start"][which], exchanges.of_request["size"][which]
-    body = exchanges.of_request["body_start"][which]
-    whole = (exchanges.of_request[LACKING][which] == 0) & (body != UNKNOWN)
+    start, size = exchanges.request_fields["start"][which], exchanges.request_fields["size"][which]
+    body = exchanges.request_fields["body_start"][which]
+    whole = (exchanges.request_fields[LACKING][which] == 0) & (body != UNKNOWN)
     found = which[whole]
     versions = exchanges.api_version[found].astype(np.int16)
     return found, Bodies(body[whole], (start + size)[whole], versions)
@@ -36,12 +36,12 @@ def request_body_starts(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies
     """Of the exchanges `which`, those whose request was sent whole and is cut in the capture, and what is there of its
     body up to the first gap.
     """
-    body = exchanges.of_request["body_start"][which]
-    is_cut = (exchanges.of_request["missing"][which] > 0) & (exchanges.of_request["unsent"][which] == 0)
+    body = exchanges.request_fields["body_start"][which]
+    is_cut = (exchanges.request_fields["missing"][which] > 0) & (exchanges.request_fields["unsent"][which] == 0)
     is_there = is_cut & (body != UNKNOWN)
     found = which[is_there]
     there = exchanges.frames.requests["prefix"][exchanges.request[found]]
-    ends = exchanges.of_request["start"][found] + there
+    ends = exchanges.request_fields["start"][found] + there
     return found, Bodies(body[is_there], ends, exchanges.api_version[found].astype(np.int16))
 
 
@@ -60,10 +60,10 @@ def find_response_bodies(
 def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     """Of the exchanges `which`, those whose response is whole, and where its body is."""
     answered = exchanges.response[which] != UNKNOWN
-    whole = answered & (exchanges.of_response[LACKING][which] == 0) & (exchanges.request[which] != UNKNOWN)
+    whole = answered & (exchanges.response_fields[LACKING][which] == 0) & (exchanges.request[which] != UNKNOWN)
     found = which[whole]
-    start = exchanges.of_response["start"][found]
-    end = start + exchanges.of_response["size"][found]
+    start = exchanges.response_fields["start"][found]
+    end = start + exchanges.response_fields["size"][found]
     bodies, versions = np.empty(len(found), np.int64), np.empty(len(found), np.int16)
     find_response_bodies(
         exchanges.frames.arena, start, end, exchanges.api_key[found], exchanges.api_version[found], API_TABLE,

@@ -35,7 +35,7 @@ class Pseudonyms:
         """Tells keys apart without telling them."""
         return pseudonym(self.key, KEY, "")
 
-    def of_rows(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def applied_to(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
         """A table's rows with every column that names somebody's topic, client, host, principal or group replaced."""
         columns = [self._of_column(column, rows[str(column)]) for column in table.columns]
         return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)

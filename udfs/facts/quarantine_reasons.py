@@ -1,4 +1,4 @@
-"""Why something is in quarantine."""
+"""The reasons for which rows are in quarantine."""
 
 from __future__ import annotations
 
@@ -26,14 +26,18 @@ class Reason(StrEnum):
     LINE_NOT_READABLE = "line_not_readable"
 
 
-OF_LINE = {NO_REQUEST: Reason.NO_REQUEST_LINE, NO_TIME: Reason.LINE_WITHOUT_TIME, NO_JSON: Reason.LINE_NOT_READABLE}
-"""By the capture layer's code of a line's fault."""
+BY_LINE_FAULT = {
+    NO_REQUEST: Reason.NO_REQUEST_LINE,
+    NO_TIME: Reason.LINE_WITHOUT_TIME,
+    NO_JSON: Reason.LINE_NOT_READABLE,
+}
+"""By the code of a line's fault, as `udfs.capture.log_lines` has them."""
 
-OF_LOSS = {
+BY_LOSS = {
     BEFORE_FIRST_FRAME: Reason.BEFORE_FIRST_FRAME,
     BEHIND_GAP: Reason.BEHIND_GAP,
     IMPLAUSIBLE_HEADER: Reason.NOT_A_FRAME,
     CUT_AT_END: Reason.CUT_AT_END,
     SASL_TOKENS: Reason.SASL_TOKENS,
 }
-"""By the capture layer's code of a loss."""
+"""By the code of a loss, as `udfs.capture` has them."""

@@ -22,7 +22,7 @@ from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, of_consumers
 from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.number_columns import Picked
-from udfs.facts.record_sampling import Asked
+from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.record_sizes import COLUMNS, record_columns
 from udfs.wire.message_sets import Unwrapped, unwrapped
 from udfs.wire.messages import decode
@@ -117,7 +117,7 @@ def first_errors(exchanges: Exchanges, rows: Ints, errors: Ints) -> None:
 
 
 def batch_rows(
-    exchanges: Exchanges, fields: Fields, source: str, records: Asked | None = None
+    exchanges: Exchanges, fields: Fields, source: str, records: RecordSampling | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Rows of `record_batches` from record fields; `records`: what to learn of what is in the batches."""
     usable = (fields.exchange != UNKNOWN) & (fields.lengths > 0)

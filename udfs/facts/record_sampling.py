@@ -1,21 +1,21 @@
-"""What ingest is to learn of records, for a replay that asks for it."""
+"""Which batches have their records read, for replays that need the sizes of records."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 SAMPLE_EVERY = 4
-"""One batch of so many, by its checksum, is compressed anew, unless all are asked for."""
+"""One batch of so many, chosen by its checksum, is compressed anew, unless the user wants all of them to be."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be learned of records. every: compress each so-many-th produced batch anew in all codecs."""
+class RecordSampling:
+    """Records of batches are to be read. every: one of so many produced batches is compressed anew in all codecs."""
 
     every: int = SAMPLE_EVERY
 
 
-def sufficient(asked: Asked | None) -> tuple[Asked | None, ...]:
-    """What was learned where it is enough for what is asked: as much or more."""
-    ladder = (None, Asked(), Asked(every=1))
-    return ladder[ladder.index(asked) :]
+def sufficient(needed: RecordSampling | None) -> tuple[RecordSampling | None, ...]:
+    """The samplings whose rows have all that the one needed would give: itself, and those that read more."""
+    ladder = (None, RecordSampling(), RecordSampling(every=1))
+    return ladder[ladder.index(needed) :]

@@ -16,7 +16,7 @@ from schemas.tables.values import FROM_FETCH
 from udfs.columns.arrays import Bools, Bytes
 from udfs.columns.arrow_columns import array_of, compute
 from udfs.facts.arrow_tables import TYPES, nulls_besides
-from udfs.facts.record_sampling import Asked
+from udfs.facts.record_sampling import RecordSampling
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD, UNKNOWN, RecordBatches
@@ -36,7 +36,7 @@ Columns: TypeAlias = "dict[str, pa.Array[Any]]"
 
 
 def record_columns(
-    arena: Bytes, content: Unwrapped, source: str, is_learnt: Bools, asked: Asked | None, budget_of: BudgetOf
+    arena: Bytes, content: Unwrapped, source: str, is_learnt: Bools, asked: RecordSampling | None, budget_of: BudgetOf
 ) -> Iterator[tuple[range, Columns]]:
     """The columns of COLUMNS, of some rows after the others: of wrappers what was found in them, of other batches what
     is asked for.
@@ -58,7 +58,7 @@ FAULT_NAMES = pa.array([*(fault.value for fault in FAULTS), None])
 
 
 def asked_columns(
-    arena: Bytes, found: RecordBatches, source: str, is_learnt: Bools, asked: Asked | None, budget_of: BudgetOf
+    arena: Bytes, found: RecordBatches, source: str, is_learnt: Bools, asked: RecordSampling | None, budget_of: BudgetOf
 ) -> Iterator[tuple[range, Columns]]:
     """The columns of COLUMNS as far as they are asked for, of batches of magic 2, of some rows after the others."""
     n = len(found.parent)
@@ -91,7 +91,7 @@ def learnt(found: RecordBatches, source: str, is_learnt: Bools) -> list[int]:
     return np.flatnonzero(is_learnt).tolist()
 
 
-def _produced(arena: Bytes, found: RecordBatches, row: int, budget: Budget, asked: Asked) -> dict[str, Any]:
+def _produced(arena: Bytes, found: RecordBatches, row: int, budget: Budget, asked: RecordSampling) -> dict[str, Any]:
     """What there is to know of a produced batch; of one that cannot be read, why."""
     t = RECORD_BATCHES
     try:

@@ -32,7 +32,7 @@ from udfs.facts.client_software import software_by_connection
 from udfs.facts.connections import connection_rows
 from udfs.facts.exchange_counts import count_rows
 from udfs.facts.exchange_messages import Messages, response_errors
-from udfs.facts.exchange_rows import OF_LOG, exchange_rows
+from udfs.facts.exchange_rows import LOG_COLUMNS, exchange_rows
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
 from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
@@ -40,10 +40,10 @@ from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, in
 from udfs.facts.metadata import metadata_rows
 from udfs.facts.not_refused import not_refused
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.quarantine_reasons import OF_LINE, Reason
+from udfs.facts.quarantine_reasons import BY_LINE_FAULT, Reason
 from udfs.facts.releases import release_rows
 from udfs.facts.repeated_lines import IDENTITY, repeated_rows
-from udfs.facts.rows_from_packets import Carried
+from udfs.facts.rows_from_packets import EarlierChunks
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 from udfs.wire.faults import DecodeFault
 
@@ -60,7 +60,7 @@ LINE_ORDER = (*IDENTITY, "file_no", "line_no")
 NO_SOFTWARE = "unknown"  # org.apache.kafka.common.network.ClientInformation.UNKNOWN_NAME_OR_VERSION
 
 
-def log_facts(
+def rows_from_log(
     batches: Iterable[pa.RecordBatch],
     capture_id: str,
     pseudonyms: Pseudonyms | None = None,
@@ -72,15 +72,15 @@ def log_facts(
 
     rows, size: lines and bytes to work on at a time; the rows do not depend on them.
     """
-    carried, connection = Carried(), LoggedConnection()
+    carried, connection = EarlierChunks(), LoggedConnection()
     for chunk in log_chunks(batches, rows, size):
         yield from pack(REPEATED_LINES, repeated_rows(chunk.repeated))
         for table, found in tables_of(chunk, capture_id, carried, connection):
-            yield from pack(table, found if pseudonyms is None else pseudonyms.of_rows(table, found))
+            yield from pack(table, found if pseudonyms is None else pseudonyms.applied_to(table, found))
 
 
 def tables_of(
-    chunk: LogChunk, capture_id: str, carried: Carried, connection: LoggedConnection
+    chunk: LogChunk, capture_id: str, carried: EarlierChunks, connection: LoggedConnection
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of each table from one chunk of lines."""
     texts, lines = Texts(), chunk.requests
@@ -102,16 +102,16 @@ def tables_of(
     yield TOPIC_CHANGES, auto_created_topics(exchanges, messages[METADATA])
     for found in topic_change_rows(exchanges, lambda _, api, __: messages[api]):
         yield TOPIC_CHANGES, found
-    yield EXCHANGES, exchange_rows(exchanges, of_log(lines))
+    yield EXCHANGES, exchange_rows(exchanges, log_columns(lines))
     yield EXCHANGE_COUNTS, count_rows(exchanges)
     yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, carried.software))
     yield QUARANTINE, unreadable_rows(chunk.unreadable, capture_id)
     yield QUARANTINE, undecodable_rows(exchanges, lines)
 
 
-def of_log(lines: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
+def log_columns(lines: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
     """The columns of `exchanges` that a log alone tells."""
-    return {column: lines[column] for column in OF_LOG if column != EXCHANGES.log_line} | {
+    return {column: lines[column] for column in LOG_COLUMNS if column != EXCHANGES.log_line} | {
         EXCHANGES.log_line: array_of(line_numbers(lines))
     }
 
@@ -133,8 +133,10 @@ def messages_of(which: Ints, bodies: LoggedBodies) -> Messages:
     return Messages(asked, bodies.request, asked[bodies.answered], bodies.response)
 
 
-def fetch_tables(exchanges: Exchanges, messages: Messages, carried: Carried) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """Rows of `fetch_partitions`."""
+def fetch_tables(
+    exchanges: Exchanges, messages: Messages, carried: EarlierChunks
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of `fetch_partitions`; brings `carried` up to date."""
     for rows in fetch_rows(exchanges, fetch_messages(exchanges, *messages), carried.session):
         yield FETCH_PARTITIONS, rows
     if exchanges.frames.finished == len(exchanges.frames.connections):
@@ -143,7 +145,7 @@ def fetch_tables(exchanges: Exchanges, messages: Messages, carried: Carried) -> 
 
 def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
     """A row of `quarantine` a line that tells no request."""
-    reasons = pa.array([None, *(OF_LINE[code].value for code in sorted(OF_LINE))])
+    reasons = pa.array([None, *(BY_LINE_FAULT[code].value for code in sorted(BY_LINE_FAULT))])
     time = ints(lines, "completed")
     nothing = np.zeros(lines.num_rows, np.int64)
     return line_rows(
@@ -158,7 +160,7 @@ def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBa
     return line_rows(
         exchanges.capture_id, lines.take(array_of(rows)), exchanges.connection_id[rows],
         array_of(exchanges.number[rows]), repeated(Reason.UNDECODABLE.value, len(rows)),
-        micros(exchanges.of_request["last_time"][rows]),
+        micros(exchanges.request_fields["last_time"][rows]),
     )  # fmt: skip
 
 

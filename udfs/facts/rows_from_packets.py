@@ -22,11 +22,11 @@ from udfs.facts.exchange_messages import decode_both, note_answers
 from udfs.facts.exchange_rows import exchange_rows
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
-from udfs.facts.hashed_names import Names
+from udfs.facts.hashed_names import HashedNames
 from udfs.facts.metadata import metadata_rows
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_batch_rows import batch_rows, fetched_fields, produced_fields
-from udfs.facts.record_sampling import Asked
+from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.releases import release_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 
@@ -35,20 +35,20 @@ MADE = (*DECODED, EXCHANGE_COUNTS)
 
 
 @dataclass
-class Carried:
+class EarlierChunks:
     """What the rows of one chunk need to know from the chunks before it."""
 
-    names: Names = field(default_factory=Names)
+    names: HashedNames = field(default_factory=HashedNames)
     session: FollowedSession = field(default_factory=FollowedSession)
     software: ClientSoftware = field(default_factory=ClientSoftware)
-    records: Asked | None = None
+    records: RecordSampling | None = None
 
 
-def facts(
+def rows_from_packets(
     batches: Iterable[pa.RecordBatch],
     capture_id: str,
     pseudonyms: Pseudonyms | None = None,
-    records: Asked | None = None,
+    records: RecordSampling | None = None,
     **chunk_size: int,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PACKED from packet batches that come sorted by connection and in the order of PACKETS.
@@ -57,16 +57,16 @@ def facts(
     records: what to learn of the records in batches; None for nothing.
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.packet_chunks.frames`; the rows do not depend on them.
     """
-    carried = Carried(records=records)
+    carried = EarlierChunks(records=records)
     for chunk in frames(batches, **chunk_size):
         for table, rows in tables_of(chunk, capture_id, carried):
-            yield from pack(table, rows if pseudonyms is None else pseudonyms.of_rows(table, rows))
+            yield from pack(table, rows if pseudonyms is None else pseudonyms.applied_to(table, rows))
         if len(chunk.connections) == chunk.finished:
             carried.session, carried.software = FollowedSession(), ClientSoftware()
 
 
 def tables_of(
-    chunk: Frames, capture_id: str, carried: Carried, wanted: Container[Table] = MADE
+    chunk: Frames, capture_id: str, carried: EarlierChunks, wanted: Container[Table] = MADE
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of each table from one chunk of frames.
 
@@ -90,7 +90,7 @@ def tables_of(
 
 
 def records_moved(
-    exchanges: Exchanges, carried: Carried, wanted: Container[Table]
+    exchanges: Exchanges, carried: EarlierChunks, wanted: Container[Table]
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """What Fetch and Produce tell, for `tables_of`."""
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH.request.api_key))

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, unpack_rows
-from udfs.facts.cluster_names import Names, with_names
+from udfs.facts.cluster_names import ClusterNames, with_names
 
 _FILES: list[pa.Field[Any]] = [
     pa.field("table", pa.string()),
@@ -125,7 +125,7 @@ def _faults_told(folders: Mapping[Table, str]) -> Iterator[None]:
 
 
 def unpacked_rows(
-    batches: Iterable[pa.RecordBatch], tables: Iterable[Table], names: Names | None
+    batches: Iterable[pa.RecordBatch], tables: Iterable[Table], names: ClusterNames | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of these tables out of rows of PACKED, called by their names if any are given."""
     by_name = {table.name: table for table in tables}

@@ -37,7 +37,7 @@ from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import read_only
 from udfs.facts.fetch_session import new_session, resized
-from udfs.facts.rows_from_packets import Carried, tables_of
+from udfs.facts.rows_from_packets import EarlierChunks, tables_of
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
 from udfs.kernels.compiled_parts import compiled
@@ -139,7 +139,7 @@ def decode() -> None:
     chunk = Frames(
         arena, asked, answered, np.zeros(0, LOSS), connections, np.zeros(2, DIRECTION), [bytes(CONNECTION_BYTES)], 1
     )
-    for _ in tables_of(chunk, "", Carried()):
+    for _ in tables_of(chunk, "", EarlierChunks()):
         pass
     resized(new_session(1), 1)  # as for a connection that goes on in a second chunk
     walk_messages(read_only(np.zeros(0, np.uint8)), np.zeros(4, np.int64))  # as for a compressed message set

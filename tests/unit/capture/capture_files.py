@@ -19,7 +19,7 @@ from udfs.capture.capture_points import file_orders, in_time_order
 from udfs.capture.file_index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.rows_from_packets import facts
+from udfs.facts.rows_from_packets import rows_from_packets
 
 RECORD = struct.Struct("<IIII")
 FILE_HEADER_BYTES, LINK_TYPE_AT = 24, 20
@@ -99,7 +99,7 @@ def rows_in_order(paths: Iterable[Path], *, range_bytes: int = 1 << 30) -> pa.Re
 def tables_of(packets: pa.RecordBatch, **chunk_size: int) -> Tables:
     """The silver rows of packets by table, in the order of their keys, without the columns that name packets."""
     tables: Tables = {table.name: [] for table in SILVER if table is not CAPTURES}
-    for batch in facts([packets], "a-capture", None, None, **chunk_size):
+    for batch in rows_from_packets([packets], "a-capture", None, None, **chunk_size):
         for name in tables:
             packed = batch.filter(pa.compute.equal(batch["table"], pa.scalar(name)))
             for unpacked in unpack([packed.select(["rows"])]):

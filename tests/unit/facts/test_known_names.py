@@ -12,9 +12,9 @@ from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.cluster_names import InForce, Names, with_names
+from udfs.facts.cluster_names import ClusterNames, IdInForce, with_names
 
-KNOWN = Names({"id-orders": "orders"}, {"orders": [InForce("id-orders")]}, {"10.0.0.1:9092": "1"})
+KNOWN = ClusterNames({"id-orders": "orders"}, {"orders": [IdInForce("id-orders")]}, {"10.0.0.1:9092": "1"})
 Row = dict[str, object]
 
 
@@ -54,8 +54,8 @@ def test_topics_have_both_names(topic: str | None, topic_id: str | None, named: 
     ],
 )
 def test_a_name_that_was_made_again_gets_the_id_that_was_in_force(second: int | None, topic_id: str | None) -> None:
-    spans = [InForce("id-1", until=5_000_000), InForce("id-2", since=7_000_000, until=10_000_000)]
-    names = Names({}, {"bills": [InForce("id-0")], "orders": spans, "payments": [InForce("id-3")]})
+    spans = [IdInForce("id-1", until=5_000_000), IdInForce("id-2", since=7_000_000, until=10_000_000)]
+    names = ClusterNames({}, {"bills": [IdInForce("id-0")], "orders": spans, "payments": [IdInForce("id-3")]})
     at = None if second is None else datetime(1970, 1, 1, 0, 0, second, tzinfo=UTC)
     row: Row = {"topic": "orders", "partition": 3, "request_time": at}
     assert with_names(rows_of(FETCH_PARTITIONS, row), FETCH_PARTITIONS, names) == rows_of(
@@ -75,13 +75,13 @@ def test_what_metadata_itself_says_is_not_rewritten() -> None:
 
 def test_where_nothing_is_known_rows_stay_as_they_are() -> None:
     rows = rows_of(FETCH_PARTITIONS, {"broker": "10.0.0.1:9092", "topic": "orders"})
-    assert with_names(rows, FETCH_PARTITIONS, Names()) == rows
+    assert with_names(rows, FETCH_PARTITIONS, ClusterNames()) == rows
 
 
 def test_a_name_gets_the_id_that_it_stands_for_on_its_cluster() -> None:
     servers = {"10.0.0.1:9092": "cluster-1", "10.0.1.1:9092": "cluster-2"}
-    ids = {"cluster-1/orders": [InForce("id-a")], "cluster-2/orders": [InForce("id-b")]}
-    names = Names({}, ids, {}, servers)
+    ids = {"cluster-1/orders": [IdInForce("id-a")], "cluster-2/orders": [IdInForce("id-b")]}
+    names = ClusterNames({}, ids, {}, servers)
     rows: list[Row] = [{"broker": server, "topic": "orders"} for server in (*servers, "10.0.2.1:9092")]
     given: list[Row] = [row | {"topic_id": id_} for row, id_ in zip(rows, ("id-a", "id-b", None), strict=True)]
     assert with_names(rows_of(FETCH_PARTITIONS, *rows), FETCH_PARTITIONS, names) == rows_of(FETCH_PARTITIONS, *given)
@@ -91,7 +91,7 @@ def test_a_connection_is_of_its_brokers_cluster_in_a_worker_as_well() -> None:
     """There a table is a copy of the one that is declared."""
     table = deepcopy(CONNECTIONS)
     server: Row = {"server": "10.0.0.1:9092"}
-    names = Names({}, {}, {}, {"10.0.0.1:9092": "cluster-1"})
+    names = ClusterNames({}, {}, {}, {"10.0.0.1:9092": "cluster-1"})
     rows: list[Row] = [server | {"broker": "10.0.0.1:9092"}, server | {"broker": None}]
     named: list[Row] = [rows[0] | {"cluster_id": "cluster-1"}, rows[1]]
     assert with_names(rows_of(CONNECTIONS, *rows), table, names) == rows_of(CONNECTIONS, *named)

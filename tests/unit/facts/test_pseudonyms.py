@@ -38,7 +38,7 @@ def test_columns_that_hold_names_are_replaced_and_nulls_stay() -> None:
     nothing: dict[str, str | None] = dict.fromkeys(map(str, t.columns))
     row = nothing | {t.client: "10.1.2.3:40000", t.protocol: "kafka"}
     rows = pa.RecordBatch.from_pylist([row, nothing], schema=arrow_schema(t))
-    first, second = ONE.of_rows(t, rows).to_pylist()
+    first, second = ONE.applied_to(t, rows).to_pylist()
     assert first == row | {t.client: ONE.of("endpoint", "10.1.2.3:40000")}
     assert second == nothing
 

@@ -17,10 +17,10 @@ from schemas.tables.table import Table
 from tests.full_disk import files_of_at_most
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, pack
-from udfs.facts.cluster_names import Names
+from udfs.facts.cluster_names import ClusterNames
 from udfs.facts.table_files import DICTIONARY, DIFFERENCES, unpacked_rows, write_files
 
-NAMES = Names(broker_of={"10.0.0.1:9092": "1"})
+NAMES = ClusterNames(broker_of={"10.0.0.1:9092": "1"})
 Row = dict[str, Any]
 
 
