@@ -21,7 +21,7 @@ from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.columns.arrays import Bytes, Ints, Shorts
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.hashed_names import HashedNames
-from udfs.facts.message_bodies import Bodies, find_response_bodies, response_bodies
+from udfs.facts.message_bodies import Bodies, ResponseFrames, find_response_bodies, response_bodies
 from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE, request_header
 from udfs.wire.layout import is_in
@@ -61,10 +61,8 @@ class FetchFrames:
         if self.is_request:
             find_request_bodies(self.arena, self.starts, self.ends, API_TABLE, bodies, versions)
         else:
-            keys = np.full(len(self), FETCH)
-            find_response_bodies(
-                self.arena, self.starts, self.ends, keys, self.request_versions, API_TABLE, bodies, versions
-            )
+            frames = ResponseFrames(self.starts, self.ends, np.full(len(self), FETCH), self.request_versions)
+            find_response_bodies(self.arena, frames, API_TABLE, bodies, versions)
         return Bodies(bodies, self.ends, versions)
 
     @cached_property

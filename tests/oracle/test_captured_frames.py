@@ -149,8 +149,8 @@ def decoded_in(exchanges: Exchanges) -> Iterator[tuple[str, list[Said | None]]]:
         assert set(both.request.fault.tolist() + both.response.fault.tolist()) <= {DecodeFault.OK}
         arena, version_of = exchanges.frames.arena, exchanges.api_version
         asked, answered = Told(declared.request, both.request, arena), Told(declared.response, both.response, arena)
-        answer_of = {exchange: row for row, exchange in enumerate(both.answered.tolist())}
-        for row, exchange in enumerate(both.asked.tolist()):
+        answer_of = {exchange: row for row, exchange in enumerate(both.response_exchanges.tolist())}
+        for row, exchange in enumerate(both.request_exchanges.tolist()):
             version, answer = int(version_of[exchange]), answer_of.get(exchange)
             request = (declared.request, version, asked.frame(row, version))
             response = None if answer is None else (declared.response, version, answered.frame(answer, version))

@@ -1,4 +1,4 @@
-"""Both messages of exchanges, decoded, and what any response says of itself: its error and how long it throttles."""
+"""Decodes the messages of exchanges, and notes what they say of the exchange: its error, throttle time and member."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ from udfs.facts.message_bodies import note_faults, request_bodies, response_bodi
 from udfs.wire.messages import Decoded, decode
 
 WITHOUT_ROWS = (LIST_OFFSETS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH)
+"""APIs of which no table has rows."""
 MEMBER = ("group_id", "member_id")
 ERROR_CODE, THROTTLE = "error_code", "throttle_time_ms"
 
 
 class Messages(NamedTuple):
-    """Decoded requests and responses of some exchanges; asked, answered: int64, the exchange of each frame."""
+    """Decoded requests and responses; request_exchanges, response_exchanges: int64[n], the exchange that each is of."""
 
-    asked: Ints
+    request_exchanges: Ints
     request: Decoded
-    answered: Ints
+    response_exchanges: Ints
     response: Decoded
 
 
 MessagesOf = Callable[[Exchanges, Declared, Ints], Messages]
 
 
-def note_answers(exchanges: Exchanges) -> None:
-    """Decode what no table is made of, for its faults, errors and throttle times."""
+def note_messages_without_rows(exchanges: Exchanges) -> None:
+    """Decode the messages of WITHOUT_ROWS, to note their faults, errors, throttle times and group members."""
     for declared in WITHOUT_ROWS:
         which = exchanges.of_api(declared.request.api_key)
         if len(which):
@@ -47,36 +48,37 @@ def note_answers(exchanges: Exchanges) -> None:
 
 
 def note_members(exchanges: Exchanges, messages: Messages) -> None:
-    """Keep the group and member that requests say they come from."""
+    """Note the group and member ids that requests have with their exchanges."""
     top = messages.request.levels[""]
     for hashes, name in zip(exchanges.member, MEMBER, strict=True):
         if f"{name}.start" in top.names:
             starts, lengths = top.span(name)
-            told = np.flatnonzero(lengths > 0)
-            hashes[messages.asked[told]] = exchanges.names.learn(exchanges.frames.arena, starts[told], lengths[told])
+            named = np.flatnonzero(lengths > 0)
+            ids = exchanges.names.learn(exchanges.frames.arena, starts[named], lengths[named])
+            hashes[messages.request_exchanges[named]] = ids
 
 
 def decode_both(exchanges: Exchanges, declared: Declared, which: Ints) -> Messages:
-    """Decode the exchanges `which` of one API; faults, errors and throttle times are noted with them."""
-    asked, bodies = request_bodies(exchanges, which)
+    """Decode the exchanges `which`, all of one API, and note their faults, errors and throttle times."""
+    request_exchanges, bodies = request_bodies(exchanges, which)
     request = decode(declared.request, exchanges.frames.arena, *bodies)
-    note_faults(exchanges, asked, request.fault)
-    answered, bodies = response_bodies(exchanges, which)
+    note_faults(exchanges, request_exchanges, request.fault)
+    response_exchanges, bodies = response_bodies(exchanges, which)
     response = decode(declared.response, exchanges.frames.arena, *bodies)
-    fine = note_faults(exchanges, answered, response.fault)
-    messages = Messages(asked, request, answered, response)
-    exchanges.error[answered[fine]] = response_errors(messages)[fine]
+    fine = note_faults(exchanges, response_exchanges, response.fault)
+    messages = Messages(request_exchanges, request, response_exchanges, response)
+    exchanges.error[response_exchanges[fine]] = response_errors(messages)[fine]
     top = response.levels[""]
     if THROTTLE in top.names:
-        exchanges.throttle[answered[fine]] = top.column(THROTTLE)[fine]
+        exchanges.throttle[response_exchanges[fine]] = top.column(THROTTLE)[fine]
     return messages
 
 
 def response_errors(messages: Messages) -> Ints:
-    """By response its top-level error, else the first of another level, else 0; int64[responses]."""
+    """The error of each response, int64[responses]: the one at its top level, else the first in it, else 0."""
     levels = messages.response.levels
     has_error = ERROR_CODE in levels[""].names
-    errors = levels[""].column(ERROR_CODE).copy() if has_error else np.zeros(len(messages.answered), np.int64)
+    errors = levels[""].column(ERROR_CODE).copy() if has_error else np.zeros(len(messages.response_exchanges), np.int64)
     for path, level in levels.items():
         if path and ERROR_CODE in level.names:
             wrong = np.flatnonzero(level.column(ERROR_CODE))
@@ -87,7 +89,7 @@ def response_errors(messages: Messages) -> Ints:
 
 
 def frames_of(decoded: Decoded, path: str) -> Ints:
-    """The frame of each row of a level, however many arrays deep."""
+    """The frame that each row of a level belongs to: int64[rows]."""
     frames = decoded.levels[path].parent
     while path:
         path = path.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Exchanges of a chunk of frames, and what every table's rows say of the exchange they belong to."""
+"""The exchanges of a chunk of frames, and the columns that rows of every table have of their exchange."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from udfs.facts.hashed_names import HashedNames, hash_spans
 from udfs.facts.number_columns import Picked
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
-"""How an exchange ended. NO_RESPONSE: the request asks for none; UNANSWERED: it does, and the capture has none."""
+"""How an exchange ended. NO_RESPONSE: its request gets none. UNANSWERED: it gets one, but the capture has none."""
 
 NUMBER_BYTES = 8
 RESPONSE_FIELDS = {
@@ -38,23 +38,23 @@ REQUEST_FIELDS = {
     **RESPONSE_FIELDS, "api_key": -1, "api_version": -1, "client_id_start": UNKNOWN, "client_id_length": UNKNOWN,
     "body_start": UNKNOWN, "awaits_response": 1,
 }  # fmt: skip
-"""Of FRAME, what rows are made of, and what they have where there is no frame."""
+"""The fields of FRAME that rows are made of, and their values where there is no frame."""
 LACKING = "lacking"
-"""Beside these fields: bytes of the frame that are not there, missing from the capture or never sent."""
+"""One more field: the bytes of a frame that the capture lacks, because they were not captured or never sent."""
 
 
 @dataclass
 class Exchanges:
-    """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] where it is not said.
+    """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] if not said otherwise.
 
-    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame, and
-    `request_fields` and `response_fields` what rows are made of in these frames, with LACKING. `server`,
+    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame.
+    `request_fields` and `response_fields` are the fields of these frames that rows are made of, and LACKING. `server`,
     `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
-    Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
-    of fetches with partitions or in a session: 1 where all that the session holds is known, else 0. `fault` is a
-    DecodeFault, 0 until then. `software` holds the hashes of the client's software name and version, `member` those of
-    group and member id.
+    These columns are filled in as bodies are decoded: `error`, `throttle`, those of fetches, and `session_known` of
+    fetches with partitions or in a session, which is 1 if all partitions of the session are known, else 0. They are
+    UNKNOWN until then. `fault` is a DecodeFault, 0 until then. `software` has the hashes of the client's software name
+    and version, `member` those of group and member id.
     """
 
     frames: Frames
@@ -101,12 +101,12 @@ class Exchanges:
 
     @cached_property
     def request_us(self) -> Ints:
-        """When each request was there whole, us since 1970, UNKNOWN where there is none: int64[n]."""
+        """When all of each request had been captured, us since 1970, UNKNOWN if there is none: int64[n]."""
         return micros(self.request_fields["last_time"])
 
     @cached_property
     def response_us(self) -> Ints:
-        """When each response was there whole, as `request_us`."""
+        """When all of each response had been captured, us since 1970, UNKNOWN if there is none: int64[n]."""
         return micros(self.response_fields["last_time"])
 
     @cached_property
@@ -121,13 +121,13 @@ class Exchanges:
 
 
 def with_lacking(fields: dict[str, Ints]) -> dict[str, Ints]:
-    """The fields of frames, with LACKING; none can be changed."""
+    """The fields of frames and LACKING, as columns that cannot be written."""
     every = fields | {LACKING: fields["missing"] + fields["unsent"]}
     return {name: read_only(column) for name, column in every.items()}
 
 
 def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchanges:
-    """The exchanges that a chunk made complete, orphaned responses behind the requests of their connection."""
+    """The exchanges that a chunk completes; responses without a request come last among those of their connection."""
     closed = np.flatnonzero(frames.requests["is_open"] == 0)
     orphans = np.flatnonzero(frames.responses["partner"] == UNKNOWN)
     request = np.concatenate([closed, np.full(len(orphans), UNKNOWN)])
@@ -140,7 +140,7 @@ def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchang
         with_lacking(columns_of(frames.responses, RESPONSE_FIELDS, response)),
     )
     number = np.where(request != UNKNOWN, request_fields["number"], response_fields["number"])
-    # A hash of its endpoints and incarnation, the same in every run over the same capture.
+    # A hash of endpoints and incarnation, which is the same in every run over the same capture.
     ids = connection_ids_of(frames.endpoints, frames.connections["incarnation"])
     server, client = endpoint_texts(frames)
     client_ids = names.learn(frames.arena, request_fields["client_id_start"], request_fields["client_id_length"])
@@ -162,7 +162,10 @@ def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchang
 
 
 def connection_ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
-    """Ids of connections between endpoints, of the first between them where no incarnations are given: int64[n]."""
+    """Ids of connections: int64[n], hashes of their endpoints and incarnations.
+
+    endpoints: 36 bytes for each connection. incarnations: int64[n]; None for the first connection of each.
+    """
     rows = len(endpoints)
     numbers = (np.zeros(rows) if incarnations is None else incarnations).astype(">i8").view(np.uint8)
     ends = np.frombuffer(b"".join(endpoints), np.uint8).reshape(rows, CONNECTION_BYTES)
@@ -172,7 +175,7 @@ def connection_ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any]
 
 
 def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """(server, client) by connection as address:port; null where it is not known which side is which."""
+    """(servers, clients) of connections as address:port; null where it is not known which side is the client."""
     lower, higher = connection_endpoints(b"".join(frames.endpoints))
     client = frames.connections["client"]
     ends = pa.concat_arrays([lower, higher, pa.nulls(1, pa.string())])
@@ -186,12 +189,15 @@ def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
 
 
 def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
-    """The address of each address:port."""
+    """The addresses of endpoints that are written as address:port."""
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
 
 
 def shared_columns(exchanges: Exchanges, rows: Ints | None = None) -> dict[str, Values]:
-    """What rows of any table say of their exchange; rows: int64[n], the exchange of each row, None for each one."""
+    """The columns that rows of every table have of their exchange.
+
+    rows: int64[n], the exchange of each row; None for one row for each exchange.
+    """
     n = len(exchanges) if rows is None else len(rows)
     connection = exchanges.connection if rows is None else exchanges.connection[rows]
     return {

@@ -1,4 +1,4 @@
-"""A fetch session as the broker holds it: partitions, found by a hash table, in the order in which it reads them."""
+"""A fetch session as the broker has it: partitions, found by a hash table, in the order in which they are read."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ENTRY = np.dtype(
             "fetch_offset",
             "partition_max_bytes",
             "current_leader_epoch",
-            "high_watermark",  # as last told in the session
+            "high_watermark",  # this and the next two: from the last response of the session that has them
             "last_stable_offset",
             "log_start_offset",
-            "wanted",  # row in the request at hand, or NOWHERE
-            "returned",  # row in the response at hand, or NOWHERE
-            "is_live",
+            "requested",  # row in the current request, or NOWHERE
+            "returned",  # row in the current response, or NOWHERE
+            "is_live",  # the session has the partition
         )
     ],
     align=True,
@@ -35,14 +35,16 @@ ENTRY = np.dtype(
 
 
 class Session(NamedTuple):
-    """A connection's fetch session: entries as they were first seen, and the order in which the broker reads them.
+    """A connection's fetch session.
 
-    slots, stamps: hash table from partition to entry; a slot counts only with the present generation as its stamp.
+    entries: ENTRY[n], in the order in which they were added. order: int64[n], entries in the order in which the broker
+    reads them. moved: working memory. slots, stamps: hash table from partition to entry; a slot is in use only if its
+    stamp is the current generation. state: int64[6], by the constants below.
     """
 
-    entries: Records  # ENTRY
+    entries: Records
     order: Ints
-    moved: Ints  # room to work in
+    moved: Ints
     slots: Ints
     stamps: Ints
     state: Ints
@@ -53,7 +55,7 @@ SESSION_ID, IS_KNOWN, ENTRIES, ORDERED, GENERATION, NEXT_EPOCH = range(6)
 
 @allocating_kernel
 def new_session(capacity: int) -> Session:
-    """A closed session with room for so many partitions."""
+    """A session that is not open, with room for so many partitions."""
     slots = 8
     while slots < 2 * capacity:
         slots *= 2
@@ -67,14 +69,14 @@ def new_session(capacity: int) -> Session:
 
 @kernel
 def forget_all(session: Session) -> None:
-    """Empty the session."""
+    """Remove all partitions from the session."""
     session.state[ENTRIES] = session.state[ORDERED] = 0
     session.state[GENERATION] += 1
 
 
 @kernel
 def find_slot(session: Session, topic: int, partition: int) -> int:
-    """The slot of a partition, or the empty one where it would go."""
+    """The slot of a partition, or the empty one where a new partition goes."""
     mask = len(session.slots) - 1
     slot = partition_hash(topic, partition) & mask
     while session.stamps[slot] == session.state[GENERATION]:
@@ -87,7 +89,7 @@ def find_slot(session: Session, topic: int, partition: int) -> int:
 
 @kernel
 def entry_of(session: Session, topic: int, partition: int) -> tuple[int, bool]:
-    """Index of a partition's entry, which is added at the tail when it is new or was forgotten; and whether it was."""
+    """(index of a partition's entry, whether it was added: a new or forgotten partition is added at the tail)."""
     slot = find_slot(session, topic, partition)
     state = session.state
     if session.stamps[slot] != state[GENERATION]:
@@ -101,7 +103,7 @@ def entry_of(session: Session, topic: int, partition: int) -> tuple[int, bool]:
     is_new = entry.is_live == 0
     if is_new:
         entry.is_live = 1
-        entry.wanted = entry.returned = NOWHERE
+        entry.requested = entry.returned = NOWHERE
         entry.fetch_offset = entry.partition_max_bytes = entry.current_leader_epoch = -1
         entry.high_watermark = entry.last_stable_offset = entry.log_start_offset = NO_HIGH_WATERMARK
         session.order[state[ORDERED]] = index
@@ -111,7 +113,7 @@ def entry_of(session: Session, topic: int, partition: int) -> tuple[int, bool]:
 
 @kernel
 def keep_ordered(session: Session) -> None:
-    """Close the gaps that forgotten partitions leave in the order."""
+    """Remove from the order the partitions that the session does not have any more."""
     n = 0
     for i in range(session.state[ORDERED]):
         index = session.order[i]
@@ -123,10 +125,10 @@ def keep_ordered(session: Session) -> None:
 
 @kernel
 def clear_marks(session: Session) -> None:
-    """Make the entries ready for the next fetch."""
+    """Clear what the entries have of the last request and response."""
     for i in range(session.state[ORDERED]):
         entry = session.entries[session.order[i]]
-        entry.wanted = entry.returned = NOWHERE
+        entry.requested = entry.returned = NOWHERE
 
 
 @allocating_kernel
@@ -137,6 +139,6 @@ def resized(session: Session, capacity: int) -> Session:
         old = session.entries[session.order[position]]
         index, _ = entry_of(larger, old.topic, old.partition)
         larger.entries[index] = old
-    for of in (SESSION_ID, IS_KNOWN, NEXT_EPOCH):
-        larger.state[of] = session.state[of]
+    for slot in (SESSION_ID, IS_KNOWN, NEXT_EPOCH):
+        larger.state[slot] = session.state[slot]
     return larger

@@ -1,4 +1,4 @@
-"""Names on the wire: topics by name or id, and client ids, each decoded once however often it stands there."""
+"""Names in messages by their hashes: topic names and ids, client ids and others, each decoded only once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FNV_OFFSET, FNV_PRIME = -3750763034362895579, 1099511628211  # FNV-1a, 64 bits, 
 
 
 def hash_spans(arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
-    """FNV-1a of each span; ABSENT for a null one. arena uint8, starts and lengths int64[n]; int64[n]."""
+    """The FNV-1a hash of each span of the arena: int64[n], ABSENT for a null span. starts, lengths: int64[n]."""
     hashes = np.empty(len(starts), np.int64)
     fill_hashes(read_only(arena), starts, lengths, hashes)
     return hashes
@@ -27,7 +27,7 @@ def hash_spans(arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
 
 @kernel
 def fill_hashes(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> None:
-    """`hash_spans` into a given array."""
+    """Write the FNV-1a hash of each span to `hashes`, int64[n]."""
     for i in range(len(starts)):
         if lengths[i] < 0:
             hashes[i] = ABSENT
@@ -39,7 +39,7 @@ def fill_hashes(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> None
 
 
 def hash_of(text: bytes) -> int:
-    """As `hash_spans` of one span, but without a kernel: loading the first kernel takes the driver a second, too."""
+    """The FNV-1a hash of one text, without a kernel: the driver would need a second to load its first kernel."""
     value = FNV_OFFSET
     for byte in text:
         value = (value ^ byte) * FNV_PRIME
@@ -50,26 +50,26 @@ ZERO_ID = hash_of(bytes(16))  # Uuid.ZERO_UUID: no id
 
 
 def topic_id_text(raw: bytes) -> str:
-    """A topic id as Kafka prints it (org.apache.kafka.common.Uuid.toString)."""
+    """A topic id as Kafka prints it (org.apache.kafka.common.Uuid.toString); raw: its sixteen bytes."""
     return base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
 
 
 @dataclass
 class HashedNames:
-    """Texts by the hash of their bytes; grows with the number of different names a worker meets, not with traffic."""
+    """Texts and topic ids by the hashes of their bytes. It grows with the number of names, not with the traffic."""
 
     texts: dict[int, str] = field(default_factory=dict)
     topic_ids: dict[int, str] = field(default_factory=dict)
 
     def learn(self, arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
-        """Remember the texts of the spans; returns their hashes. Bytes that are not UTF-8 become U+FFFD."""
+        """Remember the texts of spans and return their hashes, int64[n]. Bytes that are not UTF-8 become U+FFFD."""
         hashes = hash_spans(arena, starts, lengths)
         for value, raw in _distinct(arena, starts, lengths, hashes):
             self.texts.setdefault(value, raw.decode("utf-8", "replace"))
         return hashes
 
     def learn_ids(self, arena: Bytes, topics: Level) -> Ints:
-        """Remember the ids of the topics of a level; returns their hashes, ABSENT for a topic without."""
+        """Remember the topic ids in a level and return their hashes, int64[n], ABSENT for a topic without an id."""
         starts, lengths = topics.span("topic_id")
         by_id = hash_spans(arena, starts, lengths)
         by_id[by_id == ZERO_ID] = ABSENT
@@ -78,32 +78,33 @@ class HashedNames:
         return by_id
 
     def learn_topics(self, arena: Bytes, topics: Level, name: str = "topic") -> Ints:
-        """Remember the topics of a level by id where they have one, else by name; returns their hashes."""
+        """Remember the topics in a level, by id if they have one, else by name; returns their hashes, int64[n]."""
         by_id = self.learn_ids(arena, topics)
         by_name = self.learn(arena, *topics.span(name))
         return np.where(by_id != ABSENT, by_id, by_name)
 
     def texts_of(self, hashes: Ints) -> pa.DictionaryArray[Any, Any]:
-        """The texts of hashes that were learnt, null for ABSENT."""
+        """The texts that were remembered under these hashes, null for ABSENT."""
         return _look_up(self.texts, hashes)
 
     def topic_columns(self, hashes: Ints) -> tuple[pa.DictionaryArray[Any, Any], pa.DictionaryArray[Any, Any]]:
-        """(name, id) of topics; what the wire did not say is null."""
+        """(names, ids) of topics by their hashes; null for what the messages do not have."""
         return _look_up(self.texts, hashes), _look_up(self.topic_ids, hashes)
 
 
 def _distinct(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> Iterator[tuple[int, bytes]]:
-    if not hashes.any():  # of many messages there are none in a chunk, and most fetches call topics by id alone
+    """(hash, bytes) of each distinct span that is not null."""
+    if not hashes.any():  # a chunk has none of many messages, and most fetches have topic ids instead of names
         return
-    found: Any = pa.array(hashes).dictionary_encode()
-    first = np.empty(len(found.dictionary), np.int64)
-    first[found.indices.to_numpy()[::-1]] = np.arange(len(hashes))[::-1]  # of equal ones the last assignment holds
-    for value, at in zip(found.dictionary.to_pylist(), first.tolist(), strict=True):
+    coded: Any = pa.array(hashes).dictionary_encode()
+    first = np.empty(len(coded.dictionary), np.int64)
+    first[coded.indices.to_numpy()[::-1]] = np.arange(len(hashes))[::-1]  # of equal indices the last assignment counts
+    for value, at in zip(coded.dictionary.to_pylist(), first.tolist(), strict=True):
         if value != ABSENT:
             yield value, arena[starts[at] : starts[at] + lengths[at]].tobytes()
 
 
 def _look_up(texts: Mapping[int, str], hashes: Ints) -> pa.DictionaryArray[Any, Any]:
-    found: Any = pa.array(hashes).dictionary_encode()
-    known = pa.array(map(texts.get, found.dictionary.to_pylist()), pa.string())
-    return pa.DictionaryArray.from_arrays(found.indices, known)
+    coded: Any = pa.array(hashes).dictionary_encode()
+    known = pa.array(map(texts.get, coded.dictionary.to_pylist()), pa.string())
+    return pa.DictionaryArray.from_arrays(coded.indices, known)

@@ -1,4 +1,4 @@
-"""Where the bodies of a chunk's requests and responses lie, and what could not be read of them."""
+"""Where the bodies of a chunk's requests and responses are, and faults in reading them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from udfs.wire.header import API_TABLE, response_body_start, response_version
 
 
 class Bodies(NamedTuple):
-    """Where messages' bodies lie in the arena and in which version they are written; int64[n], versions int16[n]."""
+    """Bodies of messages: where each is in the arena, int64[n], and in which version it is written, int16[n]."""
 
     starts: Ints
     ends: Ints
@@ -23,58 +23,61 @@ class Bodies(NamedTuple):
 
 
 def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """Of the exchanges `which`, those whose request is whole, and where its body is."""
+    """(those of the exchanges `which` whose request is whole, the bodies of these requests)."""
     start, size = exchanges.request_fields["start"][which], exchanges.request_fields["size"][which]
     body = exchanges.request_fields["body_start"][which]
     whole = (exchanges.request_fields[LACKING][which] == 0) & (body != UNKNOWN)
-    found = which[whole]
-    versions = exchanges.api_version[found].astype(np.int16)
-    return found, Bodies(body[whole], (start + size)[whole], versions)
+    exchange = which[whole]
+    versions = exchanges.api_version[exchange].astype(np.int16)
+    return exchange, Bodies(body[whole], (start + size)[whole], versions)
 
 
 def request_body_starts(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """Of the exchanges `which`, those whose request was sent whole and is cut in the capture, and what is there of its
-    body up to the first gap.
-    """
+    """(those of the exchanges `which` whose request was sent whole but is cut in the capture, its body up to there)."""
     body = exchanges.request_fields["body_start"][which]
     is_cut = (exchanges.request_fields["missing"][which] > 0) & (exchanges.request_fields["unsent"][which] == 0)
     is_there = is_cut & (body != UNKNOWN)
-    found = which[is_there]
-    there = exchanges.frames.requests["prefix"][exchanges.request[found]]
-    ends = exchanges.request_fields["start"][found] + there
-    return found, Bodies(body[is_there], ends, exchanges.api_version[found].astype(np.int16))
+    exchange = which[is_there]
+    there = exchanges.frames.requests["prefix"][exchanges.request[exchange]]
+    ends = exchanges.request_fields["start"][exchange] + there
+    return exchange, Bodies(body[is_there], ends, exchanges.api_version[exchange].astype(np.int16))
+
+
+class ResponseFrames(NamedTuple):
+    """Whole response frames in the arena, and key and version of the requests that they answer; int64[n] each."""
+
+    starts: Ints
+    ends: Ints
+    api_keys: Ints
+    api_versions: Ints
 
 
 @kernel
-def find_response_bodies(
-    arena: Bytes, starts: Ints, ends: Ints, keys: Ints, versions: Ints, apis: Shorts,
-    bodies: Ints, body_versions: Shorts,
-) -> None:  # fmt: skip
-    """Write body start and version of whole response frames; the start is -1 where the header cannot be read."""
-    for i in range(len(starts)):
-        fault, _, body = response_body_start(arena, starts[i], ends[i], keys[i], versions[i], apis)
+def find_response_bodies(arena: Bytes, frames: ResponseFrames, apis: Shorts, bodies: Ints, versions: Shorts) -> None:
+    """Write where each response's body begins, -1 if its header cannot be read, and the body's version."""
+    for i in range(len(frames.starts)):
+        start, end, key, version = frames.starts[i], frames.ends[i], frames.api_keys[i], frames.api_versions[i]
+        fault, _, body = response_body_start(arena, start, end, key, version, apis)
         bodies[i] = body if fault == 0 else -1
-        body_versions[i] = response_version(arena, bodies[i], ends[i], keys[i], versions[i])
+        versions[i] = response_version(arena, bodies[i], end, key, version)
 
 
 def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """Of the exchanges `which`, those whose response is whole, and where its body is."""
+    """(those of the exchanges `which` whose response is whole, the bodies of these responses)."""
     answered = exchanges.response[which] != UNKNOWN
     whole = answered & (exchanges.response_fields[LACKING][which] == 0) & (exchanges.request[which] != UNKNOWN)
-    found = which[whole]
-    start = exchanges.response_fields["start"][found]
-    end = start + exchanges.response_fields["size"][found]
-    bodies, versions = np.empty(len(found), np.int64), np.empty(len(found), np.int16)
-    find_response_bodies(
-        exchanges.frames.arena, start, end, exchanges.api_key[found], exchanges.api_version[found], API_TABLE,
-        bodies, versions,
-    )  # fmt: skip
-    read = bodies >= 0
-    exchanges.fault[found[~read]] = int(DecodeFault.TRUNCATED)
-    return found[read], Bodies(bodies[read], end[read], versions[read])
+    exchange = which[whole]
+    start = exchanges.response_fields["start"][exchange]
+    end = start + exchanges.response_fields["size"][exchange]
+    frames = ResponseFrames(start, end, exchanges.api_key[exchange], exchanges.api_version[exchange])
+    bodies, versions = np.empty(len(exchange), np.int64), np.empty(len(exchange), np.int16)
+    find_response_bodies(exchanges.frames.arena, frames, API_TABLE, bodies, versions)
+    is_read = bodies >= 0
+    exchanges.fault[exchange[~is_read]] = int(DecodeFault.TRUNCATED)
+    return exchange[is_read], Bodies(bodies[is_read], end[is_read], versions[is_read])
 
 
 def note_faults(exchanges: Exchanges, which: Ints, faults: Codes) -> Bools:
-    """Keep the faults of decoded bodies with their exchanges; which bodies have none."""
+    """Note the faults of decoded bodies with their exchanges; returns which bodies have none: bool[n]."""
     exchanges.fault[which] = np.where(faults != 0, faults, exchanges.fault[which])
     return faults == 0

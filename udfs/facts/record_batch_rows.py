@@ -19,7 +19,7 @@ from udfs.columns.arrow_columns import array_of, coded, repeated
 from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.fetches import FetchMessages, of_consumers
+from udfs.facts.fetches import FetchMessages, consumer_exchanges
 from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.number_columns import Picked
 from udfs.facts.record_sampling import RecordSampling
@@ -32,36 +32,41 @@ from udfs.wire.records import Budget
 NOT_ASSIGNED = -1  # the base offset of a produced batch that is not in the log
 
 
-class Fields(NamedTuple):
-    """The `records` fields of messages, int64[n] a column but for the last: where they are in the arena, and what is
-    known of their partition.
-    """
+class RecordsFields(NamedTuple):
+    """The `records` fields of messages: where they are in the arena and what is known of their partitions; int64[n]."""
 
     exchange: Ints
     topic: Ints
     partition: Ints
     starts: Ints
     lengths: Ints
-    base_offset: Ints  # of a produce request as its response says, NOT_ASSIGNED or UNKNOWN
+    base_offset: Ints  # of a produce request: what its response says, NOT_ASSIGNED or UNKNOWN
     error_code: Ints
     acks: Ints
-    is_learnt: Bools  # what is in the batch is to be learned, where a replay asks for that
+    reads_records: Bools  # bool[n]: the records are read if the run samples records
 
 
-def fetched_fields(messages: FetchMessages) -> Fields:
-    """The record fields of decoded fetch responses."""
+def fetched_fields(messages: FetchMessages) -> RecordsFields:
+    """The `records` fields of decoded fetch responses."""
     level = messages.response.levels["responses.partitions"]
     frame = messages.response.levels["responses"].parent[level.parent]
     starts, lengths = level.span("records")
-    unknown, exchange = np.full(level.rows, UNKNOWN), messages.answered[frame]
-    return Fields(
-        exchange, messages.lists.returned.topic, messages.lists.returned.partition, starts, lengths,
-        unknown, level.column("error_code"), unknown, np.isin(exchange, of_consumers(messages)),
-    )  # fmt: skip
+    unknown, exchange = np.full(level.rows, UNKNOWN), messages.response_exchanges[frame]
+    return RecordsFields(
+        exchange=exchange,
+        topic=messages.lists.returned.topic,
+        partition=messages.lists.returned.partition,
+        starts=starts,
+        lengths=lengths,
+        base_offset=unknown,
+        error_code=level.column("error_code"),
+        acks=unknown,
+        reads_records=np.isin(exchange, consumer_exchanges(messages)),
+    )
 
 
-def key_of(exchange: Ints, topic: Ints, partition: Ints) -> Ints:
-    """One number a partition of an exchange, by splitmix64's finaliser over the three."""
+def partition_keys(exchange: Ints, topic: Ints, partition: Ints) -> Ints:
+    """One number for each partition of an exchange, made by splitmix64's finaliser: int64[n]. topic: its hash."""
     mixed: npt.NDArray[Any] = topic.astype(np.uint64) ^ partition.astype(np.uint64)
     mixed = mixed ^ (exchange.astype(np.uint64) << np.uint64(32))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -69,16 +74,16 @@ def key_of(exchange: Ints, topic: Ints, partition: Ints) -> Ints:
     return mixed.view(np.int64)
 
 
-def produced_fields(exchanges: Exchanges, which: Ints) -> Fields:
-    """The record fields of the produce requests among the exchanges `which`, with the offsets their responses give."""
+def produced_fields(exchanges: Exchanges, which: Ints) -> RecordsFields:
+    """The `records` fields of the produce requests in the exchanges `which`, with the offsets from their responses."""
     arena, names = exchanges.frames.arena, exchanges.names
-    asked, bodies = request_bodies(exchanges, which)
+    request_exchanges, bodies = request_bodies(exchanges, which)
     request = decode(PRODUCE_REQUEST, arena, *bodies)
-    note_faults(exchanges, asked, request.fault)
-    answered, bodies = response_bodies(exchanges, which)
+    note_faults(exchanges, request_exchanges, request.fault)
+    response_exchanges, bodies = response_bodies(exchanges, which)
     response = decode(PRODUCE_RESPONSE, arena, *bodies)
-    fine = note_faults(exchanges, answered, response.fault)
-    exchanges.throttle[answered[fine]] = response.levels[""].column("throttle_time_ms")[fine]
+    fine = note_faults(exchanges, response_exchanges, response.fault)
+    exchanges.throttle[response_exchanges[fine]] = response.levels[""].column("throttle_time_ms")[fine]
 
     level = request.levels["topic_data.partition_data"]
     topic = names.learn_topics(arena, request.levels["topic_data"], "name")[level.parent]
@@ -87,41 +92,48 @@ def produced_fields(exchanges: Exchanges, which: Ints) -> Fields:
     answer_frame = response.levels["responses"].parent[answer.parent]
     answer_topic = names.learn_topics(arena, response.levels["responses"], "name")[answer.parent]
     errors = answer.column("error_code")
-    first_errors(exchanges, answered[answer_frame], errors)
+    first_errors(exchanges, response_exchanges[answer_frame], errors)
 
-    keys = key_of(answered[answer_frame], answer_topic, answer.column("index"))
-    row = match(key_of(asked[frame], topic, level.column("index")), keys)
+    keys = partition_keys(response_exchanges[answer_frame], answer_topic, answer.column("index"))
+    row = places_of(partition_keys(request_exchanges[frame], topic, level.column("index")), keys)
     starts, lengths = level.span("records")
-    return Fields(
-        asked[frame], topic, level.column("index"), starts, lengths,
-        pick(answer.column("base_offset"), row, UNKNOWN), pick(errors, row, UNKNOWN),
-        request.levels[""].column("acks")[frame], np.full(level.rows, True),
-    )  # fmt: skip
+    return RecordsFields(
+        exchange=request_exchanges[frame],
+        topic=topic,
+        partition=level.column("index"),
+        starts=starts,
+        lengths=lengths,
+        base_offset=pick(answer.column("base_offset"), row, UNKNOWN),
+        error_code=pick(errors, row, UNKNOWN),
+        acks=request.levels[""].column("acks")[frame],
+        reads_records=np.full(level.rows, True),
+    )
 
 
-def match(wanted: Ints, keys: Ints) -> Ints:
-    """Index in `keys` of each wanted key, UNKNOWN where there is none."""
+def places_of(wanted: Ints, keys: Ints) -> Ints:
+    """The place in `keys` of each wanted key, UNKNOWN if it is not there: int64[wanted]."""
     if len(keys) == 0:
         return np.full(len(wanted), UNKNOWN)
     order = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    found = order[at]
-    return np.where(keys[found] == wanted, found, UNKNOWN)
+    nearest = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
+    return np.where(keys[nearest] == wanted, nearest, UNKNOWN)
 
 
 def first_errors(exchanges: Exchanges, rows: Ints, errors: Ints) -> None:
-    """Give each exchange its first partition's error, or 0; rows: exchange by partition."""
+    """Note with each exchange the first error of its partitions, or 0; rows, errors: int64[partitions], the exchange
+    and error of each.
+    """
     exchanges.error[rows] = np.maximum(exchanges.error[rows], 0)
     wrong = np.flatnonzero(errors != 0)[::-1]
     exchanges.error[rows[wrong]] = errors[wrong]
 
 
 def batch_rows(
-    exchanges: Exchanges, fields: Fields, source: str, records: RecordSampling | None = None
+    exchanges: Exchanges, fields: RecordsFields, source: str, records: RecordSampling | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of `record_batches` from record fields; `records`: what to learn of what is in the batches."""
+    """Rows of `record_batches`; source: FROM_FETCH or FROM_PRODUCE; records: which records to read, None for none."""
     usable = (fields.exchange != UNKNOWN) & (fields.lengths > 0)
-    fields = Fields(*(column[usable] for column in fields))
+    fields = RecordsFields(*(column[usable] for column in fields))
     arena, budgets = exchanges.frames.arena, defaultdict[int, Budget](Budget)
     walked = walk(arena, fields.starts, fields.lengths)
 
@@ -129,16 +141,19 @@ def batch_rows(
         return budgets[int(fields.exchange[walked.parent[row]])]
 
     content = unwrapped(arena, walked, budget_of)
-    whole = told_rows(exchanges, fields, source, content)
-    for part, columns in record_columns(arena, content, source, fields.is_learnt[walked.parent], records, budget_of):
+    whole = rows_without_records(exchanges, fields, source, content)
+    reads_records = fields.reads_records[walked.parent]
+    for part, columns in record_columns(arena, content, source, reads_records, records, budget_of):
         rows = whole.slice(part.start, len(part))
         yield pa.RecordBatch.from_arrays(
             [columns.get(f.name, rows[f.name]) for f in rows.schema], names=rows.schema.names
         )
 
 
-def told_rows(exchanges: Exchanges, fields: Fields, source: str, content: Unwrapped) -> pa.RecordBatch:
-    """The rows without what is to be learned of what is in the batches."""
+def rows_without_records(
+    exchanges: Exchanges, fields: RecordsFields, source: str, content: Unwrapped
+) -> pa.RecordBatch:
+    """The rows of `record_batches`, with nulls in the columns that reading the records fills."""
     found = content.batches
     parent = found.parent
     topic, topic_id = exchanges.names.topic_columns(fields.topic[parent])
@@ -177,15 +192,15 @@ TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime", None])
 
 
 def fetched_offsets(found: RecordBatches) -> Picked:
-    """First offsets in the log of fetched batches, which say them themselves; null for a wrapper that was not read."""
+    """The first offsets of fetched batches, which their headers have; null for a wrapper that could not be read."""
     return Picked(found.base_offset, known=(found.size >= 0) & (found.base_offset >= 0))
 
 
 def assigned_offsets(found: RecordBatches, assigned: Ints) -> Picked:
-    """First offsets in the log of produced batches.
+    """The offsets in the log of produced batches' first records.
 
-    The first batch of a field gets the offset that the response assigned, int64[fields]; the others, which only message
-    sets have, follow on from it.
+    assigned: int64[fields], the offset that the response gives to the first batch of each field. Further batches of a
+    field, which only message sets have, follow on from it.
     """
     before = sum_before(np.maximum(found.record_count, 0), found.parent)
     uncounted = sum_before((found.record_count < 0).astype(np.int64), found.parent)
@@ -195,13 +210,13 @@ def assigned_offsets(found: RecordBatches, assigned: Ints) -> Picked:
 
 
 def sum_before(values: Ints, parent: Ints) -> Ints:
-    """The sum of the values of the same parent that come before each: int64[n]; parents rise."""
+    """The sum of the values before each that have the same parent: int64[n]; parent: int64[n], ascending."""
     sums = np.cumsum(values) - values
     return sums - sums[np.searchsorted(parent, parent)]
 
 
 def header_columns(found: RecordBatches, source: str) -> Mapping[str, Values]:
-    """The columns that a batch's header gives as they are; null where it is cut, or of a format that has none such."""
+    """The columns that batch headers have; null where a header is cut, or of a format without such a field."""
     has_header = found.record_count >= 0
     # A broker gives the messages of a produced set offsets of its own, one after the other (LogValidator).
     is_produced_set = (found.magic < MAGIC_VALUE_V2) & (source == FROM_PRODUCE)

@@ -10,7 +10,7 @@ SAMPLE_EVERY = 4
 
 @dataclass(frozen=True)
 class RecordSampling:
-    """Records of batches are to be read. every: one of so many produced batches is compressed anew in all codecs."""
+    """Records are to be read. every: one of so many produced batches is compressed anew with all codecs."""
 
     every: int = SAMPLE_EVERY
 

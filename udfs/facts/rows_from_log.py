@@ -1,4 +1,4 @@
-"""The ingest step for request logs: lines of whole connections in, packed rows of the silver tables out."""
+"""The step of ingest for request logs: lines of whole connections in, packed rows of the silver tables out."""
 
 from __future__ import annotations
 
@@ -29,16 +29,14 @@ from udfs.columns.arrow_columns import array_of, repeated
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import micros, pack, rows_of
 from udfs.facts.client_software import software_by_connection
-from udfs.facts.connections import connection_rows
-from udfs.facts.exchange_counts import count_rows
+from udfs.facts.connections import connection_rows, not_refused_columns
 from udfs.facts.exchange_messages import Messages, response_errors
-from udfs.facts.exchange_rows import LOG_COLUMNS, exchange_rows
+from udfs.facts.exchange_rows import LOG_COLUMNS, count_rows, exchange_rows
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
 from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
 from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, ints, line_numbers, log_chunks
 from udfs.facts.metadata import metadata_rows
-from udfs.facts.not_refused import not_refused
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.quarantine_reasons import BY_LINE_FAULT, Reason
 from udfs.facts.releases import release_rows
@@ -51,11 +49,11 @@ READ = (
     FETCH, PRODUCE, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS,
     ALTER_PARTITION_REASSIGNMENTS,
 )  # fmt: skip
-"""The APIs whose bodies are read."""
+"""The APIs whose bodies are read from logs."""
 READ_KEYS = tuple(declared.request.api_key for declared in READ)
 
 LINE_ORDER = (*IDENTITY, "file_no", "line_no")
-"""Within a connection this is the order of its requests: a broker answers them one after the other."""
+"""In this order, a connection's requests stand as it sent them: a broker answers them one after the other."""
 
 NO_SOFTWARE = "unknown"  # org.apache.kafka.common.network.ClientInformation.UNKNOWN_NAME_OR_VERSION
 
@@ -70,19 +68,20 @@ def rows_from_log(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PACKED from batches of LOGGED_REQUESTS that come sorted by LINE_ORDER.
 
-    rows, size: lines and bytes to work on at a time; the rows do not depend on them.
+    pseudonyms: what to call topics, clients and hosts; None leaves them their names. rows, size: how many lines or
+    bytes are read at a time; the rows do not depend on them.
     """
     carried, connection = EarlierChunks(), LoggedConnection()
     for chunk in log_chunks(batches, rows, size):
         yield from pack(REPEATED_LINES, repeated_rows(chunk.repeated))
-        for table, found in tables_of(chunk, capture_id, carried, connection):
-            yield from pack(table, found if pseudonyms is None else pseudonyms.applied_to(table, found))
+        for table, batch in log_tables(chunk, capture_id, carried, connection):
+            yield from pack(table, batch if pseudonyms is None else pseudonyms.applied_to(table, batch))
 
 
-def tables_of(
+def log_tables(
     chunk: LogChunk, capture_id: str, carried: EarlierChunks, connection: LoggedConnection
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of each table from one chunk of lines."""
+    """The rows of each table from one chunk of lines; brings `carried` and `connection` up to date."""
     texts, lines = Texts(), chunk.requests
     software = [texts.add(known_software(lines, name)) for name in ("software_name", "software_version")]
     which = {api: np.flatnonzero(ints(lines, "api_key") == api.request.api_key) for api in READ}
@@ -95,13 +94,13 @@ def tables_of(
     messages = {api: messages_of(which[api], bodies[api]) for api in READ}
     yield from fetch_tables(exchanges, messages[FETCH], carried)
     for api in READ[1:]:
-        exchanges.error[messages[api].answered] = response_errors(messages[api])
-    for found in metadata_rows(exchanges, messages[METADATA]):
-        yield CLUSTER_METADATA, found
+        exchanges.error[messages[api].response_exchanges] = response_errors(messages[api])
+    for rows in metadata_rows(exchanges, messages[METADATA]):
+        yield CLUSTER_METADATA, rows
     yield CLUSTER_METADATA, release_rows(exchanges, messages[API_VERSIONS])
     yield TOPIC_CHANGES, auto_created_topics(exchanges, messages[METADATA])
-    for found in topic_change_rows(exchanges, lambda _, api, __: messages[api]):
-        yield TOPIC_CHANGES, found
+    for rows in topic_change_rows(exchanges, lambda _, api, __: messages[api]):
+        yield TOPIC_CHANGES, rows
     yield EXCHANGES, exchange_rows(exchanges, log_columns(lines))
     yield EXCHANGE_COUNTS, count_rows(exchanges)
     yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, carried.software))
@@ -110,65 +109,77 @@ def tables_of(
 
 
 def log_columns(lines: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
-    """The columns of `exchanges` that a log alone tells."""
+    """The columns of `exchanges` that only a request log has."""
     return {column: lines[column] for column in LOG_COLUMNS if column != EXCHANGES.log_line} | {
         EXCHANGES.log_line: array_of(line_numbers(lines))
     }
 
 
 def known_software(lines: pa.RecordBatch, name: str) -> pa.StringArray:
-    """What clients said of themselves, null where they did not."""
+    """The name or version of each client's software, null where the broker did not know it."""
     return pc.if_else(pc.equal(lines[name], NO_SOFTWARE), None, lines[name])
 
 
 def note_unread(exchanges: Exchanges, which: dict[Declared, Ints], bodies: dict[Declared, LoggedBodies]) -> None:
-    """Note with their exchanges the bodies that could not be read."""
+    """Note a fault with each exchange whose bodies could not be read; which: int64[n], the exchanges of each API."""
     for api, lines in which.items():
         exchanges.fault[lines[~bodies[api].read]] = int(DecodeFault.BAD_JSON)
 
 
 def messages_of(which: Ints, bodies: LoggedBodies) -> Messages:
-    """The bodies of the exchanges `which` that could be read."""
-    asked = which[bodies.read]
-    return Messages(asked, bodies.request, asked[bodies.answered], bodies.response)
+    """The messages of the exchanges `which` whose bodies could be read."""
+    read = which[bodies.read]
+    return Messages(read, bodies.request, read[bodies.answered], bodies.response)
 
 
 def fetch_tables(
     exchanges: Exchanges, messages: Messages, carried: EarlierChunks
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of `fetch_partitions`; brings `carried` up to date."""
-    for rows in fetch_rows(exchanges, fetch_messages(exchanges, *messages), carried.session):
+    for rows in fetch_rows(exchanges, fetch_messages(exchanges, messages), carried.session):
         yield FETCH_PARTITIONS, rows
     if exchanges.frames.finished == len(exchanges.frames.connections):
         carried.session = FollowedSession()
 
 
 def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
-    """A row of `quarantine` a line that tells no request."""
+    """A row of `quarantine` for each line that reports no request."""
     reasons = pa.array([None, *(BY_LINE_FAULT[code].value for code in sorted(BY_LINE_FAULT))])
     time = ints(lines, "completed")
     nothing = np.zeros(lines.num_rows, np.int64)
     return line_rows(
-        capture_id, lines, nothing, array_of(nothing, nothing < 0), reasons.take(lines["fault"]),
-        micros(np.where(time > 0, time, UNKNOWN)),
-    )  # fmt: skip
+        capture_id,
+        lines,
+        connection_id=nothing,
+        exchange_no=array_of(nothing, nothing < 0),
+        reason=reasons.take(lines["fault"]),
+        time=micros(np.where(time > 0, time, UNKNOWN)),
+    )
 
 
 def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBatch:
-    """A row of `quarantine` a line whose request is in an exchange but whose messages could not be read."""
+    """A row of `quarantine` for each line that gave an exchange but whose messages could not be read."""
     rows = np.flatnonzero(exchanges.fault)
     return line_rows(
-        exchanges.capture_id, lines.take(array_of(rows)), exchanges.connection_id[rows],
-        array_of(exchanges.number[rows]), repeated(Reason.UNDECODABLE.value, len(rows)),
-        micros(exchanges.request_fields["last_time"][rows]),
-    )  # fmt: skip
+        exchanges.capture_id,
+        lines.take(array_of(rows)),
+        connection_id=exchanges.connection_id[rows],
+        exchange_no=array_of(exchanges.number[rows]),
+        reason=repeated(Reason.UNDECODABLE.value, len(rows)),
+        time=micros(exchanges.request_fields["last_time"][rows]),
+    )
 
 
 def line_rows(
-    capture_id: str, lines: pa.RecordBatch, connection_id: Ints, exchange_no: pa.Array[Any],
-    reason: pa.Array[Any], time: Ints,
-) -> pa.RecordBatch:  # fmt: skip
-    """Rows of `quarantine` for lines: where they are, never what they say."""
+    capture_id: str,
+    lines: pa.RecordBatch,
+    *,
+    connection_id: Ints,
+    exchange_no: pa.Array[Any],
+    reason: pa.Array[Any],
+    time: Ints,
+) -> pa.RecordBatch:
+    """Rows of `quarantine` for lines. They say where the lines are, never what they contain."""
     t, n, number = QUARANTINE, lines.num_rows, line_numbers(lines)
     return rows_of(
         t,
@@ -183,6 +194,6 @@ def line_rows(
             t.missing_bytes: np.zeros(n, np.int64),
             t.time: time,
             t.packet: number,
-            **not_refused(n),
+            **not_refused_columns(n),
         },
     )

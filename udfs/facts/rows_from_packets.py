@@ -1,4 +1,4 @@
-"""The ingest step that runs in a worker: packets of whole connections in, packed rows of the silver tables out."""
+"""The step of ingest that runs in workers: packets of whole connections in, packed rows of the silver tables out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from udfs.capture.packet_chunks import Frames, frames
 from udfs.facts.arrow_tables import pack
 from udfs.facts.client_software import ClientSoftware, learn_software
 from udfs.facts.connections import connection_rows, quarantine_rows
-from udfs.facts.exchange_counts import count_rows
-from udfs.facts.exchange_messages import decode_both, note_answers
-from udfs.facts.exchange_rows import exchange_rows
+from udfs.facts.exchange_messages import decode_both, note_messages_without_rows
+from udfs.facts.exchange_rows import count_rows, exchange_rows
 from udfs.facts.exchanges import Exchanges, exchanges_of
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
 from udfs.facts.hashed_names import HashedNames
@@ -30,13 +29,13 @@ from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.releases import release_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 
-MADE = (*DECODED, EXCHANGE_COUNTS)
-"""What rows are made of."""
+TABLES = (*DECODED, EXCHANGE_COUNTS)
+"""The tables that rows are made for."""
 
 
 @dataclass
 class EarlierChunks:
-    """What the rows of one chunk need to know from the chunks before it."""
+    """What is kept from the chunks before, to make the rows of the next one; records: which records are read."""
 
     names: HashedNames = field(default_factory=HashedNames)
     session: FollowedSession = field(default_factory=FollowedSession)
@@ -54,7 +53,7 @@ def rows_from_packets(
     """Rows of PACKED from packet batches that come sorted by connection and in the order of PACKETS.
 
     pseudonyms: what to call topics, clients and hosts; None leaves them their names.
-    records: what to learn of the records in batches; None for nothing.
+    records: which records of batches to read; None for none.
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.packet_chunks.frames`; the rows do not depend on them.
     """
     carried = EarlierChunks(records=records)
@@ -66,20 +65,20 @@ def rows_from_packets(
 
 
 def tables_of(
-    chunk: Frames, capture_id: str, carried: EarlierChunks, wanted: Container[Table] = MADE
+    chunk: Frames, capture_id: str, carried: EarlierChunks, wanted: Container[Table] = TABLES
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of each table from one chunk of frames.
 
-    wanted: what is not among these is left out where that saves time. Of one connection all chunks or none have to be
-    asked for FETCH_PARTITIONS, whose rows tell what its session holds.
+    carried: from the chunks before; brought up to date. wanted: other tables are left out if that saves time. Either
+    all chunks of a connection or none must want FETCH_PARTITIONS, whose rows come from following its fetch session.
     """
     exchanges = exchanges_of(chunk, capture_id, carried.names)
     versions = decode_both(exchanges, API_VERSIONS, exchanges.of_api(API_VERSIONS.request.api_key))
     software = learn_software(exchanges, carried.software)
     yield CLUSTER_METADATA, release_rows(exchanges, versions)
-    yield from records_moved(exchanges, carried, wanted)
-    yield from topics_told(exchanges)
-    note_answers(exchanges)
+    yield from fetch_and_produce_tables(exchanges, carried, wanted)
+    yield from topic_tables(exchanges)
+    note_messages_without_rows(exchanges)
     if EXCHANGES in wanted:
         yield EXCHANGES, exchange_rows(exchanges)
     if EXCHANGE_COUNTS in wanted:
@@ -89,12 +88,12 @@ def tables_of(
         yield QUARANTINE, rows
 
 
-def records_moved(
+def fetch_and_produce_tables(
     exchanges: Exchanges, carried: EarlierChunks, wanted: Container[Table]
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """What Fetch and Produce tell, for `tables_of`."""
+    """The rows that Fetch and Produce messages give; arguments are those of `tables_of`."""
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH.request.api_key))
-    if FETCH_PARTITIONS in wanted or EXCHANGE_COUNTS in wanted:  # counts are of what sessions are known to hold
+    if FETCH_PARTITIONS in wanted or EXCHANGE_COUNTS in wanted:  # counts depend on whether sessions are known
         for rows in fetch_rows(exchanges, messages, carried.session):
             yield FETCH_PARTITIONS, rows
     if RECORD_BATCHES in wanted:
@@ -106,8 +105,8 @@ def records_moved(
             yield RECORD_BATCHES, rows
 
 
-def topics_told(exchanges: Exchanges) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """What Metadata and the requests that change topics tell, for `tables_of`."""
+def topic_tables(exchanges: Exchanges) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows that Metadata messages and requests that change topics give."""
     if len(which := exchanges.of_api(METADATA.request.api_key)):
         metadata = decode_both(exchanges, METADATA, which)
         for rows in metadata_rows(exchanges, metadata):

@@ -1,16 +1,16 @@
-"""What each fetch of a connection wanted, in the order in which the broker reads it (KIP-227).
+"""Finds all partitions that each fetch of a connection is for, in the order in which the broker reads them (KIP-227).
 
 A full fetch names every partition. An incremental one names only what changed since the session's last fetch: the rest
 is found by following the session as the broker does (org.apache.kafka.server.FetchSession and FetchContext, Kafka 4.3).
-A session that was opened before the capture began, or lost a response to a gap, is followed as far as it shows and
-marked.
+If a session was opened before the capture began, or the capture lacks one of its responses, only some of its partitions
+are known; its rows are marked.
 """
 
 from __future__ import annotations
 
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
 from udfs.columns.arrays import Ints, Record, Records
-from udfs.facts.fetch_lists import Forgotten, Lists, Returned, Rows, Wanted, unwritten_rows
+from udfs.facts.fetch_lists import Forgotten, Lists, Requested, Returned, Rows, unwritten_rows
 from udfs.facts.fetch_session import (
     GENERATION,
     IS_KNOWN,
@@ -33,19 +33,21 @@ GREATEST_EPOCH = (1 << 31) - 1
 
 
 @kernel
-def want(session: Session, wanted: Wanted, row: int) -> None:
-    """Apply one partition of a request: a new one goes to the tail, a known one stays; repeated, the last counts."""
-    index, _ = entry_of(session, wanted.topic[row], wanted.partition[row])
+def apply_requested(session: Session, requested: Requested, row: int) -> None:
+    """Apply one partition of a request. A new one goes to the tail, others keep their place; if repeated, the last
+    counts.
+    """
+    index, _ = entry_of(session, requested.topic[row], requested.partition[row])
     entry = session.entries[index]
-    entry.wanted = row if entry.wanted == NOWHERE else entry.wanted
-    entry.fetch_offset = wanted.fetch_offset[row]
-    entry.partition_max_bytes = wanted.partition_max_bytes[row]
-    entry.current_leader_epoch = wanted.current_leader_epoch[row]
+    entry.requested = row if entry.requested == NOWHERE else entry.requested
+    entry.fetch_offset = requested.fetch_offset[row]
+    entry.partition_max_bytes = requested.partition_max_bytes[row]
+    entry.current_leader_epoch = requested.current_leader_epoch[row]
 
 
 @kernel
-def forget(session: Session, forgotten: Forgotten, first: int, end: int) -> None:
-    """Remove what a request forgets."""
+def remove_forgotten(session: Session, forgotten: Forgotten, first: int, end: int) -> None:
+    """Remove the partitions that a request forgets, rows [first, end)."""
     for row in range(first, end):
         slot = find_slot(session, forgotten.topic[row], forgotten.partition[row])
         if session.stamps[slot] == session.state[GENERATION]:
@@ -55,8 +57,8 @@ def forget(session: Session, forgotten: Forgotten, first: int, end: int) -> None
 
 
 @kernel
-def take_response(session: Session, returned: Returned, first: int, end: int) -> int:
-    """Note what the response tells of each partition; one that was not known of is at the tail from now on."""
+def note_returned(session: Session, returned: Returned, first: int, end: int) -> int:
+    """Note what a response has of each partition; returns how many of them were unknown, which go to the tail."""
     unknown = 0
     for row in range(first, end):
         index, is_new = entry_of(session, returned.topic[row], returned.partition[row])
@@ -71,25 +73,28 @@ def take_response(session: Session, returned: Returned, first: int, end: int) ->
 
 @kernel
 def write_rows(session: Session, fetch: int, n_read: int, is_known: int, rows: Rows, n: int) -> int:
-    """Write a row a partition of the session; only the first `n_read` were there when the broker read."""
+    """Write a row for each partition of the session; returns the number of rows then. n: of rows before.
+
+    n_read: how many of the partitions the session had when the broker read them.
+    """
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
         rows.fetch[n], rows.is_known[n] = fetch, is_known
         rows.topic[n], rows.partition[n] = entry.topic, entry.partition
-        rows.wanted[n], rows.returned[n] = entry.wanted, entry.returned
+        rows.requested[n], rows.returned[n] = entry.requested, entry.returned
         rows.read_position[n] = position if position < n_read else NOWHERE
         rows.fetch_offset[n], rows.partition_max_bytes[n] = entry.fetch_offset, entry.partition_max_bytes
         rows.current_leader_epoch[n] = entry.current_leader_epoch
         rows.high_watermark[n], rows.last_stable_offset[n] = entry.high_watermark, entry.last_stable_offset
         rows.log_start_offset[n] = entry.log_start_offset
-        entry.wanted = NOWHERE
+        entry.requested = NOWHERE
         n += 1
     return n
 
 
 @kernel
 def move_to_end(session: Session, returned: Returned, first: int, end: int, also_without_records: bool) -> None:
-    """Move returned partitions behind the others, in response order: those with records, or all of them."""
+    """Move returned partitions to the end, in the order of the response: all of them, or only those with records."""
     n = 0
     for row in range(first, end):
         if not also_without_records and returned.records_bytes[row] <= 0:
@@ -108,12 +113,15 @@ def move_to_end(session: Session, returned: Returned, first: int, end: int, also
 
 @kernel
 def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Rows, n: int) -> int:
-    """A full fetch: it ends the session it names and, unless it is the final one, may open another."""
+    """Follow a full fetch, number `f`: it ends the session it names and, unless it is a final one, may open another.
+
+    Returns the number of rows then; n: of rows before.
+    """
     forget_all(session)
-    for row in range(fetch.wanted_from, fetch.wanted_to):
-        want(session, lists.wanted, row)
+    for row in range(fetch.requested_from, fetch.requested_to):
+        apply_requested(session, lists.requested, row)
     n_read = session.state[ORDERED]
-    take_response(session, lists.returned, fetch.returned_from, fetch.returned_to)
+    note_returned(session, lists.returned, fetch.returned_from, fetch.returned_to)
     n = write_rows(session, f, n_read, 1, rows, n)
     opens = fetch.session_epoch == 0 and fetch.is_answered == 1 and fetch.response_session_id > 0
     session.state[SESSION_ID] = fetch.response_session_id if opens else 0
@@ -125,19 +133,22 @@ def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Row
 
 @kernel
 def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, rows: Rows, n: int) -> int:
-    """A fetch in a session: apply what it changes, read all partitions, move those that gave records to the end."""
+    """Follow a fetch in a session: apply its changes, read all partitions, move those with records to the end.
+
+    Returns the number of rows then; n: of rows before.
+    """
     state = session.state
     if state[SESSION_ID] != fetch.session_id:
         forget_all(session)
         state[SESSION_ID], state[IS_KNOWN] = fetch.session_id, 0
     elif state[NEXT_EPOCH] != fetch.session_epoch:
-        state[IS_KNOWN] = 0  # the broker takes no other epoch: fetches between were not captured
+        state[IS_KNOWN] = 0  # the broker accepts no other epoch: fetches between were not captured
     state[NEXT_EPOCH] = 1 if fetch.session_epoch == GREATEST_EPOCH else fetch.session_epoch + 1
-    for row in range(fetch.wanted_from, fetch.wanted_to):
-        want(session, lists.wanted, row)
-    forget(session, lists.forgotten, fetch.forgotten_from, fetch.forgotten_to)
+    for row in range(fetch.requested_from, fetch.requested_to):
+        apply_requested(session, lists.requested, row)
+    remove_forgotten(session, lists.forgotten, fetch.forgotten_from, fetch.forgotten_to)
     n_read = state[ORDERED]
-    unknown = take_response(session, lists.returned, fetch.returned_from, fetch.returned_to)
+    unknown = note_returned(session, lists.returned, fetch.returned_from, fetch.returned_to)
     state[IS_KNOWN] = 0 if unknown > 0 else state[IS_KNOWN]
     fetch.is_known = state[IS_KNOWN]
     n = write_rows(session, f, n_read, state[IS_KNOWN], rows, n)
@@ -152,9 +163,9 @@ def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, ro
 
 @kernel
 def is_followed(session: Session, fetch: Record) -> bool:
-    """Is a refused fetch the next one of the session that is followed, and all of that known?
+    """Whether a refused fetch is the next one of the followed session, and all partitions of that are known.
 
-    Where the broker had another epoch than that, fetches between were not captured.
+    If the broker refused it for its epoch, fetches between were not captured.
     """
     state = session.state
     is_next = state[SESSION_ID] == fetch.session_id and state[NEXT_EPOCH] == fetch.session_epoch
@@ -162,15 +173,18 @@ def is_followed(session: Session, fetch: Record) -> bool:
 
 
 @kernel
-def refuse(session: Session, fetch: Record, f: int, wanted: Wanted, rows: Rows, n: int) -> int:
-    """A fetch that the broker refused (SESSION_ERRORS and others): it read nothing and changed nothing."""
+def write_refused(session: Session, fetch: Record, f: int, requested: Requested, rows: Rows, n: int) -> int:
+    """Write the rows of a fetch that the broker refused: it changed nothing, and only its own partitions are listed.
+
+    Returns the number of rows then; n: of rows before.
+    """
     fetch.is_known = 1 if is_followed(session, fetch) else 0
-    for w in range(fetch.wanted_from, fetch.wanted_to):
+    for w in range(fetch.requested_from, fetch.requested_to):
         rows.fetch[n], rows.is_known[n] = f, fetch.is_known
-        rows.topic[n], rows.partition[n] = wanted.topic[w], wanted.partition[w]
-        rows.wanted[n], rows.returned[n], rows.read_position[n] = w, NOWHERE, NOWHERE
-        rows.fetch_offset[n], rows.partition_max_bytes[n] = wanted.fetch_offset[w], wanted.partition_max_bytes[w]
-        rows.current_leader_epoch[n] = wanted.current_leader_epoch[w]
+        rows.topic[n], rows.partition[n] = requested.topic[w], requested.partition[w]
+        rows.requested[n], rows.returned[n], rows.read_position[n] = w, NOWHERE, NOWHERE
+        rows.fetch_offset[n], rows.partition_max_bytes[n] = requested.fetch_offset[w], requested.partition_max_bytes[w]
+        rows.current_leader_epoch[n] = requested.current_leader_epoch[w]
         rows.high_watermark[n] = rows.last_stable_offset[n] = rows.log_start_offset[n] = NO_HIGH_WATERMARK
         n += 1
     return n
@@ -178,8 +192,8 @@ def refuse(session: Session, fetch: Record, f: int, wanted: Wanted, rows: Rows, 
 
 @kernel
 def most_rows(session: Session, fetch: Record) -> int:
-    """No fewer rows than the next fetch of a session gives."""
-    changed = fetch.wanted_to - fetch.wanted_from + fetch.returned_to - fetch.returned_from
+    """The most rows that the next fetch of a session can give."""
+    changed = fetch.requested_to - fetch.requested_from + fetch.returned_to - fetch.returned_from
     return int(session.state[ORDERED] + changed)
 
 
@@ -187,7 +201,7 @@ def most_rows(session: Session, fetch: Record) -> int:
 def follow_connection(
     fetches: Records, first: int, lists: Lists, session: Session, rows: Rows, n: int
 ) -> tuple[int, int]:
-    """Follow one connection's fetches from `first` on: (the fetch to go on from, rows written), as far as they fit."""
+    """Follow one connection's fetches from `first` on while there is room for rows: (the next fetch, rows written)."""
     f = first
     while f < len(fetches) and fetches[f].connection == fetches[first].connection:
         fetch = fetches[f]
@@ -197,7 +211,7 @@ def follow_connection(
         if fetch.session_epoch <= 0:
             n = follow_full(session, fetch, f, lists, rows, n)
         elif fetch.is_answered == 1 and fetch.response_error != 0:
-            n = refuse(session, fetch, f, lists.wanted, rows, n)
+            n = write_refused(session, fetch, f, lists.requested, rows, n)
         else:
             n = follow_incremental(session, fetch, f, lists, rows, n)
         f += 1
