@@ -1,4 +1,4 @@
-"""Spans of bytes, put one behind the other."""
+"""Copies spans of bytes so that they lie one behind the other."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from udfs.wire.primitives import copy_bytes
 
 
 def gathered(source: Bytes, starts: Ints, ends: Ints) -> Bytes:
-    """The spans of `source` one behind the other: what is from starts[i] on goes to ends[i] : ends[i + 1].
+    """Spans of `source`, one behind the other: the bytes from starts[i] on go to [ends[i], ends[i + 1]).
 
-    starts: int64[n], that of an empty span may be anything; ends: int64[n + 1], `edges` of the spans' lengths
+    starts: int64[n]; that of an empty span may be anything. ends: int64[n + 1], `edges` of the spans' lengths.
     """
     content = np.empty(int(ends[-1]), np.uint8)
     gather(read_only(source), read_only(starts), read_only(ends), content)
@@ -21,6 +21,6 @@ def gathered(source: Bytes, starts: Ints, ends: Ints) -> Bytes:
 
 @kernel
 def gather(source: Bytes, starts: Ints, ends: Ints, content: Bytes) -> None:
-    """`gathered`, into `content`."""
+    """Copy the bytes from starts[i] on to content[ends[i] : ends[i + 1]], for each i."""
     for i in range(len(starts)):
         copy_bytes(source, starts[i], ends[i + 1] - ends[i], content, ends[i])

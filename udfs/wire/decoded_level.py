@@ -1,4 +1,4 @@
-"""The rows of a batch that are elements of one array, or the frames themselves."""
+"""A level of decoded messages: rows for the elements of one array in the message, or for the frames themselves."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from udfs.columns.arrays import Ints
 from udfs.wire.layout import PARENT
 
-NOWHERE = -1  # the cell of a column that no frame has set yet
+NOWHERE = -1  # the first cell of a column that no frame has set
 
 
-class Cells(NamedTuple):
-    """Where columns are kept until they are asked for: `out` int64[cells], and by column the first cell or NOWHERE.
+class ColumnCells(NamedTuple):
+    """Where the columns of a level are in the output of the decoder.
 
-    `columns`: the number of each of a level's columns.
+    out: int64[cells]. first_cells: by the number of a column, its first cell or NOWHERE. columns: the numbers of the
+    level's columns by name.
     """
 
     out: Ints
@@ -25,26 +26,26 @@ class Cells(NamedTuple):
     columns: Mapping[str, int]
 
 
-NO_CELLS = Cells(np.empty(0, np.int64), (), {})
+NO_CELLS = ColumnCells(np.empty(0, np.int64), (), {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """The rows of one array path, in wire order; every column is int64[rows].
+    """The rows at one path of arrays in a message, in the order of the wire; every column is int64[rows].
 
-    Numbers are columns of their name; a string, bytes, records or uuid is the pair NAME.start, NAME.length of offsets
-    into the arena; an array is NAME.count here and a level of its own. Fields of a struct are dotted:
-    `replica_state.replica_id`; one that can be null as a whole has NAME.is_null as well.
+    A number is a column of its name. A string, bytes, records or uuid is a span of the arena, the pair NAME.start,
+    NAME.length. An array is NAME.count here, and a level of its own. Fields of a struct are dotted, as in
+    `replica_state.replica_id`; a struct that can be null has NAME.is_null as well.
 
-    `columns` are those at hand, `cells` where others are, and `defaults` the values of those that no row sets. The top
-    level, whose rows are the frames, has no PARENT.
+    columns: those that were used already. cells: where the others are. defaults: the values of columns that no row
+    sets. The rows of the top level are the frames, so that it has no PARENT.
     """
 
     path: str
     rows: int
     columns: dict[str, Ints]
     defaults: Mapping[str, int] = field(default_factory=dict)
-    cells: Cells = NO_CELLS
+    cells: ColumnCells = NO_CELLS
 
     @property
     def names(self) -> list[str]:
@@ -53,20 +54,20 @@ class Level:
 
     @property
     def parent(self) -> Ints:
-        """The row of the level above that each row belongs to; in the top level, the frame."""
+        """The row of the level above that each row belongs to; at the top level, the frame."""
         return self.column(PARENT)
 
     def column(self, name: str) -> Ints:
-        """A number, 0 or 1 for a bool, or NAME.count of an array (-1: null)."""
+        """A column of numbers; a bool is 0 or 1, and the count of a null array is -1."""
         if name not in self.columns:
-            self.columns[name] = self._found(name)
+            self.columns[name] = self._read(name)
         return self.columns[name]
 
     def span(self, name: str) -> tuple[Ints, Ints]:
-        """(starts, lengths) in the arena; length -1: null, or a uuid that the frame does not have."""
+        """(starts, lengths) of spans in the arena; the length is -1 for null, and for a uuid that the frame lacks."""
         return self.column(name + ".start"), self.column(name + ".length")
 
-    def _found(self, name: str) -> Ints:
+    def _read(self, name: str) -> Ints:
         out, first_cells, columns = self.cells
         first = first_cells[columns[name]] if name in columns else NOWHERE
         if first != NOWHERE:

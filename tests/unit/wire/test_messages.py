@@ -11,7 +11,7 @@ from schemas.wire.message import Field, Message
 from schemas.wire.metadata import METADATA_REQUEST
 from schemas.wire.produce import PRODUCE_REQUEST
 from tests.unit.wire.reference import MESSAGES, be, decode_frames, junk_in_memory, lay_in_arena
-from udfs.wire.decoding_plan import compile_message
+from udfs.wire.decoding_plan import plan_of_versions
 from udfs.wire.faults import DecodeFault
 from udfs.wire.layout import PARENT, lay_out
 from udfs.wire.messages import decode
@@ -249,4 +249,4 @@ def test_finalized_features_name_their_highest_level_first() -> None:
 def test_a_type_the_decoder_does_not_know_is_refused_when_compiled() -> None:
     message = Message("Strange", api_key=0, versions="0", flexible="none", fields=(Field("x", "float128", "0+"),))
     with pytest.raises(TypeError, match="Strange: the decoder knows no type float128, of x"):
-        compile_message(message, (0,))
+        plan_of_versions(message, (0,))
