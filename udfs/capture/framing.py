@@ -106,9 +106,9 @@ def piece_holding(stream: Stream, offset: int) -> int:
         if begins_by(stream, piece, offset) and not begins_by(stream, piece + 1, offset):
             stream.near[0] = piece
             return piece
-    found = rows_up_to(stream.pieces, 0, offset) - 1
-    stream.near[0] = found
-    return found
+    piece = rows_up_to(stream.pieces, 0, offset) - 1
+    stream.near[0] = piece
+    return piece
 
 
 @kernel

@@ -21,9 +21,9 @@ def parsed(lines: pa.Array[Any], schema: pa.Schema) -> tuple[pa.StructArray, Boo
     has another type in a field of the schema. Fields that the schema lacks are ignored, absent fields are null. All
     lines are parsed at once; only if that fails are they halved until the lines at fault are found.
     """
-    found = _read(lines, schema)
-    if found is not None:
-        return found, np.ones(len(lines), np.bool_)
+    objects = _read(lines, schema)
+    if objects is not None:
+        return objects, np.ones(len(lines), np.bool_)
     if len(lines) == 1:
         return _no_objects(schema), np.zeros(1, np.bool_)
     half = len(lines) // 2

@@ -1,4 +1,4 @@
-"""How captures begin, told without the kernels that read them."""
+"""The first bytes of captures, which can be used without loading the kernels that read captures."""
 
 from __future__ import annotations
 

@@ -54,9 +54,9 @@ class Texts:
         """
         coded = texts.dictionary_encode()
         ids = [id_bytes(text) for text in coded.dictionary.to_pylist() if text is not None]
-        known = np.array([found is not None for found in ids] + [False])
+        known = np.array([raw is not None for raw in ids] + [False])
         starts = self.size + UUID_BYTES * np.arange(len(ids) + 1)
-        self._append(np.frombuffer(b"".join(found or bytes(UUID_BYTES) for found in ids), np.uint8))
+        self._append(np.frombuffer(b"".join(raw or bytes(UUID_BYTES) for raw in ids), np.uint8))
         code = pc.fill_null(coded.indices, len(ids)).to_numpy()
         lengths = np.where(known[code], UUID_BYTES, UNREADABLE_ID)
         return starts[code], np.where(valid(texts), lengths, NULL)
@@ -117,12 +117,12 @@ def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts
     """Read the lines of one API, whose messages are given; the spans refer to the arena of `texts`."""
     schema = pa.schema([("request", arrow_struct(request.fields)), ("response", arrow_struct(response.fields))])
     objects, read = parsed(lines, schema)
-    found = _bodies(request, response, objects, read, texts)
+    bodies = _bodies(request, response, objects, read, texts)
     no_request = np.flatnonzero(~valid(pc.struct_field(objects, "request")))
-    answers = np.flatnonzero(found.answered)[_bodies_with_bad_ids(found.response)]
-    wrong = np.unique(np.concatenate([no_request, _bodies_with_bad_ids(found.request), answers]))
+    answers = np.flatnonzero(bodies.answered)[_bodies_with_bad_ids(bodies.response)]
+    wrong = np.unique(np.concatenate([no_request, _bodies_with_bad_ids(bodies.request), answers]))
     if not len(wrong):
-        return found
+        return bodies
     sound = np.ones(len(objects), np.bool_)
     sound[wrong] = False
     still_read = read.copy()
@@ -176,12 +176,12 @@ def _ints(values: pa.Array[Any], missing: int) -> Ints:
 
 def _bodies_with_bad_ids(decoded: Decoded) -> Ints:
     """The bodies that have an unreadable id."""
-    found = [np.zeros(0, np.int64)]
+    bodies = [np.zeros(0, np.int64)]
     for path, level in decoded.levels.items():
         for name, lengths in level.columns.items():
             if name.endswith(".length"):
-                found.append(_bodies_of(decoded, path, np.flatnonzero(lengths == UNREADABLE_ID)))
-    return np.unique(np.concatenate(found))
+                bodies.append(_bodies_of(decoded, path, np.flatnonzero(lengths == UNREADABLE_ID)))
+    return np.unique(np.concatenate(bodies))
 
 
 def _bodies_of(decoded: Decoded, path: str, rows: Ints) -> Ints:

@@ -154,12 +154,12 @@ def rows_without_records(
     exchanges: Exchanges, fields: RecordsFields, source: str, content: Unwrapped
 ) -> pa.RecordBatch:
     """The rows of `record_batches`, with nulls in the columns that reading the records fills."""
-    found = content.batches
-    parent = found.parent
+    batches = content.batches
+    parent = batches.parent
     topic, topic_id = exchanges.names.topic_columns(fields.topic[parent])
-    known = found.size >= 0
+    known = batches.size >= 0
     is_fetched = source == FROM_FETCH
-    offsets = fetched_offsets(found) if is_fetched else assigned_offsets(found, fields.base_offset)
+    offsets = fetched_offsets(batches) if is_fetched else assigned_offsets(batches, fields.base_offset)
     t = RECORD_BATCHES
     exchange = fields.exchange[parent]
     return rows_of(
@@ -173,15 +173,15 @@ def rows_without_records(
             t.partition: Picked(fields.partition, parent),
             t.position: position_among(parent),
             t.base_offset: offsets,
-            t.size_bytes: Picked(found.size, known=known),
-            t.available_bytes: found.available,
-            t.is_cut: found.is_cut != 0,
-            t.magic: Picked(found.magic, known=found.magic >= 0),
-            t.codec: coded(CODECS, np.where(found.codec >= 0, found.codec, len(CODECS) - 1)),
-            t.timestamp_type: coded(TIMESTAMP_TYPES, np.where(found.timestamp_type >= 0, found.timestamp_type, 2)),
+            t.size_bytes: Picked(batches.size, known=known),
+            t.available_bytes: batches.available,
+            t.is_cut: batches.is_cut != 0,
+            t.magic: Picked(batches.magic, known=batches.magic >= 0),
+            t.codec: coded(CODECS, np.where(batches.codec >= 0, batches.codec, len(CODECS) - 1)),
+            t.timestamp_type: coded(TIMESTAMP_TYPES, np.where(batches.timestamp_type >= 0, batches.timestamp_type, 2)),
             t.error_code: Picked(fields.error_code, parent),
             t.acks: Picked(fields.acks, parent),
-            **header_columns(found, source),
+            **header_columns(batches, source),
             **nulls_besides(t, set(t.columns) - set(COLUMNS), len(parent)),
         },
     )
@@ -191,20 +191,20 @@ CODECS = pa.array(["none", "gzip", "snappy", "lz4", "zstd", "unknown", "unknown"
 TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime", None])
 
 
-def fetched_offsets(found: RecordBatches) -> Picked:
+def fetched_offsets(batches: RecordBatches) -> Picked:
     """The first offsets of fetched batches, which their headers have; null for a wrapper that could not be read."""
-    return Picked(found.base_offset, known=(found.size >= 0) & (found.base_offset >= 0))
+    return Picked(batches.base_offset, known=(batches.size >= 0) & (batches.base_offset >= 0))
 
 
-def assigned_offsets(found: RecordBatches, assigned: Ints) -> Picked:
+def assigned_offsets(batches: RecordBatches, assigned: Ints) -> Picked:
     """The offsets in the log of produced batches' first records.
 
     assigned: int64[fields], the offset that the response gives to the first batch of each field. Further batches of a
     field, which only message sets have, follow on from it.
     """
-    before = sum_before(np.maximum(found.record_count, 0), found.parent)
-    uncounted = sum_before((found.record_count < 0).astype(np.int64), found.parent)
-    offset = assigned[found.parent]
+    before = sum_before(np.maximum(batches.record_count, 0), batches.parent)
+    uncounted = sum_before((batches.record_count < 0).astype(np.int64), batches.parent)
+    offset = assigned[batches.parent]
     is_known = (offset != UNKNOWN) & (offset != NOT_ASSIGNED) & (uncounted == 0)
     return Picked(offset + before, known=is_known)
 
@@ -215,25 +215,25 @@ def sum_before(values: Ints, parent: Ints) -> Ints:
     return sums - sums[np.searchsorted(parent, parent)]
 
 
-def header_columns(found: RecordBatches, source: str) -> Mapping[str, Values]:
+def header_columns(batches: RecordBatches, source: str) -> Mapping[str, Values]:
     """The columns that batch headers have; null where a header is cut, or of a format without such a field."""
-    has_header = found.record_count >= 0
+    has_header = batches.record_count >= 0
     # A broker gives the messages of a produced set offsets of its own, one after the other (LogValidator).
-    is_produced_set = (found.magic < MAGIC_VALUE_V2) & (source == FROM_PRODUCE)
+    is_produced_set = (batches.magic < MAGIC_VALUE_V2) & (source == FROM_PRODUCE)
     t = RECORD_BATCHES
     columns: dict[str, Ints] = {
-        t.last_offset_delta: np.where(is_produced_set, found.record_count - 1, found.last_offset_delta),
-        t.record_count: found.record_count,
-        t.producer_id: found.producer_id,
-        t.producer_epoch: found.producer_epoch,
-        t.base_sequence: found.base_sequence,
-        t.partition_leader_epoch: found.partition_leader_epoch,
+        t.last_offset_delta: np.where(is_produced_set, batches.record_count - 1, batches.last_offset_delta),
+        t.record_count: batches.record_count,
+        t.producer_id: batches.producer_id,
+        t.producer_epoch: batches.producer_epoch,
+        t.base_sequence: batches.base_sequence,
+        t.partition_leader_epoch: batches.partition_leader_epoch,
     }
-    flags: dict[str, Ints] = {t.is_transactional: found.is_transactional, t.is_control: found.is_control}
-    times: dict[str, Ints] = {t.base_timestamp: found.base_timestamp, t.max_timestamp: found.max_timestamp}
+    flags: dict[str, Ints] = {t.is_transactional: batches.is_transactional, t.is_control: batches.is_control}
+    times: dict[str, Ints] = {t.base_timestamp: batches.base_timestamp, t.max_timestamp: batches.max_timestamp}
     return (
         {name: Picked(values, known=has_header) for name, values in columns.items()}
-        | {name: Picked(values, known=has_header & (found.magic > 0)) for name, values in times.items()}
+        | {name: Picked(values, known=has_header & (batches.magic > 0)) for name, values in times.items()}
         | {name: array_of(values == 1, has_header) for name, values in flags.items()}
-        | {t.crc_valid: array_of(found.crc_valid == 1, found.crc_valid >= 0)}
+        | {t.crc_valid: array_of(batches.crc_valid == 1, batches.crc_valid >= 0)}
     )

@@ -65,29 +65,29 @@ FAULT_NAMES = pa.array([*(fault.value for fault in FAULTS), None])
 
 def sampled_columns(
     arena: Bytes,
-    found: RecordBatches,
+    batches: RecordBatches,
     source: str,
     reads_records: Bools,
     sampling: RecordSampling | None,
     budget_of: BudgetOf,
 ) -> Iterator[tuple[range, Columns]]:
     """The columns in COLUMNS for batches of magic 2, a range of rows at a time; see `record_columns`."""
-    n = len(found.parent)
+    n = len(batches.parent)
     if sampling is None:
         yield range(n), nulls_besides(RECORD_BATCHES, set(RECORD_BATCHES.columns) - set(COLUMNS), n)
         return
     first, held = 0, 0
     read: dict[int, dict[str, Any]] = {}
     # A Python loop over batches, not records: one call of a codec and one of a kernel for each.
-    for row in batches_to_read(found, source, reads_records):
+    for row in batches_to_read(batches, source, reads_records):
         if held >= HELD_BYTES:
             yield range(first, row), columns_of(read, range(first, row))
             first, held, read = row, 0, {}
         budget = budget_of(row)
         if source == FROM_FETCH:
-            read[row] = _fetched(arena, found, row, budget)
+            read[row] = _fetched(arena, batches, row, budget)
         else:
-            read[row] = _produced(arena, found, row, budget, sampling)
+            read[row] = _produced(arena, batches, row, budget, sampling)
         held += read[row].get(RECORD_BATCHES.uncompressed_bytes, 0)
     yield range(first, n), columns_of(read, range(first, n))
 
@@ -99,59 +99,61 @@ def columns_of(read: Mapping[int, Mapping[str, Any]], rows: range) -> Columns:
     }
 
 
-def batches_to_read(found: RecordBatches, source: str, reads_records: Bools) -> list[int]:
+def batches_to_read(batches: RecordBatches, source: str, reads_records: Bools) -> list[int]:
     """The row numbers of the batches to read; of fetched ones, those that a consumer decompresses: not cut ones."""
     if source == FROM_FETCH:
-        reads_records = reads_records & (found.codec > 0) & (found.is_cut == 0) & (found.magic == MAGIC_VALUE_V2)
+        reads_records = reads_records & (batches.codec > 0) & (batches.is_cut == 0) & (batches.magic == MAGIC_VALUE_V2)
     return np.flatnonzero(reads_records).tolist()
 
 
-def _produced(arena: Bytes, found: RecordBatches, row: int, budget: Budget, sampling: RecordSampling) -> dict[str, Any]:
+def _produced(
+    arena: Bytes, batches: RecordBatches, row: int, budget: Budget, sampling: RecordSampling
+) -> dict[str, Any]:
     """The values of a produced batch by column; the fault of one that cannot be read."""
     t = RECORD_BATCHES
     try:
-        records, sizes = read_records(arena, found, row, budget)
+        records, sizes = read_records(arena, batches, row, budget)
     except RecordsError as fault:
         return {t.records_fault: fault.fault.value}
-    start = int(found.start[row])
+    start = int(batches.start[row])
     stored_crc = int.from_bytes(arena[start + CRC_AT : start + CRC_AT + 4].tobytes(), "big")
     again = stored_crc % sampling.every == 0
     return {
         t.uncompressed_bytes: sizes.uncompressed,
         t.keyless_records: sizes.keyless,
         t.record_sizes: sizes.content,
-        t.create_times: sizes.timestamp_deltas + found.base_timestamp[row],
+        t.create_times: sizes.timestamp_deltas + batches.base_timestamp[row],
         t.recompressed_bytes: compressed_parts(records, sizes.ends) if again else None,
     }
 
 
-def _fetched(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> dict[str, Any]:
+def _fetched(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> dict[str, Any]:
     """The uncompressed size of a fetched batch by its column; the fault of one that cannot be read."""
     t = RECORD_BATCHES
     try:
-        return {t.uncompressed_bytes: len(read_bytes(arena, found, row, budget))}
+        return {t.uncompressed_bytes: len(read_bytes(arena, batches, row, budget))}
     except RecordsError as fault:
         return {t.records_fault: fault.fault.value}
 
 
-def read_records(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> tuple[bytes, RecordSizes]:
+def read_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> tuple[bytes, RecordSizes]:
     """(a batch's uncompressed records, their sizes). Raises RecordsError."""
-    records = read_bytes(arena, found, row, budget)
-    return records, sizes_of(records, int(found.record_count[row]))
+    records = read_bytes(arena, batches, row, budget)
+    return records, sizes_of(records, int(batches.record_count[row]))
 
 
-def read_bytes(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> bytes:
+def read_bytes(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> bytes:
     """A batch's uncompressed records. Raises RecordsError."""
-    _check(found, row)
-    start, size = int(found.start[row]), int(found.size[row])
-    return uncompressed(int(found.codec[row]), arena[start + RECORD_BATCH_OVERHEAD : start + size].tobytes(), budget)
+    _check(batches, row)
+    start, size = int(batches.start[row]), int(batches.size[row])
+    return uncompressed(int(batches.codec[row]), arena[start + RECORD_BATCH_OVERHEAD : start + size].tobytes(), budget)
 
 
-def _check(found: RecordBatches, row: int) -> None:
+def _check(batches: RecordBatches, row: int) -> None:
     """Raise RecordsError if the batch is cut, corrupt or not of magic 2."""
-    if found.fault[row] != 0 or found.is_cut[row] != 0:
+    if batches.fault[row] != 0 or batches.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)
-    if found.magic[row] != MAGIC_VALUE_V2:
+    if batches.magic[row] != MAGIC_VALUE_V2:
         raise RecordsError(RecordsFault.OLD_FORMAT)
-    if found.crc_valid[row] != 1:
+    if batches.crc_valid[row] != 1:
         raise RecordsError(RecordsFault.CORRUPT)

@@ -57,32 +57,32 @@ class Unwrapped:
 
 def unwrapped(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> Unwrapped:
     """The batches of an arena after every wrapper among them was decompressed and read, one after the other."""
-    found = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
+    batches = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
                     record_count=walked.record_count.copy(), base_timestamp=walked.base_timestamp.copy())  # fmt: skip
     sizes, faults = np.full(len(walked.parent), UNKNOWN), np.full(len(walked.parent), UNKNOWN)
     is_old = (walked.magic == 0) | (walked.magic == 1)
     for row in np.flatnonzero(is_old & (walked.codec != 0) & (walked.fault == _OK)).tolist():  # a wrapper, no message
         try:
             records = wrapped_records(arena, walked, row, budget_of(row))
-            note_messages(found, row, messages_of(records))
+            note_messages(batches, row, messages_of(records))
             sizes[row] = len(records)
         except RecordsError as refused:
             faults[row] = FAULTS.index(refused.fault)
-            found.base_offset[row] = UNKNOWN
-    return Unwrapped(found, sizes, faults)
+            batches.base_offset[row] = UNKNOWN
+    return Unwrapped(batches, sizes, faults)
 
 
-def wrapped_records(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> bytes:
-    """The uncompressed message set in a wrapper, a row of `found`. Raises RecordsError."""
-    if found.is_cut[row] != 0:
+def wrapped_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> bytes:
+    """The uncompressed message set in a wrapper, a row of `batches`. Raises RecordsError."""
+    if batches.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)
-    if found.crc_valid[row] != 1:
+    if batches.crc_valid[row] != 1:
         raise RecordsError(RecordsFault.CORRUPT)
-    magic, codec = int(found.magic[row]), int(found.codec[row])
+    magic, codec = int(batches.magic[row]), int(batches.codec[row])
     if codec >= _ZSTD:  # Kafka reads no zstd in these formats (KIP-110)
         raise RecordsError(RecordsFault.UNKNOWN_CODEC)
-    start = int(found.start[row])
-    key_and_value = arena[start + HEADERS[magic] - _LENGTHS : start + int(found.size[row])].tobytes()
+    start = int(batches.start[row])
+    key_and_value = arena[start + HEADERS[magic] - _LENGTHS : start + int(batches.size[row])].tobytes()
     stored = value_of(key_and_value)
     return uncompressed(codec, with_frame_checksum(stored) if magic == 0 and codec == _LZ4 else stored, budget)
 
@@ -101,32 +101,32 @@ def value_of(key_and_value: bytes) -> bytes:
 
 def messages_of(records: bytes) -> Ints:
     """Count, first offset, last offset and first timestamp of a set's messages: int64[4]. Raises RecordsError."""
-    found = np.full(4, UNKNOWN)
-    if not walk_messages(read_only(np.frombuffer(records, np.uint8)), found):
+    summary = np.full(4, UNKNOWN)
+    if not walk_messages(read_only(np.frombuffer(records, np.uint8)), summary):
         raise RecordsError(RecordsFault.BAD_RECORDS)
-    return found
+    return summary
 
 
-def note_messages(found: RecordBatches, row: int, messages: Ints) -> None:
+def note_messages(batches: RecordBatches, row: int, messages: Ints) -> None:
     """Fill in the row of a wrapper from its messages. Raises RecordsError if their offsets contradict each other."""
     count, first, last, timestamp = messages.tolist()
     if not 0 <= last - first <= _MOST_DELTA:
         raise RecordsError(RecordsFault.BAD_RECORDS)
     shift = 0
-    if found.magic[row] == 1 and found.base_offset[row] != 0:  # 0: of a producer that sets none, as old librdkafka
-        shift = int(found.base_offset[row]) - last
+    if batches.magic[row] == 1 and batches.base_offset[row] != 0:  # 0: of a producer that sets none, as old librdkafka
+        shift = int(batches.base_offset[row]) - last
         if shift < 0:
             raise RecordsError(RecordsFault.BAD_RECORDS)
-    found.base_offset[row], found.last_offset_delta[row] = first + shift, last - first
-    found.record_count[row] = count
-    if found.magic[row] == 1 and found.timestamp_type[row] == 0:  # else the wrapper's own time is that of them all
-        found.base_timestamp[row] = timestamp
+    batches.base_offset[row], batches.last_offset_delta[row] = first + shift, last - first
+    batches.record_count[row] = count
+    if batches.magic[row] == 1 and batches.timestamp_type[row] == 0:  # else the wrapper's own time is that of them all
+        batches.base_timestamp[row] = timestamp
 
 
 @kernel
-def walk_messages(arena: Bytes, found: Ints) -> bool:
+def walk_messages(arena: Bytes, summary: Ints) -> bool:
     """Write count, offsets and first timestamp of a message set, which is the whole arena; False if it is none."""
-    at, found[MESSAGES] = 0, 0
+    at, summary[MESSAGES] = 0, 0
     while at < arena.size:
         fault, size, step = extent(arena, at, arena.size)
         if fault != _OK:
@@ -136,14 +136,14 @@ def walk_messages(arena: Bytes, found: Ints) -> bool:
         magic = signed(arena, at + MAGIC_AT, 1)
         if magic > 1 or cell(arena, at + LEGACY_ATTRIBUTES_AT) & 0x07 != 0:  # a wrapper in a wrapper
             return False
-        found[LAST_OFFSET] = signed(arena, at, 8)
-        if found[MESSAGES] == 0:
-            found[FIRST_OFFSET] = found[LAST_OFFSET]
+        summary[LAST_OFFSET] = signed(arena, at, 8)
+        if summary[MESSAGES] == 0:
+            summary[FIRST_OFFSET] = summary[LAST_OFFSET]
             if magic == 1:
-                found[FIRST_TIMESTAMP] = signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
-        found[MESSAGES] += 1
+                summary[FIRST_TIMESTAMP] = signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
+        summary[MESSAGES] += 1
         at += size
-    return bool(found[MESSAGES] > 0)
+    return bool(summary[MESSAGES] > 0)
 
 
 _LZ4_MAGIC, _LZ4_HAS_SIZE = 4, 0x08

@@ -52,8 +52,8 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
     if versions.dtype != np.int16:
         raise TypeError(f"versions are {versions.dtype}, expected int16")
     batch = FrameBatch(read_only(arena), int64s(starts), int64s(ends), np.ascontiguousarray(versions))
-    found, size = versions_in(batch.versions, batch.starts, batch.ends)
-    plan = plan_for(message, found)
+    version_bits, size = versions_in(batch.versions, batch.starts, batch.ends)
+    plan = plan_for(message, version_bits)
     layout, buffer, frame, outcome = plan.layout, buffer_for(plan, frames, size), 0, FULL
     faults = Faults(np.zeros(frames, np.int8), np.empty(frames, np.int64))
     memory = WorkingMemory(np.empty(len(layout.columns), np.int64), np.empty(len(layout.levels), np.int64))

@@ -32,6 +32,8 @@ LEAST_RECORD_BYTES = 7
 """Size, attributes, two deltas, a null key, a null value and no headers take one byte each."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
+# Rows of what `walk_records` writes.
+CONTENT, TIMESTAMP_DELTA, END, IS_KEYLESS = range(4)
 
 
 class RecordsFault(StrEnum):
@@ -152,11 +154,16 @@ def sizes_of(records: bytes, record_count: int) -> RecordSizes:
     if not 0 <= record_count <= len(records) // LEAST_RECORD_BYTES:
         raise RecordsError(RecordsFault.BAD_RECORDS)
     arena = read_only(np.frombuffer(records, np.uint8))
-    found = np.zeros((4, record_count), np.int64)
-    if walk_records(arena, found) != len(records):
+    sizes = np.zeros((4, record_count), np.int64)
+    if walk_records(arena, sizes) != len(records):
         raise RecordsError(RecordsFault.BAD_RECORDS)
-    content, deltas, ends, keyless = found
-    return RecordSizes(content, deltas, ends, int(keyless.sum()), len(records))
+    return RecordSizes(
+        content=sizes[CONTENT],
+        timestamp_deltas=sizes[TIMESTAMP_DELTA],
+        ends=sizes[END],
+        keyless=int(sizes[IS_KEYLESS].sum()),
+        uncompressed=len(records),
+    )
 
 
 @kernel
@@ -174,13 +181,13 @@ def _varlong(arena: Bytes, at: int, limit: int) -> tuple[int, int]:
 
 
 @kernel
-def walk_records(arena: Bytes, found: Ints) -> int:
+def walk_records(arena: Bytes, sizes: Ints) -> int:
     """Write content bytes, timestamp delta, end, and whether the key is null of each record (DefaultRecord.readFrom).
 
-    found: int64[4, records]. Returns the offset behind the last record, -1 if the bytes are not so many records.
+    sizes: int64[4, records]. Returns the offset behind the last record, -1 if the bytes are not so many records.
     """
     at = 0
-    for record in range(found.shape[1]):
+    for record in range(sizes.shape[1]):
         at, length = _varlong(arena, at, arena.size)
         if at < 0 or length < LEAST_RECORD_BYTES - 1 or length > arena.size - at:
             return -1
@@ -194,6 +201,7 @@ def walk_records(arena: Bytes, found: Ints) -> int:
         after_length, key = _varlong(arena, place, end)
         if after_length < 0 or key > end - after_length:
             return -1
-        found[0, record], found[1, record], found[2, record], found[3, record] = end - place, timestamp, end, key < 0
+        sizes[CONTENT, record], sizes[TIMESTAMP_DELTA, record] = end - place, timestamp
+        sizes[END, record], sizes[IS_KEYLESS, record] = end, key < 0
         at = end
     return at
