@@ -1,4 +1,4 @@
-"""Captures taken apart into files and made again, and the tables that come of several files."""
+"""Splits captures into files and joins them again, and makes the tables of several files, for tests."""
 
 from __future__ import annotations
 

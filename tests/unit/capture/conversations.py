@@ -1,4 +1,4 @@
-"""Conversations for tests: what each side sends as segments, made into packets, and what is made of them."""
+"""Conversations for tests: segments that each side sends, made into packets, and the rows that come of them."""
 
 from __future__ import annotations
 

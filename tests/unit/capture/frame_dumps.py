@@ -1,4 +1,4 @@
-"""Frame dumps for tests: of what a capture holds, and written by hand."""
+"""Frame dumps for tests, made of captures or written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests may wait for an answer, and that this depends on no more than the packets."""
+"""How many requests may wait for a response, and that this depends on the packets alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What header kernels touch of memory: no byte outside the captured part of a packet."""
+"""Kernels that read headers touch no byte outside the captured part of a packet."""
 
 from __future__ import annotations
 

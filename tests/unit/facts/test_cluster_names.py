@@ -1,4 +1,4 @@
-"""Rows are called by the names that the whole capture set tells, whatever way their texts are stored."""
+"""Rows get the names that the whole capture set shows, however their texts are stored."""
 
 from __future__ import annotations
 

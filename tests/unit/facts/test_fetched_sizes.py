@@ -1,4 +1,4 @@
-"""What fetched batches are without compression, where a replay asks for it."""
+"""The uncompressed sizes of fetched batches, for runs that sample records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_compressed_batch_that_a_consumer_fetched_is_measured_and_a_cut_one_is
 
 
 @pytest.mark.parametrize(("records", "of"), [(None, {}), (RecordSampling(), {"replica_id": 2})])
-def test_nothing_is_measured_unasked_nor_what_a_follower_fetched(
+def test_nothing_is_read_without_sampling_nor_what_a_follower_fetched(
     records: RecordSampling | None, of: dict[str, int]
 ) -> None:
     assert sizes(records, **of) == [(None, None)] * 4

@@ -1,4 +1,4 @@
-"""Names under a key: the same name everywhere the same pseudonym, and never the name."""
+"""A name has the same pseudonym everywhere under one key, and never appears itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_name_has_one_pseudonym_under_one_key() -> None:
     assert "orders" not in ONE.of("topic", "orders")
 
 
-def test_a_topic_and_a_client_of_one_name_cannot_be_told_to_be_equal() -> None:
+def test_a_topic_and_a_client_of_one_name_have_different_pseudonyms() -> None:
     assert ONE.of("topic", "orders").partition("-")[2] != ONE.of("client", "orders").partition("-")[2]
 
 

@@ -1,4 +1,4 @@
-"""The files that workers write of a table: its rows, laid out as Delta's, with statistics that hold for every row."""
+"""The files that workers write for a table: rows, layout as Delta's, and statistics that hold for every row."""
 
 from __future__ import annotations
 

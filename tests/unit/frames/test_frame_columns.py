@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from schemas.wire.apis import APIS
 from schemas.wire.message import Message
-from tests.unit.frames.kafka_frames import frame_of, request, response, sized, told
+from tests.unit.frames.kafka_frames import decoded_struct, frame_of, request, response, sized
 from tests.unit.wire.reference import MESSAGES, be, message_values
 from tests.unit.wire.test_hostile_frames import damage, damaged
 from udfs.errors import FrameError
@@ -55,7 +55,8 @@ def test_every_version_of_a_message_can_stand_in_one_column(message: Message, da
     values = [data.draw(message_values(message, version)) for version in versions]
     frames = [frame_of(message, version, value) for version, value in zip(versions, values, strict=True)]
     found = column(ids(message.name), versions, frames)
-    assert found.to_pylist() == [told(message, version, value) for version, value in zip(versions, values, strict=True)]
+    of_versions = zip(versions, values, strict=True)
+    assert found.to_pylist() == [decoded_struct(message, version, value) for version, value in of_versions]
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])

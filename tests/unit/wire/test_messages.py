@@ -1,4 +1,4 @@
-"""What a frame decodes into, and what is wrong with one that does not."""
+"""What frames are decoded into, and the faults of those that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_field_that_a_version_lacks_has_kafkas_default() -> None:
     assert request.column("replica_state.replica_id").tolist() == [-1]
 
 
-def test_a_null_array_and_an_empty_one_are_told_apart() -> None:
+def test_a_null_array_and_an_empty_one_differ() -> None:
     _, decoded = decode_frames(METADATA_REQUEST, 1, [be("i", -1), be("i", 0)])
     assert decoded.levels[""].column("topics.count").tolist() == [-1, 0]
     assert decoded.levels["topics"].rows == 0

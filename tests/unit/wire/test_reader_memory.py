@@ -1,4 +1,4 @@
-"""What readers touch of memory: no byte outside their frame, no cell outside the rows there is room for."""
+"""Readers touch no byte outside their frame, and no cell outside the rows that there is room for."""
 
 from __future__ import annotations
 

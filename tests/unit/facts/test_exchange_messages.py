@@ -1,4 +1,4 @@
-"""What an exchange says of its response: error and throttle time, whatever the API, and what is wrong with it."""
+"""The error, throttle time and faults of exchanges, whatever the API."""
 
 from __future__ import annotations
 
